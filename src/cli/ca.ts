@@ -6,16 +6,18 @@ import { authorityCertificatePath } from '../gateway/index.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
+import { addExamples } from './remote/remote.js'
 
 /** `homeport ca`: the certificate that clients of databases with TLS must trust, as PEM. */
 export function caCommand(io: Io, end: (code: ExitCode) => void): Command {
-  const command = new Command('ca')
-    .description('print the certificate of the local authority, which clients of databases with TLS must trust')
-    .addHelpText(
-      'after',
-      '\nExample:\n  homeport ca > homeport-ca.crt\n  redis-cli --tls --cacert homeport-ca.crt -u "$REDIS_URL" ping\n',
-    )
-  return addConfigFlags(command).action(async () => {
+  const command = new Command('ca').description(
+    'print the certificate of the local authority, which clients of databases with TLS must trust',
+  )
+  addExamples(command, [
+    'homeport ca > homeport-ca.crt',
+    'redis-cli --tls --cacert homeport-ca.crt -u "$REDIS_URL" ping',
+  ])
+  return addConfigFlags(command, ['dataDir']).action(async () => {
     io.out(await readAuthority(configOf(command)))
     end(DONE)
   })

@@ -24,7 +24,7 @@ const resetCommand: CommandMaker = (io: Io, end: (code: ExitCode) => void): Comm
     .option('--all-keys', 'delete all API keys of the account, not only the key named default', false)
     .option('-y, --yes', 'do not ask for confirmation', false)
   addExamples(command, ['homeport credentials reset', 'homeport credentials reset --all-keys --yes && homeport env'])
-  return addConfigFlags(command).action(async () => {
+  return addConfigFlags(command, ['dataDir', 'store']).action(async () => {
     const { allKeys, yes } = command.opts<ResetOptions>()
     const config = configOf(command)
     if (inspectDataDir(config.dataDir).state === 'missing') throw missing(config.dataDir)

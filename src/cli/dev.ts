@@ -10,6 +10,7 @@ import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
 import { wholeNumber } from './remote/values.js'
 import { explain, runServer } from './start.js'
+import { addExamples } from './remote/remote.js'
 
 /** The fixed credentials of clients in development mode, `QSTASH_DEV=true` (reference queue 1.6). */
 const FIXED = {
@@ -39,7 +40,8 @@ export function devCommand(io: Io, end: (code: ExitCode) => void): Command {
     'run a cluster of this many nodes with a PostgreSQL of its own; all data is deleted at the end',
     wholeNumber(1, MOST_NODES),
   )
-  return addConfigFlags(command, DEFAULTS).action(async () => {
+  addExamples(command, ['homeport dev', 'homeport dev --ephemeral', 'homeport dev --nodes 3'])
+  return addConfigFlags(command, ['dataDir', 'apiPort', 'restPort', 'queuePort', 'redisPorts', 'logLevel'], DEFAULTS).action(async () => {
     const { ephemeral: isEphemeral, nodes } = command.opts<{ ephemeral?: true; nodes?: number }>()
     if (nodes !== undefined) return end(await runNodes(command, nodes, io))
     end(await (isEphemeral ? runEphemeral(command, io) : runDev(devConfig(command), io)))

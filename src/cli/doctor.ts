@@ -12,6 +12,7 @@ import { checkProblems, checkQuarantine, checkStore } from './doctor/store.js'
 import { DONE, type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
+import { addExamples } from './remote/remote.js'
 
 /** `homeport doctor`: checks everything the server depends on, changes nothing, and says what to do. */
 export function doctorCommand(io: Io, end: (code: ExitCode) => void): Command {
@@ -19,7 +20,8 @@ export function doctorCommand(io: Io, end: (code: ExitCode) => void): Command {
     .description('check everything the server depends on and say what to do; exit code 1 when a check fails')
     .option('--json', 'print one JSON object instead', false)
     .option('--deep', 'read the whole store and all backups, and compare all checksums', false)
-  return addConfigFlags(command).action(async () => {
+  addExamples(command, ['homeport doctor', 'homeport doctor --deep --data-dir /var/lib/homeport'])
+  return addConfigFlags(command, ['dataDir', 'store', 'engineBinary']).action(async () => {
     const { deep, json } = command.opts<{ deep: boolean; json: boolean }>()
     const findings = await examine(() => configOf(command), deep ? 'deep' : 'quick')
     const isHealthy = findings.every(({ status }) => status !== 'fail')

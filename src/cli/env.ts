@@ -11,6 +11,7 @@ import { addConfigFlags, serverConfigOf } from './flags.js'
 import type { Io } from './io.js'
 import { Api, parsed } from './remote/api.js'
 import { localApiUrl } from './remote/connection.js'
+import { addExamples } from './remote/remote.js'
 
 interface EnvOptions {
   readonly json: boolean
@@ -23,7 +24,8 @@ export function envCommand(io: Io, end: (code: ExitCode) => void): Command {
     .description('print the addresses and credentials that client programs need, as shell exports')
     .option('--json', 'print one JSON object instead', false)
     .option('--database <name or id>', 'add the addresses and credentials of this database, from the running server')
-  return addConfigFlags(command).action(async () => {
+  addExamples(command, ['eval "$(homeport env)"', 'homeport env --json', 'homeport env --database shop'])
+  return addConfigFlags(command, ['dataDir']).action(async () => {
     const { json, database } = command.opts<EnvOptions>()
     const config = serverConfigOf(command)
     const credentials = await readCredentials(config.dataDir)

@@ -11,15 +11,20 @@ import {
   type OptionName,
   optionOf,
 } from '../config/index.js'
+import { addHelpForAll, leaveOut } from './help.js'
 
 /**
  * Adds one flag for each option of the configuration table.
+ * @param shown the options that the help of this command shows; `--help-all` shows all.
  * @param defaults replace those of the table for this command.
  */
-export function addConfigFlags(command: Command, defaults: Defaults = {}): Command {
+export function addConfigFlags(command: Command, shown: readonly OptionName[] = [], defaults: Defaults = {}): Command {
   command.addOption(configFileFlag())
-  for (const name of OPTION_NAMES) command.addOption(flagOf(name, defaults[name]))
-  return command
+  for (const name of OPTION_NAMES) {
+    const flag = flagOf(name, defaults[name])
+    command.addOption(shown.includes(name) ? flag : leaveOut(flag))
+  }
+  return addHelpForAll(command)
 }
 
 /** Adds the flags of these options, for a command that needs no others. */
@@ -37,10 +42,10 @@ export const PLACE_OPTIONS = ['dataDir', 'apiPort', 'restPort', 'queuePort', 're
 
 /** Adds the flags of these options. The help shows only the data directory and the configuration file. */
 export function addPlaceFlags(command: Command, helpGroup: string): Command {
-  command.addOption(configFileFlag().helpGroup(helpGroup))
+  command.addOption(new Option('--config <file>', 'the server with this configuration file').helpGroup(helpGroup))
   for (const name of PLACE_OPTIONS) {
-    const flag = flagOf(name).helpGroup(helpGroup)
-    command.addOption(name === 'dataDir' ? flag : flag.hideHelp())
+    const flag = name === 'dataDir' ? new Option('--data-dir <dir>', 'the server with this data directory') : flagOf(name)
+    command.addOption(name === 'dataDir' ? flag.helpGroup(helpGroup) : flag.helpGroup(helpGroup).hideHelp())
   }
   return command
 }

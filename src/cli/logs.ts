@@ -29,6 +29,7 @@ interface LogsFlags {
 export const logsCommand = remote<LogsFlags>({
   name: 'logs',
   summary: 'show the log of the running server, oldest line first (operator)',
+  isStream: true,
   flags: (command) =>
     command
       .option('-f, --follow', 'keep showing new lines until Ctrl-C')

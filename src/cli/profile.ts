@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { DONE, type ExitCode } from './exit-codes.js'
 import type { Io } from './io.js'
 import { profileNamed, readProfiles, writeProfiles } from './remote/profiles.js'
-import { type CommandMaker, group } from './remote/remote.js'
+import { addExamples, type CommandMaker, group } from './remote/remote.js'
 import { type Column, renderFacts, renderTable } from './terminal/table.js'
 
 /** Declares a command on the profiles of this user. */
@@ -15,6 +15,7 @@ const profileAction =
   ): CommandMaker =>
   (io: Io, end: (code: ExitCode) => void): Command => {
     const command = new Command(name).description(summary).option('--json', 'print JSON', false)
+    addExamples(command, [`homeport profile ${name}${argument === '' ? '' : ' prod'}`])
     if (argument !== '') command.argument(argument, 'name of the profile')
     return command.action(async (...given: unknown[]) => {
       const [first] = given

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { VERSION } from '../base/index.js'
 import { EXIT_CODES_HELP, type ExitCode } from './exit-codes.js'
+import { setHelp } from './help.js'
 import type { Io } from './io.js'
 import type { CommandMaker } from './remote/remote.js'
 
@@ -122,6 +123,7 @@ export async function makeProgram(args: readonly string[], io: Io, end: (code: E
     .description('Redis-compatible databases, a durable HTTP queue and durable workflows in one process')
     .version(VERSION)
     .addHelpText('after', EXIT_CODES_HELP)
+    .helpCommand('help [command]', 'show the help of a command')
   const wanted = calledIn(args)
   for (const found of ENTRIES) {
     const isWanted = wanted.includes(found.name) || wanted.includes('completion')
@@ -129,6 +131,7 @@ export async function makeProgram(args: readonly string[], io: Io, end: (code: E
     program.addCommand(command.summary(found.summary).helpGroup(found.section))
   }
   captureOutput(program, io)
+  setHelp(program)
   return program
 }
 

@@ -11,6 +11,7 @@ import {
   lockDataDir,
   noteAddresses,
   noteServer,
+  type OptionName,
   stateHomeOfProcess,
   storageVariablesOfProcess,
   telemetryVariablesOfProcess,
@@ -23,14 +24,23 @@ import type { Io } from './io.js'
 import { tellParent } from './nodes/parent.js'
 import { serve, stopSignals } from './serve.js'
 import { ServiceManager } from './service-manager.js'
+import { addExamples } from './remote/remote.js'
 
 /** Time after the grace period for stopping the engines and closing files. */
 const STOP_MARGIN_MS = 5_000
 
+/** The options that its help shows. */
+const SHOWN: readonly OptionName[] = [
+  ...(['dataDir', 'store', 'host', 'apiPort', 'restPort', 'queuePort', 'redisPorts'] as const),
+  ...(['publicApiUrl', 'publicRestUrl', 'publicQueueUrl', 'publicRedisHost', 'trustedProxies'] as const),
+  ...(['node', 'processes', 'backups', 'backupTo', 'logLevel'] as const),
+]
+
 /** `homeport start`: runs the server until it is stopped. */
 export function startCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('start').description('run the server until SIGTERM or Ctrl-C')
-  return addConfigFlags(command).action(async () => {
+  addExamples(command, ['homeport start', 'homeport start --data-dir /var/lib/homeport --log-level warn'])
+  return addConfigFlags(command, SHOWN).action(async () => {
     const config = configOf(command)
     const run = async (): Promise<ExitCode> => {
       if (config.processes === 1) return runServer(config, io)

@@ -1,7 +1,7 @@
 import { getOverview, MOST_COUNTED, type Overview } from '../contract/console/console.js'
 import { DONE, FAILED } from './exit-codes.js'
 import { remote } from './remote/remote.js'
-import { bytes, counted, duration, figure, fromNow } from './terminal/figures.js'
+import { bytes, counted, duration, figure, momentFromNow, momentOfSeconds } from './terminal/figures.js'
 import { type Fact, renderFacts } from './terminal/table.js'
 import { printable, type Tone } from './terminal/text.js'
 
@@ -27,12 +27,12 @@ function factsOf(overview: Overview): Fact[] {
     ['up', duration(Date.now() - started_at * 1000)],
     ['engine', `${engine.kind} ${engine.version}${engine.problems.map((problem) => `; ${problem}`).join('')}`],
     ['store', `${store.kind}: ${store.durability}`],
-    ['certificate', tls.certificate_expires_at && `expires ${fromNow(tls.certificate_expires_at * 1000)}`],
+    ['certificate', tls.certificate_expires_at && `expires ${momentFromNow(tls.certificate_expires_at * 1000)}`],
     ['memory', `${bytes(memory.resident_bytes)}, without the engines`],
     ['disk', `${bytes(disk.free_bytes)} free of ${bytes(disk.total_bytes)}`],
     ['databases', databasesText(databases)],
-    ['messages', `${most(messages.waiting)} pending, ${most(messages.dead)} dead`],
-    ['runs', `${most(runs.unfinished)} active, ${most(runs.dead)} dead`],
+    ['messages', `${most(messages.waiting)} pending, ${most(messages.dead)} dead letters`],
+    ['runs', `${most(runs.unfinished)} active, ${most(runs.dead)} failed`],
     ['bulk actions', `${figure(bulk_actions.unfinished)} active`],
   ]
 }
@@ -54,7 +54,7 @@ const most = (count: number): string => figure(count) + (count >= MOST_COUNTED ?
 function problemsOf(problems: readonly Problem[]): string {
   return problems
     .map(({ severity, title, advice, since, count }) => {
-      const times = `${fromNow(since * 1000)}${count > 1 ? `, ${counted(count, 'time')}` : ''}`
+      const times = `${momentOfSeconds(since)}${count > 1 ? `, ${counted(count, 'time')}` : ''}`
       return `\n${severity}: ${printable(title)} (${times})\n  ${printable(advice)}\n`
     })
     .join('')

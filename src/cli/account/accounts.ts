@@ -10,20 +10,21 @@ import {
   resumeAccount,
   suspendAccount,
 } from '../../contract/accounts/operator.js'
+import { ACCOUNT_WORDS } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
 import type { Api } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
 import { given, oneOf, wholeNumber } from '../remote/values.js'
-import { momentOfSeconds } from '../terminal/figures.js'
-import { renderFacts, renderTable } from '../terminal/table.js'
+import { counted, momentOfSeconds } from '../terminal/figures.js'
+import { renderFacts, renderTable, stateColumn } from '../terminal/table.js'
 
 const ACCOUNT = ['<account>', 'e-mail or id of the account'] as const
 
 /** The limits that the operator has set. */
 function limitsOf({ database_limit, daily_messages }: ManagedAccount): string | undefined {
   const limits = [
-    ...(database_limit === undefined ? [] : [`${database_limit} databases`]),
-    ...(daily_messages === undefined ? [] : [`${daily_messages} messages a day`]),
+    ...(database_limit === undefined ? [] : [counted(database_limit, 'database')]),
+    ...(daily_messages === undefined ? [] : [`${counted(daily_messages, 'message')} a day`]),
   ]
   return limits.length === 0 ? undefined : limits.join(', ')
 }
@@ -33,8 +34,8 @@ const table = (io: Io, rows: readonly ManagedAccount[]): string =>
     io,
     [
       { title: 'E-MAIL', value: (one) => one.email },
-      { title: 'TYPE', value: (one) => one.account_type },
-      { title: 'STATE', value: (one) => (one.operator ? 'operator' : one.state) },
+      { title: 'TYPE', value: (one) => (one.operator ? `${one.account_type}, operator` : one.account_type) },
+      stateColumn((one: ManagedAccount) => ACCOUNT_WORDS[one.state]),
       { title: 'DATABASES', value: (one) => String(one.databases) },
       { title: 'LIMITS', value: limitsOf },
       { title: 'TEAMS', value: (one) => String(one.teams) },
@@ -47,6 +48,7 @@ const table = (io: Io, rows: readonly ManagedAccount[]): string =>
 const listCommand = remote({
   name: 'list',
   summary: 'list all accounts of the server, without their data',
+  examples: ['homeport accounts list'],
   run: async ({ api, io, show }) => {
     const accounts = await api.call(listAccounts)
     show(accounts, () => table(io, accounts))
@@ -165,6 +167,7 @@ const resumeCommand = remote<object, [string]>({
   name: 'resume',
   summary: 'end the suspension of an account',
   args: [ACCOUNT],
+  examples: ['homeport accounts resume ada@example.com'],
   run: async ({ api, show }, _, wanted) => {
     const { id, email } = await accountNamed(api, wanted)
     show(await api.call(resumeAccount, { params: { id } }), () => `resumed ${email}\n`)

@@ -33,6 +33,7 @@ const listCommand = remote<TeamOption>({
   name: 'list',
   summary: 'list API keys without their secrets, oldest first',
   flags: (command) => command.option(...TEAM),
+  examples: ['homeport keys list'],
   run: async ({ api, io, show }, { team }) => {
     const keys = await api.call(listApiKeys, { query: given({ team_id: team }) })
     show(keys, () => table(io, keys))
@@ -85,6 +86,7 @@ const deleteCommand = remote<TeamOption>({
   args: [['<key>', 'id or name of the key']],
   isDestructive: true,
   flags: (command) => command.option(...TEAM),
+  examples: ['homeport keys delete ci --yes'],
   run: async ({ api, show, confirm }, { team }, wanted) => {
     const query = given({ team_id: team })
     const keys = await api.call(listApiKeys, { query })

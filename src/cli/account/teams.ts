@@ -19,6 +19,7 @@ const EMAIL = ['<email>', 'e-mail of the member'] as const
 const listCommand = remote({
   name: 'list',
   summary: 'list your teams',
+  examples: ['homeport teams list'],
   run: async ({ api, io, show }) => {
     const teams = await api.call(listTeams)
     const columns = [
@@ -33,6 +34,7 @@ const createCommand = remote({
   name: 'create',
   summary: 'create a team; you become its owner',
   args: [['<name>', 'name of the team']],
+  examples: ['homeport teams create crew'],
   run: async ({ api, show }, _, team_name) => {
     const team = await api.call(createTeam, { body: { team_name, copy_cc: false } })
     show(team, () => `created ${team.team_name} (${team.team_id})\n`)
@@ -53,6 +55,7 @@ const membersCommand = remote({
   name: 'members',
   summary: 'list the members of a team',
   args: [TEAM],
+  examples: ['homeport teams members 2f0a…'],
   run: async ({ api, io, show }, _, team_id) => {
     const members = await api.call(listTeamMembers, { params: { team_id } })
     show(members, () => membersTable(io, members))
@@ -76,6 +79,7 @@ const removeCommand = remote<object, [string, string]>({
   summary: 'remove a member from a team; their keys of the team are deleted',
   args: [TEAM, EMAIL],
   isDestructive: true,
+  examples: ['homeport teams remove 2f0a… ada@example.com --yes'],
   run: async ({ api, show, confirm }, _, team_id, member_email) => {
     await confirm(`Remove ${member_email} from the team, and delete their keys of the team?`)
     const answer = await api.call(removeTeamMember, { body: { team_id, member_email } })
@@ -88,6 +92,7 @@ const deleteCommand = remote({
   summary: 'delete a team that has no databases',
   args: [TEAM],
   isDestructive: true,
+  examples: ['homeport teams delete 2f0a… --yes'],
   run: async ({ api, show, confirm }, _, id) => {
     await confirm(`Delete the team ${id}? Its keys are deleted, too.`)
     const answer = await api.call(deleteTeam, { params: { id } })

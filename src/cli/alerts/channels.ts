@@ -31,6 +31,7 @@ const namesOf = (channel: AlertChannel): string => (channel.kinds.length === 0 ?
 export const channelsCommand = remote({
   name: 'channels',
   summary: 'list where alerts are sent',
+  examples: ['homeport alerts channels'],
   run: async ({ api, io, show }) => {
     const channels = await api.call(listAlertChannels)
     const columns: readonly Column<AlertChannel>[] = [
@@ -181,6 +182,7 @@ export const removeCommand = remote({
   summary: 'send no more alerts to a channel',
   args: [['<channel>', 'id or name of the channel']],
   isDestructive: true,
+  examples: ['homeport alerts remove ops --yes'],
   run: async ({ api, show, confirm }, _options, wanted) => {
     const { id, name } = await find(api, wanted)
     await confirm(`Delete the alert channel "${name}"? Nothing more is sent to it.`)
@@ -194,6 +196,7 @@ export const testCommand = remote({
   name: 'test',
   summary: 'send a test notification to a channel',
   args: [['<channel>', 'id or name of the channel']],
+  examples: ['homeport alerts test ops'],
   run: async ({ api, show }, _options, wanted) => {
     const { id } = await find(api, wanted)
     const answer = await api.call(testAlertChannel, { params: { id } })

@@ -7,10 +7,11 @@ import {
 } from '../../contract/alerts/alerts.js'
 import { ALERT_KINDS, type AlertKind } from '../../contract/alerts/kinds.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { ALERT_WORDS, NOTIFICATION_WORDS } from '../../contract/words/states.js'
 import { group, remote } from '../remote/remote.js'
 import { given, oneOf, wholeNumber } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
-import { type Column, renderTable } from '../terminal/table.js'
+import { type Column, renderTable, stateColumn } from '../terminal/table.js'
 import { addCommand, channelsCommand, removeCommand, testCommand, updateCommand } from './channels.js'
 import { silenceCommand, silencesCommand, unsilenceCommand } from './silences.js'
 
@@ -29,6 +30,7 @@ const ruleColumns: readonly Column<AlertRule>[] = [
 const rulesCommand = remote({
   name: 'rules',
   summary: 'list the rules with their thresholds',
+  examples: ['homeport alerts rules'],
   run: async ({ api, io, show }) => {
     const rules = await api.call(listAlertRules)
     show(rules, () => renderTable(io, ruleColumns, rules))
@@ -67,9 +69,9 @@ const ruleCommand = remote<RuleOptions>({
 const historyColumns: readonly Column<Alert>[] = [
   { title: 'WHEN', value: (one) => momentOfSeconds(one.last_at) },
   { title: 'RULE', value: (one) => one.kind },
-  { title: 'STATUS', value: (one) => one.status },
+  stateColumn((one) => ALERT_WORDS[one.status], 'STATUS'),
   { title: 'COUNT', value: (one) => String(one.count) },
-  { title: 'NOTIFICATION', value: (one) => one.state.replace('_', ' ') },
+  stateColumn((one) => NOTIFICATION_WORDS[one.state], 'NOTIFICATION'),
   { title: 'WHAT', cuts: true, value: (one) => one.title },
 ]
 
@@ -79,8 +81,9 @@ const historyCommand = remote<{ count: number; cursor?: string; rule?: AlertKind
   flags: (command) =>
     command
       .option('--rule <kind>', 'only alerts of this rule', kind)
-      .option('--count <number>', 'at most this many', wholeNumber(1, 100), 20)
-      .option('--cursor <cursor>', 'go on where the page before ended'),
+      .option('--count <number>', 'most entries', wholeNumber(1, 100), 20)
+      .option('--cursor <cursor>', 'continue after the previous page'),
+  examples: ['homeport alerts history --rule dead_letter'],
   run: async ({ api, io, show, say }, { count, cursor, rule }) => {
     const page = await api.call(listAlertHistory, { query: { count, ...given({ cursor, kind: rule }) } })
     show(page, () =>

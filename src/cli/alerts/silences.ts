@@ -36,6 +36,7 @@ export const silenceCommand = remote<SilenceOptions>({
 export const silencesCommand = remote({
   name: 'silences',
   summary: 'list silences that last',
+  examples: ['homeport alerts silences'],
   run: async ({ api, io, show }) => {
     const silences = await api.call(listSilences)
     const columns = [
@@ -55,6 +56,7 @@ export const unsilenceCommand = remote({
   name: 'unsilence',
   summary: 'end a silence now',
   args: [['<silence>', 'id of the silence']],
+  examples: ['homeport alerts unsilence sil_…'],
   run: async ({ api, show }, _options, id) => {
     const answer = await api.call(deleteSilence, { params: { id } })
     show(answer, () => `ended ${id}\n`)

@@ -1,9 +1,10 @@
 import type { Static } from 'typebox'
 import type { getBulkAction } from '../../contract/bulk/actions.js'
+import { BULK_KIND_WORDS } from '../../contract/words/bulk.js'
+import { BULK_WORDS, OUTCOME_WORDS } from '../../contract/words/states.js'
 import { orMissing } from '../remote/api.js'
 import { counted, duration, figure, moment } from '../terminal/figures.js'
-import type { Fact } from '../terminal/table.js'
-import { toneOfState } from '../terminal/text.js'
+import { type Fact, stateFact } from '../terminal/table.js'
 
 /** A bulk action. */
 export type Action = Static<typeof getBulkAction.success.body>
@@ -16,40 +17,28 @@ export function actionOrMissing<Answer>(actionId: string, request: Promise<Answe
   return orMissing(request, `There is no bulk action "${actionId}". See: homeport bulk list.`)
 }
 
-/** The singular name of the items of each kind. */
-const ITEMS: Readonly<Record<Action['kind'], string>> = {
-  cancelRuns: 'run',
-  cancelMessages: 'message',
-  resumeRuns: 'run',
-  restartRuns: 'run',
-  retryFailureCallbacks: 'failed run',
-  deleteDeadRuns: 'failed run',
-  deleteDeadLetters: 'dead letter',
-  retryDeadLetters: 'dead letter',
-  undoCancelRuns: 'run',
-  undoCancelMessages: 'message',
-  pauseRuns: 'run',
-  unpauseRuns: 'run',
+/** How many items of an action: `1 run`, `3 dead letters`. */
+export function itemsOf(kind: Action['kind'], count: number): string {
+  const { item, items } = BULK_KIND_WORDS[kind]
+  return counted(count, item, items)
 }
 
-const WORDS: Readonly<Record<string, string>> = {
-  alreadyFinished: 'already finished',
-  notFound: 'not found',
-  retried: 'sent again',
-  undone: 'brought back',
-  unpaused: 'let go on',
-}
+/** The action in words: `cancel runs`. */
+export const titleOf = (kind: Action['kind']): string => BULK_KIND_WORDS[kind].title.toLowerCase()
 
 /** The outcomes of an action with their counts. */
 const outcomesOf = ({ outcomes }: Action): (readonly [name: string, count: number])[] =>
-  Object.entries(outcomes).flatMap(([name, count]) => (count === undefined ? [] : [[WORDS[name] ?? name, count]]))
+  Object.entries(outcomes).flatMap(([name, count]) => (count === undefined ? [] : [[wordOf(name), count]]))
 
-/** The result in one line: `finished: 200 runs, 198 cancelled, 2 already finished`. */
+const wordOf = (outcome: string): string =>
+  Object.entries(OUTCOME_WORDS).find(([name]) => name === outcome)?.[1].word ?? outcome
+
+/** The result in one line: `finished: 200 runs, 198 cancelled, 2 already ended`. */
 export function summaryOf(action: Action): string {
   const counts = outcomesOf(action).filter(([, count]) => count > 0)
   const parts = counts.map(([name, count]) => `${figure(count)} ${name}`)
   const undo = action.undo === undefined ? '' : `to undo it: ${undoLine(action)}\n`
-  return `${action.state}: ${[counted(action.matched, ITEMS[action.kind]), ...parts].join(', ')}\n${undo}`
+  return `${BULK_WORDS[action.state].word}: ${[itemsOf(action.kind, action.matched), ...parts].join(', ')}\n${undo}`
 }
 
 const undoLine = ({ actionId }: Action): string => `homeport bulk undo ${actionId}`
@@ -59,8 +48,8 @@ export function actionFacts(action: Action): Fact[] {
   const { createdAt, finishedAt } = action
   return [
     ['action', action.actionId],
-    ['kind', action.kind],
-    ['state', action.state, toneOfState(action.state)],
+    ['kind', `${action.kind} (${titleOf(action.kind)})`],
+    stateFact(BULK_WORDS[action.state]),
     ['selector', JSON.stringify(action.selector)],
     ['reason', action.reason],
     ['started by', action.createdBy],

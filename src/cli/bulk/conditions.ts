@@ -22,6 +22,7 @@ export interface ConditionOptions {
 /** Adds the flags of conditions. */
 export const conditionFlags = (command: Command): Command =>
   command
+    .optionsGroup('Conditions on the items that pass the filters:')
     .option('--state <states>', 'that are in one of these states, such as sleeping, event, retry or in-delivery', list)
     .option('--waiting-for <name>', 'that wait for this event or step; may be repeated', repeated)
     .option('--older-than <duration>', 'created, or failed for good, longer ago than this', durationText)
@@ -31,6 +32,7 @@ export const conditionFlags = (command: Command): Command =>
     .option('--error <text>', 'whose last error contains this text; may be repeated', repeated)
     .option('--payload <expression>', `whose JSON payload matches, such as '$.total > 100 and $.country = "DE"'`)
     .option('--saved <name>', 'a saved selector; further filters narrow it')
+    .optionsGroup('Options:')
 
 type Selector = Static<typeof CancelSelector>
 

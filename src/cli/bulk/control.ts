@@ -23,6 +23,7 @@ const pauseOrResume = (
     name,
     summary,
     args: [ID],
+    examples: [`homeport bulk ${name} bulk_…`],
     flags: (command) => command.option('--reason <text>', 'why; written to the audit log'),
     run: async ({ api, io, show }, { reason }, actionId) => {
       const action = await actionOrMissing(
@@ -39,6 +40,7 @@ const abortCommand = remote<{ reason?: string }>({
   args: [ID],
   isDestructive: true,
   flags: (command) => command.option('--reason <text>', 'why; written to the audit log'),
+  examples: ["homeport bulk abort bulk_… --reason 'wrong label' --yes"],
   run: async ({ api, io, show, confirm }, { reason }, actionId) => {
     await confirm(`Abort the action ${actionId}? It cannot be resumed.`)
     const action = await actionOrMissing(
@@ -53,6 +55,7 @@ const rateCommand = remote<object, [string, number]>({
   name: 'rate',
   summary: 'change the rate limit of a bulk action',
   args: [ID, ['<items>', 'most items per second; 0 for no limit', wholeNumber(0)]],
+  examples: ['homeport bulk rate bulk_… 200'],
   run: async ({ api, io, show }, _, actionId, items) => {
     const ratePerSecond = items || null
     const action = await actionOrMissing(
@@ -67,6 +70,7 @@ const unfenceCommand = remote({
   name: 'unfence',
   summary: 'lift the fence of a bulk cancel: matching runs may start again',
   args: [ID],
+  examples: ['homeport bulk unfence bulk_…'],
   run: async ({ api, io, show }, _, actionId) => {
     const action = await actionOrMissing(actionId, api.call(liftBulkFence, { params: { actionId } }))
     show(action, () => renderFacts(io, actionFacts(action)))

@@ -1,10 +1,11 @@
 import { type BULK_KINDS, getBulkAction, startBulkAction } from '../../contract/bulk/actions.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { BULK_KIND_WORDS } from '../../contract/words/bulk.js'
 import { FAILED } from '../exit-codes.js'
 import { type Api, parsed } from '../remote/api.js'
 import { followEvents } from '../remote/events.js'
 import type { Session } from '../remote/remote.js'
-import { progressOf } from '../terminal/progress.js'
+import { type Progress, progressOf } from '../terminal/progress.js'
 import { type Action, summaryOf } from './action.js'
 
 /** Follows bulk actions by their server-sent events. */
@@ -18,14 +19,15 @@ export async function followToEnd(session: Session, actionId: string): Promise<v
 
 /** Follows an action with a progress bar until it ends or is paused. Returns its last state. */
 export async function watch({ api, io }: Session, actionId: string): Promise<Action> {
-  const progress = progressOf(io, 'items')
+  let progress: Progress | undefined
   try {
     for await (const action of follow(api, actionId)) {
+      progress ??= progressOf(io, BULK_KIND_WORDS[action.kind].items)
       progress.at(action.done, action.matched)
       if (action.state !== 'running') return action
     }
   } finally {
-    progress.end()
+    progress?.end()
   }
   throw new HomeportError('cli_failed', { problem: `The events of ${actionId} ended before the action did.` })
 }

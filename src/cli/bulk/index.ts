@@ -2,12 +2,12 @@
 import type { Static } from 'typebox'
 import { getBulkAction, listBulkActions, listBulkOutcomes } from '../../contract/bulk/actions.js'
 import type { Outcome } from '../../contract/bulk/answers.js'
+import { BULK_WORDS, OUTCOME_WORDS } from '../../contract/words/states.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { group, remote } from '../remote/remote.js'
 import { given, list } from '../remote/values.js'
-import { figure, fromNow } from '../terminal/figures.js'
-import { type Column, renderFacts, renderTable } from '../terminal/table.js'
-import { toneOfState } from '../terminal/text.js'
+import { figure, moment } from '../terminal/figures.js'
+import { type Column, renderFacts, renderTable, stateColumn } from '../terminal/table.js'
 import { type Action, actionFacts, actionOrMissing } from './action.js'
 import { controlCommands } from './control.js'
 import { followToEnd } from './follow.js'
@@ -22,7 +22,7 @@ const ID = ['<id>', 'id of the action'] as const
 const COLUMNS: readonly Column<Action>[] = [
   { title: 'ACTION', value: (one) => one.actionId },
   { title: 'KIND', value: (one) => one.kind },
-  { title: 'STATE', value: (one) => one.state, tone: (one) => toneOfState(one.state) },
+  stateColumn((one) => BULK_WORDS[one.state]),
   { title: 'DONE', value: (one) => `${figure(one.done)} of ${figure(one.matched)}`, align: 'right' },
   {
     title: 'FAILED',
@@ -30,7 +30,7 @@ const COLUMNS: readonly Column<Action>[] = [
     align: 'right',
     tone: (one) => (one.failed > 0 ? 'red' : 'plain'),
   },
-  { title: 'STARTED', value: (one) => fromNow(one.createdAt) },
+  { title: 'STARTED', value: (one) => moment(one.createdAt) },
   { title: 'SELECTOR', cuts: true, value: (one) => JSON.stringify(one.selector) },
 ]
 
@@ -64,6 +64,7 @@ const showCommand = remote({
   name: 'show',
   summary: 'show a bulk action and its progress',
   args: [ID],
+  examples: ['homeport bulk show bulk_…'],
   run: async ({ api, io, show }, _, actionId) => {
     const action = await actionOrMissing(actionId, api.call(getBulkAction, { params: { actionId } }))
     show(action, () => renderFacts(io, actionFacts(action)))
@@ -72,7 +73,7 @@ const showCommand = remote({
 
 const OUTCOME_COLUMNS: readonly Column<ItemOutcome>[] = [
   { title: 'ITEM', value: (one) => one.workflowRunId ?? one.messageId ?? one.dlqId ?? '(its log was removed)' },
-  { title: 'OUTCOME', value: (one) => one.outcome, tone: (one) => toneOfState(one.outcome) },
+  stateColumn((one) => OUTCOME_WORDS[one.outcome], 'OUTCOME'),
   { title: '', cuts: true, value: (one) => one.error },
 ]
 

@@ -10,7 +10,7 @@ import { SELECTING_KINDS } from '../../contract/bulk/selectors.js'
 import { orMissing } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
-import { fromNow, moment } from '../terminal/figures.js'
+import { moment } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable } from '../terminal/table.js'
 import { type SelectionOptions, selectionFlags, selectorOf } from './selection.js'
 
@@ -23,7 +23,7 @@ const NAME = ['<name>', 'name of the selector'] as const
 const COLUMNS: readonly Column<Saved>[] = [
   { title: 'NAME', value: (one) => one.name },
   { title: 'KIND', value: (one) => one.kind },
-  { title: 'SAVED', value: (one) => fromNow(one.savedAt) },
+  { title: 'SAVED', value: (one) => moment(one.savedAt) },
   { title: 'SELECTOR', cuts: true, value: (one) => JSON.stringify(one.selector) },
 ]
 
@@ -42,6 +42,7 @@ const orUnknown = <Answer>(name: string, request: Promise<Answer>): Promise<Answ
 const listCommand = remote({
   name: 'list',
   summary: 'list saved selectors',
+  examples: ['homeport bulk selectors list'],
   run: async ({ api, io, show }) => {
     const { selectors } = await api.call(listSelectors, {})
     show(selectors, () =>
@@ -54,6 +55,7 @@ const showCommand = remote({
   name: 'show',
   summary: 'show a saved selector',
   args: [NAME],
+  examples: ['homeport bulk selectors show stuck-nightly'],
   run: async ({ api, io, show }, _, name) => {
     const saved = await orUnknown(name, api.call(getSelector, { params: { name } }))
     show(saved, () => renderFacts(io, factsOf(saved)))
@@ -80,6 +82,7 @@ const deleteCommand = remote({
   name: 'delete',
   summary: 'delete a saved selector; actions that used it continue',
   args: [NAME],
+  examples: ['homeport bulk selectors delete stuck-nightly'],
   run: async ({ api, io, show }, _, name) => {
     const saved = await orUnknown(name, api.call(deleteSelector, { params: { name } }))
     show(saved, () => renderFacts(io, factsOf(saved)))

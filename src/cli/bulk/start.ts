@@ -2,12 +2,14 @@ import type { Command } from 'commander'
 import type { Static } from 'typebox'
 import { BULK_KINDS, startBulkAction } from '../../contract/bulk/actions.js'
 import { BulkLook } from '../../contract/bulk/answers.js'
+import { BULK_KIND_WORDS } from '../../contract/words/bulk.js'
 import { type ResendOptions, resendFlags, resendHeaders } from '../queue/settings.js'
 import { parsed } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
 import { given, instant, oneOf, wholeNumber } from '../remote/values.js'
-import { counted } from '../terminal/figures.js'
+import { andMore } from '../terminal/figures.js'
 import { printable } from '../terminal/text.js'
+import { itemsOf, titleOf } from './action.js'
 import { unreadableLine } from './conditions.js'
 import { followToEnd } from './follow.js'
 import { type SelectionOptions, selectionFlags, selectorOf } from './selection.js'
@@ -54,15 +56,15 @@ export const startCommand = remote<StartOptions, [(typeof BULK_KINDS)[number], s
     const { value } = await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })
     const found = parsed(BulkLook, value)
     const { matched } = found
-    if (options.dryRun) return session.show(found, () => `${kind}: ${counted(matched, 'item')}\n${listOf(found)}`)
-    await session.confirm(`${kind}: ${counted(matched, 'item')}?`, String(matched))
+    if (options.dryRun) return session.show(found, () => `would ${titleOf(kind)}: ${itemsOf(kind, matched)}\n${listOf(found)}`)
+    await session.confirm(`${BULK_KIND_WORDS[kind].title}: ${itemsOf(kind, matched)}?`, String(matched))
     const accepted = await session.api.call(startBulkAction, { body, headers: resendHeaders(options) })
     const { actionId } = accepted
     if (options.watch) return await followToEnd(session, actionId)
     session.show(
       accepted,
       () =>
-        `${kind}: ${counted(accepted.matched, 'item')}: homeport bulk watch ${actionId}\n${unreadableLine(accepted)}`,
+        `${titleOf(kind)}: ${itemsOf(kind, accepted.matched)}\nto follow it: homeport bulk watch ${actionId}\n${unreadableLine(accepted)}`,
     )
   },
 })
@@ -73,7 +75,7 @@ function listOf({ matched, unreadable, preview }: Static<typeof BulkLook>): stri
     ({ workflowRunId, messageId, url }) => `  ${printable(`${workflowRunId ?? messageId}  ${url}`)}\n`,
   )
   const rest = matched - preview.length
-  return `${lines.join('')}${rest > 0 ? `  and ${counted(rest, 'more')}\n` : ''}${unreadableLine({ unreadable })}`
+  return `${lines.join('')}${rest > 0 ? `  ${andMore(rest)}\n` : ''}${unreadableLine({ unreadable })}`
 }
 
 const settingsOf = ({ reason, rate, fenceUntil }: StartOptions) => given({ reason, ratePerSecond: rate, fenceUntil })

@@ -10,7 +10,7 @@ import {
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
-import { bytes, figure, sparkline } from '../terminal/figures.js'
+import { bytes, dollars, figure, sparkline } from '../terminal/figures.js'
 import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
 import { DATABASE, databaseNamed } from './find.js'
 
@@ -37,8 +37,6 @@ const monthOf = (stats: DatabaseStats, { db_request_limit, db_disk_threshold, bu
   ['traffic this month', bytes(stats.total_monthly_bandwidth)],
   ['cost this month', dollars(stats.total_monthly_billing) + (budget === 0 ? '' : ` of ${dollars(budget)}`)],
 ]
-
-const dollars = (amount: number): string => `$${amount.toFixed(2)}`
 
 /** A series with the unit of its values. */
 interface Series {

@@ -73,6 +73,7 @@ const listCommand = remote({
   name: 'list',
   summary: 'list users with their rules',
   args: [DATABASE],
+  examples: ['homeport db users list shop'],
   run: async ({ api, io, show }, _, wanted) => {
     const users = await usersOf(await openData(api, wanted))
     show(users, () => renderTable(io, COLUMNS, users))
@@ -108,6 +109,7 @@ const passwordCommand = remote({
   summary: 'replace all passwords of a user with a new one',
   args: [DATABASE, USER],
   isDestructive: true,
+  examples: ['homeport db users password shop reporting --yes'],
   run: async ({ api, io, show, say, confirm }, _, wanted, name) => {
     const { execute, user } = await openUser(api, wanted, name)
     existing(user, name)
@@ -123,6 +125,7 @@ const deleteCommand = remote({
   summary: 'delete a user and close its connections',
   args: [DATABASE, USER],
   isDestructive: true,
+  examples: ['homeport db users delete shop reporting'],
   run: async ({ api, show, confirm }, _, wanted, name) => {
     const { execute, user } = await openUser(api, wanted, name)
     existing(user, name)

@@ -2,15 +2,16 @@ import type { BackupRecord } from '../../contract/databases/backups.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { NS_PER_MS } from '../../contract/databases/plans.js'
 import type { StoredBackupRecord } from '../../contract/databases/stored-backups.js'
+import { BACKUP_WORDS, CHANGE_WORDS, DATABASE_WORDS, type StateWord } from '../../contract/words/states.js'
 import { accessOf } from '../client-environment.js'
 import type { Io } from '../io.js'
-import { bytes, figure, momentOfSeconds } from '../terminal/figures.js'
-import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
-import { toneOfState } from '../terminal/text.js'
+import { bytes, dollars, figure, momentOfSeconds } from '../terminal/figures.js'
+import { type Column, type Fact, renderFacts, renderTable, stateColumn } from '../terminal/table.js'
+import { toneOf } from '../terminal/text.js'
 
 const DATABASE_COLUMNS: readonly Column<DatabaseRecord>[] = [
   { title: 'NAME', value: (one) => one.database_name },
-  { title: 'STATE', value: stateOf, tone: (one) => toneOfState(one.state) },
+  { title: 'STATE', value: stateText, tone: (one) => toneOf(stateOf(one)) },
   { title: 'PLAN', value: (one) => `${one.type} ${one.db_resource_size}` },
   { title: 'REGIONS', cuts: true, value: (one) => one.all_members.join(' ') },
   { title: 'PORT', value: (one) => one.port, align: 'right' },
@@ -24,9 +25,12 @@ export const databasesTable = (io: Io, rows: readonly DatabaseRecord[]): string 
     ? 'There are no databases yet. Create one: homeport db create --name first\n'
     : renderTable(io, DATABASE_COLUMNS, rows)
 
-function stateOf({ state, suspended_by, modifying_state }: DatabaseRecord): string {
-  const shown = suspended_by === undefined ? state : `${state} (by ${suspended_by})`
-  return modifying_state === '' ? shown : `${shown} (${modifying_state})`
+const stateOf = ({ state, modifying_state: change }: DatabaseRecord): StateWord =>
+  change === '' ? DATABASE_WORDS[state] : CHANGE_WORDS[change]
+
+function stateText(record: DatabaseRecord): string {
+  const { suspended_by } = record
+  return `${stateOf(record).word}${suspended_by === undefined ? '' : ` (by the ${suspended_by})`}`
 }
 
 /** All facts about one database: identity, settings, limits and access. */
@@ -44,14 +48,14 @@ export const changedFacts = (io: Io, record: DatabaseRecord): string =>
 const identity = (record: DatabaseRecord): Fact[] => [
   ['name', record.database_name],
   ['id', record.database_id],
-  ['state', stateOf(record), toneOfState(record.state)],
+  ['state', stateText(record), toneOf(stateOf(record))],
   ['owner', record.customer_id],
   ['created', momentOfSeconds(record.creation_time)],
 ]
 
 const settings = (record: DatabaseRecord): Fact[] => [
   ['plan', `${record.type} ${record.db_resource_size}${record.prod_pack_enabled ? ', production pack' : ''}`],
-  ['budget', record.budget === 0 ? 'none' : `$${figure(record.budget)} per month`],
+  ['budget', record.budget === 0 ? 'none' : `${dollars(record.budget)} per month`],
   ['primary region', record.primary_region],
   ['read regions', record.read_regions.join(', ') || 'none'],
   ['tls', record.tls],
@@ -90,7 +94,7 @@ function access(record: DatabaseRecord): Fact[] {
 const BACKUP_COLUMNS: readonly Column<BackupRecord>[] = [
   { title: 'ID', value: (one) => one.backup_id },
   { title: 'NAME', value: (one) => one.name },
-  { title: 'STATE', value: (one) => one.state, tone: (one) => toneOfState(one.state) },
+  stateColumn((one) => BACKUP_WORDS[one.state]),
   { title: 'KIND', value: (one) => one.internal_backup_tag },
   { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
   { title: 'KEYS', value: (one) => figure(one.key_count), align: 'right' },

@@ -1,6 +1,6 @@
 import { type AwakeRecord, getAwake } from '../../contract/databases/awake.js'
 import { remote } from '../remote/remote.js'
-import { figure, fromNow } from '../terminal/figures.js'
+import { figure, momentFromNow } from '../terminal/figures.js'
 import { DATABASE, databaseNamed } from './find.js'
 
 /** `homeport db why-awake`. */
@@ -32,21 +32,21 @@ const NAMES: Readonly<Record<Exclude<Kind, 'request'>, readonly [one: string, ma
   transaction: ['client in an open transaction', 'clients in open transactions'],
 }
 
-const agoOf = (atSeconds: number): string => fromNow(atSeconds * 1000) ?? 'none since the server started'
+const whenOf = (atSeconds: number): string => momentFromNow(atSeconds * 1000) ?? 'none since the server started'
 
 function sentences(record: AwakeRecord): string {
   const { awake, state, since, last_request, connections } = record
-  const last = `Last request: ${agoOf(last_request)}. Open connections: ${connections}.`
-  if (awake) return `Awake (${state}), woken ${agoOf(since)}.\n${reasonsOf(record)}${last}\n`
+  const last = `Last request: ${whenOf(last_request)}. Open connections: ${connections}.`
+  if (awake) return `Awake, woken ${whenOf(since)}.\n${reasonsOf(record)}${last}\n`
   const next = state === 'suspended' ? 'Requests are refused while it is suspended.' : 'The next request wakes it.'
-  return `Asleep (${state}) since ${agoOf(since)}. ${next}\n${last}\n`
+  return `${state === 'suspended' ? 'Suspended and asleep' : 'Asleep'} since ${whenOf(since)}. ${next}\n${last}\n`
 }
 
 function reasonsOf({ reasons, sleeps_at }: AwakeRecord): string {
   return reasons
     .map(({ kind, count }) =>
       kind === 'request'
-        ? `Kept awake by its last request; falls asleep ${agoOf(sleeps_at)}.\n`
+        ? `Kept awake by its last request; falls asleep ${whenOf(sleeps_at)}.\n`
         : `Kept awake by ${figure(count)} ${NAMES[kind][count === 1 ? 0 : 1]}.\n`,
     )
     .join('')

@@ -2,10 +2,11 @@ import { commandClock, pause } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type DatabaseMove, listDatabaseMoves, moveDatabaseToNode } from '../../contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from '../../contract/server/nodes.js'
+import { MOVE_WORDS, NODE_WORDS } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
 import { group, remote, type Session } from '../remote/remote.js'
 import { bytes, momentOfSeconds } from '../terminal/figures.js'
-import { renderTable } from '../terminal/table.js'
+import { renderTable, stateColumn } from '../terminal/table.js'
 import { standbyCommand, standbysCommand } from './standby.js'
 
 const NODE = ['<node>', 'name of the node'] as const
@@ -16,7 +17,7 @@ const table = (io: Io, rows: readonly ClusterNode[]): string =>
     io,
     [
       { title: 'NODE', value: (one) => (one.answering ? `${one.name} *` : one.name) },
-      { title: 'STATE', value: (one) => one.state },
+      stateColumn((one: ClusterNode) => NODE_WORDS[one.state]),
       { title: 'REGION', value: (one) => one.region ?? 'all' },
       { title: 'DATABASES', value: (one) => String(one.databases) },
       { title: 'MEMORY', value: ({ engine_memory }) => (engine_memory === undefined ? '' : bytes(engine_memory)) },
@@ -32,6 +33,7 @@ const table = (io: Io, rows: readonly ClusterNode[]): string =>
 const listCommand = remote({
   name: 'list',
   summary: 'list the nodes of the cluster; * answers this command',
+  examples: ['homeport nodes list'],
   run: async ({ api, io, show, say }) => {
     const nodes = await api.call(listNodes)
     show(nodes, () => table(io, nodes))
@@ -68,6 +70,7 @@ const resumeCommand = remote<object, [string]>({
   name: 'resume',
   summary: 'let a drained node take work again',
   args: [NODE],
+  examples: ['homeport nodes resume b'],
   run: async ({ api, say }, _, name) => {
     await api.call(resumeNode, { params: { name } })
     say(`${name} takes part again.`)
@@ -107,6 +110,7 @@ async function whenMoved({ api }: Session, databaseId: string): Promise<Database
 const movesCommand = remote({
   name: 'moves',
   summary: 'list moves of databases to other nodes',
+  examples: ['homeport nodes moves'],
   run: async ({ api, io, show, say }) => {
     const moves = await api.call(listDatabaseMoves)
     show(moves, () => moveTable(io, moves))
@@ -122,7 +126,7 @@ const moveTable = (io: Io, rows: readonly DatabaseMove[]): string =>
       { title: 'NAME', value: (one) => one.database_name },
       { title: 'FROM', value: (one) => one.from },
       { title: 'TO', value: (one) => one.to },
-      { title: 'STATE', value: (one) => one.state },
+      stateColumn((one: DatabaseMove) => MOVE_WORDS[one.state]),
       { title: 'ASKED', value: (one) => momentOfSeconds(one.start_time) },
       { title: 'PROBLEM', value: (one) => one.problem },
     ],
@@ -133,6 +137,7 @@ const removeCommand = remote<object, [string]>({
   name: 'remove',
   summary: 'forget a node that was stopped or is dead',
   args: [NODE],
+  examples: ['homeport nodes remove b'],
   run: async ({ api, say }, _, name) => {
     await api.call(removeNode, { params: { name } })
     say(`${name} is removed.`)

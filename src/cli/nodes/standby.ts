@@ -9,10 +9,11 @@ import {
   STANDBY_MODES,
   setDatabaseStandby,
 } from '../../contract/server/standbys.js'
+import { STANDBY_WORDS } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
-import { counted } from '../terminal/figures.js'
-import { renderTable } from '../terminal/table.js'
+import { counted, moment } from '../terminal/figures.js'
+import { renderTable, stateColumn } from '../terminal/table.js'
 
 interface StandbyFlags {
   readonly on?: string
@@ -46,14 +47,14 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
     'homeport nodes standby 7c0e… --off',
   ],
   run: async ({ api, say }, { on, off, all, mode }, id) => {
-    if ((on === undefined) === (off === undefined)) throw wrong('Give either --on <node> or --off.')
-    if (mode !== undefined && (off || all)) throw wrong('--mode goes with --on and one database.')
-    if (all && (id !== undefined || on !== AUTO)) throw wrong('--all goes with "--on auto", and without a database.')
+    if ((on === undefined) === (off === undefined)) throw misused('Give either --on <node> or --off.')
+    if (mode !== undefined && (off || all)) throw misused('--mode goes with --on and one database.')
+    if (all && (id !== undefined || on !== AUTO)) throw misused('--all goes with "--on auto", and without a database.')
     if (all) {
       const { added } = await api.call(placeDatabaseStandbys)
       return say(`${counted(added, 'more database')} will have a standby; "homeport nodes standbys" shows them.`)
     }
-    if (id === undefined) throw wrong('Give the id of a database, or --all.')
+    if (id === undefined) throw misused('Give the id of a database, or --all.')
     if (off) {
       await api.call(endDatabaseStandby, { params: { id } })
       return say(`${id} has no standby.`)
@@ -66,12 +67,13 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
   },
 })
 
-const wrong = (problem: string): HomeportError => new HomeportError('cli_failed', { problem })
+const misused = (problem: string): HomeportError => new HomeportError('cli_misused', { problem })
 
 /** `homeport nodes standbys`: all of them. */
 export const standbysCommand = remote({
   name: 'standbys',
   summary: 'list the copies of databases on second nodes',
+  examples: ['homeport nodes standbys'],
   run: async ({ api, io, show, say }) => {
     const standbys = await api.call(listDatabaseStandbys)
     show(standbys, () => table(io, standbys))
@@ -88,10 +90,10 @@ const table = (io: Io, rows: readonly DatabaseStandby[]): string =>
       { title: 'HOME', value: (one) => one.home },
       { title: 'STANDBY', value: (one) => one.standby },
       { title: 'MODE', value: (one) => one.mode },
-      { title: 'STATE', value: (one) => one.state },
+      stateColumn((one: DatabaseStandby) => STANDBY_WORDS[one.state]),
       {
         title: 'COMPLETE UNTIL',
-        value: ({ complete_until }) => (complete_until === 0 ? '' : new Date(complete_until).toISOString()),
+        value: ({ complete_until }) => moment(complete_until),
       },
       { title: 'PROBLEM', value: (one) => one.problem },
     ],

@@ -45,6 +45,7 @@ const getCommand = remote({
   name: 'get',
   summary: 'show a dead letter and the last response of its destination',
   args: [['<id>', 'id of the dead letter']],
+  examples: ['homeport queue dlq get 1763723456789-0'],
   run: async ({ api, io, show }, _, dlqId) => {
     const letter = await api.call(getDeadLetter, { params: { dlqId } })
     show(letter, () => facts(io, letter))

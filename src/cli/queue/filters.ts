@@ -13,6 +13,7 @@ export interface FilterOptions extends BasicOptions, CallerOptions {
 /** Adds the flags of these filters. */
 export function filterFlags(command: Command): Command {
   basicFlags(command, { url: 'to exactly this URL', from: 'not before', to: 'not after' })
+    .optionsGroup('Filters:')
     .option('--queue <names>', 'of this queue', list)
     .option('--group <names>', 'of this URL group', list)
     .option('--schedule <ids>', 'of this schedule', list)

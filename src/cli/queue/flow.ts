@@ -1,17 +1,18 @@
 import type { Static } from 'typebox'
 import { changeFlowKey, getFlowKey, listFlowKeys } from '../../contract/queue/flow.js'
+import { pauseWord } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
 import { group, remote } from '../remote/remote.js'
 import { given, wholeNumber } from '../remote/values.js'
-import { figure } from '../terminal/figures.js'
-import { renderTable } from '../terminal/table.js'
+import { duration, figure } from '../terminal/figures.js'
+import { renderTable, stateColumn } from '../terminal/table.js'
 
 type FlowKey = Static<typeof getFlowKey.success.body>
 
 const KEY = ['<key>', 'the flow-control key'] as const
 
 const limitOf = (count: number, most: number, rest = ''): string =>
-  most === 0 ? `${figure(count)}, no limit` : `${figure(count)} of ${figure(most)}${rest}`
+  most === 0 ? 'no limit' : `${figure(count)} of ${figure(most)}${rest}`
 
 const table = (io: Io, rows: readonly FlowKey[]): string =>
   rows.length === 0
@@ -20,14 +21,10 @@ const table = (io: Io, rows: readonly FlowKey[]): string =>
         io,
         [
           { title: 'KEY', cuts: true, value: (one) => one.flowControlKey },
-          {
-            title: 'STATE',
-            value: (one) => (one.isPaused ? 'paused' : 'running'),
-            tone: (one) => (one.isPaused ? 'yellow' : 'green'),
-          },
+          stateColumn((one: FlowKey) => pauseWord(one.isPaused)),
           { title: 'WAITING', value: (one) => figure(one.waitListSize), align: 'right' },
           { title: 'IN FLIGHT', value: (one) => limitOf(one.parallelismCount, one.parallelismMax) },
-          { title: 'RATE', value: (one) => limitOf(one.rateCount, one.rateMax, ` in ${one.ratePeriod} s`) },
+          { title: 'RATE', value: (one) => limitOf(one.rateCount, one.rateMax, ` in ${duration(one.ratePeriod * 1000)}`) },
           { title: 'PINNED', value: pinned },
         ],
         rows,
@@ -40,6 +37,7 @@ const listCommand = remote<{ search?: string }>({
   name: 'list',
   summary: 'list flow-control keys with their usage',
   flags: (command) => command.option('--search <text>', 'only keys that contain this text'),
+  examples: ['homeport queue flow list --search pay'],
   run: async ({ api, io, show }, { search }) => {
     const keys = await api.call(listFlowKeys, { query: search === undefined ? {} : { search } })
     show(keys, () => table(io, keys))
@@ -50,6 +48,7 @@ const getCommand = remote({
   name: 'get',
   summary: 'show the limits of a flow-control key and their usage',
   args: [KEY],
+  examples: ['homeport queue flow get payments'],
   run: async ({ api, io, show }, _, name) => {
     const key = await api.call(getFlowKey, { params: { key: encodeURIComponent(name) } })
     show(key, () => table(io, [key]))
@@ -67,6 +66,7 @@ const actionCommand = (verb: keyof typeof ACTIONS) =>
     name: verb,
     summary: ACTIONS[verb],
     args: [KEY],
+    examples: [`homeport queue flow ${verb} payments`],
     run: async ({ api, io, show }, _, name) => {
       const key = encodeURIComponent(name)
       await api.call(changeFlowKey, { params: { action: `${key}/${verb}` } })
@@ -98,6 +98,7 @@ const unpinCommand = remote({
   name: 'unpin',
   summary: 'allow messages to set the limits again',
   args: [KEY],
+  examples: ['homeport queue flow unpin payments'],
   run: async ({ api, io, show }, _, name) => {
     const key = encodeURIComponent(name)
     await api.call(changeFlowKey, { params: { action: `${key}/unpin?parallelism=true&rate=true` } })

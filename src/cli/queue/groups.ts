@@ -19,6 +19,7 @@ const NAME = ['<group>', 'name of the URL group'] as const
 const listCommand = remote({
   name: 'list',
   summary: 'list URL groups by name',
+  examples: ['homeport queue groups list'],
   run: async ({ api, io, show }) => {
     const groups = await api.call(listUrlGroups)
     show(groups, () => (groups.length === 0 ? 'There are no URL groups.\n' : groupsTable(io, groups)))
@@ -50,6 +51,7 @@ const getCommand = remote({
   name: 'get',
   summary: 'show the endpoints of a URL group',
   args: [NAME],
+  examples: ['homeport queue groups get news'],
   run: async ({ api, io, show }, _, name) => {
     const found = await api.call(getUrlGroup, { params: { name } })
     show(found, () => endpointsTable(io, found.endpoints))
@@ -91,6 +93,7 @@ const deleteCommand = remote({
   summary: 'delete a URL group; messages already published to it are still delivered',
   args: [NAME],
   isDestructive: true,
+  examples: ['homeport queue groups delete news --yes'],
   run: async ({ api, show, confirm }, _, name) => {
     await confirm(`Delete the URL group "${name}"?`)
     const answer = await api.call(deleteUrlGroup, { params: { name } })

@@ -17,6 +17,7 @@ const facts = (io: Io, { current, next }: Keys): string =>
 const showCommand = remote({
   name: 'show',
   summary: 'print the signing keys of deliveries; a receiver accepts both',
+  examples: ['homeport queue keys show --json'],
   run: async ({ api, io, show }) => {
     const keys = await api.call(getSigningKeys)
     show(keys, () => facts(io, keys))

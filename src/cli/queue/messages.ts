@@ -1,13 +1,13 @@
 import type { Static } from 'typebox'
 import { EVENT_STATES, type Event, type Message } from '../../contract/queue/fields.js'
 import { cancelMessage, cancelMessages, getMessage, listLogs } from '../../contract/queue/messages.js'
+import { FIRE_WORDS, MESSAGE_WORDS } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
 import { orMissing } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
-import { given, oneOf, wholeNumber } from '../remote/values.js'
-import { counted, fromNow, moment } from '../terminal/figures.js'
-import { type Column, renderFacts, renderTable } from '../terminal/table.js'
-import { toneOfState } from '../terminal/text.js'
+import { given, stateNamed, wholeNumber, wordsOf } from '../remote/values.js'
+import { counted, moment, momentFromNow } from '../terminal/figures.js'
+import { type Column, renderFacts, renderTable, stateColumn } from '../terminal/table.js'
 import { type FilterOptions, filterFlags, filtersOf, moreBelow, pageFlags, requireSelection } from './filters.js'
 
 type LogEntry = Static<typeof Event>
@@ -15,17 +15,18 @@ type QueueMessage = Static<typeof Message>
 
 interface LogOptions extends FilterOptions {
   readonly search?: string
-  readonly state?: string
+  readonly state?: keyof typeof STATES
   readonly message?: string
   readonly count: number
   readonly cursor?: string
 }
 
-const STATES = [...EVENT_STATES, 'IN_PROGRESS'] as const
+/** The states of the filter; the last one means that the message has not ended. */
+const STATES = { ...MESSAGE_WORDS, IN_PROGRESS: FIRE_WORDS.IN_PROGRESS }
 
 const COLUMNS: readonly Column<LogEntry>[] = [
   { title: 'MESSAGE', value: (one) => one.messageId },
-  { title: 'STATE', value: (one) => one.state, tone: (one) => toneOfState(one.state) },
+  stateColumn((one) => MESSAGE_WORDS[one.state]),
   { title: 'TIME', value: (one) => moment(one.time) },
   { title: 'RESPONSE', value: (one) => one.responseStatus },
   { title: 'URL', cuts: true, value: (one) => one.url },
@@ -40,16 +41,16 @@ export const logsCommand = remote<LogOptions>({
   summary: 'read the log of messages, newest messages first',
   flags: (command) =>
     pageFlags(filterFlags(command), 50)
-      .option('--state <state>', STATES.join(', '), oneOf(STATES))
+      .option('--state <state>', wordsOf(STATES), stateNamed(STATES))
       .option('--message <id>', 'entries of this message')
       .option('--search <text>', SEARCH),
-  examples: ['homeport queue logs --state FAILED --from 1h', 'homeport queue logs --message msg_…'],
+  examples: ['homeport queue logs --state failed --from 1h', 'homeport queue logs --message msg_…'],
   run: async ({ api, io, show }, options) => {
     const { message, state, count, cursor, search } = options
     const page = await api.call(listLogs, {
       query: {
         ...filtersOf(options),
-        ...(state !== undefined && { state: [oneOf(STATES)(state)] }),
+        ...(state !== undefined && { state: [state] }),
         ...(message !== undefined && { messageId: [message] }),
         ...given({ cursor, search }),
         count,
@@ -118,7 +119,7 @@ const messageFacts = (io: Io, message: QueueMessage): string =>
     ['id', message.messageId],
     ['url', `${message.method} ${message.url}`],
     ['published', moment(message.createdAt)],
-    ['due', `${moment(message.notBefore)} (${fromNow(message.notBefore)})`],
+    ['due', momentFromNow(message.notBefore)],
     ['retries', message.maxRetries],
     ['queue', message.queueName],
     ['url group', message.topicName],

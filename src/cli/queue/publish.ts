@@ -12,6 +12,8 @@ interface Published {
   readonly messageId: string
   readonly url?: string
   readonly deduplicated?: boolean
+  readonly replaced?: string
+  readonly because?: string
 }
 
 const DESTINATION = ['<destination>', 'a URL, or the name of a URL group'] as const
@@ -95,7 +97,14 @@ const publishedTable = (io: Io, rows: readonly Published[]): string =>
         [
           { title: 'MESSAGE', value: (one) => one.messageId },
           { title: 'URL', cuts: true, value: (one) => one.url },
-          { title: '', value: (one) => (one.deduplicated ? 'duplicate: not delivered again' : undefined) },
+          { title: '', cuts: true, value: noteOf },
         ],
         rows,
       )
+
+/** Why a message is not delivered, or what it replaces. */
+function noteOf({ because, deduplicated, replaced }: Published): string | undefined {
+  if (because !== undefined) return because
+  if (deduplicated) return 'duplicate: not delivered again'
+  return replaced === undefined ? undefined : `replaces ${replaced}`
+}

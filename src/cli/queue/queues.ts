@@ -8,11 +8,12 @@ import {
   putQueue,
   resumeQueue,
 } from '../../contract/queue/queues.js'
+import { pauseWord } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
 import { group, remote } from '../remote/remote.js'
 import { wholeNumber } from '../remote/values.js'
 import { counted, figure, moment } from '../terminal/figures.js'
-import { renderTable } from '../terminal/table.js'
+import { renderTable, stateColumn } from '../terminal/table.js'
 
 type Queue = Static<typeof getQueue.success.body>
 
@@ -27,11 +28,7 @@ const table = (io: Io, rows: readonly Queue[]): string =>
           { title: 'NAME', value: (one) => one.name },
           { title: 'PARALLELISM', value: (one) => one.parallelism, align: 'right' },
           { title: 'PENDING', value: (one) => figure(one.lag), align: 'right' },
-          {
-            title: 'STATE',
-            value: (one) => (one.paused ? 'paused' : 'running'),
-            tone: (one) => (one.paused ? 'yellow' : 'green'),
-          },
+          stateColumn((one: Queue) => pauseWord(one.paused)),
           { title: 'CHANGED', value: (one) => moment(one.updatedAt) },
         ],
         rows,
@@ -40,6 +37,7 @@ const table = (io: Io, rows: readonly Queue[]): string =>
 const listCommand = remote({
   name: 'list',
   summary: 'list queues by name',
+  examples: ['homeport queue queues list'],
   run: async ({ api, io, show }) => {
     const queues = await api.call(listQueues)
     show(queues, () => table(io, queues))
@@ -50,6 +48,7 @@ const getCommand = remote({
   name: 'get',
   summary: 'show a queue',
   args: [NAME],
+  examples: ['homeport queue queues get mails'],
   run: async ({ api, io, show }, _, name) => {
     const queue = await api.call(getQueue, { params: { name } })
     show(queue, () => table(io, [queue]))
@@ -82,6 +81,7 @@ const pauseOrResume = (name: 'pause' | 'resume') =>
     name,
     summary: name === 'pause' ? 'pause a queue: no further messages get their turn' : 'resume a queue',
     args: [NAME],
+    examples: [`homeport queue queues ${name} mails`],
     run: async ({ api, io, show }, _, queueName) => {
       await api.call(name === 'pause' ? pauseQueue : resumeQueue, { params: { name: queueName } })
       const queue = await api.call(getQueue, { params: { name: queueName } })

@@ -7,10 +7,11 @@ import {
   pauseSchedule,
   resumeSchedule,
 } from '../../contract/queue/schedules.js'
+import { pauseWord } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
 import { group, remote } from '../remote/remote.js'
-import { fromNow, moment } from '../terminal/figures.js'
-import { renderFacts, renderTable } from '../terminal/table.js'
+import { moment, momentFromNow } from '../terminal/figures.js'
+import { renderFacts, renderTable, stateColumn, stateFact } from '../terminal/table.js'
 import { bodyOf, type MessageOptions, messageFlags, messageHeaders } from './settings.js'
 
 type Schedule = Static<typeof getSchedule.success.body>
@@ -25,12 +26,9 @@ const table = (io: Io, rows: readonly Schedule[]): string =>
         [
           { title: 'ID', value: (one) => one.scheduleId },
           { title: 'CRON', value: (one) => one.cron },
-          {
-            title: 'NEXT',
-            value: (one) => (one.isPaused ? 'paused' : fromNow(one.nextScheduleTime)),
-            tone: (one) => (one.isPaused ? 'yellow' : 'plain'),
-          },
-          { title: 'LAST', value: (one) => fromNow(one.lastScheduleTime) },
+          stateColumn((one: Schedule) => pauseWord(one.isPaused)),
+          { title: 'NEXT', value: (one) => moment(one.nextScheduleTime) },
+          { title: 'LAST', value: (one) => moment(one.lastScheduleTime) },
           { title: 'DESTINATION', cuts: true, value: (one) => one.destination },
           { title: '', cuts: true, value: (one) => one.error, tone: () => 'red' },
         ],
@@ -40,6 +38,7 @@ const table = (io: Io, rows: readonly Schedule[]): string =>
 const listCommand = remote({
   name: 'list',
   summary: 'list schedules, oldest first',
+  examples: ['homeport queue schedules list'],
   run: async ({ api, io, show }) => {
     const schedules = await api.call(listSchedules)
     show(schedules, () => table(io, schedules))
@@ -50,6 +49,7 @@ const getCommand = remote({
   name: 'get',
   summary: 'show a schedule',
   args: [ID],
+  examples: ['homeport queue schedules get weekly'],
   run: async ({ api, io, show }, _, scheduleId) => {
     const schedule = await api.call(getSchedule, { params: { scheduleId } })
     show(schedule, () => facts(io, schedule))
@@ -63,7 +63,8 @@ const facts = (io: Io, one: Schedule): string =>
     ['destination', `${one.method} ${one.destination}`],
     ['created', moment(one.createdAt)],
     ['last', moment(one.lastScheduleTime)],
-    ['next', one.isPaused ? 'paused' : moment(one.nextScheduleTime)],
+    stateFact(pauseWord(one.isPaused)),
+    ['next', momentFromNow(one.nextScheduleTime)],
     ['queue', one.queueName],
     ['retries', one.retries],
     ['labels', one.labels?.join(', ')],
@@ -106,6 +107,7 @@ const pauseOrResume = (name: 'pause' | 'resume') =>
     name,
     summary: name === 'pause' ? 'pause a schedule: it does not fire until it is resumed' : 'resume a schedule',
     args: [ID],
+    examples: [`homeport queue schedules ${name} weekly`],
     run: async ({ api, io, show }, _, scheduleId) => {
       await api.call(name === 'pause' ? pauseSchedule : resumeSchedule, { params: { scheduleId } })
       const schedule = await api.call(getSchedule, { params: { scheduleId } })
@@ -118,6 +120,7 @@ const deleteCommand = remote({
   summary: 'delete a schedule; messages it has published are still delivered',
   args: [ID],
   isDestructive: true,
+  examples: ['homeport queue schedules delete weekly --yes'],
   run: async ({ api, show, confirm }, _, scheduleId) => {
     await confirm(`Delete the schedule "${scheduleId}"?`)
     const answer = await api.call(deleteSchedule, { params: { scheduleId } })

@@ -41,9 +41,11 @@ export type ResendOptions = Pick<DeliveryOptions, 'delay' | 'retries' | 'retryDe
 /** Adds the flags of these settings, next to filter flags. */
 export function resendFlags(command: Command): Command {
   return command
-    .option('--delay <duration>', 'of the new messages or runs: delay before the first attempt', durationText)
-    .option('--retries <number>', 'of the new messages or runs: most retries', wholeNumber(0))
-    .option('--retry-delay <expression>', 'of the new messages or runs: milliseconds between attempts')
+    .optionsGroup('The new messages or runs:')
+    .option('--delay <duration>', 'delay before the first attempt', durationText)
+    .option('--retries <number>', 'most retries after the first attempt', wholeNumber(0))
+    .option('--retry-delay <expression>', 'milliseconds between attempts')
+    .optionsGroup('Options:')
 }
 
 /** These settings as headers of the API. */
@@ -56,21 +58,25 @@ export function deliveryFlags(command: Command): Command {
     .option('--body <text>', 'the body')
     .option('--file <path>', 'read the body from a file; "-" for the standard input')
     .option('--header <name: value>', 'a header for the destination; may be repeated', pair)
+    .option('--label <labels>', 'labels, separated by commas', list)
+    .optionsGroup('When it is sent:')
     .option('--delay <duration>', 'delay before the first attempt', durationText)
     .option('--not-before <moment>', 'earliest time of the first attempt', instant)
+    .option('--priority <seconds>', 'counts as due so much earlier when it waits with others; negative: later', signed)
+    .option('--flow-key <key>', 'flow-control key')
+    .option('--flow <limits>', 'limits of the flow-control key, such as "rate=10,period=1s,parallelism=3"')
+    .optionsGroup('When it fails:')
     .option('--retries <number>', 'most retries after the first attempt', wholeNumber(0))
     .option('--retry-delay <expression>', 'milliseconds between attempts, such as "pow(2, retried) * 1000"')
     .option('--timeout <duration>', 'timeout of an attempt', durationText)
     .option('--failure-callback <url>', 'URL that is called when the last attempt has failed')
-    .option('--label <labels>', 'labels, separated by commas', list)
-    .option('--flow-key <key>', 'flow-control key')
-    .option('--flow <limits>', 'limits of the flow-control key, such as "rate=10,period=1s,parallelism=3"')
+    .optionsGroup('Only once:')
     .option('--debounce <key>', 'replaces what has the same debounce key and was not sent yet')
     .option('--debounce-delay <duration>', 'with --debounce: how long to wait for a newer one', durationText)
     .option('--debounce-max-delay <duration>', 'with --debounce: longest wait since the first one', durationText)
     .option('--singleton <key>', 'only one with the same singleton key at a time')
     .option('--singleton-mode <mode>', 'with --singleton, while an older one has not ended: skip (default) or cancel')
-    .option('--priority <seconds>', 'counts as due so much earlier when it waits with others; negative: later', signed)
+    .optionsGroup('Options:')
 }
 
 /** Adds the flags of a message. */
@@ -78,8 +84,10 @@ export function messageFlags(command: Command): Command {
   return deliveryFlags(command)
     .option('--method <method>', 'HTTP method of the delivery (default: POST)')
     .option('--callback <url>', 'URL that is called after each response')
+    .optionsGroup('Only once:')
     .option('--deduplication-id <id>', 'further messages with the same id are not delivered')
     .option('--content-based-deduplication', 'further messages with the same content are not delivered')
+    .optionsGroup('Options:')
 }
 
 /** These settings as headers of the API. */

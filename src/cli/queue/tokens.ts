@@ -42,6 +42,7 @@ const listCommand = remote<TeamOption>({
   name: 'list',
   summary: 'list queue tokens, oldest first; never their secrets',
   flags: (command) => command.option(...TEAM),
+  examples: ['homeport queue tokens list'],
   run: async ({ api, io, show }, { team }) => {
     const tokens = await api.call(listQueueTokens, { query: given({ team_id: team }) })
     show(tokens, () => table(io, tokens))
@@ -111,6 +112,7 @@ const deleteCommand = remote<TeamOption, [string]>({
   args: [['<token>', 'id or name of the token']],
   isDestructive: true,
   flags: (command) => command.option(...TEAM),
+  examples: ['homeport queue tokens delete ci --yes'],
   run: async ({ api, show, confirm }, { team }, wanted) => {
     const { id, name } = await tokenNamed(api, wanted, team)
     await confirm(`End the queue token "${name}"? Programs that use it are refused from then on.`)

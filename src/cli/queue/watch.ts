@@ -2,12 +2,13 @@ import type { Static } from 'typebox'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Event } from '../../contract/queue/fields.js'
 import { listLogs } from '../../contract/queue/messages.js'
+import { MESSAGE_WORDS } from '../../contract/words/states.js'
 import { DONE, FAILED } from '../exit-codes.js'
 import type { Api } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
 import { NewEntries, printEntry, readings } from '../remote/watching.js'
 import { moment } from '../terminal/figures.js'
-import { paintOf, printable, toneOfState } from '../terminal/text.js'
+import { paintOf, printable, toneOf } from '../terminal/text.js'
 import { type FilterOptions, filterFlags, filtersOf } from './filters.js'
 
 type Entry = Static<typeof Event>
@@ -23,6 +24,7 @@ export const watchCommand = remote<FilterOptions, [string[]]>({
   summary: 'follow messages: those with these ids to their end, otherwise all that match the filters until Ctrl-C',
   args: [['[ids...]', 'ids of messages; exit code 1 unless all of them are delivered']],
   flags: filterFlags,
+  isStream: true,
   examples: ['homeport queue watch msg_…', 'homeport queue watch --label orders', 'homeport queue watch --json | jq'],
   run: async (session, options, ids) => (ids.length > 0 ? toTheEnd(session, ids) : untilStopped(session, options)),
 })
@@ -96,5 +98,5 @@ function lineOf({ io }: Session, entry: Entry): string {
     state === 'RETRY' && nextDeliveryTime !== undefined && `again at ${moment(nextDeliveryTime)}`,
   ]
   const words = facts.filter((fact) => typeof fact === 'string').map(printable)
-  return `${[moment(time), messageId, paintOf(io)(toneOfState(state), state), ...words].join('  ')}\n`
+  return `${[moment(time), messageId, paintOf(io)(toneOf(MESSAGE_WORDS[state]), MESSAGE_WORDS[state].word), ...words].join('  ')}\n`
 }

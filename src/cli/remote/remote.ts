@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander'
 import { DONE, type ExitCode } from '../exit-codes.js'
 import { addPlaceFlags } from '../flags.js'
+import { examplesText, SHARED } from '../help.js'
 import type { Io } from '../io.js'
 import { confirm } from '../terminal/ask.js'
 import { Api } from './api.js'
@@ -35,6 +36,8 @@ export interface Remote<Options extends object, Args extends unknown[]> {
   readonly examples?: readonly string[]
   /** The command cannot be undone: it has the flag `--yes`, and calls `confirm`. */
   readonly isDestructive?: true
+  /** The command prints entry after entry: with `--json` a line for each. */
+  readonly isStream?: true
   readonly run: (session: Session, options: Options, ...args: Args) => Promise<void>
 }
 
@@ -48,8 +51,8 @@ export function remote<Options extends object = object, Args extends unknown[] =
       read ? command.argument(name, meaning, read) : command.argument(name, meaning)
     }
     declared.flags?.(command)
-    if (declared.isDestructive) command.option('-y, --yes', 'do not ask for confirmation')
-    addConnectionFlags(command)
+    if (declared.isDestructive) command.optionsGroup('Options:').option('-y, --yes', 'do not ask for confirmation')
+    addConnectionFlags(command, declared.isStream === true)
     addExamples(command, declared.examples)
     return command.action(async (...given: unknown[]) => {
       // Commander passes the declared arguments, then the options and the command itself.
@@ -65,18 +68,17 @@ export function remote<Options extends object = object, Args extends unknown[] =
 }
 
 /** Adds the flags that select the server and the output format. */
-function addConnectionFlags(command: Command): Command {
-  command.addOption(new Option('--json', 'print the response of the API as JSON').default(false))
-  command.addOption(new Option('--profile <name>', 'use the server of this profile').helpGroup(SERVER))
-  return addPlaceFlags(command, SERVER)
+function addConnectionFlags(command: Command, isStream: boolean): Command {
+  const json = isStream ? 'print one line of JSON for each entry' : 'print the answer of the API as JSON'
+  command.addOption(new Option('--json', json).default(false).helpGroup(SHARED))
+  command.addOption(new Option('--profile <name>', 'the server of this profile').helpGroup(SHARED))
+  return addPlaceFlags(command, SHARED)
 }
-
-const SERVER = 'Which server:'
 
 /** Adds examples to the help of a command. */
 export function addExamples(command: Command, examples: readonly string[] = []): Command {
   if (examples.length === 0) return command
-  return command.addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}\n`).join('')}`)
+  return command.addHelpText('after', examplesText(examples))
 }
 
 async function sessionOf(command: Command, io: Io, endWith: Session['endWith']): Promise<Session> {

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { parseDuration } from '../../base/index.js'
+import type { StateWord, StateWords } from '../../contract/words/states.js'
 
 /** Parsers of flag values. */
 
@@ -53,6 +54,21 @@ export const oneOf =
     const found = words.find((word) => word === text)
     if (found !== undefined) return found
     throw new InvalidArgumentError(`Expected one of: ${words.join(', ')}.`)
+  }
+
+/** The words for states, for the help of a flag. */
+export const wordsOf = (words: StateWords<string>): string =>
+  [...new Set(Object.values(words).map(({ word }) => word))].join(', ')
+
+/** A state by its word, such as `failed`, or by its name on the wire, such as `RUN_FAILED`. */
+export const stateNamed =
+  <State extends string>(words: StateWords<State>) =>
+  (text: string): State => {
+    const wanted = text.toLowerCase().replaceAll('-', ' ')
+    for (const [state, { word }] of Object.entries<StateWord>(words))
+      // The names of the entries are those of the table.
+      if (state === text || word === wanted) return state as State
+    throw new InvalidArgumentError(`Expected one of: ${wordsOf(words)}.`)
   }
 
 /** A pair `Name: value` or `name=value`; the flag may be repeated. */

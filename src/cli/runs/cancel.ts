@@ -11,7 +11,7 @@ import { requireSelection } from '../queue/filters.js'
 import { parsed } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
 import { durationText, given, wholeNumber } from '../remote/values.js'
-import { counted } from '../terminal/figures.js'
+import { andMore, counted } from '../terminal/figures.js'
 import { renderFacts } from '../terminal/table.js'
 import { printable } from '../terminal/text.js'
 import { type RunFilterOptions, runFilterFlags, runFilters } from './find.js'
@@ -59,7 +59,7 @@ async function dryRun({ api, show }: Session, selector: Selector): Promise<void>
   const rest = (answer.matched ?? 0) - sample.length
   show(answer, () => {
     const ids = sample.map((id) => `  ${printable(id)}\n`).join('')
-    return `would cancel ${counted(answer.matched ?? 0, 'run')}\n${ids}${rest > 0 ? `  and ${counted(rest, 'more')}\n` : ''}${unreadableLine(answer)}`
+    return `would cancel ${counted(answer.matched ?? 0, 'run')}\n${ids}${rest > 0 ? `  ${andMore(rest)}\n` : ''}${unreadableLine(answer)}`
   })
 }
 
@@ -78,7 +78,7 @@ async function accept({ api }: Session, selector: Selector): Promise<Static<type
 async function begin(session: Session, selector: Selector): Promise<void> {
   const accepted = await accept(session, selector)
   const { actionId, matched } = accepted
-  session.show(accepted, () => `cancelling ${counted(matched, 'run')}: homeport bulk watch ${actionId}\n`)
+  session.show(accepted, () => `cancelling ${counted(matched, 'run')}\nto follow it: homeport bulk watch ${actionId}\n`)
 }
 
 async function cancel({ api, show, endWith }: Session, selector: Selector, { report }: CancelOptions) {

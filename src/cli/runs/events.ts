@@ -2,7 +2,7 @@ import type { Static } from 'typebox'
 import { type AwaitedEventSchema, listAwaitedEvents, listWaiters, notifyEvent } from '../../contract/workflow/events.js'
 import { bodyOf, type DeliveryOptions } from '../queue/settings.js'
 import { remote, type Session } from '../remote/remote.js'
-import { counted, fromNow } from '../terminal/figures.js'
+import { counted, moment } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
 
 type AwaitedEvent = Static<typeof AwaitedEventSchema>
@@ -23,8 +23,8 @@ async function showEvents({ api, io, show, say }: Session, prefix: string | unde
   const columns: Column<AwaitedEvent>[] = [
     { title: 'EVENT', cuts: true, value: (one) => one.eventId },
     { title: 'RUNS', value: (one) => `${one.waiting}${one.atLeast ? '+' : ''}` },
-    { title: 'SINCE', value: (one) => fromNow(one.since) },
-    { title: 'FIRST TIMEOUT', value: (one) => fromNow(one.firstTimeout) },
+    { title: 'SINCE', value: (one) => moment(one.since) },
+    { title: 'FIRST TIMEOUT', value: (one) => moment(one.firstTimeout) },
   ]
   show(events, () => (events.length === 0 ? 'No run waits for an event.\n' : renderTable(io, columns, events)))
   if (cursor !== undefined) say('There are more events; give a longer --prefix.')
@@ -35,7 +35,7 @@ async function showWaiters({ api, io, show }: Session, eventId: string): Promise
   type Waiter = (typeof waiters)[number]
   const columns: Column<Waiter>[] = [
     { title: 'RUN', value: (one) => runOf(one.headers) },
-    { title: 'TIMES OUT', value: (one) => fromNow(one.deadline * 1000) },
+    { title: 'TIMES OUT', value: (one) => moment(one.deadline * 1000) },
     { title: 'URL', cuts: true, value: (one) => one.url },
   ]
   show(waiters, () => (waiters.length === 0 ? 'No runs wait for this event.\n' : renderTable(io, columns, waiters)))

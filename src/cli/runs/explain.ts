@@ -1,4 +1,6 @@
+import { RUN_WORDS } from '../../contract/words/states.js'
 import { remote } from '../remote/remote.js'
+import { moment } from '../terminal/figures.js'
 import { printable } from '../terminal/text.js'
 import { findRun, originText, type SeenRun } from './find.js'
 
@@ -27,7 +29,7 @@ export const explainCommand = remote({
 export function endingOf(run: SeenRun): string[] {
   const { workflowRunId: id, workflowState: state, canceledBy, dlqId } = run
   return [
-    `The run has ended: ${state}${state === 'RUN_FAILED' ? failureOf(run) : ''}.`,
+    `The run has ended: ${RUN_WORDS[state].word}${state === 'RUN_FAILED' ? failureOf(run) : ''}.`,
     ...(canceledBy
       ? [`The bulk action ${canceledBy.actionId} of ${canceledBy.actor} cancelled it${reason(canceledBy)}.`]
       : []),
@@ -64,7 +66,7 @@ function failureFunctionText({ failureFunction, workflowRunId: id }: SeenRun): s
   switch (state) {
     case 'CALLBACK_INPROGRESS':
       return last && next !== undefined
-        ? [`Its failure function at ${url} is called again at ${new Date(next).toISOString()}${after}.`]
+        ? [`Its failure function at ${url} is called again at ${moment(next)}${after}.`]
         : [`Its failure function at ${url} is being called.`]
     case 'CALLBACK_SUCCESS':
       return ['Its failure function has been called.']

@@ -51,6 +51,7 @@ export const failedCommand = remote<DeadOptions & { count: number; cursor?: stri
   name: 'failed',
   summary: 'list failed runs that can be resumed or restarted, oldest failure first',
   flags: (command) => pageFlags(deadFlags(command), 50),
+  examples: ['homeport runs failed --label billing --from 1d'],
   run: async ({ api, io, show }, options) => {
     const query = { ...deadFilters(options), count: options.count, ...given({ cursor: options.cursor }) }
     const page = await api.call(listDeadRuns, { query })

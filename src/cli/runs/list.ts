@@ -1,10 +1,10 @@
-import { listRuns, RUN_STATES } from '../../contract/workflow/runs.js'
+import { RUN_WORDS, WAIT_WORDS } from '../../contract/words/states.js'
+import { listRuns, type RUN_STATES } from '../../contract/workflow/runs.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { remote } from '../remote/remote.js'
-import { given, oneOf } from '../remote/values.js'
-import { duration, fromNow } from '../terminal/figures.js'
-import { type Column, renderTable } from '../terminal/table.js'
-import { toneOfState } from '../terminal/text.js'
+import { given, stateNamed, wordsOf } from '../remote/values.js'
+import { duration, moment } from '../terminal/figures.js'
+import { type Column, renderTable, stateColumn } from '../terminal/table.js'
 import { type RunFilterOptions, runFilterFlags, runFilters, type SeenRun } from './find.js'
 
 interface ListOptions extends RunFilterOptions {
@@ -23,11 +23,11 @@ export const listCommand = remote<ListOptions>({
   summary: 'list workflow runs, newest first',
   flags: (command) => {
     runFilterFlags(command, { url: 'of exactly this URL', from: 'created at or after', to: 'created at or before' })
-    command.option('--state <state>', RUN_STATES.join(', '), oneOf(RUN_STATES)).option('--paused', 'only paused runs')
+    command.option('--state <state>', wordsOf(RUN_WORDS), stateNamed(RUN_WORDS)).option('--paused', 'only paused runs')
     command.option('--search <text>', 'whose id, URL, label or error contains this text')
     return pageFlags(command, 20)
   },
-  examples: ['homeport runs list --state RUN_FAILED --from 1d', 'homeport runs list --label hello --json'],
+  examples: ['homeport runs list --state failed --from 1d', 'homeport runs list --label hello --json'],
   run: async ({ api, io, show }, options) => {
     const { state, paused, count, cursor, search } = options
     const query = { ...runFilters(options), ...given({ state: state && [state], paused, cursor, search }) }
@@ -40,13 +40,17 @@ export const listCommand = remote<ListOptions>({
 
 const COLUMNS: readonly Column<SeenRun>[] = [
   { title: 'RUN', value: (one) => one.workflowRunId },
-  { title: 'STATE', value: (one) => one.workflowState, tone: (one) => toneOfState(one.workflowState) },
-  { title: 'CREATED', value: (one) => fromNow(one.workflowRunCreatedAt) },
+  stateColumn((one) => RUN_WORDS[one.workflowState]),
+  { title: 'CREATED', value: (one) => moment(one.workflowRunCreatedAt) },
   { title: 'TOOK', value: took },
   { title: 'LABELS', cuts: true, value: (one) => one.labels?.join(' ') },
   { title: 'URL', cuts: true, value: (one) => one.workflowUrl },
-  { title: 'BECAUSE', value: (one) => one.because?.[0]?.kind },
+  { title: 'BECAUSE', value: (one) => waitOf(one) },
 ]
+
+function waitOf({ because: [first] = [] }: SeenRun): string | undefined {
+  return first && WAIT_WORDS[first.kind].word
+}
 
 function took({ workflowRunCreatedAt, workflowRunCompletedAt }: SeenRun): string | undefined {
   return workflowRunCompletedAt === undefined ? undefined : duration(workflowRunCompletedAt - workflowRunCreatedAt)

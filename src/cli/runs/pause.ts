@@ -59,10 +59,10 @@ export const pauseCommand = remote<PauseOptions, [string[]]>({
   },
 })
 
-/** `homeport runs unpause`: lets paused runs go on. `homeport runs resume` is for failed ones. */
+/** `homeport runs unpause`: lets paused runs continue. `homeport runs resume` is for failed ones. */
 export const unpauseCommand = remote<SelectionOptions, [string[]]>({
   name: 'unpause',
-  summary: 'let paused workflow runs go on; `homeport runs resume` is for failed runs',
+  summary: 'let paused workflow runs continue; `homeport runs resume` is for failed runs',
   args: [['[ids...]', 'ids of paused runs; without ids, those that match all filters']],
   flags: selectionFlags,
   examples: ['homeport runs unpause wfr_1 wfr_2', 'homeport runs unpause --url https://example.com/'],
@@ -70,7 +70,7 @@ export const unpauseCommand = remote<SelectionOptions, [string[]]>({
     if (ids.length === 0) return await inBulk(session, { kind: 'unpauseRuns' }, options)
     for (const workflowRunId of ids) {
       const run = await session.api.call(unpauseRun, { params: { workflowRunId } })
-      const state = run.pausedAt === undefined ? 'was not paused' : 'goes on'
+      const state = run.pausedAt === undefined ? 'was not paused' : 'unpaused'
       session.show(run, () => `${state}: ${printable(workflowRunId)}\n`)
     }
   },

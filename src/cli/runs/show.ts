@@ -1,10 +1,10 @@
 import type { Static } from 'typebox'
+import { FAILURE_WORDS, RUN_WORDS, STEP_WORDS } from '../../contract/words/states.js'
 import type { RunStep } from '../../contract/workflow/runs.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
-import { duration, fromNow, moment } from '../terminal/figures.js'
-import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
-import { toneOfState } from '../terminal/text.js'
+import { duration, moment, momentFromNow } from '../terminal/figures.js'
+import { type Column, type Fact, renderFacts, renderTable, stateColumn, stateFact } from '../terminal/table.js'
 import { findRun, originText, type SeenRun } from './find.js'
 
 type Step = Static<typeof RunStep>
@@ -32,14 +32,14 @@ function factsOf(run: SeenRun): Fact[] {
   return [
     ['run', run.workflowRunId],
     ['url', run.workflowUrl],
-    ['state', run.workflowState, toneOfState(run.workflowState)],
-    ['created', `${moment(created)} (${fromNow(created)})`],
+    stateFact(RUN_WORDS[run.workflowState]),
+    ['created', momentFromNow(created)],
     ['ended', ended && `${moment(ended)} (took ${duration(ended - created)})`],
     ['labels', run.labels?.join(', ')],
     ['flow control', run.flowControlKey],
     ['restarted from', run.origin && originText(run.origin)],
     ['invoked by', run.invoker?.workflowRunId],
-    ['failure function', run.failureFunction?.state],
+    ['failure function', run.failureFunction?.state && FAILURE_WORDS[run.failureFunction.state].word],
     ['dead letter', run.dlqId],
     ...(run.because ?? []).map(({ text }): Fact => ['because', text]),
     ['response', run.workflowRunResponse],
@@ -50,9 +50,9 @@ const COLUMNS: readonly Column<Row>[] = [
   { title: '', value: ({ mark }) => mark },
   { title: 'STEP', cuts: true, value: ({ step }) => step.stepName },
   { title: 'TYPE', value: ({ step }) => step.stepType ?? step.callType },
-  { title: 'STATE', value: ({ step }) => step.state, tone: ({ step }) => toneOfState(step.state ?? '') },
+  stateColumn(({ step }) => STEP_WORDS[step.state ?? 'STEP_PROGRESS']),
   { title: 'AT', value: ({ step }) => moment(step.createdAt) },
-  { title: 'NEXT', value: ({ step }) => fromNow(step.nextDeliveryTime ?? step.sleepUntil) },
+  { title: 'NEXT', value: ({ step }) => moment(step.nextDeliveryTime ?? step.sleepUntil) },
   { title: 'TIME', cuts: true, value: ({ step }) => timeText(step) },
   { title: 'TRIES', value: ({ step }) => step.errors?.length, align: 'right' },
   { title: 'RESULT', cuts: true, value: ({ step }) => resultOf(step) },

@@ -1,10 +1,11 @@
 import type { Static } from 'typebox'
+import { RUN_EVENT_WORDS } from '../../contract/words/states.js'
 import { listRunMessageLogs, type RunEvent } from '../../contract/workflow/runs.js'
 import { FAILED } from '../exit-codes.js'
 import { remote, type Session } from '../remote/remote.js'
 import { NewEntries, printEntry, readings } from '../remote/watching.js'
 import { moment } from '../terminal/figures.js'
-import { paintOf, printable, toneOfState } from '../terminal/text.js'
+import { paintOf, printable, toneOf } from '../terminal/text.js'
 import { findRun } from './find.js'
 
 type Entry = Static<typeof RunEvent>
@@ -17,6 +18,7 @@ const ENDS: ReadonlySet<string> = new Set(['RUN_SUCCESS', 'RUN_FAILED', 'RUN_CAN
 export const watchCommand = remote({
   name: 'watch',
   summary: 'follow a workflow run to its end; exit code 1 unless it succeeded',
+  isStream: true,
   args: [['<id>', 'id of the run']],
   examples: ['homeport runs watch wfr_…', 'homeport runs watch wfr_… --json | jq .state'],
   run: async (session, _, runId) => {
@@ -44,5 +46,5 @@ function lineOf({ io }: Session, { time, state, stepInfo, error, responseStatus,
     nextDeliveryTime !== undefined && `again at ${moment(nextDeliveryTime)}`,
   ]
   const words = facts.filter((fact) => typeof fact === 'string').map(printable)
-  return `${[moment(time), paint(toneOfState(state), state), ...words].join('  ')}\n`
+  return `${[moment(time), paint(toneOf(RUN_EVENT_WORDS[state]), RUN_EVENT_WORDS[state].word), ...words].join('  ')}\n`
 }

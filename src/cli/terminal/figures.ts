@@ -1,46 +1,44 @@
-import { formatDuration } from '../../base/index.js'
 import { NO_LIMIT } from '../../contract/databases/plans.js'
+import { duration, bytes as size, whole } from '../../contract/words/figures.js'
 
-const SIZES = ['B', 'KB', 'MB', 'GB', 'TB'] as const
-const KIB = 1024
+export { andMore, counted, dollars, duration } from '../../contract/words/figures.js'
 
 /** `3 GB`, `1.5 KB`; `no limit` for the limit that means none. */
-export function bytes(count: number): string {
-  if (count >= NO_LIMIT) return 'no limit'
-  const step = Math.min(SIZES.length - 1, Math.floor(Math.log(Math.max(1, count)) / Math.log(KIB)))
-  return `${trim(count / KIB ** step)} ${SIZES[step]}`
-}
-
-const trim = (value: number): string => String(Math.round(value * 10) / 10)
+export const bytes = (count: number): string => (count >= NO_LIMIT ? 'no limit' : size(count))
 
 /** `12,345`; `no limit` for the limit that means none. */
-export const figure = (count: number): string => (count >= NO_LIMIT ? 'no limit' : count.toLocaleString('en-US'))
+export const figure = (count: number): string => (count >= NO_LIMIT ? 'no limit' : whole(count))
 
-/** `1 run`, `2 runs`. */
-export const counted = (count: number, what: string): string => `${figure(count)} ${what}${count === 1 ? '' : 's'}`
-
-/** A time in UTC: `2026-11-21 13:45:10Z`. */
+/**
+ * A time in the time zone of this machine, with its offset: `2026-11-21 14:45:10+01:00`, or `2026-11-21 13:45:10Z`. The
+ * one format of the command line; flags such as `--from` take it.
+ */
 export function moment(atMs: number | undefined): string | undefined {
   if (atMs === undefined || atMs === 0) return undefined
-  return new Date(atMs)
-    .toISOString()
-    .replace('T', ' ')
-    .replace(/\.\d+Z$/, 'Z')
+  const offset = -new Date(atMs).getTimezoneOffset()
+  const local = new Date(atMs + offset * 60_000).toISOString().slice(0, 19).replace('T', ' ')
+  return `${local}${offset === 0 ? 'Z' : offsetText(offset)}`
+}
+
+function offsetText(minutes: number): string {
+  const two = (count: number) => String(Math.floor(count)).padStart(2, '0')
+  const distance = Math.abs(minutes)
+  return `${minutes < 0 ? '-' : '+'}${two(distance / 60)}:${two(distance % 60)}`
 }
 
 /** The same for Unix seconds. */
 export const momentOfSeconds = (at: number | undefined): string | undefined => moment(at === undefined ? at : at * 1000)
 
-/** A duration in its two largest units: `2d3h`, `4m10s`, `350ms`. */
-export function duration(ms: number): string {
-  const rounded = ms >= 1000 ? Math.round(ms / 1000) * 1000 : ms
-  return (formatDuration(rounded).match(/\d+[a-z]+/g) ?? []).slice(0, 2).join('')
+/** A time and its distance: `2026-11-21 13:45:10Z (5m ago)`, `2026-11-21 15:45:10Z (in 2h)`. */
+export function momentFromNow(atMs: number | undefined, nowMs = Date.now()): string | undefined {
+  const at = moment(atMs)
+  return at === undefined || atMs === undefined ? undefined : `${at} (${distanceOf(atMs, nowMs)})`
 }
 
-/** `5m ago`, `in 2h`. */
-export function fromNow(atMs: number | undefined, nowMs = Date.now()): string | undefined {
-  if (atMs === undefined || atMs === 0) return undefined
-  return atMs > nowMs ? `in ${duration(atMs - nowMs)}` : `${duration(nowMs - atMs)} ago`
+function distanceOf(atMs: number, nowMs: number): string {
+  const seconds = (ms: number) => duration(Math.floor(ms / 1000) * 1000)
+  if (Math.abs(atMs - nowMs) < 1000) return 'just now'
+  return atMs > nowMs ? `in ${seconds(atMs - nowMs)}` : `${seconds(nowMs - atMs)} ago`
 }
 
 const BARS = '▁▂▃▄▅▆▇█'

@@ -1,5 +1,6 @@
+import type { StateWord } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
-import { cut, type Paint, paintOf, printable, type Tone, widthOf } from './text.js'
+import { cut, type Paint, paintOf, printable, type Tone, toneOf, widthOf } from './text.js'
 
 /** A column of a table. */
 export interface Column<Row> {
@@ -11,6 +12,13 @@ export interface Column<Row> {
   /** This column may be cut when a row is too long. Ids are never cut, so that they can be copied. */
   readonly cuts?: true
 }
+
+/** The column of a state, in the words of the console and the documentation. */
+export const stateColumn = <Row>(wordOf: (row: Row) => StateWord, title = 'STATE'): Column<Row> => ({
+  title,
+  value: (row) => wordOf(row).word,
+  tone: (row) => toneOf(wordOf(row)),
+})
 
 /** Space between two columns. */
 const GAP = '  '
@@ -77,6 +85,9 @@ function fitWidths(
 
 /** A named value of an object; left out when it has no value. */
 export type Fact = readonly [name: string, value: string | number | boolean | undefined, tone?: Tone]
+
+/** The fact of a state. */
+export const stateFact = (word: StateWord, name = 'state'): Fact => [name, word.word, toneOf(word)]
 
 /** Named values, one per line, with aligned names. */
 export function renderFacts(io: Io, facts: readonly Fact[]): string {

@@ -1,8 +1,9 @@
 import { PassThrough } from 'node:stream'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import type { Io, Terminal } from '../io.js'
+import { instant } from '../remote/values.js'
 import { confirm } from './ask.js'
-import { bytes, duration, fromNow, sparkline } from './figures.js'
+import { bytes, duration, moment, momentFromNow, sparkline } from './figures.js'
 import { progressOf } from './progress.js'
 import { type Column, renderFacts, renderTable } from './table.js'
 
@@ -64,8 +65,7 @@ it('formats sizes, durations, times and series', () => {
     '3 GB',
     'no limit',
   ])
-  expect([duration(350), duration(61_400), duration(93_784_000)]).toEqual(['350ms', '1m1s', '1d2h'])
-  expect([fromNow(1_000, 6_000), fromNow(7_206_000, 6_000), fromNow(undefined)]).toEqual(['5s ago', 'in 2h', undefined])
+  expect([duration(350), duration(61_400), duration(93_784_000)]).toEqual(['350ms', '1m 1s', '1d 2h'])
   expect([sparkline([0, 1, 2, 4]), sparkline([0, 0])]).toEqual(['▁▃▅█', '▁▁'])
 })
 
@@ -97,5 +97,23 @@ it('asks for confirmation, and refuses without a terminal and --yes', async () =
     input.push(`${answer}\n`)
     if (isDone) await asked
     else await expect(asked).rejects.toThrow('Nothing was changed')
+  }
+})
+
+it.each([
+  ['UTC', '2026-11-28 10:07:52Z'],
+  ['Europe/Berlin', '2026-11-28 11:07:52+01:00'],
+  ['America/St_Johns', '2026-11-28 06:37:52-03:30'],
+])('writes times in the zone of the machine, as flags take them: %s', (zone, expected) => {
+  vi.stubEnv('TZ', zone)
+  try {
+    const at = Date.UTC(2026, 10, 28, 10, 7, 52)
+    expect(moment(at)).toBe(expected)
+    expect(instant(expected)).toBe(at)
+    expect(momentFromNow(at, at + 5_000)).toBe(`${expected} (5s ago)`)
+    expect(momentFromNow(at, at - 7_200_000)).toBe(`${expected} (in 2h)`)
+    expect(moment(undefined)).toBeUndefined()
+  } finally {
+    vi.unstubAllEnvs()
   }
 })

@@ -1,3 +1,4 @@
+import type { Tone as Meaning, StateWord } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
 
 export { printable } from '../../base/index.js'
@@ -25,30 +26,8 @@ export function paintOf(io: Io): Paint {
   return (tone, text) => (isColoured && tone !== 'plain' ? `\u001b[${CODES[tone]}m${text}\u001b[0m` : text)
 }
 
-const TONES: Readonly<Record<string, Tone>> = {
-  active: 'green',
-  passive: 'dim',
-  suspended: 'red',
-  completed: 'green',
-  pending: 'yellow',
-  failed: 'red',
-  DELIVERED: 'green',
-  RETRY: 'yellow',
-  ERROR: 'red',
-  FAILED: 'red',
-  CANCELED: 'dim',
-  RUN_STARTED: 'blue',
-  RUN_SUCCESS: 'green',
-  RUN_FAILED: 'red',
-  RUN_CANCELED: 'dim',
-  STEP_SUCCESS: 'green',
-  STEP_RETRY: 'yellow',
-  STEP_FAILED: 'red',
-  running: 'blue',
-  paused: 'yellow',
-  finished: 'green',
-  aborted: 'red',
-}
+/** The colour of a state. */
+const COLOURS: Readonly<Record<Meaning, Tone>> = { ok: 'green', busy: 'blue', warn: 'yellow', bad: 'red', idle: 'dim' }
 
-/** The tone of a state of any object. */
-export const toneOfState = (state: string): Tone => TONES[state] ?? 'plain'
+/** The tone of the word for a state. */
+export const toneOf = ({ tone }: StateWord): Tone => COLOURS[tone]

@@ -2,6 +2,7 @@
 import type { Static } from 'typebox'
 import type { BULK_KINDS, getBulkAction } from '../../../../src/contract/bulk/actions.js'
 import type { Outcome } from '../../../../src/contract/bulk/answers.js'
+import { BULK_KIND_WORDS, type KindWords } from '../../../../src/contract/words/bulk.js'
 import * as words from '../../../../src/contract/words/states.js'
 import { counted } from '../../lib/format.js'
 import { titlesOf } from '../../lib/states.js'
@@ -15,103 +16,68 @@ export type OutcomeName = Static<typeof Outcome>
 /** What the action does to each item. */
 export type Kind = (typeof BULK_KINDS)[number]
 
-interface KindWords {
-  readonly title: string
+interface Sentences {
   /** The words of the start button around its object: `Cancel 3 runs`. */
   readonly order: readonly [before: string, after?: string]
-  readonly item: string
-  readonly items: string
   readonly means: string
 }
 
-const run = { item: 'run', items: 'runs' } as const
-const letter = { item: 'dead letter', items: 'dead letters' } as const
-
-/** The texts of each kind. */
-export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
+const SENTENCES: Readonly<Record<Kind, Sentences>> = {
   cancelRuns: {
-    ...run,
-    title: 'Cancel runs',
     order: ['Cancel'],
     means:
       'Nothing of them is delivered any more, and their failure functions are not called. The cancel can be undone.',
   },
   resumeRuns: {
-    item: 'failed run',
-    items: 'failed runs',
-    title: 'Resume failed runs',
     order: ['Resume'],
     means: 'Each becomes a new run that keeps the finished steps and continues at the failed one.',
   },
   restartRuns: {
-    item: 'failed run',
-    items: 'failed runs',
-    title: 'Restart failed runs',
     order: ['Restart'],
     means: 'Each becomes a new run with the same payload, from the start.',
   },
   retryFailureCallbacks: {
-    item: 'failure function',
-    items: 'failure functions',
-    title: 'Call failure functions again',
     order: ['Call', 'again'],
     means: 'Failure functions that failed are called again. The runs do not change.',
   },
   deleteDeadRuns: {
-    item: 'failed run',
-    items: 'failed runs',
-    title: 'Delete failed runs',
     order: ['Delete'],
     means: 'They leave the dead letters and cannot be resumed or restarted. Their logs stay.',
   },
   cancelMessages: {
-    item: 'message',
-    items: 'messages',
-    title: 'Cancel messages',
     order: ['Cancel'],
     means: 'Undelivered messages are not sent any more; requests in flight are aborted.',
   },
   retryDeadLetters: {
-    ...letter,
-    title: 'Send dead letters again',
     order: ['Send', 'again'],
     means: 'Each becomes a new message with the same body and settings, and leaves the dead letters.',
   },
   undoCancelRuns: {
-    item: 'cancelled run',
-    items: 'cancelled runs',
-    title: 'Undo a cancel of runs',
     order: ['Bring back'],
     means: 'Cancelled runs continue where they stood. What was in flight is sent again.',
   },
   undoCancelMessages: {
-    item: 'cancelled message',
-    items: 'cancelled messages',
-    title: 'Undo a cancel of messages',
     order: ['Bring back'],
     means: 'Cancelled messages are sent after all.',
   },
   pauseRuns: {
-    item: 'run',
-    items: 'runs',
-    title: 'Pause runs',
     order: ['Pause'],
     means: 'Nothing of them is sent until they go on. Requests in flight end, and sleeps keep their times.',
   },
   unpauseRuns: {
-    item: 'run',
-    items: 'runs',
-    title: 'Let paused runs go on',
-    order: ['Let', 'go on'],
+    order: ['Unpause'],
     means: 'What was due meanwhile is sent at once. Runs that are not paused stay as they are.',
   },
   deleteDeadLetters: {
-    ...letter,
-    title: 'Delete dead letters',
     order: ['Delete'],
     means: 'They cannot be sent again. The logs of their messages stay.',
   },
 }
+
+/** The texts of each kind. */
+export const KIND_WORDS = Object.fromEntries(
+  Object.entries(BULK_KIND_WORDS).map(([kind, named]) => [kind, { ...named, ...SENTENCES[kind as Kind] }]),
+) as Readonly<Record<Kind, KindWords & Sentences>>
 
 /** The states of an action. */
 export const STATE_WORDS = titlesOf(words.BULK_WORDS)

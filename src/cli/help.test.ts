@@ -1,0 +1,68 @@
+import type { Command } from 'commander'
+import { expect, it } from 'vitest'
+import { runCli } from './index.js'
+import { makeProgram } from './program.js'
+
+const nothing = (): void => undefined
+
+/** Every command that does something, with its words. */
+async function commands(): Promise<{ path: string; help: string }[]> {
+  // The name `completion` loads all commands.
+  const program = await makeProgram(['completion'], { out: nothing, err: nothing }, nothing)
+  const walk = (command: Command, path: string): { path: string; help: string }[] => {
+    let help = ''
+    command.configureOutput({ writeOut: (text) => void (help += text) })
+    command.outputHelp()
+    const inner = command.commands.filter((one) => one.name() !== 'help')
+    return [{ path, help }, ...inner.flatMap((one) => walk(one, `${path} ${one.name()}`))]
+  }
+  return walk(program, 'homeport')
+}
+
+const all = await commands()
+const isGroup = ({ help }: { help: string }): boolean => /^Commands:|^This machine:/m.test(help)
+
+it('has a help of every command that fits 80 columns and says what a reader needs', () => {
+  expect(all.length).toBeGreaterThan(180)
+  for (const { path, help } of all) {
+    const wide = help.split('\n').filter((line) => line.length > 80)
+    expect({ path, wide }).toEqual({ path, wide: [] })
+    expect(help, path).not.toMatch(/\(default: (true|false)\)/)
+    expect(help.split('\n').length, `${path}: the flags that matter`).toBeLessThan(130)
+  }
+})
+
+it('has an example of every command, which names that command', () => {
+  for (const one of all.filter((each) => !isGroup(each))) {
+    const [, examples = ''] = one.help.split(/\nExamples?:\n/)
+    expect(examples, one.path).toContain(one.path)
+  }
+})
+
+it('shows the flags of all commands last', () => {
+  const help = all.find(({ path }) => path === 'homeport db create')?.help ?? ''
+  expect(help.indexOf('Every command:')).toBeGreaterThan(help.indexOf('--plan'))
+  expect(help).toMatch(/Every command:\n {2}--json .*\n {2}--profile <name> .*\n/)
+})
+
+it.each([
+  ['db creat', "unknown command 'creat'", '(Did you mean create?)', 'See: homeport db --help'],
+  ['dbb list', "unknown command 'dbb'", '(Did you mean db?)', 'See: homeport --help'],
+  ['runs list --lable x', "unknown option '--lable'", '(Did you mean --label?)', 'See: homeport runs list --help'],
+  ['start --dataa-dir x', "unknown option '--dataa-dir'", '(Did you mean --data-dir?)', 'See: homeport start --help'],
+  ['queue queues get', "missing required argument 'name'", '', 'See: homeport queue queues get --help'],
+  ['runs list --state finished', 'Expected one of: active, succeeded, failed, cancelled.', '', 'runs list --help'],
+])('names the nearest word and the help after a mistake: %s', async (line, ...expected) => {
+  const said: string[] = []
+  const code = await runCli(line.split(' '), { out: nothing, err: (text) => void said.push(text) })
+  for (const text of expected) expect(said.join('')).toContain(text)
+  expect(code).toBe(2)
+})
+
+it('shows all options of the server on demand', async () => {
+  const said: string[] = []
+  const code = await runCli(['start', '--help-all'], { out: (text) => void said.push(text), err: nothing })
+  expect(code).toBe(0)
+  expect(said.join('')).toContain('--retention-bytes')
+  expect(all.find(({ path }) => path === 'homeport start')?.help).not.toContain('--retention-bytes')
+})

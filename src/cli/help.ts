@@ -1,0 +1,105 @@
+import type { Command, Help, Option } from 'commander'
+
+/**
+ * The help of all commands: fits 80 columns, shows the flags that matter for a command first, and the flags of all
+ * commands last and in few words.
+ */
+
+/** Terms are aligned up to this width; longer ones have a line of their own. */
+const WIDEST_TERM = 26
+const WIDEST_LINE = 100
+/** The heading of the flags that commands share. */
+export const SHARED = 'Every command:'
+
+/** Options of the server that the help of a command leaves out, until `--help-all`. */
+const LEFT_OUT = new WeakSet<Option>()
+
+/** Leaves an option out of the help of its command; `--help-all` shows it. */
+export function leaveOut(option: Option): Option {
+  LEFT_OUT.add(option)
+  return option
+}
+
+/** Adds `--help-all`, for a command with options that its help leaves out. */
+export function addHelpForAll(command: Command): Command {
+  command.option('--help-all', 'show all options, as docs/configuration.md does')
+  return command.on('option:help-all', () => {
+    for (const option of command.options) LEFT_OUT.delete(option)
+    command.help()
+  })
+}
+
+const INDENT = '  '
+
+const configuration: Partial<Help> & { showGlobalOptions?: boolean } = {
+  subcommandTerm: (command) => [command.name(), ...argumentsOf(command)].join(' '),
+  subcommandDescription: (command) => firstSentence(command.summary() || command.description()),
+  optionDescription: (option) => `${option.description}${defaultOf(option)}`,
+  formatItem(term, termWidth, description, helper) {
+    const line = Math.min(helper.helpWidth ?? 80, WIDEST_LINE)
+    const width = Math.min(termWidth, WIDEST_TERM)
+    const hang = `\n${' '.repeat(INDENT.length + width + INDENT.length)}`
+    const text = helper.boxWrap(description, line - hang.length + 1).replaceAll('\n', hang)
+    if (description === '') return INDENT + term
+    return INDENT + (term.length > width ? term + hang : term.padEnd(width) + INDENT) + text
+  },
+}
+
+/** Shows choices and defaults that tell a reader something: not that a switch is off. */
+function defaultOf({ argChoices, defaultValue, defaultValueDescription }: Option): string {
+  const parts = [
+    ...(argChoices === undefined ? [] : [argChoices.join(', ')]),
+    ...(defaultValue === undefined || typeof defaultValue === 'boolean'
+      ? []
+      : [`default: ${defaultValueDescription ?? String(defaultValue)}`]),
+  ]
+  return parts.length === 0 ? '' : ` (${parts.join('; ')})`
+}
+
+const argumentsOf = ({ registeredArguments }: Command): string[] =>
+  registeredArguments.map((one) => {
+    const name = one.name() + (one.variadic ? '...' : '')
+    return one.required ? `<${name}>` : `[${name}]`
+  })
+
+const firstSentence = (text: string): string => text.split(/\.?\n/)[0] ?? text
+
+/** Sets the help of a command and all its subcommands, and the hint after a wrong command line. */
+export function setHelp(command: Command, path = command.name()): void {
+  const isProgram = command.parent === null
+  command
+    .configureHelp({
+      ...configuration,
+      visibleOptions: (one) => [...one.options.filter((option) => !option.hidden && !LEFT_OUT.has(option)), helpFlag(one)],
+      visibleCommands: (one) => one.commands.filter((inner) => isProgram || inner.name() !== 'help'),
+    })
+    .showHelpAfterError(`See: ${path} --help`)
+  for (const inner of command.commands) setHelp(inner, `${path} ${inner.name()}`)
+}
+
+/** The flag `--help`, among the flags that commands share where there are such. */
+function helpFlag(command: Command): Option {
+  const flag = command.createOption('-h, --help', 'show this help')
+  return command.options.some(({ helpGroupHeading }) => helpGroupHeading === SHARED) ? flag.helpGroup(SHARED) : flag
+}
+
+const EXAMPLE_WIDTH = 76
+
+/**
+ * The end of the help: examples, broken at flags and pipes where a line is too long.
+ * @param lines shell lines without a prompt.
+ */
+export const examplesText = (lines: readonly string[]): string =>
+  `\nExample${lines.length === 1 ? '' : 's'}:\n${lines.map((line) => `${INDENT}${broken(line)}\n`).join('')}`
+
+function broken(line: string): string {
+  if (line.length <= EXAMPLE_WIDTH) return line
+  const lines: string[] = []
+  for (const part of line.split(/ (?=--|\| |&& )/)) {
+    const last = lines.at(-1)
+    const joined = `${last} ${part}`
+    if (last === undefined || joined.length > EXAMPLE_WIDTH) lines.push(last === undefined ? part : `    ${part}`)
+    else lines[lines.length - 1] = joined
+  }
+  return lines.join(` \\\n${INDENT}`)
+}
