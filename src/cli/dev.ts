@@ -8,9 +8,9 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
+import { addExamples } from './remote/remote.js'
 import { wholeNumber } from './remote/values.js'
 import { explain, runServer } from './start.js'
-import { addExamples } from './remote/remote.js'
 
 /** The fixed credentials of clients in development mode, `QSTASH_DEV=true` (reference queue 1.6). */
 const FIXED = {
@@ -41,7 +41,11 @@ export function devCommand(io: Io, end: (code: ExitCode) => void): Command {
     wholeNumber(1, MOST_NODES),
   )
   addExamples(command, ['homeport dev', 'homeport dev --ephemeral', 'homeport dev --nodes 3'])
-  return addConfigFlags(command, ['dataDir', 'apiPort', 'restPort', 'queuePort', 'redisPorts', 'logLevel'], DEFAULTS).action(async () => {
+  return addConfigFlags(
+    command,
+    ['dataDir', 'apiPort', 'restPort', 'queuePort', 'redisPorts', 'logLevel'],
+    DEFAULTS,
+  ).action(async () => {
     const { ephemeral: isEphemeral, nodes } = command.opts<{ ephemeral?: true; nodes?: number }>()
     if (nodes !== undefined) return end(await runNodes(command, nodes, io))
     end(await (isEphemeral ? runEphemeral(command, io) : runDev(devConfig(command), io)))

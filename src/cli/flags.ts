@@ -44,7 +44,8 @@ export const PLACE_OPTIONS = ['dataDir', 'apiPort', 'restPort', 'queuePort', 're
 export function addPlaceFlags(command: Command, helpGroup: string): Command {
   command.addOption(new Option('--config <file>', 'the server with this configuration file').helpGroup(helpGroup))
   for (const name of PLACE_OPTIONS) {
-    const flag = name === 'dataDir' ? new Option('--data-dir <dir>', 'the server with this data directory') : flagOf(name)
+    const flag =
+      name === 'dataDir' ? new Option('--data-dir <dir>', 'the server with this data directory') : flagOf(name)
     command.addOption(name === 'dataDir' ? flag.helpGroup(helpGroup) : flag.helpGroup(helpGroup).hideHelp())
   }
   return command

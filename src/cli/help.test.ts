@@ -10,9 +10,10 @@ async function commands(): Promise<{ path: string; help: string }[]> {
   // The name `completion` loads all commands.
   const program = await makeProgram(['completion'], { out: nothing, err: nothing }, nothing)
   const walk = (command: Command, path: string): { path: string; help: string }[] => {
-    let help = ''
-    command.configureOutput({ writeOut: (text) => void (help += text) })
+    const said: string[] = []
+    command.configureOutput({ writeOut: (text) => void said.push(text) })
     command.outputHelp()
+    const help = said.join('')
     const inner = command.commands.filter((one) => one.name() !== 'help')
     return [{ path, help }, ...inner.flatMap((one) => walk(one, `${path} ${one.name()}`))]
   }

@@ -70,7 +70,10 @@ export function setHelp(command: Command, path = command.name()): void {
   command
     .configureHelp({
       ...configuration,
-      visibleOptions: (one) => [...one.options.filter((option) => !option.hidden && !LEFT_OUT.has(option)), helpFlag(one)],
+      visibleOptions: (one) => [
+        ...one.options.filter((option) => !option.hidden && !LEFT_OUT.has(option)),
+        helpFlag(one),
+      ],
       visibleCommands: (one) => one.commands.filter((inner) => isProgram || inner.name() !== 'help'),
     })
     .showHelpAfterError(`See: ${path} --help`)

@@ -22,9 +22,9 @@ import { type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
 import { tellParent } from './nodes/parent.js'
+import { addExamples } from './remote/remote.js'
 import { serve, stopSignals } from './serve.js'
 import { ServiceManager } from './service-manager.js'
-import { addExamples } from './remote/remote.js'
 
 /** Time after the grace period for stopping the engines and closing files. */
 const STOP_MARGIN_MS = 5_000

@@ -64,7 +64,7 @@ describe('databases', () => {
       ...{ database_name: 'shop', primary_region: 'eu-west-1', read_regions: ['us-east-1'] },
       ...{ type: 'paid', budget: 20, eviction: true, tls: false },
     })
-    expect(await works('db', 'list')).toMatch(/^NAME +STATE +PLAN.*\nshop +active +paid M +eu-west-1 us-east-1 /)
+    expect(await works('db', 'list')).toMatch(/^NAME +STATE +PLAN.*\nshop +awake +fixed \d+ GB +eu-west-1 us-east-1 /)
     const bytes = 'not\u0000text'
     const set = await cliAlone(['db', 'exec', 'shop', '--stdin', '--', 'set', 'k'], { input: bytes })
     expect(set).toMatchObject({ code: 0, stdout: 'OK\n' })
@@ -158,7 +158,7 @@ describe('messages', () => {
   it('are followed to their end, or by filters until the command is stopped', async () => {
     sink.answer = () => ({ status: 200 })
     const { messageId } = await json('queue', 'publish', sink.url, '--label', 'watched')
-    expect(await works('queue', 'watch', messageId)).toMatch(/ CREATED .*\n(.*\n)*.* DELIVERED .*HTTP 200 /)
+    expect(await works('queue', 'watch', messageId)).toMatch(/ published .*\n(.*\n)*.* delivered .*HTTP 200 /)
     expect(await cli(['queue', 'watch', 'msg_none'])).toMatchObject({ code: 3 })
 
     const args = ['queue', 'watch', '--label', 'watched', '--from', '1h', '--json']
@@ -215,9 +215,9 @@ describe('runs', () => {
     const { runs } = await json('runs', 'list', '--paused')
     const ids = runs.map(({ workflowRunId }: { workflowRunId: string }) => workflowRunId)
     expect(ids.sort()).toEqual(['held-1', 'held-2'])
-    expect(await works('runs', 'unpause', 'held-1')).toBe('goes on: held-1\n')
+    expect(await works('runs', 'unpause', 'held-1')).toBe('unpaused: held-1\n')
     const others = await cli(['runs', 'unpause', '--label', 'held', '--state', 'paused'])
-    expect(others).toMatchObject({ code: 0, stdout: 'finished: 1 run, 1 let go on\n' })
+    expect(others).toMatchObject({ code: 0, stdout: 'finished: 1 run, 1 unpaused\n' })
     expect(await json('runs', 'list', '--paused')).toMatchObject({ runs: [] })
     expect(await cli(['runs', 'cancel', '--label', 'held', '--yes'])).toMatchObject({ code: 0 })
   })
@@ -228,7 +228,7 @@ describe('runs', () => {
     await cli(['runs', 'cancel', 'followed', '--yes'])
     const { code, stdout } = await watching
     expect(code).toBe(1)
-    expect(stdout).toMatch(/Z {2}RUN_STARTED.*\n(.*\n)*.*Z {2}RUN_CANCELED\n$/)
+    expect(stdout).toMatch(/ {2}active.*\n(.*\n)*.* {2}cancelled\n$/)
     expect(await cli(['runs', 'watch', 'none'])).toMatchObject({ code: 3 })
   })
 

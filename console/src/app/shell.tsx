@@ -112,8 +112,14 @@ function showNotLoaded(error: unknown): void {
 
 function NavigationLine({ item, pathname }: { item: NavigationItem; pathname: string }) {
   const isHere = item === itemOf(pathname)
+  const line = useRef<HTMLAnchorElement>(null)
+  useEffect(() => {
+    // The navigation may be longer than a low window.
+    if (isHere) line.current?.scrollIntoView({ block: 'nearest' })
+  }, [isHere])
   return (
     <NavLink
+      ref={line}
       component={Link}
       to={item.to}
       // The router would also mark this entry active on every page below it.

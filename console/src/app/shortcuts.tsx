@@ -6,6 +6,8 @@ const SHORTCUTS = [
   { keys: 'Ctrl K', does: 'Go to a page, a database or an identifier; on a Mac ⌘ K' },
   { keys: '/', does: 'Focus the search field of the page' },
   { keys: '?', does: 'Show this list' },
+  { keys: 'Enter', does: 'Open the row, link or menu that has the focus' },
+  { keys: '↑ ↓', does: 'Move in a menu, a list of choices or the search results' },
   { keys: 'Esc', does: 'Close a dialog or a menu' },
   { keys: 'Tab', does: 'Focus the next control; the first one skips to the content' },
 ] as const
@@ -18,7 +20,7 @@ export function showShortcuts(): void {
       <Stack gap="xs">
         {SHORTCUTS.map(({ keys, does }) => (
           <Group key={keys} gap="md" wrap="nowrap">
-            <Kbd w={64} ta="center">
+            <Kbd w={64} ta="center" style={{ flex: 'none' }}>
               {keys}
             </Kbd>
             <Text size="sm">{does}</Text>

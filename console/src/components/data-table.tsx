@@ -10,6 +10,10 @@ export interface Column<Row> {
   readonly key: string
   /** Empty for a column of buttons. */
   readonly title: string
+  /** Long texts go on in the next line, up to three, instead of being cut. */
+  readonly wraps?: true
+  /** A column of buttons that are one menu on phones. */
+  readonly isMenuOnPhones?: true
   readonly render: (row: Row) => ReactNode
   /** CSS width such as `120px` or `30%`; columns without one share the rest. */
   readonly width?: string
@@ -112,7 +116,7 @@ function Heading<Row>({ column, table }: { column: Column<Row>; table: DataTable
       scope="col"
       w={width}
       ta={align}
-      className={hiding(column)}
+      className={classesOf(column)}
       {...(isSortable && { 'aria-sort': direction === undefined ? 'none' : ARIA_SORT[direction] })}
     >
       {isSortable ? (
@@ -174,7 +178,7 @@ function Line<Row>({ row, index, table, measure }: LineProps<Row>) {
       }}
     >
       {columns.map((column) => (
-        <Table.Td key={column.key} ta={column.align ?? 'left'} className={hiding(column)}>
+        <Table.Td key={column.key} ta={column.align ?? 'left'} className={classesOf(column)}>
           {column.render(row)}
         </Table.Td>
       ))}
@@ -192,8 +196,18 @@ function Spacer({ height }: { height: number }) {
   )
 }
 
-const hiding = ({ from }: { from?: Column<unknown>['from'] }): string =>
-  `${classes.cell} ${from === undefined ? '' : `mantine-visible-from-${from}`}`
+type Look = Pick<Column<unknown>, 'title' | 'from' | 'wraps' | 'isMenuOnPhones'>
+
+const classesOf = ({ title, from, wraps, isMenuOnPhones }: Look): string =>
+  [
+    classes.cell,
+    title === '' && classes.buttons,
+    wraps && classes.wraps,
+    isMenuOnPhones && classes.menuOnPhones,
+    from !== undefined && `mantine-visible-from-${from}`,
+  ]
+    .filter(Boolean)
+    .join(' ')
 
 /** Whether a click hit a link or button of the row, which handles it. */
 const isOfControl = (target: EventTarget): boolean =>

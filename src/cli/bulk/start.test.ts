@@ -38,7 +38,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     const ids = await startRuns(store, 'acc_test', 6, (index) => ({ labels: index < 2 ? '|red|' : '|blue|' }))
     const dry = await run('bulk', 'start', 'cancelRuns', '--label', 'blue', '--count', '3', '--dry-run')
     const lines = ids.slice(2, 5).map((id) => `  ${id}  https://x.test/work\n`)
-    expect(dry).toMatchObject({ code: 0, out: `cancelRuns: 3 items\n${lines.join('')}` })
+    expect(dry).toMatchObject({ code: 0, out: `would cancel runs: 3 runs\n${lines.join('')}` })
     const named = await run('bulk', 'start', 'cancelRuns', ids[5] ?? '', '--yes', '--watch')
     expect(named).toMatchObject({ code: 0, out: finishedCancel('finished: 1 run, 1 cancelled') })
     const filtered = await run('bulk', 'start', 'cancelRuns', '--label', 'blue', '--host', 'x.test', '--yes', '--watch')
@@ -71,7 +71,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
         '1h',
         '--dry-run',
       )
-      expect(none).toMatchObject({ code: 0, out: `${kind}: 0 items\n` })
+      expect(none).toMatchObject({ code: 0, out: expect.stringMatching(/^would .*: 0 [a-z ]+\n$/) })
     }
   })
 
@@ -105,9 +105,9 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
       })
     await allFailed()
     const failed = await run('runs', 'failed', '--label', 'unheard')
-    expect(failed.out).toMatch(/CALLBACK.*\n.* FAIL .*\n.* FAIL /)
+    expect(failed.out).toMatch(/FAILURE FUNCTION.*\n.* failed .*\n.* failed /)
     const named = await run('runs', 'retry-callbacks', workflowRunId)
-    expect(named).toMatchObject({ code: 0, out: 'finished: 1 failed run, 1 sent again\n' })
+    expect(named).toMatchObject({ code: 0, out: 'finished: 1 failure function, 1 sent again\n' })
     await allFailed()
     const both = await run('runs', 'retry-callbacks', '--label', 'unheard')
     expect(both).toMatchObject({ code: 0, out: 'finished: 2 failed runs, 2 sent again\n' })
@@ -125,7 +125,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
       out: expect.stringMatching(/late +cancelRuns/),
     })
     const dry = await run('bulk', 'start', 'cancelRuns', '--saved', 'late', '--younger-than', '1h', '--dry-run')
-    expect(dry).toMatchObject({ code: 0, out: expect.stringContaining('cancelRuns: 2 items\n') })
+    expect(dry).toMatchObject({ code: 0, out: expect.stringContaining('would cancel runs: 2 runs\n') })
     const payload = await run('runs', 'cancel', '--label', 'when', '--payload', '$.a = 1', '--dry-run')
     expect(payload.out).toBe('would cancel 0 runs\n3 items could not be read and so did not match.\n')
     const wrong = await run('bulk', 'start', 'cancelRuns', '--payload', '$.a', '--dry-run')

@@ -56,7 +56,8 @@ export const startCommand = remote<StartOptions, [(typeof BULK_KINDS)[number], s
     const { value } = await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })
     const found = parsed(BulkLook, value)
     const { matched } = found
-    if (options.dryRun) return session.show(found, () => `would ${titleOf(kind)}: ${itemsOf(kind, matched)}\n${listOf(found)}`)
+    if (options.dryRun)
+      return session.show(found, () => `would ${titleOf(kind)}: ${itemsOf(kind, matched)}\n${listOf(found)}`)
     await session.confirm(`${BULK_KIND_WORDS[kind].title}: ${itemsOf(kind, matched)}?`, String(matched))
     const accepted = await session.api.call(startBulkAction, { body, headers: resendHeaders(options) })
     const { actionId } = accepted

@@ -47,7 +47,8 @@ export const undoCommand = remote<UndoOptions>({
     if (watch) return await followToEnd(session, accepted.actionId)
     show(
       accepted,
-      () => `bringing back ${counted(accepted.matched, 'item')}\nto follow it: homeport bulk watch ${accepted.actionId}\n`,
+      () =>
+        `bringing back ${counted(accepted.matched, 'item')}\nto follow it: homeport bulk watch ${accepted.actionId}\n`,
     )
   },
 })

@@ -2,6 +2,7 @@ import type { BackupRecord } from '../../contract/databases/backups.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { NS_PER_MS } from '../../contract/databases/plans.js'
 import type { StoredBackupRecord } from '../../contract/databases/stored-backups.js'
+import { planWords } from '../../contract/words/plans.js'
 import { BACKUP_WORDS, CHANGE_WORDS, DATABASE_WORDS, type StateWord } from '../../contract/words/states.js'
 import { accessOf } from '../client-environment.js'
 import type { Io } from '../io.js'
@@ -12,7 +13,7 @@ import { toneOf } from '../terminal/text.js'
 const DATABASE_COLUMNS: readonly Column<DatabaseRecord>[] = [
   { title: 'NAME', value: (one) => one.database_name },
   { title: 'STATE', value: stateText, tone: (one) => toneOf(stateOf(one)) },
-  { title: 'PLAN', value: (one) => `${one.type} ${one.db_resource_size}` },
+  { title: 'PLAN', value: (one) => planWords(one.type, one.db_disk_threshold) },
   { title: 'REGIONS', cuts: true, value: (one) => one.all_members.join(' ') },
   { title: 'PORT', value: (one) => one.port, align: 'right' },
   { title: 'TLS', value: (one) => (one.tls ? 'yes' : 'no') },
@@ -54,7 +55,7 @@ const identity = (record: DatabaseRecord): Fact[] => [
 ]
 
 const settings = (record: DatabaseRecord): Fact[] => [
-  ['plan', `${record.type} ${record.db_resource_size}${record.prod_pack_enabled ? ', production pack' : ''}`],
+  ['plan', `${planWords(record.type, record.db_disk_threshold)}${record.prod_pack_enabled ? ', production pack' : ''}`],
   ['budget', record.budget === 0 ? 'none' : `${dollars(record.budget)} per month`],
   ['primary region', record.primary_region],
   ['read regions', record.read_regions.join(', ') || 'none'],

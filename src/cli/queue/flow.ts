@@ -24,7 +24,10 @@ const table = (io: Io, rows: readonly FlowKey[]): string =>
           stateColumn((one: FlowKey) => pauseWord(one.isPaused)),
           { title: 'WAITING', value: (one) => figure(one.waitListSize), align: 'right' },
           { title: 'IN FLIGHT', value: (one) => limitOf(one.parallelismCount, one.parallelismMax) },
-          { title: 'RATE', value: (one) => limitOf(one.rateCount, one.rateMax, ` in ${duration(one.ratePeriod * 1000)}`) },
+          {
+            title: 'RATE',
+            value: (one) => limitOf(one.rateCount, one.rateMax, ` in ${duration(one.ratePeriod * 1000)}`),
+          },
           { title: 'PINNED', value: pinned },
         ],
         rows,

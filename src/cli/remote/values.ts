@@ -65,8 +65,8 @@ export const stateNamed =
   <State extends string>(words: StateWords<State>) =>
   (text: string): State => {
     const wanted = text.toLowerCase().replaceAll('-', ' ')
+    // The names of the entries are those of the table.
     for (const [state, { word }] of Object.entries<StateWord>(words))
-      // The names of the entries are those of the table.
       if (state === text || word === wanted) return state as State
     throw new InvalidArgumentError(`Expected one of: ${wordsOf(words)}.`)
   }

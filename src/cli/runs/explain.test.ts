@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { moment } from '../terminal/figures.js'
 import { endingOf } from './explain.js'
 import type { SeenRun } from './find.js'
 
@@ -25,21 +26,18 @@ const calling = (failureFunction: SeenRun['failureFunction'] & object) => ending
 
 describe('the explanation of an ended run', () => {
   it('says what failed and what to do', () => {
-    expect(endingOf(RUN)).toEqual(['The run has ended: RUN_SUCCESS.'])
+    expect(endingOf(RUN)).toEqual(['The run has ended: succeeded.'])
     const { steps } = failed()
     const onBranch = steps.map((group) => ({ ...group, type: 'parallel' as const }))
     expect(endingOf(failed({ steps: [...onBranch, { type: 'sequential', steps: [] }] }))).toEqual(endingOf(failed()))
-    expect(endingOf(failed())).toEqual([
-      'The run has ended: RUN_FAILED in step "pay", after HTTP 500: no luck.',
-      letter,
-    ])
+    expect(endingOf(failed())).toEqual(['The run has ended: failed in step "pay", after HTTP 500: no luck.', letter])
     expect(endingOf(failed({}, { status: 0, error: 'the connection was refused' }))[0]).toContain(
       'after the connection',
     )
     expect(endingOf(failed({}, { error: 'HTTP 500', body: '' }))[0]).toContain('after HTTP 500.')
     const canceledBy = { actionId: 'bulk_1', actor: 'a@example.test', reason: 'started twice' }
     expect(endingOf({ ...RUN, workflowState: 'RUN_CANCELED', canceledBy })).toEqual([
-      'The run has ended: RUN_CANCELED.',
+      'The run has ended: cancelled.',
       'The bulk action bulk_1 of a@example.test cancelled it: started twice.',
     ])
   })
@@ -51,10 +49,10 @@ describe('the explanation of an ended run', () => {
       state: 'CALLBACK_INPROGRESS',
       url,
       errors: [attempt({ error: 'HTTP 503', status: 503, body: '' })],
-      nextDeliveryTime: 0,
+      nextDeliveryTime: Date.UTC(2026, 0, 2),
     }
     expect(calling(again as never)).toBe(
-      `Its failure function at ${url} is called again at 1970-01-01T00:00:00.000Z, after HTTP 503.`,
+      `Its failure function at ${url} is called again at ${moment(Date.UTC(2026, 0, 2))}, after HTTP 503.`,
     )
     expect(calling({ state: 'CALLBACK_SUCCESS' })).toContain('has been called')
     expect(calling({ state: 'CALLBACK_FAIL' })).toContain('homeport runs retry-callbacks wfr_1')

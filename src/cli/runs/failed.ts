@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
+import type { Static } from 'typebox'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow/dead-letters.js'
+import { FAILURE_WORDS } from '../../contract/words/states.js'
+import { FAILURE_STATES, listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow/dead-letters.js'
 import { runBulkAction } from '../bulk/follow.js'
 import { moreBelow, pageFlags, requireSelection } from '../queue/filters.js'
 import { deliveryHeaders } from '../queue/settings.js'
@@ -14,6 +16,8 @@ import { findRun } from './find.js'
 import { requireStep, restartFromStep, type StepOptions, stepFlags } from './restart.js'
 
 /** Commands on failed runs. */
+
+type Letter = Static<typeof listDeadRuns.success.body>['messages'][number]
 
 /** The filters of failed runs. */
 type DeadOptions = BasicOptions
@@ -55,12 +59,11 @@ export const failedCommand = remote<DeadOptions & { count: number; cursor?: stri
   run: async ({ api, io, show }, options) => {
     const query = { ...deadFilters(options), count: options.count, ...given({ cursor: options.cursor }) }
     const page = await api.call(listDeadRuns, { query })
-    type Letter = (typeof page.messages)[number]
     const columns: Column<Letter>[] = [
       { title: 'RUN', value: (one) => one.workflowRunId },
       { title: 'DEAD LETTER', value: (one) => one.dlqId },
       { title: 'RESPONSE', value: (one) => one.responseStatus || 'none' },
-      { title: 'CALLBACK', value: (one) => one.failureCallbackInfo?.state?.replace('CALLBACK_', '') ?? 'none' },
+      { title: 'FAILURE FUNCTION', value: failureWord },
       { title: 'CREATED', value: (one) => moment(one.workflowCreatedAt) },
       { title: 'URL', cuts: true, value: (one) => one.workflowUrl },
     ]
@@ -68,6 +71,11 @@ export const failedCommand = remote<DeadOptions & { count: number; cursor?: stri
     show(page, () => (page.messages.length === 0 ? 'No failed runs match.\n' : text()))
   },
 })
+
+function failureWord({ failureCallbackInfo }: Letter): string {
+  const state = FAILURE_STATES.find((known) => known === failureCallbackInfo?.state)
+  return state === undefined ? 'none' : FAILURE_WORDS[state].word
+}
 
 const SUMMARIES = {
   resume: 'resume failed runs: starts a new run for each that keeps the finished steps',

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import type { AlertState, AlertStatus } from '../alerts/alerts.js'
 import type { ManagedAccount } from '../accounts/operator.js'
+import type { AlertState, AlertStatus } from '../alerts/alerts.js'
 import type { BULK_STATES } from '../bulk/actions.js'
 import type { Outcome } from '../bulk/answers.js'
 import type { MESSAGE_STANDINGS, RUN_STANDINGS } from '../bulk/conditions.js'
@@ -19,7 +19,7 @@ import type { RUN_STATES, RunEvent, STEP_STATES } from '../workflow/runs.js'
  * them. A word is lower case, as in the middle of a sentence.
  */
 
-/** What a state means to a reader: good, in progress, to be watched, bad, or at rest. */
+/** What a state means to a reader: good, in progress, to be watched, bad, or nothing to do. */
 export type Tone = 'ok' | 'busy' | 'warn' | 'bad' | 'idle'
 
 /** The word for a state, with its tone. */
@@ -224,7 +224,7 @@ export const ALERT_WORDS: StateWords<AlertStatus> = {
   resolved: ok('resolved'),
 }
 
-/** `state` of an alert: what became of its notification. */
+/** `state` of an alert: the outcome of its notification. */
 export const NOTIFICATION_WORDS: StateWords<AlertState> = {
   pending: busy('pending'),
   sent: ok('sent'),

@@ -298,12 +298,7 @@ const nextCursor = Type.Optional(Type.String({ description: 'Absent on the last 
 /** An event of a run. */
 export const RunEvent = Type.Object({
   time: ms('When it happened'),
-  state: Type.Enum([
-    ...RUN_STATES,
-    ...STEP_STATES,
-    'WAITER_ADDED',
-    'INVOKED',
-  ]),
+  state: Type.Enum([...RUN_STATES, ...STEP_STATES, 'WAITER_ADDED', 'INVOKED']),
   workflowRunId: Type.String(),
   workflowUrl: Type.String(),
   workflowCreatedAt: ms('When the run was created'),

@@ -1,6 +1,6 @@
 import IconKey from 'icon:key'
 import IconPlus from 'icon:plus'
-import { Badge, Button, Checkbox, Group, Select, TextInput } from '@mantine/core'
+import { Badge, Button, Checkbox, Select, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
@@ -18,7 +18,7 @@ import { rotateApiKey } from '../../../../src/contract/accounts/credentials.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSession } from '../../api/session.js'
-import { CellDanger } from '../../components/cell-buttons.js'
+import { CellActions } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
@@ -26,7 +26,7 @@ import { Page, Panel } from '../../components/page.js'
 import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { EXPIRIES, expiresInOf, lifeColumns, RowButton } from './secrets.js'
+import { EXPIRIES, expiresInOf, lifeColumns } from './secrets.js'
 
 /** The API keys of the account or of a team. */
 export function ApiKeysPage() {
@@ -113,20 +113,15 @@ function columnsFor(
     {
       key: 'actions',
       title: '',
-      width: '190px',
+      width: '150px',
+      isMenuOnPhones: true,
       align: 'right',
-      render: (key) =>
-        canWrite ? (
-          <Group gap={4} justify="flex-end" wrap="nowrap">
-            <RotateKey apiKey={key} teamId={teamId} onRotated={onRotated} />
-            <DeleteKey apiKey={key} teamId={teamId} />
-          </Group>
-        ) : null,
+      render: (key) => (canWrite ? <KeyActions apiKey={key} teamId={teamId} onRotated={onRotated} /> : null),
     },
   ]
 }
 
-function RotateKey({
+function KeyActions({
   apiKey: { key_id: id, name },
   teamId,
   onRotated,
@@ -135,27 +130,32 @@ function RotateKey({
   teamId: string | undefined
   onRotated: (key: NewApiKey) => void
 }) {
-  const ask = () =>
+  const of = { params: { id }, query: { team_id: teamId } }
+  const rotate = () =>
     confirm({
       title: `Rotate the key ${name}`,
       text: 'A new secret is made and shown once. The old one is accepted for one more day, then it and the sessions of this console from before are refused.',
       action: 'Rotate the key',
-      onConfirm: async () => onRotated(await api(rotateApiKey, { params: { id }, query: { team_id: teamId } })),
+      onConfirm: async () => onRotated(await api(rotateApiKey, of)),
       refreshes: [listApiKeys],
     })
-  return <RowButton verb="Rotate" of={name} onClick={ask} />
-}
-
-function DeleteKey({ apiKey, teamId }: { apiKey: ApiKey; teamId: string | undefined }) {
-  const ask = () =>
+  const remove = () =>
     confirm({
-      title: `Delete the key ${apiKey.name}`,
+      title: `Delete the key ${name}`,
       text: 'Programs and console sessions that use it are refused from then on.',
       action: 'Delete the key',
-      onConfirm: () => api(deleteApiKey, { params: { id: apiKey.key_id }, query: { team_id: teamId } }),
+      onConfirm: () => api(deleteApiKey, of),
       refreshes: [listApiKeys],
     })
-  return <CellDanger verb="Delete" of={apiKey.name} onClick={ask} />
+  return (
+    <CellActions
+      of={name}
+      actions={[
+        { label: 'Rotate', onClick: rotate },
+        { label: 'Delete', onClick: remove, isDangerous: true },
+      ]}
+    />
+  )
 }
 
 interface CreateKeyProps {

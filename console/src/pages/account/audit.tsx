@@ -73,15 +73,16 @@ export function AuditPage() {
 }
 
 const columnsFor = (onOpen: (entry: AuditLog) => void): readonly Column<AuditLog>[] => [
-  { key: 'time', title: 'When', width: '130px', render: (entry) => <When atMs={entry.timestamp * 1000} /> },
+  { key: 'time', title: 'When', width: '95px', render: (entry) => <When atMs={entry.timestamp * 1000} /> },
   {
     key: 'act',
     title: 'Action',
+    wraps: true,
     render: (entry) => <CellButton onClick={() => onOpen(entry)}>{entry.action_string}</CellButton>,
   },
-  { key: 'entity', title: 'Entity', from: 'sm', render: (entry) => <code>{entry.entity}</code> },
-  { key: 'actor', title: 'Actor', from: 'xs', render: (entry) => entry.actor },
-  { key: 'source', title: 'Credential', from: 'md', render: (entry) => entry.source },
+  { key: 'entity', title: 'Entity', from: 'sm', wraps: true, render: (entry) => <code>{entry.entity}</code> },
+  { key: 'actor', title: 'Actor', from: 'xs', wraps: true, render: (entry) => entry.actor },
+  { key: 'source', title: 'Credential', from: 'md', wraps: true, render: (entry) => entry.source },
   { key: 'ip', title: 'IP address', from: 'lg', width: '130px', render: (entry) => entry.ip },
 ]
 

@@ -17,7 +17,7 @@ import { QUEUE_TOKEN_SCOPES } from '../../../../src/contract/endpoint.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
-import { CellDanger } from '../../components/cell-buttons.js'
+import { CellActions } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
@@ -25,7 +25,7 @@ import { Page, Panel } from '../../components/page.js'
 import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { EXPIRIES, expiresInOf, lifeColumns, RowButton } from './secrets.js'
+import { EXPIRIES, expiresInOf, lifeColumns } from './secrets.js'
 
 type Scope = (typeof QUEUE_TOKEN_SCOPES)[number]
 
@@ -88,7 +88,7 @@ function columnsFor(canWrite: boolean, onRotated: (token: NewQueueToken) => void
     {
       key: 'scope',
       title: 'May',
-      width: '220px',
+      width: '42%',
       render: ({ scope, queue, flow_control_key }) => (
         <Group gap={6} wrap="nowrap">
           <Badge color={scope === 'all' ? 'harbour' : 'gray'}>{SCOPE_WORDS[scope]}</Badge>
@@ -108,6 +108,7 @@ function columnsFor(canWrite: boolean, onRotated: (token: NewQueueToken) => void
       key: 'actions',
       title: '',
       width: '150px',
+      isMenuOnPhones: true,
       align: 'right',
       render: (token) => (canWrite ? <Actions token={token} onRotated={onRotated} /> : null),
     },
@@ -138,10 +139,13 @@ function Actions({
       refreshes: [listQueueTokens],
     })
   return (
-    <Group gap={4} justify="flex-end" wrap="nowrap">
-      <RowButton verb="Rotate" of={name} onClick={rotate} />
-      <CellDanger verb="Delete" of={name} onClick={remove} />
-    </Group>
+    <CellActions
+      of={name}
+      actions={[
+        { label: 'Rotate', onClick: rotate },
+        { label: 'Delete', onClick: remove, isDangerous: true },
+      ]}
+    />
   )
 }
 

@@ -1,4 +1,3 @@
-import { Button } from '@mantine/core'
 import type { Column } from '../../components/data-table.js'
 import { When } from '../../components/when.js'
 
@@ -38,12 +37,3 @@ export const lifeColumns = <Row extends Life>(): Column<Row>[] => [
     render: ({ expires_at: at }) => (at === undefined ? 'never' : <When atMs={at * 1000} />),
   },
 ]
-
-/** A button of a row. `of` tells people who do not see the row which one. */
-export function RowButton({ verb, of, onClick }: { verb: string; of: string; onClick: () => void }) {
-  return (
-    <Button size="compact-xs" variant="subtle" onClick={onClick} aria-label={`${verb} ${of}`}>
-      {verb}
-    </Button>
-  )
-}

@@ -79,6 +79,7 @@ const COLUMNS: readonly Column<Action>[] = [
     key: 'which',
     title: 'Selection',
     from: 'sm',
+    wraps: true,
     render: ({ selector, reason }) =>
       reason === undefined ? selectorText(selector, dateTime) : `${selectorText(selector, dateTime)}: “${reason}”`,
   },
@@ -91,7 +92,7 @@ const COLUMNS: readonly Column<Action>[] = [
     align: 'right',
     render: ({ failed }) => (failed > 0 ? whole(failed) : ''),
   },
-  { key: 'who', title: 'Started by', width: '150px', from: 'lg', render: ({ createdBy }) => createdBy },
+  { key: 'who', title: 'Started by', width: '170px', from: 'lg', wraps: true, render: ({ createdBy }) => createdBy },
   {
     key: 'when',
     title: 'Started',

@@ -11,7 +11,7 @@ import { Panel } from '../../components/page.js'
 import { ErrorState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
-import { bytes, counted, dollars, durationNs, limit, short, whole } from '../../lib/format.js'
+import { bytes, counted, dollars, durationNs, limit, whole } from '../../lib/format.js'
 import { type Snippet, snippetsOf } from './snippets.js'
 import { awakeText, paymentTitle, placeOf, regionText } from './words.js'
 
@@ -123,7 +123,7 @@ function LimitBars({ database, stats }: { database: DatabaseRecord; stats: Datab
         label="Commands per second"
         used={last('throughput')}
         allowed={database.db_max_commands_per_second}
-        show={short}
+        show={whole}
       />
       {db_request_limit >= NO_LIMIT ? null : (
         <LimitBar

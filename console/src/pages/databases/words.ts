@@ -4,8 +4,10 @@ import type { AwakeRecord } from '../../../../src/contract/databases/awake.js'
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 import type { PlanName } from '../../../../src/contract/databases/plans.js'
 import type { Region } from '../../../../src/contract/databases/regions.js'
+import { planWords } from '../../../../src/contract/words/plans.js'
 import { CHANGE_WORDS, DATABASE_WORDS, type StateWord } from '../../../../src/contract/words/states.js'
 import { bytes, duration } from '../../lib/format.js'
+import { capital } from '../../lib/states.js'
 
 const PLAN_TITLES: Readonly<Record<PlanName, string>> = {
   free: 'Free',
@@ -22,19 +24,9 @@ const PLAN_TITLES: Readonly<Record<PlanName, string>> = {
 /** The display name of a plan. */
 export const planTitle = (plan: PlanName): string => PLAN_TITLES[plan]
 
-/** The plan of a record, which has the kind of payment and the sizes, not the plan. */
-export function paymentTitle({ type, db_disk_threshold }: Pick<DatabaseRecord, 'type' | 'db_disk_threshold'>): string {
-  switch (type) {
-    case 'free':
-      return 'Free'
-    case 'payg':
-      return 'Pay as you go'
-    case 'pro':
-      return 'Production pack'
-    case 'paid':
-      return `Fixed ${bytes(db_disk_threshold)}`
-  }
-}
+/** The plan of a record. */
+export const paymentTitle = ({ type, db_disk_threshold }: Pick<DatabaseRecord, 'type' | 'db_disk_threshold'>): string =>
+  capital(planWords(type, db_disk_threshold))
 
 /** The state of a database, or the change that is in progress. */
 export const stateOf = ({ state, modifying_state }: Pick<DatabaseRecord, 'state' | 'modifying_state'>): StateWord =>

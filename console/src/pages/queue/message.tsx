@@ -39,6 +39,7 @@ export function MessagePage() {
   return (
     <Page
       title={id}
+      badge={<State entries={log.data?.logs} />}
       crumbs={[{ label: 'Messages', to: '/messages' }]}
       actions={<Actions entries={log.data?.logs} id={id} />}
     >
@@ -60,6 +61,14 @@ export function MessagePage() {
       </Loaded>
     </Page>
   )
+}
+
+/** The state of the message: that of its latest log entry. */
+function State({ entries }: { entries: readonly LogEntry[] | undefined }) {
+  const latest = messagesOf(entries ?? [])[0]?.latest
+  if (latest === undefined) return null
+  const { tone, title } = wordsOf(latest.state)
+  return <Status tone={tone}>{title}</Status>
 }
 
 function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | undefined }) {
@@ -220,6 +229,10 @@ const headerLines = ({ header }: Static<typeof Message>): string =>
     .flatMap(([name, values]) => values.map((value) => `${name}: ${value}`))
     .join('\n')
 
+/** An expression in milliseconds; a plain number is a duration. */
+const delayText = (expression: string | undefined): string | undefined =>
+  expression !== undefined && /^\d+$/.test(expression) ? duration(Number(expression)) : expression
+
 function Details({ message }: { message: Static<typeof Message> }) {
   const optional: readonly (readonly [string, string | number | undefined])[] = [
     ['URL group', message.topicName],
@@ -232,7 +245,7 @@ function Details({ message }: { message: Static<typeof Message> }) {
     ['Singleton key', message.singletonKey],
     ['Callback', message.callback],
     ['Failure callback', message.failureCallback],
-    ['Retry delay', message.retryDelayExpression],
+    ['Retry delay', delayText(message.retryDelayExpression)],
     ['Timeout', message.timeout === undefined ? undefined : duration(message.timeout)],
     ['Published from', message.callerIP],
   ]

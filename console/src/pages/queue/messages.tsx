@@ -1,7 +1,7 @@
 import IconInbox from 'icon:inbox'
 import IconSearch from 'icon:search'
 import IconSend from 'icon:send'
-import { Button, Select } from '@mantine/core'
+import { Button, Select, Text } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import type { Static } from 'typebox'
@@ -17,7 +17,7 @@ import { Page, Panel } from '../../components/page.js'
 import { PagedTable } from '../../components/paged-table.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
-import { When } from '../../components/when.js'
+import { useNow, When } from '../../components/when.js'
 import { counted, withoutScheme } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { valuesOfMessage } from './again.js'
@@ -166,11 +166,23 @@ function Filters({
   )
 }
 
+/** When the next attempt is due; one that is overdue waits for its queue, its flow-control key or others before it. */
+function NextAttempt({ atMs }: { atMs: number | undefined }) {
+  const now = useNow()
+  if (atMs === undefined) return null
+  return (
+    <>
+      {atMs < now ? 'due ' : ''}
+      <When atMs={atMs} />
+    </>
+  )
+}
+
 const menuColumn = (onAgain: (message: Static<typeof Message>) => void): Column<MessageSummary> => ({
   key: 'menu',
   title: '',
-  width: '50px',
-  from: 'sm',
+  width: '3rem',
+  align: 'right',
   render: (summary) => <MessageMenu summary={summary} onAgain={onAgain} />,
 })
 
@@ -178,16 +190,22 @@ const COLUMNS: readonly Column<MessageSummary>[] = [
   {
     key: 'state',
     title: 'State',
-    width: '155px',
+    width: '145px',
     render: ({ latest }) => <Status tone={wordsOf(latest.state).tone}>{wordsOf(latest.state).title}</Status>,
   },
   {
     key: 'url',
     title: 'Destination',
-    render: ({ latest, messageId }) => (
-      <TextLink to="/messages/$id" params={{ id: messageId }} title={latest.url}>
-        {withoutScheme(latest.url)}
-      </TextLink>
+    wraps: true,
+    render: ({ latest, messageId, publishedAtMs }) => (
+      <>
+        <TextLink to="/messages/$id" params={{ id: messageId }} title={latest.url}>
+          {withoutScheme(latest.url)}
+        </TextLink>
+        <Text size="xs" c="dimmed" hiddenFrom="sm">
+          <When atMs={publishedAtMs} />
+        </Text>
+      </>
     ),
   },
   { key: 'queue', title: 'Queue', width: '90px', from: 'lg', render: ({ latest }) => latest.queueName ?? '' },
@@ -201,7 +219,7 @@ const COLUMNS: readonly Column<MessageSummary>[] = [
   {
     key: 'answer',
     title: 'Response',
-    width: '85px',
+    width: '100px',
     from: 'sm',
     align: 'right',
     render: ({ latest }) => latest.responseStatus ?? '',
@@ -211,12 +229,12 @@ const COLUMNS: readonly Column<MessageSummary>[] = [
     title: 'Next attempt',
     width: '125px',
     from: 'md',
-    render: ({ latest }) => (latest.nextDeliveryTime === undefined ? '' : <When atMs={latest.nextDeliveryTime} />),
+    render: ({ latest }) => <NextAttempt atMs={latest.nextDeliveryTime} />,
   },
   {
     key: 'published',
     title: 'Published',
-    width: '140px',
+    width: '110px',
     from: 'sm',
     render: ({ publishedAtMs }) => <When atMs={publishedAtMs} />,
   },

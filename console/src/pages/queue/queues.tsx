@@ -91,7 +91,7 @@ function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Q
     {
       key: 'parallelism',
       title: 'Parallelism',
-      width: '90px',
+      width: '120px',
       align: 'right',
       from: 'xs',
       render: ({ parallelism }) => whole(parallelism),

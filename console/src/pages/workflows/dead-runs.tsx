@@ -12,7 +12,7 @@ import { TextLink } from '../../components/link.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
-import { dateTime } from '../../lib/format.js'
+import { dateTime, withoutScheme } from '../../lib/format.js'
 import { given, statusOf } from '../../lib/search.js'
 import { ToWizard } from '../bulk/to-wizard.js'
 import { LetterPayloads } from '../queue/letter-payloads.js'
@@ -108,17 +108,18 @@ const failureWordsOf = ({ failureCallbackInfo }: Letter) => {
 }
 
 const COLUMNS: readonly Column<Letter>[] = [
-  { key: 'failed', title: 'Failed', width: '130px', render: (letter) => <When atMs={failedAtMs(letter)} /> },
+  { key: 'failed', title: 'Failed', width: '100px', render: (letter) => <When atMs={failedAtMs(letter)} /> },
   {
     key: 'run',
     title: 'Run',
+    wraps: true,
     render: ({ workflowRunId }) => (
       <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
         {workflowRunId}
       </TextLink>
     ),
   },
-  { key: 'url', title: 'Workflow', from: 'sm', render: ({ workflowUrl }) => workflowUrl },
+  { key: 'url', title: 'Workflow', from: 'sm', wraps: true, render: ({ workflowUrl }) => withoutScheme(workflowUrl) },
   { key: 'answer', title: 'Response', width: '90px', align: 'right', render: answerOf },
   { key: 'label', title: 'Labels', width: '130px', from: 'md', render: ({ labels }) => labels?.join(', ') ?? '' },
   {

@@ -1,8 +1,8 @@
 /** Texts for the states of runs and steps, and for the reasons to wait. */
 import type { Static } from 'typebox'
+import * as words from '../../../../src/contract/words/states.js'
 import type { Because } from '../../../../src/contract/workflow/because.js'
 import type { RunLog, RunStep, STEP_PHASES } from '../../../../src/contract/workflow/runs.js'
-import * as words from '../../../../src/contract/words/states.js'
 import { dateTime } from '../../lib/format.js'
 import { type StateTitle, titlesOf } from '../../lib/states.js'
 
@@ -55,7 +55,8 @@ const ADVICES: Readonly<Record<Reason['kind'], string>> = {
   'invoked-run': 'The run continues when the invoked run ends. Open that run to see what it waits for.',
   delayed: 'The run starts after its delay.',
   sleeping: 'The run continues at the end of the sleep.',
-  retry: 'The endpoint responded with an error or not at all. Fix it before the retries are used up; the attempts are below.',
+  retry:
+    'The endpoint responded with an error or not at all. Fix it before the retries are used up; the attempts are below.',
   'in-flight': 'The endpoint has the request but has not responded yet. If that takes too long, check the endpoint.',
   'flow-control': 'The limits of its flow-control key delay it. Raise them, or resume the key if it is paused.',
   queued: 'The delivery is due, and others are ahead of it in line.',
@@ -65,7 +66,10 @@ const ADVICES: Readonly<Record<Reason['kind'], string>> = {
 
 /** The texts of each kind of reason. */
 export const ADVICE = Object.fromEntries(
-  Object.entries(titlesOf(words.WAIT_WORDS)).map(([kind, title]) => [kind, { ...title, advice: ADVICES[kind as Reason['kind']] }]),
+  Object.entries(titlesOf(words.WAIT_WORDS)).map(([kind, title]) => [
+    kind,
+    { ...title, advice: ADVICES[kind as Reason['kind']] },
+  ]),
 ) as Readonly<Record<Reason['kind'], Advice>>
 
 /** The type of a step. */

@@ -1,10 +1,7 @@
 import IconBellRinging from 'icon:bell-ringing'
 import { Drawer, Stack, Text } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import {
-  type Alert,
-  listAlertHistory,
-} from '../../../../../src/contract/alerts/alerts.js'
+import { type Alert, listAlertHistory } from '../../../../../src/contract/alerts/alerts.js'
 import { ALERT_WORDS, NOTIFICATION_WORDS } from '../../../../../src/contract/words/states.js'
 import { CALM_MS, useApiPages } from '../../../api/hooks.js'
 import { CellButton } from '../../../components/cell-buttons.js'

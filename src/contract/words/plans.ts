@@ -1,0 +1,16 @@
+import type { PAYMENT_TYPES } from '../databases/databases.js'
+import { bytes } from './figures.js'
+
+/** The words for the plan of a database; its record has the kind of payment and the sizes, not the plan. */
+export function planWords(type: (typeof PAYMENT_TYPES)[number], diskBytes: number): string {
+  switch (type) {
+    case 'free':
+      return 'free'
+    case 'payg':
+      return 'pay as you go'
+    case 'pro':
+      return 'production pack'
+    case 'paid':
+      return `fixed ${bytes(diskBytes)}`
+  }
+}
