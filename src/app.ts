@@ -14,7 +14,10 @@
  * Some modules use each other: the gateway wakes databases, and databases release their engines through the gateway. The
  * one that is built first gets a `Port`, which is bound to the other as soon as that exists.
  */
+
 import { type Accounts, accountRoutes, type Credentials, createAccounts, StoreMark } from './accounts/index.js'
+import { activityRoutes } from './activity/index.js'
+import { activityMeter, composeActivity, countUse } from './activity-composition.js'
 import { alertSources } from './alert-sources.js'
 import { createAlerts } from './alerts/index.js'
 import {
@@ -98,7 +101,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
   const plans = await loadPlans(config.plansFile)
   const tls = await openCertificate(config, logger, problems)
   await refuseLostStore(config)
-  const meters = new ServerMeters(config)
+  const meters = new ServerMeters(config, activityMeter(options))
   const exporting = options.telemetry && (await openTelemetry(options.telemetry, logger))
   const store = await openStore({
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
@@ -265,6 +268,7 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   })
   const dataPlane = composeDatabases(foundations, accounts, options.databaseClock ?? systemClock)
   const { queue, workflow, bulk } = composeQueue(foundations, accounts, options)
+  const activity = composeActivity(foundations, dataPlane, options)
   const alerts = createAlerts({
     ...{ store, queue, clock: options.queueClock ?? clock, logger, problems: foundations.problems, cluster },
     publicUrl: config.publicApiUrl,
@@ -274,8 +278,9 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   })
   const queueRoutes = [...queue.routes(), ...workflow.routes(), ...bulk.routes()]
   const operator = composeOperator(foundations, { accounts, databases: dataPlane.databases, queue })
-  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...alerts.routes(), ...operator.routes]
-  const management = managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes)
+  const own = [...accountRoutes(accounts), ...dataPlane.routes, ...activityRoutes(activity)]
+  const routes = [...own, ...alerts.routes(), ...operator.routes]
+  const management = managementListener({ ...foundations, ...dataPlane }, accounts, routes, queueRoutes)
   cluster.serve('management', (stream, ip) => management.accept(stream, ip))
   for (const service of ['rest', 'redis', 'port'] as const)
     cluster.serve(service, (stream, ip, detail) => dataPlane.gateway.accept(service, stream, ip, detail))
@@ -293,10 +298,9 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups, ...operator.services]
   exporting?.bind({ figures: () => operator.metrics.export() })
   // First, so that it stops last and exports what the others did while they stopped.
-  const exporter = exporting ? [exporting] : []
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
-  // The cluster first: a node registers before any module reads what others may change.
-  const services = [...exporter, cluster, accounts, mark, ...dataPlane.services, busy]
+  // The cluster first: a node registers before any module reads what others may change. The activity before what it counts.
+  const services = [...(exporting ? [exporting] : []), cluster, accounts, mark, activity, ...dataPlane.services, busy]
   return { accounts, memory, queue, cluster, readiness, services }
 }
 
@@ -333,8 +337,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
     hasNewer: (name) => engine.commands.has(name),
     engineSettings: engine.settings,
     onServing: (databaseId) => gatewayPort.target.openDatabase(databaseId),
-    ...rulesOf(accounts),
-    onAsleep: () => memory.noteIdle(),
+    ...{ ...rulesOf(accounts), onCounted: countUse(meters.activity), onAsleep: () => memory.noteIdle() },
     traffic: trafficThrough(gatewayPort),
     ...(config.node !== undefined && { cluster }),
   })

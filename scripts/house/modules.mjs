@@ -25,6 +25,7 @@ export const BELOW = {
   objects: CONFIG,
   cluster: [...GROUND, 'certificates'],
   accounts: CLUSTER,
+  activity: CLUSTER,
   fleet: ACCOUNTS,
   databases: [...FLEET, 'objects'],
   gateway: DATABASES,

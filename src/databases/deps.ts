@@ -9,6 +9,7 @@ import type { DatabaseMeter, DatabasesMeter, Logger, Problems } from '../telemet
 import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
 import type { Task } from './sleep/sleeper.js'
+import type { CountedUse } from './usage/ledger.js'
 
 /** What the databases are built from. */
 export interface DatabasesDeps {
@@ -82,6 +83,8 @@ export interface DatabasesDeps {
   readonly objectStorage?: BackupStorage | undefined
   /** Counts what happens, for metrics. */
   readonly meter?: DatabasesMeter
+  /** Called with what clients of a database did. Omitted: nobody needs it. */
+  readonly onCounted?: (counted: CountedUse) => void
   /** Called after a database has fallen asleep. */
   readonly onAsleep?: () => void
 }

@@ -60,6 +60,7 @@ export {
   storedHeaders,
 } from './api/message-view.js'
 export { trimBodies } from './api/trim-bodies.js'
+export { isDelivered } from './dispatcher/count-attempt.js'
 export { decideNext, defaultBackoffMs } from './dispatcher/decide.js'
 export { toPending } from './dispatcher/entry.js'
 export {

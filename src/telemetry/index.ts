@@ -13,8 +13,10 @@
  * - `ServerMeters` are plain counters that modules increment. `renderMetrics` writes them and other values in the format of
  *   Prometheus, by the declarations in `contract/metrics/`. Values are read at each scrape.
  * - `Tracer` is how modules report spans; `opentelemetry` implements it, and while traces are off there is none.
+ * - `ActivityMeter` counts what accounts do, by minute; `activity` stores it.
  * - `DatabaseMeter` holds the counters of one database: the gateway writes them, the usage statistics read them.
  */
+export { ActivityMeter, BLOCK_MINUTES, BLOCK_MS, type BlockCounts, MINUTE_MS } from './activity-meter.js'
 export { type CrashKind, describeCrash, lastCrash, writeCrashReport } from './crash-reports.js'
 export {
   COMMAND_INDEX,

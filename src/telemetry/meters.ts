@@ -1,3 +1,4 @@
+import { ActivityMeter } from './activity-meter.js'
 import { ATTEMPTS, Histogram, REQUEST_SECONDS, TRANSACTION_SECONDS } from './histogram.js'
 
 /**
@@ -52,6 +53,8 @@ export class EndpointMeters {
 /** What the queue counts. */
 export class QueueMeter {
   readonly endpoints: EndpointMeters
+  /** By account. */
+  readonly activity: ActivityMeter
   published = 0
   deduplicated = 0
   readonly deliveries: Record<DeliveryOutcome, number> = { delivered: 0, retried: 0, failed: 0, cancelled: 0 }
@@ -67,13 +70,16 @@ export class QueueMeter {
   readonly attempts = new Histogram(ATTEMPTS)
 
   /** @param mostEndpoints how many destination hosts are counted one by one. */
-  constructor(mostEndpoints = 0) {
+  constructor(mostEndpoints = 0, activity = new ActivityMeter()) {
     this.endpoints = new EndpointMeters(mostEndpoints)
+    this.activity = activity
   }
 }
 
 /** What workflows count. */
 export class WorkflowMeter {
+  /** By account. */
+  readonly activity: ActivityMeter
   started = 0
   readonly ended = { success: 0, failed: 0, cancelled: 0 }
   steps = 0
@@ -82,6 +88,10 @@ export class WorkflowMeter {
   readonly stepDuration = new Histogram(REQUEST_SECONDS)
   /** Seconds of requests of `context.call`. */
   readonly callDuration = new Histogram(REQUEST_SECONDS)
+
+  constructor(activity = new ActivityMeter()) {
+    this.activity = activity
+  }
 }
 
 /** The outcomes of items of bulk actions. */
@@ -143,15 +153,25 @@ export class ClusterMeter {
 
 /** The meters of a server. */
 export class ServerMeters {
+  /** What accounts do, of all modules. */
+  readonly activity: ActivityMeter
   readonly queue: QueueMeter
-  readonly workflow = new WorkflowMeter()
+  readonly workflow: WorkflowMeter
   readonly bulk = new BulkMeter()
   readonly store = new StoreMeter()
   readonly databases = new DatabasesMeter()
   readonly cluster = new ClusterMeter()
 
-  /** @param settings how many destination hosts are counted one by one. */
-  constructor({ metricsEndpoints = 0 }: { readonly metricsEndpoints?: number } = {}) {
-    this.queue = new QueueMeter(metricsEndpoints)
+  /**
+   * @param settings how many destination hosts are counted one by one.
+   * @param activity what accounts do.
+   */
+  constructor(
+    { metricsEndpoints = 0 }: { readonly metricsEndpoints?: number } = {},
+    activity: ActivityMeter = new ActivityMeter(),
+  ) {
+    this.activity = activity
+    this.queue = new QueueMeter(metricsEndpoints, activity)
+    this.workflow = new WorkflowMeter(activity)
   }
 }

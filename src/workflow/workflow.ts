@@ -91,7 +91,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
       ...pauseRoutes({ store, queue, clock }),
       ...restartRoutes({ store, queue, clock, limits, lists, meter, gate: intake }),
       ...logRoutes({ store, queue, clock, inFlight, nodes }),
-      ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),
+      ...deadLetterRoutes({ store, queue, clock, limits, gate: intake, meter }),
       ...eventRoutes({ ...deps, limits }),
     ],
   }

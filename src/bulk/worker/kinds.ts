@@ -22,8 +22,8 @@ export interface KindDeps {
   /** The nodes that use the store. */
   readonly cluster: Cluster
   readonly fences: Pick<Fences, 'pass' | 'refuses'>
-  /** Counts the runs that it cancels, for metrics. */
-  readonly runMeter?: Pick<WorkflowMeter, 'ended'>
+  /** Counts the runs that it cancels and starts. */
+  readonly runMeter?: Pick<WorkflowMeter, 'ended' | 'activity'>
 }
 
 /** A kind of action. */
@@ -51,7 +51,7 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     successOutcome: 'cancelled',
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelRunsBatch, argsOf(deps, action, batch))
-      if (deps.runMeter) deps.runMeter.ended.cancelled += decided.succeeded.length
+      countCancelled(deps, action, decided.succeeded.length)
       offerToQueue(deps, decided)
       await dropEverywhere(deps, { groupKeys: decided.succeeded })
       return decided
@@ -95,6 +95,12 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     decide: async (deps, action, batch) =>
       offerAgain(deps, await deps.store.run(bulkKinds.unpauseRunsBatch, argsOf(deps, action, batch))),
   },
+}
+
+function countCancelled({ runMeter }: KindDeps, { account_id }: bulkAction.BulkActionRow, runs: number): void {
+  if (!runMeter) return
+  runMeter.ended.cancelled += runs
+  runMeter.activity.add(account_id, 'cancelled_runs', runs)
 }
 
 function argsOf({ clock, cluster }: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): bulkBatch.BatchArgs {
@@ -143,7 +149,9 @@ function reviving(kind: RevivalKind): BulkKind['decide'] {
     const { dueAt } = overrides
     const starting = revivals.map(({ run }) => run)
     const revive = () => store.run(bulkKinds.reviveRunsBatch, { ...args, revivals, fenced, dueAt })
-    return offerToQueue(deps, await fences.pass(accountId, starting, args.at, revive))
+    const decided = await fences.pass(accountId, starting, args.at, revive)
+    deps.runMeter?.activity.add(accountId, 'started_runs', decided.succeeded.length)
+    return offerToQueue(deps, decided)
   }
 }
 

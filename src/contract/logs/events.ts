@@ -55,6 +55,7 @@ export const LOG_EVENTS = {
     'databaseId',
     'error',
   ),
+  activity_not_stored: server('warn', 'what accounts did lately is not stored yet', 'error'),
   store_mark_not_written: server('warn', 'the store mark is not written yet', 'error'),
 
   request_answered: http('debug', 'a request was answered', ...REQUEST),

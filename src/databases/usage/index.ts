@@ -29,7 +29,7 @@
  *
  * Usage never delays a command, and changes a database only by suspension and auto upgrade.
  */
-export type { UsageLedger } from './ledger.js'
+export type { CountedUse, UsageLedger } from './ledger.js'
 export { databaseFigures, type MeteredDatabase } from './metrics.js'
 export { readStats } from './stats.js'
 export { systemCaller } from './suspension.js'

@@ -21,6 +21,15 @@ export type Admission = { readonly kind: 'open' } | { readonly kind: 'refused'; 
 const OPEN: Admission = { kind: 'open' }
 const SPENT: Admission = { kind: 'refused', error: new HomeportError('budget_exceeded', {}) }
 
+/** What clients of a database did, for the activity of its account. */
+export interface CountedUse {
+  readonly accountId: string
+  /** Commands that were sent to engines. */
+  readonly commands: number
+  /** Commands and clients that were refused because of a limit. */
+  readonly refused: number
+}
+
 /** What a ledger starts from. */
 export interface Opening {
   readonly row: DatabaseRow
@@ -34,6 +43,8 @@ export interface Opening {
   readonly suspended: Suspended
   /** Called once when the budget is spent, while a command is being handled. */
   readonly onBudgetSpent: () => void
+  /** Called with what was counted since the last call. Default: nobody needs it. */
+  readonly onCounted?: ((counted: CountedUse) => void) | undefined
 }
 
 /** The usage of one database, in memory. */
@@ -59,9 +70,13 @@ export class UsageLedger {
   /** Set while somebody has suspended the database; kept, because the gateway reads it for every command. */
   #halted: Admission | undefined
   #refusals = 0
+  readonly #onCounted: ((counted: CountedUse) => void) | undefined
+  /** Refused commands and clients that were reported. */
+  #refused = 0
   #needsSample = false
 
-  constructor({ row, plans, nowMs, standing, month, suspended, onBudgetSpent }: Opening) {
+  constructor({ row, plans, nowMs, standing, month, suspended, onBudgetSpent, onCounted }: Opening) {
+    this.#onCounted = onCounted
     this.#row = row
     this.#plans = plans
     this.#onBudgetSpent = onBudgetSpent
@@ -158,6 +173,15 @@ export class UsageLedger {
     this.pending.addSample(this.#sampleOf(counted))
     this.#addCost(day.day, day.cost_nano)
     this.#month = { ...this.#month, requests: this.meter.month.requests }
+    this.#reportCounted(counted)
+  }
+
+  #reportCounted({ counters: { reads, writes, scripts, others } }: Counted): void {
+    const { refusedForSpace, refusedForRequests, refusedClients } = this.meter
+    const refused = refusedForSpace + refusedForRequests + refusedClients
+    const commands = reads + writes + scripts + others
+    this.#onCounted?.({ accountId: this.#row.account_id, commands, refused: refused - this.#refused })
+    this.#refused = refused
   }
 
   /** A sample of the engines is being taken, so none is needed until the next `collect`. */

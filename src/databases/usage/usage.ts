@@ -11,7 +11,7 @@ import type { Suspended } from '../suspended.js'
 import * as usage from '../transactions/usage.js'
 import { AutoUpgrade } from './auto-upgrade.js'
 import { DAY_MS, dayOf, monthStartOf } from './cost.js'
-import { UsageLedger } from './ledger.js'
+import { type CountedUse, UsageLedger } from './ledger.js'
 import { Suspension, type SuspensionDeps } from './suspension.js'
 import { RollUps, Writer } from './writer.js'
 
@@ -28,6 +28,8 @@ export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'publish'> {
   readonly suspended: Suspended
   /** Samples the engines of an awake database; see `Fleet.sample`. */
   readonly sample: (databaseId: string) => Promise<EngineSample | undefined>
+  /** Called with what clients did, whenever it is collected. */
+  readonly onCounted?: ((counted: CountedUse) => void) | undefined
   /** Absent on a server that is alone. */
   readonly cluster?: { readonly isLeader: boolean } | undefined
   readonly changePlan: (caller: Caller, databaseId: string, plan: PlanName) => Promise<void>
@@ -142,6 +144,12 @@ export class Usage implements Service {
     this.#expected.set(databaseId, await this.#deps.store.run(usage.loadOne, { databaseId, monthStart }))
   }
 
+  /** Collects what the databases of an account have counted until now. */
+  collectOf(accountId: string): void {
+    const now = this.nowMs
+    for (const ledger of this.#ledgers.values()) if (ledger.row.account_id === accountId) ledger.collect(now)
+  }
+
   /** Resolves when the state of a database matches its budget, after either has changed. */
   async settle(databaseId: string): Promise<void> {
     const ledger = this.#ledgers.get(databaseId)
@@ -168,7 +176,7 @@ export class Usage implements Service {
   }
 
   #put(row: DatabaseRow, known: Known): void {
-    const { plans, clock, suspended } = this.#deps
+    const { plans, clock, suspended, onCounted } = this.#deps
     const present = this.#ledgers.get(row.database_id)
     if (present) {
       present.update(row, clock.now())
@@ -179,7 +187,7 @@ export class Usage implements Service {
     const onBudgetSpent = (): void => void this.#suspension.begin(this.usageOf(row.database_id))
     this.#ledgers.set(
       row.database_id,
-      new UsageLedger({ row, plans, nowMs: clock.now(), suspended, onBudgetSpent, ...known }),
+      new UsageLedger({ row, plans, nowMs: clock.now(), suspended, onBudgetSpent, onCounted, ...known }),
     )
   }
 

@@ -18,6 +18,7 @@ export function countAttempt(
     endpoint[retry ? 'retried' : isDelivered(outcome) ? 'delivered' : 'failed']++
     endpoint.seconds += Math.max(0, outcome.finishedAt - outcome.startedAt) / 1_000
   }
+  if (message.kind === PLAIN_KIND) countActivity(meter, message.accountId, outcome, retry !== undefined)
   meter.delay.record((outcome.startedAt - dueOf(message)) / 1_000)
   meter.duration.record((outcome.finishedAt - outcome.startedAt) / 1_000)
   if (retry) {
@@ -30,6 +31,12 @@ export function countAttempt(
     meter.deliveries.failed++
     if (message.kind === PLAIN_KIND) meter.deadLetters++
   }
+}
+
+/** Attempts of runs are counted by the module of runs. */
+function countActivity({ activity }: QueueMeter, accountId: string, outcome: AttemptOutcome, isRetried: boolean): void {
+  activity.add(accountId, isDelivered(outcome) ? 'delivered' : 'failed_attempts')
+  if (!isDelivered(outcome) && !isRetried) activity.add(accountId, 'failed_messages')
 }
 
 /** Whether the destination has accepted a message. */

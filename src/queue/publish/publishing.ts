@@ -190,6 +190,8 @@ export class Publishing {
       if (!(draft instanceof HomeportError)) for (const each of draft.entries) entries.push(each)
     const published = await this.#store(entries, now, quota)
     const { length: stored } = published.seqs
+    const [first] = entries
+    if (first) this.#deps.meter.activity.add(first.message.account_id, 'published', stored)
     this.#deps.meter.published += stored
     this.#deps.meter.deduplicated += entries.length - stored
     this.#deps.offer(offersAfter(entries, published))

@@ -218,12 +218,13 @@ export class Scheduler implements Service {
   async #commit(
     fire: schedules.Fire,
   ): Promise<{ readonly rows: readonly PendingRow[]; readonly error: string | null }> {
-    const { store, offer, dailyMessagesOf } = this.#deps
+    const { store, offer, dailyMessagesOf, meter } = this.#deps
     const limit = dailyMessagesOf(fire.accountId)
     const quota = limit === undefined ? undefined : { accountId: fire.accountId, limit }
     try {
       const { offers, dropped } = await store.run(schedules.fire, { ...fire, quota })
       offer(offers)
+      if (fire.error === null) meter.activity.add(fire.accountId, 'published', fire.entries.length)
       if (dropped.length > 0) await this.#deps.drop(dropped, fire.entries)
       return { rows: offers, error: fire.error }
     } catch (error) {

@@ -52,6 +52,7 @@ import { runRuleKeys } from './066-run-rule-keys.js'
 import { standbyPlacement } from './068-standby-placement.js'
 import { standbyMode } from './069-standby-mode.js'
 import { stepTimes } from './074-step-times.js'
+import { activity } from './082-activity.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -108,6 +109,7 @@ export const MIGRATIONS: readonly Migration[] = [
   standbyPlacement,
   standbyMode,
   stepTimes,
+  activity,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

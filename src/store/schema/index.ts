@@ -1,4 +1,5 @@
 import type { AccountTables } from './accounts.js'
+import type { ActivityTables } from './activity.js'
 import type { AlertTables } from './alerts.js'
 import type { BackupTables } from './backups.js'
 import type { BulkTables } from './bulk.js'
@@ -21,9 +22,11 @@ export type Tables = AccountTables &
   BulkTables &
   ClusterAuthorityTables &
   ClusterTables &
-  AlertTables
+  AlertTables &
+  ActivityTables
 
 export type * from './accounts.js'
+export type * from './activity.js'
 export type * from './alerts.js'
 export type * from './backups.js'
 export type * from './bulk.js'

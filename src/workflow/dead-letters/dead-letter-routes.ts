@@ -27,6 +27,7 @@ import {
   trimBodies,
 } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
+import type { WorkflowMeter } from '../../telemetry/index.js'
 import { failureOf, labelsOf } from '../logs/log-runs.js'
 import { type FailureRecord, metaOfElement } from '../runs/columns.js'
 import type { TriggerGate } from '../runs/trigger-gate.js'
@@ -47,6 +48,8 @@ export interface DeadLetterDeps {
   readonly queue: Pick<Queue, 'offer' | 'drop' | 'refuseForbidden'>
   readonly clock: Clock
   readonly limits: SettingLimits
+  /** Counts the runs that it starts. */
+  readonly meter: Pick<WorkflowMeter, 'activity'>
   /** Decides whether resumed and restarted runs may start. */
   readonly gate: TriggerGate
 }
@@ -113,7 +116,7 @@ function revivingRoutes(deps: DeadLetterDeps): Route[] {
 }
 
 async function revive(
-  { store, queue, clock, limits, gate }: DeadLetterDeps,
+  { store, queue, clock, limits, gate, meter }: DeadLetterDeps,
   kind: RevivalKind,
   selector: DeadRunSelector | undefined,
   headers: IncomingHttpHeaders,
@@ -129,6 +132,7 @@ async function revive(
   const starting = revivals.map((revival) => revival.run)
   const revive = () => store.run(runsRevive.revive, args)
   const { revived, offers } = await gate.pass(selector.accountId, starting, at, revive)
+  meter.activity.add(selector.accountId, 'started_runs', revived.length)
   queue.offer(offers)
   const workflowRuns = revived.map(({ runId }) => ({ workflowRunId: runId, workflowCreatedAt: at }))
   return { workflowRuns, ...cursorOf(page) }

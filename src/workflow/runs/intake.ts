@@ -66,7 +66,7 @@ export interface IntakeDeps {
   readonly limits: SettingLimits
   readonly lists: RecentLists
   readonly inFlight: Pick<InFlightDeliveries, 'timesOfStep'>
-  readonly meter: Pick<WorkflowMeter, 'started' | 'steps' | 'ended'>
+  readonly meter: Pick<WorkflowMeter, 'started' | 'steps' | 'ended' | 'activity'>
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
 }
@@ -132,10 +132,10 @@ export class RunIntake implements Intake, TriggerGate {
         throw new HomeportError('run_unknown', { runId: result.runId })
       }
       case 'accepted':
-        for (const outcome of result.results) this.#count(outcome)
+        for (const outcome of result.results) this.#count(accountId, outcome)
         this.#remember(accountId, submissions, result.places, now)
         this.#deps.queue.offer(result.offers)
-        if (result.cancelled) await this.#dropReplaced(result.cancelled, submissions)
+        if (result.cancelled) await this.#dropReplaced(accountId, result.cancelled, submissions)
         return result.results.map((outcome, index) => acceptedOf(submissions[index], outcome))
     }
   }
@@ -144,18 +144,26 @@ export class RunIntake implements Intake, TriggerGate {
    * A replaced run of a singleton key may have a request in flight on any node. One of a debounce key has not: the node that
    * delivers it looks before its first request.
    */
-  async #dropReplaced(runSeqs: readonly number[], submissions: readonly Submission[]): Promise<void> {
+  async #dropReplaced(
+    accountId: string,
+    runSeqs: readonly number[],
+    submissions: readonly Submission[],
+  ): Promise<void> {
     const { queue, lists, meter } = this.#deps
     meter.ended.cancelled += runSeqs.length
+    meter.activity.add(accountId, 'cancelled_runs', runSeqs.length)
     for (const seq of runSeqs) lists.forget(seq)
     const mayBeInFlight = submissions.some((one) => one.kind === 'start' && one.rule?.kind === 'singleton')
     if (mayBeInFlight) await queue.dropEverywhere({ groupKeys: runSeqs })
     else queue.drop({ groupKeys: runSeqs })
   }
 
-  #count({ kind }: Submitted): void {
-    if (kind === 'started') this.#deps.meter.started++
-    else if (kind === 'appended') this.#deps.meter.steps++
+  #count(accountId: string, { kind }: Submitted): void {
+    const { meter } = this.#deps
+    if (kind === 'appended') meter.steps++
+    if (kind !== 'started') return
+    meter.started++
+    meter.activity.add(accountId, 'started_runs')
   }
 
   /** Caches the new elements: they are sent next. */

@@ -28,7 +28,7 @@ export interface RestartDeps {
   /** Decides whether the new run may start. */
   readonly gate: TriggerGate
   readonly lists: Pick<RecentLists, 'idReused'>
-  readonly meter: Pick<WorkflowMeter, 'started'>
+  readonly meter: Pick<WorkflowMeter, 'started' | 'activity'>
 }
 
 type Answer = Static<typeof restartRun.success.body>
@@ -62,6 +62,7 @@ async function restart(deps: RestartDeps, asked: Asked): Promise<Answer> {
   if (!made) return { ...answer, deduplicated: true }
   lists.idReused(accountId, args.run.run_id)
   meter.started++
+  meter.activity.add(accountId, 'started_runs')
   queue.offer(offers)
   return answer
 }

@@ -6,6 +6,7 @@ import {
   type Decision,
   decideNext,
   dueOf,
+  isDelivered,
   type LineWait,
   type MessageKind,
   type Outbound,
@@ -119,6 +120,7 @@ export class RunMessages implements MessageKind {
     const settled = await this.#settleBy(message, outcome)
     // After the commit: until the outcome is stored, the run log would show the message as queued.
     this.#deps.inFlight.end(message.seq)
+    if (!isDelivered(outcome)) this.#deps.meter.activity.add(message.accountId, 'failed_step_attempts')
     return settled
   }
 
@@ -240,6 +242,7 @@ export class RunMessages implements MessageKind {
     if (settled.kind === 'gone') return NOTHING
     if (settled.runEnded) {
       this.#deps.meter.ended.failed++
+      this.#deps.meter.activity.add(message.accountId, 'failed_runs')
       this.#deps.nodes.ended(args.runSeq)
     }
     return settled.runEnded ? { offers: settled.offers, dropGroups: [args.runSeq] } : { offers: settled.offers }

@@ -22,7 +22,7 @@ export interface RunDeps {
   readonly lists: Pick<RecentLists, 'forget'>
   readonly nodes: Pick<RunNodes, 'ended' | 'refused'>
   readonly refusedReturns: Pick<RefusedReturns, 'add'>
-  readonly meter: Pick<WorkflowMeter, 'ended'>
+  readonly meter: Pick<WorkflowMeter, 'ended' | 'activity'>
 }
 
 /** State of a run after a request. */
@@ -88,6 +88,7 @@ async function finish(
       return { workflowRunId: name.runId, workflowState: result.state }
     case 'finished':
       meter.ended.success++
+      meter.activity.add(name.accountId, 'succeeded_runs')
       lists.forget(result.runSeq)
       nodes.ended(result.runSeq)
       queue.offer(result.offers)
@@ -100,6 +101,7 @@ async function cancel({ store, queue, clock, meter }: RunDeps, name: RunName): P
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
   const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
   meter.ended.cancelled += cancelled.length
+  meter.activity.add(name.accountId, 'cancelled_runs', cancelled.length)
   // Right after the commit: another cancel may end these while the other nodes have not answered.
   queue.offer(offers)
   // Before the answer: nothing of the run is delivered after it, by whichever node.

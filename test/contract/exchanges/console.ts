@@ -25,5 +25,6 @@ export const consoleExchanges: Exchanges = {
   },
   getUsage: ({ homeport }) => homeport.api('GET', '/v2/console/usage'),
   getRegionStatus: async (stage) => stage.homeport.api('GET', `/v2/console/regions/${await stage.database()}`),
+  getActivity: async (stage) => stage.homeport.api('GET', '/v2/console/activity?period=1d'),
   getOverview: (stage) => withCookie(stage, 'GET', '/v2/console/overview'),
 }
