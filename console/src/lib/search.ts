@@ -27,4 +27,5 @@ export const statusOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,3}$/.test(text) ? Number(text) : undefined
 
 /** A filter that takes a list, with one value. */
-export const one = (text: string | undefined): string[] | undefined => (text === undefined ? undefined : [text])
+export const one = <Text extends string>(text: Text | undefined): Text[] | undefined =>
+  text === undefined ? undefined : [text]

@@ -1,5 +1,6 @@
 import { RUN_WORDS, WAIT_WORDS } from '../../contract/words/states.js'
-import { listRuns, type RUN_STATES } from '../../contract/workflow/runs.js'
+import type { RUN_STATES } from '../../contract/workflow/run-states.js'
+import { listRuns } from '../../contract/workflow/runs.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { remote } from '../remote/remote.js'
 import { given, stateNamed, wordsOf } from '../remote/values.js'

@@ -12,7 +12,8 @@ import type { NODE_STATES } from '../server/nodes.js'
 import type { STANDBY_STATES } from '../server/standbys.js'
 import type { Because } from '../workflow/because.js'
 import type { FAILURE_STATES } from '../workflow/dead-letters.js'
-import type { RUN_STATES, RunEvent, STEP_STATES } from '../workflow/runs.js'
+import type { RUN_STATES, STEP_STATES } from '../workflow/run-states.js'
+import type { RunEvent } from '../workflow/runs.js'
 
 /**
  * The word for each state on the wire: the console and the command line show these words, and the documentation uses

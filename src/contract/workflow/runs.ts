@@ -4,14 +4,9 @@ import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
 import { searchFilter } from '../search.js'
 import { Because } from './because.js'
 import { BroughtBack, CancelledBy, RunOrigin, RunPaused } from './run-history.js'
+import { RUN_STATES, STEP_STATES } from './run-states.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
-
-/** The states of a run. */
-export const RUN_STATES = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const
-
-/** The states of a step. */
-export const STEP_STATES = ['STEP_PROGRESS', 'STEP_SUCCESS', 'STEP_RETRY', 'STEP_FAILED', 'STEP_CANCELED'] as const
 
 /** A time of the wire. */
 export const ms = (description: string) => Type.Integer({ description: `${description}, Unix milliseconds.` })
@@ -287,6 +282,14 @@ const logQuery = Type.Object({
   search: searchFilter('Runs whose id, URL, label or error contains this text'),
   fromDate: Type.Optional(ms('Runs created at or after this time')),
   toDate: Type.Optional(ms('Runs created at or before this time')),
+  endedFromDate: Type.Optional(ms('Runs that ended at or after this time')),
+  endedToDate: Type.Optional(ms('Runs that ended at or before this time')),
+  minDuration: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      description: 'Runs that took at least this long, or go on for this long, milliseconds.',
+    }),
+  ),
   groupBy: Type.Optional(Type.Enum(['workflowRunId'], { description: 'Leave out the flat list of events.' })),
   trimBody: Type.Optional(
     Type.Integer({ minimum: 0, description: 'Truncate bodies and results to this many characters.' }),

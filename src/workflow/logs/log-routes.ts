@@ -3,11 +3,11 @@ import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { MOST_FILTER_VALUES } from '../../contract/request-limits.js'
 import { searchText } from '../../contract/search.js'
+import { RUN_STATES } from '../../contract/workflow/run-states.js'
 import {
   listRunEvents,
   listRunMessageLogs,
   listRuns,
-  RUN_STATES,
   type RunEvent,
   type RunLog,
 } from '../../contract/workflow/runs.js'
@@ -86,6 +86,9 @@ function filterOf(query: LogQuery): RunLogFilter {
   checkUnit('fromDate', fromDate)
   checkUnit('toDate', toDate)
   checkUnit('workflowCreatedAt', exactly)
+  const { endedFromDate: endedFrom, endedToDate: endedTo, minDuration: minDurationMs } = query
+  checkUnit('endedFromDate', endedFrom)
+  checkUnit('endedToDate', endedTo)
   const from = exactly ?? fromDate
   const to = exactly ?? toDate
   return {
@@ -103,6 +106,9 @@ function filterOf(query: LogQuery): RunLogFilter {
     ...(query.search !== undefined && { search: searchText(query.search) }),
     ...(from !== undefined && { from }),
     ...(to !== undefined && { to }),
+    ...(endedFrom !== undefined && { endedFrom }),
+    ...(endedTo !== undefined && { endedTo }),
+    ...(minDurationMs !== undefined && { minDurationMs }),
   }
 }
 

@@ -20,7 +20,7 @@ const start = (runId: string): Submission => ({
 })
 
 describeOnEveryStore('a search in the logs of runs', (openStore) => {
-  it('finds runs by parts of ids, URLs, labels and errors, in any case of letters', async () => {
+  it('finds runs by parts of ids, URLs, labels and errors, in any case of letters, and by end and duration', async () => {
     const store = await openStore()
     const service = await startWorkflows({ store, accountId: 'acc_search' })
     const app = await startApp(service, {
@@ -39,19 +39,30 @@ describeOnEveryStore('a search in the logs of runs', (openStore) => {
       workflowRunId: 'Order-17',
     })
     await service.ended(failed)
-    const found = async (search: string) => {
-      const target = `${service.url}/v2/workflows/logs?search=${encodeURIComponent(search)}`
+    const listed = async (query: string) => {
+      const target = `${service.url}/v2/workflows/logs?${query}`
       const { runs } = (await (await fetch(target, { headers: service.auth })).json()) as {
-        runs: { workflowRunId: string }[]
+        runs: { workflowRunId: string; workflowRunCreatedAt: number; workflowRunCompletedAt?: number }[]
       }
-      return runs.map(({ workflowRunId }) => workflowRunId)
+      return runs
     }
+    const idsOf = async (query: string) => (await listed(query)).map(({ workflowRunId }) => workflowRunId)
+    const found = (search: string) => idsOf(`search=${encodeURIComponent(search)}`)
     expect(await found('CARD was declined "for')).toEqual([failed])
     expect(await found('/fails')).toEqual([failed])
     expect(await found('order-1')).toEqual([later])
     expect(await found('eu_shop')).toEqual([later])
     expect(await found('127.0.0.1')).toEqual([later, failed])
     expect(await found('no such text')).toEqual([])
+
+    const [{ workflowRunCreatedAt: from = 0, workflowRunCompletedAt: end = 0 } = {}] = await listed('state=RUN_FAILED')
+    expect(await idsOf(`endedFromDate=${end}&endedToDate=${end}`)).toEqual([failed])
+    expect(await idsOf(`endedFromDate=${end + 1}`)).toEqual([])
+    expect(await idsOf(`endedToDate=${end - 1}`)).toEqual([])
+    expect(await idsOf(`minDuration=${end - from}&state=RUN_FAILED`)).toEqual([failed])
+    expect(await idsOf(`minDuration=${end - from + 1}&state=RUN_FAILED`)).toEqual([])
+    expect(await idsOf('minDuration=0')).toEqual([later, failed])
+    expect(await idsOf('minDuration=86400000')).toEqual([])
     await app.close()
     await service.stop()
   })

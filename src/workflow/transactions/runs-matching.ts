@@ -29,6 +29,11 @@ export interface RunLogFilter {
   /** Creation, Unix milliseconds. */
   readonly from?: number
   readonly to?: number
+  /** End, Unix milliseconds. Runs that have not ended do not match. */
+  readonly endedFrom?: number
+  readonly endedTo?: number
+  /** From creation to the end, or to now. Milliseconds. */
+  readonly minDurationMs?: number
 }
 
 /** A run by id and creation time, Unix milliseconds. */
@@ -44,7 +49,7 @@ export interface RunLogArgs {
   /** Only runs with a smaller `runs.seq`. */
   readonly before: number
   readonly limit: number
-  /** Unix milliseconds; only messages due by then have a position under their flow-control key. */
+  /** Unix milliseconds; only messages due by then have a position under their flow-control key. Needed with `minDurationMs`. */
   readonly now?: number
 }
 
@@ -77,6 +82,9 @@ const CONDITIONS = {
   least: (_, p) => sql<boolean>`seq >= ${p.least}`,
   from: (_, p) => sql<boolean>`created_at >= ${p.from}`,
   to: (_, p) => sql<boolean>`created_at <= ${p.to}`,
+  endedFrom: (_, p) => sql<boolean>`finished_at >= ${p.endedFrom}`,
+  endedTo: (_, p) => sql<boolean>`finished_at <= ${p.endedTo}`,
+  minDurationMs: (_, p) => sql<boolean>`coalesce(finished_at, ${p.now}) - created_at >= ${p.minDurationMs}`,
 } satisfies Record<string, Condition>
 
 type Shape = readonly (keyof typeof CONDITIONS)[]
@@ -191,6 +199,9 @@ function* withContents(runs: readonly Sized[]): Transaction<Sized[]> {
   return runs.map(({ seq }) => ({ seq, bytes: totals.get(seq) ?? 0 }))
 }
 
+/** Filters that few of many runs may match, and that no index helps. */
+const WALKING = ['search', 'endedFrom', 'endedTo', 'minDurationMs'] as const
+
 /** Runs that one search looks at: other reads must not wait for more. */
 const MOST_SEARCHED = 5_000
 
@@ -219,7 +230,7 @@ export interface MatchingRuns {
 export function* matchingRuns(args: RunLogArgs): Transaction<MatchingRuns> {
   const { runIds: _, identities: __, messageId: ___, labels, ...filter } = args.filter
   const seqs = yield* namedSeqs(args)
-  const isWalk = filter.search !== undefined && seqs === undefined
+  const isWalk = seqs === undefined && WALKING.some((name) => filter[name] !== undefined)
   const least = isWalk ? (yield* first(runAhead, args))?.seq : undefined
   const given = {
     ...filter,

@@ -1,10 +1,12 @@
 /** The selection of the wizard: as URL parameters and as an API selector. */
-import { BULK_KINDS } from '../../../../src/contract/bulk/actions.js'
 import { given, textAt, wholeAt } from '../../lib/search.js'
 import { headersOf, NO_DELIVERY } from '../queue/delivery-form.js'
 import { type Conditions, conditionFields, conditionsAt, conditionsFor } from './conditions.js'
 import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
 import type { Kind } from './words.js'
+
+// Safe: the keys of an object literal.
+const KINDS = Object.keys(FAMILY_OF) as readonly Kind[]
 
 /** The selection in the URL. Times are Unix milliseconds. */
 export interface Choice extends Conditions {
@@ -54,7 +56,7 @@ const idsAt = ({ ids }: Record<string, unknown>): readonly string[] | undefined 
 export function choiceOf(search: Record<string, unknown>): Choice {
   return {
     ...given({
-      kind: BULK_KINDS.find((known) => known === search.kind),
+      kind: KINDS.find((known) => known === search.kind),
       url: textAt(search, 'url'),
       label: textAt(search, 'label'),
       host: textAt(search, 'host'),

@@ -13,6 +13,7 @@ import { Loaded } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
 import { bytes, capped, percent, whole } from '../../lib/format.js'
+import { ActivityPanel } from './activity.js'
 import { concernsOf } from './attention.js'
 
 /** The home page: counts, attention items, latest changes and health. */
@@ -32,6 +33,7 @@ function Everything({ overview }: { overview: Overview }) {
     <Stack gap="lg">
       {isNew ? <FirstSteps /> : null}
       <Work overview={overview} />
+      <ActivityPanel />
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
         <Stack gap="lg" miw={0}>
           <Attention overview={overview} />

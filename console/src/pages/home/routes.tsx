@@ -6,6 +6,7 @@ const home = createRoute({
   getParentRoute: () => shellRoute,
   path: '/',
   component: lazyPage(() => import('./home.js'), 'HomePage'),
+  validateSearch: ({ period }: Record<string, unknown>): { period?: '1d' } => (period === '1d' ? { period } : {}),
 })
 
 /** The first page. */

@@ -10,7 +10,7 @@ import { listLogs } from '../../../../src/contract/queue/messages.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'
-import { barField, FilterGroup } from '../../components/filter-bar.js'
+import { barField } from '../../components/filter-bar.js'
 import { FilterField } from '../../components/filter-field.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
@@ -20,10 +20,11 @@ import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
 import { counted, withoutScheme } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
+import { FilterBar, MomentField } from '../workflows/filters.js'
 import { valuesOfMessage } from './again.js'
 import { MessageMenu } from './message-menu.js'
 import { PublishForm } from './publish.js'
-import { filtersOf, type MessageSearch, STANDINGS, type Standing } from './search.js'
+import { filtersOf, HAPPENINGS, type MessageSearch, STANDINGS, type Standing, timesOf } from './search.js'
 import { type MessageSummary, messagesOf, standingOf, wordsOf } from './story.js'
 
 const route = getRouteApi('/shell/messages')
@@ -45,7 +46,8 @@ export function MessagesPage() {
   const { publish: isPublishing, ...filters } = search
   const { log, rows } = useMessages(filters)
   const [again, setAgain] = useState<Static<typeof Message> | undefined>()
-  const columns = useMemo(() => [...COLUMNS, menuColumn(setAgain)], [])
+  const isEvent = filters.happened !== undefined
+  const columns = useMemo(() => [...COLUMNS, timeColumn(isEvent), menuColumn(setAgain)], [isEvent])
   const show = (next: MessageSearch) => void navigate({ to: '/messages', search: next })
   const button = canWrite ? (
     <Button leftSection={<IconSend size={16} />} onClick={() => show({ ...filters, publish: true })}>
@@ -100,12 +102,14 @@ export function MessagesPage() {
   )
 }
 
-/** A bulk action has no search: it would cancel more than the list shows. */
-const canBeCancelled = ({ standing, search }: MessageSearch): boolean =>
-  search === undefined && (standing === undefined || standing === 'unfinished')
+/** A bulk action has none of the other filters: it would cancel more than the list shows. */
+const canBeCancelled = ({ standing, search, happened, from, to }: MessageSearch): boolean =>
+  [search, happened, from, to].every((filter) => filter === undefined) &&
+  (standing === undefined || standing === 'unfinished')
 
 /** Opens the wizard with the filters of the list. */
-function CancelLink({ filters: { standing: _, search: __, ...search } }: { filters: Omit<MessageSearch, 'publish'> }) {
+function CancelLink({ filters: { url, label, queue } }: { filters: MessageSearch }) {
+  const search = given({ url, label, queue })
   return (
     <ButtonLink variant="default" to="/bulk-actions/new" search={{ kind: 'cancelMessages', ...search }}>
       Cancel in bulk…
@@ -116,10 +120,15 @@ function CancelLink({ filters: { standing: _, search: __, ...search } }: { filte
 const entriesOf = ({ pages }: { pages: readonly { logs: readonly unknown[] }[] }): number =>
   pages.reduce((sum, { logs }) => sum + logs.length, 0)
 
-function useMessages({ standing, search, ...filters }: Omit<MessageSearch, 'publish'>) {
+function useMessages({ standing, search, happened, from, to, ...filters }: Omit<MessageSearch, 'publish'>) {
   const log = useApiPages(
     listLogs,
-    { query: { ...filtersOf(filters), ...given({ search }), count: PAGE, trimBody: 0 } },
+    {
+      query: {
+        ...{ ...filtersOf(filters), ...timesOf(given({ happened, from, to })) },
+        ...{ ...given({ search }), count: PAGE, trimBody: 0 },
+      },
+    },
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
   // Read entries of all states: the state of a message follows from all of them.
@@ -137,12 +146,29 @@ function Filters({
   filters: Omit<MessageSearch, 'publish'>
   onChange: (filters: MessageSearch) => void
 }) {
-  const set = (name: 'url' | 'label' | 'queue' | 'standing' | 'search', value: string | undefined) => {
-    const { [name]: _before, ...rest } = filters
-    onChange(value === undefined ? rest : ({ ...rest, [name]: value } as MessageSearch))
-  }
+  const set = (change: { readonly [Name in keyof MessageSearch]?: MessageSearch[Name] | undefined }) =>
+    onChange(given({ ...filters, ...change }) as MessageSearch)
+  const { happened, from, to } = filters
   return (
-    <FilterGroup>
+    <FilterBar
+      isMoreUsed={[happened, from, to].some((value) => value !== undefined)}
+      more={
+        <>
+          <Select
+            aria-label="What happened"
+            placeholder="Anything happened"
+            size="xs"
+            {...barField(150)}
+            clearable
+            data={HAPPENINGS.map((value) => ({ value, label: wordsOf(value).title }))}
+            value={happened ?? null}
+            onChange={(value) => set({ happened: HAPPENINGS.find((known) => known === value) })}
+          />
+          <MomentField label="From" value={from} onChange={(next) => set({ from: next })} />
+          <MomentField label="To" value={to} onChange={(next) => set({ to: next })} />
+        </>
+      }
+    >
       <Select
         aria-label="State"
         placeholder="All"
@@ -151,18 +177,18 @@ function Filters({
         clearable
         data={STANDINGS.map((value) => ({ value, label: STANDING_TITLES[value] }))}
         value={filters.standing ?? null}
-        onChange={(value) => set('standing', value ?? undefined)}
+        onChange={(value) => set({ standing: STANDINGS.find((known) => known === value) })}
       />
       <FilterField
         label="Search ids, URLs, errors"
         isSearch
         value={filters.search}
-        onChange={(value) => set('search', value)}
+        onChange={(search) => set({ search })}
       />
-      <FilterField label="Whole URL" width={140} value={filters.url} onChange={(value) => set('url', value)} />
-      <FilterField label="Label" width={120} value={filters.label} onChange={(value) => set('label', value)} />
-      <FilterField label="Queue" width={120} value={filters.queue} onChange={(value) => set('queue', value)} />
-    </FilterGroup>
+      <FilterField label="Whole URL" width={140} value={filters.url} onChange={(url) => set({ url })} />
+      <FilterField label="Label" width={120} value={filters.label} onChange={(label) => set({ label })} />
+      <FilterField label="Queue" width={120} value={filters.queue} onChange={(queue) => set({ queue })} />
+    </FilterBar>
   )
 }
 
@@ -231,11 +257,13 @@ const COLUMNS: readonly Column<MessageSummary>[] = [
     from: 'md',
     render: ({ latest }) => <NextAttempt atMs={latest.nextDeliveryTime} />,
   },
-  {
-    key: 'published',
-    title: 'Published',
-    width: '110px',
-    from: 'sm',
-    render: ({ publishedAtMs }) => <When atMs={publishedAtMs} />,
-  },
 ]
+
+/** When the message was published, or when the event happened that is filtered by. */
+const timeColumn = (isEvent: boolean): Column<MessageSummary> => ({
+  key: 'published',
+  title: isEvent ? 'When' : 'Published',
+  width: '110px',
+  from: 'sm',
+  render: ({ publishedAtMs, latest }) => <When atMs={isEvent ? latest.time : publishedAtMs} />,
+})

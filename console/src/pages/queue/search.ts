@@ -14,9 +14,20 @@ export interface CommonSearch {
   readonly queue?: string
 }
 
+/** What can have happened to a message, as states of its log. */
+export const HAPPENINGS = ['CREATED', 'DELIVERED', 'ERROR', 'FAILED'] as const
+
+/** What can have happened to a message. */
+export type Happening = (typeof HAPPENINGS)[number]
+
 /** The URL parameters of the list of messages. */
 export interface MessageSearch extends CommonSearch {
   readonly standing?: Standing
+  /** Only messages to which this happened between the times. */
+  readonly happened?: Happening
+  /** Unix milliseconds, both included. */
+  readonly from?: number
+  readonly to?: number
   /** Part of the id, URL, a label, the queue, the URL group or the error. */
   readonly search?: string
   /** Whether the publish dialog is open. */
@@ -38,7 +49,13 @@ export function messageSearchOf(search: Record<string, unknown>): MessageSearch 
   const text = textAt(search, 'search')
   return {
     ...commonOf(search),
-    ...given({ standing, search: text }),
+    ...given({
+      standing,
+      search: text,
+      happened: HAPPENINGS.find((known) => known === search.happened),
+      from: wholeAt(search, 'from'),
+      to: wholeAt(search, 'to'),
+    }),
     ...(search.publish === true && { publish: true }),
   }
 }
@@ -47,6 +64,10 @@ export function messageSearchOf(search: Record<string, unknown>): MessageSearch 
 export function deadSearchOf(search: Record<string, unknown>): DeadSearch {
   return { ...commonOf(search), ...given({ status: wholeAt(search, 'status') }) }
 }
+
+/** The filters by time as parameters of the log. */
+export const timesOf = ({ happened, from, to }: MessageSearch) =>
+  given({ state: one(happened), fromDate: from, toDate: to })
 
 /** The filters as parameters of the queue API. */
 export const filtersOf = ({ url, label, queue }: CommonSearch) =>

@@ -38,7 +38,11 @@ export function MomentField({
       step={1}
       {...(size === 'sm'
         ? { label }
-        : { 'aria-label': label, leftSection: <Text size="xs">{label}</Text>, leftSectionWidth: 44 })}
+        : {
+            'aria-label': label,
+            leftSection: <Text size="xs">{label}</Text>,
+            leftSectionWidth: 16 + 7 * label.length,
+          })}
       size={size}
       {...(size === 'sm' ? { w: '100%' } : barField(235))}
       value={shown}

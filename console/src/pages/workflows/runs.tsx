@@ -11,17 +11,19 @@ import type { Column } from '../../components/data-table.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { PagedTable } from '../../components/paged-table.js'
+import { orderText } from '../../components/sorting.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
-import { counted, duration, withoutScheme } from '../../lib/format.js'
+import { counted, duration, whole, withoutScheme } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { valuesOfRun } from '../queue/again.js'
 import { RunFilters } from './run-filters.js'
 import { RunMenu } from './run-menu.js'
+import { arranged, runOrderOf, whyOf } from './run-order.js'
 import { type RunSearch, runQueryOf } from './search.js'
 import { TriggerForm } from './trigger.js'
-import { ADVICE, lastedMs, RUN_WORDS, type Run } from './words.js'
+import { lastedMs, RUN_WORDS, type Run } from './words.js'
 
 const route = getRouteApi('/shell/runs')
 const PAGE = 50
@@ -49,16 +51,17 @@ export function RunsPage() {
       }
     >
       <Panel flush title="Runs" actions={<RunFilters filters={filters} onChange={show} />}>
-        <List key={JSON.stringify(filters)} filters={filters} empty={button} />
+        <List key={JSON.stringify({ ...filters, sort: undefined })} filters={filters} empty={button} onChange={show} />
       </Panel>
       <TriggerForm isOpen={isTriggering === true && canWrite} onClose={() => show(filters)} />
     </Page>
   )
 }
 
-/** A bulk action has no search: it would cancel more than the list shows. */
-const canBeCancelled = ({ state, search }: RunSearch): boolean =>
-  search === undefined && (state === undefined || state === 'RUN_STARTED')
+/** A bulk action has none of the other filters: it would cancel more than the list shows. */
+const canBeCancelled = ({ state, search, endedFrom, endedTo, took, waits }: RunSearch): boolean =>
+  [search, endedFrom, endedTo, took, waits].every((filter) => filter === undefined) &&
+  (state === undefined || state === 'RUN_STARTED')
 
 /** Opens the wizard with the filters of the list; its time range excludes both ends. */
 function CancelLink({ filters, children }: { filters: RunSearch; children: string }) {
@@ -84,7 +87,25 @@ function CancelLink({ filters, children }: { filters: RunSearch; children: strin
   )
 }
 
-function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }) {
+interface ListProps {
+  readonly filters: RunSearch
+  /** Triggers the first run. */
+  readonly empty: React.ReactNode
+  readonly onChange: (filters: RunSearch) => void
+}
+
+/** How much the rows are of all runs, where the browser or the server has to look at runs one by one. */
+function searchedOf(filters: RunSearch, loaded: number, shown: number): string | undefined {
+  const { search, endedFrom, endedTo, took, waits } = filters
+  if (waits !== undefined)
+    return `${counted(shown, 'run')} of the newest ${whole(loaded)}; older ones are not searched yet`
+  if ([search, endedFrom, endedTo, took].some((filter) => filter !== undefined))
+    return `${counted(shown, 'run')} found so far; older ones are not searched yet`
+  if (runOrderOf(filters) === undefined) return undefined
+  return `The newest ${counted(loaded, 'run')}, sorted; older ones are not loaded yet`
+}
+
+function List({ filters, empty, onChange }: ListProps) {
   const navigate = useNavigate()
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const [again, setAgain] = useState<Run | undefined>()
@@ -93,7 +114,9 @@ function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }
     { query: { ...runQueryOf(filters), count: PAGE, trimBody: 0, groupBy: 'workflowRunId' } },
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
-  const rows = useMemo(() => pages.data?.pages.flatMap(({ runs }) => runs), [pages.data])
+  const loaded = useMemo(() => pages.data?.pages.flatMap(({ runs }) => runs), [pages.data])
+  const { sort, waits } = filters
+  const rows = useMemo(() => loaded && arranged(loaded, given({ sort, waits }), Date.now()), [loaded, sort, waits])
   const columns = useColumns(chosen, setChosen, setAgain)
   return (
     <>
@@ -106,14 +129,14 @@ function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }
         columns={columns}
         pages={pages}
         rows={rows}
-        searched={
-          filters.search && rows && `${counted(rows.length, 'run')} found so far; older ones are not searched yet`
-        }
+        searched={loaded && rows && searchedOf(filters, loaded.length, rows.length)}
+        order={runOrderOf(filters)}
+        onOrder={(order) => onChange({ ...filters, sort: orderText(order) })}
         rowKey={({ workflowRunId }) => workflowRunId}
         isSelected={({ workflowRunId }) => chosen.has(workflowRunId)}
         onOpen={({ workflowRunId }) => void navigate({ to: '/runs/$id', params: { id: workflowRunId } })}
         empty={
-          Object.keys(filters).length > 0 ? (
+          Object.keys(filters).some((name) => name !== 'sort') ? (
             <EmptyState title="No runs match the filters" icon={IconSearch}>
               Change or clear the filters.
             </EmptyState>
@@ -139,7 +162,7 @@ function Chosen({ ids, filters, onClear }: { ids: ReadonlySet<string>; filters: 
       <ButtonLink size="compact-sm" to="/bulk-actions/new" search={{ kind: 'cancelRuns', ids: [...ids] }}>
         Cancel the selected runs…
       </ButtonLink>
-      {filters.search === undefined ? <CancelLink filters={filters}>Cancel all matching runs…</CancelLink> : null}
+      {canBeCancelled(filters) ? <CancelLink filters={filters}>Cancel all matching runs…</CancelLink> : null}
       <Button size="compact-sm" variant="subtle" onClick={onClear}>
         Clear
       </Button>
@@ -163,6 +186,7 @@ function useColumns(
       key: 'tick',
       title: '',
       width: '44px',
+      from: 'sm',
       render: ({ workflowRunId, workflowState }) =>
         workflowState === 'RUN_STARTED' ? (
           <Checkbox
@@ -186,40 +210,44 @@ function useColumns(
 
 const COLUMNS: readonly Column<Run>[] = [
   {
-    key: 'state',
-    title: 'State',
-    width: '120px',
+    ...{ key: 'state', title: 'State', sorts: 'asc', width: '115px' },
     render: ({ workflowState }) => {
       const { tone, title } = RUN_WORDS[workflowState]
       return <Status tone={tone}>{title}</Status>
     },
   },
+  { key: 'run', title: 'Run', sorts: 'asc', render: (run) => <Name run={run} /> },
   {
-    key: 'run',
-    title: 'Run',
-    render: ({ workflowRunId }) => (
-      <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
-        {workflowRunId}
-      </TextLink>
-    ),
+    ...{ key: 'url', title: 'Workflow', sorts: 'asc', from: 'sm' },
+    render: ({ workflowUrl }) => withoutScheme(workflowUrl),
   },
-  { key: 'url', title: 'Workflow', from: 'sm', render: ({ workflowUrl }) => withoutScheme(workflowUrl) },
-  { key: 'label', title: 'Labels', width: '105px', from: 'lg', render: ({ labels }) => labels?.join(', ') ?? '' },
-  { key: 'now', title: 'Waits for', width: '165px', from: 'md', render: (run) => whyOf(run) },
-  { key: 'lasted', title: 'Took', width: '95px', from: 'md', align: 'right', render: (run) => <Lasted run={run} /> },
   {
-    key: 'made',
-    title: 'Triggered',
-    width: '105px',
-    from: 'sm',
+    ...{ key: 'label', title: 'Labels', sorts: 'asc', width: '105px', from: 'lg' },
+    render: ({ labels }) => labels?.join(', ') ?? '',
+  },
+  { ...{ key: 'now', title: 'Waits for', sorts: 'asc', width: '165px', from: 'md' }, render: (run) => whyOf(run) },
+  {
+    ...{ key: 'lasted', title: 'Took', sorts: 'desc', width: '95px', from: 'md', align: 'right' },
+    render: (run) => <Lasted run={run} />,
+  },
+  {
+    ...{ key: 'made', title: 'Triggered', sorts: 'desc', width: '105px' },
     render: ({ workflowRunCreatedAt }) => <When atMs={workflowRunCreatedAt} />,
   },
 ]
 
-function whyOf({ because = [] }: Run): string {
-  const [first] = because
-  if (first === undefined) return ''
-  return because.length > 1 ? `${ADVICE[first.kind].title} +${because.length - 1}` : ADVICE[first.kind].title
+/** The run; on a phone with its workflow, which has no column there. */
+function Name({ run: { workflowRunId, workflowUrl } }: { run: Run }) {
+  return (
+    <>
+      <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
+        {workflowRunId}
+      </TextLink>
+      <Text size="xs" c="dimmed" hiddenFrom="sm" className="truncate">
+        {withoutScheme(workflowUrl)}
+      </Text>
+    </>
+  )
 }
 
 function Lasted({ run }: { run: Run }) {

@@ -1,11 +1,23 @@
 /** The filters of the lists of runs, as they stand in the address. */
 import type { Static } from 'typebox'
 import type { listDeadRuns } from '../../../../src/contract/workflow/dead-letters.js'
-import { type listRuns, RUN_STATES } from '../../../../src/contract/workflow/runs.js'
+import { RUN_STATES } from '../../../../src/contract/workflow/run-states.js'
+import type { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { given, one, textAt, wholeAt } from '../../lib/search.js'
 
 /** The states of the filter. */
 export type RunState = (typeof RUN_STATES)[number]
+
+/** Durations to filter by: runs that took as long, or longer. */
+export const TOOK = [
+  { value: '10s', ms: 10_000 },
+  { value: '1m', ms: 60_000 },
+  { value: '1h', ms: 3_600_000 },
+  { value: '1d', ms: 86_400_000 },
+] as const
+
+/** A duration to filter by. */
+export type Took = (typeof TOOK)[number]['value']
 
 /** The filters of both lists. Times are Unix milliseconds; the range includes both ends. */
 export interface CommonSearch {
@@ -24,6 +36,15 @@ export interface RunSearch extends CommonSearch {
   readonly id?: string
   /** Part of the id, URL, a label or the error. */
   readonly search?: string
+  /** When the run ended, Unix milliseconds, both included. */
+  readonly endedFrom?: number
+  readonly endedTo?: number
+  /** The least time that the run took, or goes on for. */
+  readonly took?: Took
+  /** The kind of what the run waits for. The server cannot filter by it. */
+  readonly waits?: string
+  /** The order of the rows, as in `orderText`. */
+  readonly sort?: string
   /** Whether the trigger dialog is open. */
   readonly trigger?: true
 }
@@ -56,6 +77,11 @@ export function runSearchOf(search: Record<string, unknown>): RunSearch {
       host: textAt(search, 'host'),
       id: textAt(search, 'id'),
       search: textAt(search, 'search'),
+      endedFrom: wholeAt(search, 'endedFrom'),
+      endedTo: wholeAt(search, 'endedTo'),
+      took: TOOK.find(({ value }) => value === search.took)?.value,
+      waits: textAt(search, 'waits'),
+      sort: textAt(search, 'sort'),
     }),
     ...(search.trigger === true && { trigger: true }),
   }
@@ -74,6 +100,9 @@ export function runQueryOf(search: RunSearch): Static<NonNullable<(typeof listRu
     workflowUrl: one(search.url),
     host: one(search.host),
     search: search.search,
+    endedFromDate: search.endedFrom,
+    endedToDate: search.endedTo,
+    minDuration: TOOK.find(({ value }) => value === search.took)?.ms,
     ...commonQuery(search),
   })
 }
