@@ -1,8 +1,9 @@
-import { newId } from '../base/index.js'
+import { isObject, newId, tryParseJson } from '../base/index.js'
 import { AUDIT_ACTIONS, type AuditAction, type AuditLog } from '../contract/accounts/audit.js'
 import { AUDIT_KEPT_SECONDS } from '../contract/accounts/audit-limits.js'
 import type { Caller } from '../http/index.js'
 import type * as accounts from './transactions/accounts.js'
+import type { NamedAuditRow } from './transactions/audit-names.js'
 
 /** An action that the audit log records. */
 export interface AuditEvent {
@@ -37,7 +38,8 @@ export function auditRow(caller: Caller, event: AuditEvent, atMs: number): accou
 const NOTHING = 'NA'
 
 /** An audit log entry as the management API answers it. `customer` is the account's e-mail or the team's id. */
-export function auditLogOf(row: accounts.AuditRow, customer: string): AuditLog {
+export function auditLogOf(row: NamedAuditRow, customer: string): AuditLog {
+  const name = row.entity_name ?? nameIn(row.details)
   const timestamp = Math.floor(row.at / 1000)
   return {
     log_id: row.log_id,
@@ -48,6 +50,7 @@ export function auditLogOf(row: accounts.AuditRow, customer: string): AuditLog {
     action_string: row.action,
     source: row.source,
     entity: row.entity === '' ? NOTHING : row.entity,
+    ...(name !== undefined && { entity_name: name }),
     secondary_entity: NOTHING,
     third_entity: NOTHING,
     readable_format: `${row.actor}: ${row.action} ${row.entity}`.trimEnd(),
@@ -56,6 +59,13 @@ export function auditLogOf(row: accounts.AuditRow, customer: string): AuditLog {
     reason: '',
     notes: row.details === '{}' ? '' : row.details,
   }
+}
+
+/** The name that the entry itself has noted, such as that of a deleted database. */
+function nameIn(details: string): string | undefined {
+  const noted = tryParseJson(details)
+  const { name, team_name: team, email } = isObject(noted) ? noted : {}
+  return [name, team, email].find((text) => typeof text === 'string')
 }
 
 function numberOf(action: string): number {

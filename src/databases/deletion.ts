@@ -21,7 +21,9 @@ export class Deletion {
 
   /** Deletes a database of the caller's account; resolves when nothing is left of it. May be repeated. */
   async remove(caller: Caller, databaseId: string): Promise<void> {
-    const event = { action: 'Delete Database', entity: databaseId, details: {} } as const
+    const row = this.#deps.directory.rowOf(databaseId)
+    const details = row === undefined ? {} : { name: row.name }
+    const event = { action: 'Delete Database', entity: databaseId, details } as const
     const audit = auditRow(caller, event, this.#deps.clock.now())
     await beginDeletion(this.#deps.store, { accountId: caller.accountId, databaseId, audit })
     const active = this.#active.get(databaseId) ?? this.#track(databaseId)

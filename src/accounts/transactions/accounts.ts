@@ -3,6 +3,7 @@ import { AUDIT_KEPT_SECONDS, MOST_AUDIT_SEARCHED } from '../../contract/accounts
 import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../../store/schema/accounts.js'
+import { type NamedAuditRow, withNames } from './audit-names.js'
 import { followFirstTokens } from './first-tokens.js'
 import { lockInstallation } from './installation.js'
 
@@ -198,11 +199,12 @@ interface AuditLogArgs {
  * @param args.before `log_id`: only entries older than this one; none when the account has no such entry.
  * @param args.search in small letters: only entries that contain it, among the next `MOST_AUDIT_SEARCHED`.
  */
-export const auditLog = read('accounts.auditLog', function* (args: AuditLogArgs): Transaction<AuditRow[]> {
+export const auditLog = read('accounts.auditLog', function* (args: AuditLogArgs): Transaction<NamedAuditRow[]> {
   const { accountId, limit, search } = args
   const place =
     args.before === undefined ? { seq: NEWEST } : yield* first(auditPlace, { accountId, logId: args.before })
   if (!place) return []
   const page = { accountId, limit, before: place.seq }
-  return search === undefined ? yield* all(auditEntries, page) : yield* all(searchedEntries, { ...page, search })
+  const rows = search === undefined ? yield* all(auditEntries, page) : yield* all(searchedEntries, { ...page, search })
+  return yield* withNames(accountId, rows)
 })

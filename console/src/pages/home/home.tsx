@@ -1,7 +1,7 @@
 import IconCircleCheck from 'icon:circle-check'
 import IconDatabasePlus from 'icon:database-plus'
 import { Group, List, SimpleGrid, Stack, Text } from '@mantine/core'
-import { listAuditLogs } from '../../../../src/contract/accounts/audit.js'
+import { type AuditLog, listAuditLogs } from '../../../../src/contract/accounts/audit.js'
 import { getOverview, MOST_COUNTED, type Overview } from '../../../../src/contract/console/console.js'
 import { CALM_MS, LIVE_MS, useApi } from '../../api/hooks.js'
 import { useCanWrite, useSettings } from '../../api/session.js'
@@ -15,6 +15,7 @@ import { useNow, When } from '../../components/when.js'
 import { bytes, capped, percent, whole } from '../../lib/format.js'
 import { ActivityPanel } from './activity.js'
 import { concernsOf } from './attention.js'
+import { changeOf } from './changes.js'
 
 /** The home page: counts, attention items, latest changes and health. */
 export function HomePage() {
@@ -91,7 +92,7 @@ function Attention({ overview }: { overview: Overview }) {
         <Stack gap="md">
           {concerns.map(({ key, tone, title, advice, to }) => (
             <Stack key={key} gap={2}>
-              <Status tone={tone}>{to === undefined ? title : <ConcernLink to={to}>{title}</ConcernLink>}</Status>
+              <Status tone={tone}>{to === undefined ? title : <PathLink to={to}>{title}</PathLink>}</Status>
               <Text size="sm" c="dimmed" pl={15}>
                 {advice}
               </Text>
@@ -103,7 +104,7 @@ function Attention({ overview }: { overview: Overview }) {
   )
 }
 
-function ConcernLink({ to, children }: { to: string; children: string }) {
+function PathLink({ to, children }: { to: string; children: string }) {
   return <TextLink to={to}>{children}</TextLink>
 }
 
@@ -121,10 +122,8 @@ function LatestChanges() {
             </Text>
           ) : (
             entries.map((entry) => (
-              <Group key={entry.log_id} justify="space-between" wrap="nowrap" gap="sm" mih={28}>
-                <Text size="sm" className="truncate">
-                  {entry.action_string} by {entry.actor}
-                </Text>
+              <Group key={entry.log_id} justify="space-between" wrap="nowrap" gap="sm" mih={28} align="flex-start">
+                <ChangeLine entry={entry} />
                 <Text size="sm" c="dimmed" component="div" style={{ whiteSpace: 'nowrap' }}>
                   <When atMs={entry.timestamp * 1000} />
                 </Text>
@@ -134,6 +133,15 @@ function LatestChanges() {
         }
       </Loaded>
     </Panel>
+  )
+}
+
+function ChangeLine({ entry }: { entry: AuditLog }) {
+  const { actor, did, thing, to } = changeOf(entry)
+  return (
+    <Text size="sm" component="div" style={{ overflowWrap: 'anywhere' }}>
+      <b style={{ fontWeight: 550 }}>{actor}</b> {did} {to === undefined ? thing : <PathLink to={to}>{thing}</PathLink>}
+    </Text>
   )
 }
 

@@ -231,20 +231,21 @@ const COLUMNS: readonly Column<Run>[] = [
     render: (run) => <Lasted run={run} />,
   },
   {
-    ...{ key: 'made', title: 'Triggered', sorts: 'desc', width: '105px' },
+    ...{ key: 'made', title: 'Triggered', sorts: 'desc', width: '105px', from: 'sm' },
     render: ({ workflowRunCreatedAt }) => <When atMs={workflowRunCreatedAt} />,
   },
 ]
 
-/** The run; on a phone with its workflow, which has no column there. */
-function Name({ run: { workflowRunId, workflowUrl } }: { run: Run }) {
+/** The run; on a phone with its workflow and time, which have no columns there. */
+function Name({ run: { workflowRunId, workflowUrl, workflowRunCreatedAt } }: { run: Run }) {
   return (
     <>
       <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
         {workflowRunId}
       </TextLink>
-      <Text size="xs" c="dimmed" hiddenFrom="sm" className="truncate">
-        {withoutScheme(workflowUrl)}
+      <Text size="xs" c="dimmed" hiddenFrom="sm" component="div">
+        <div className="truncate">{withoutScheme(workflowUrl)}</div>
+        <When atMs={workflowRunCreatedAt} />
       </Text>
     </>
   )

@@ -1,0 +1,57 @@
+import { all, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { AuditRow } from './accounts.js'
+
+/** An entry with the present name of what it changed; absent for what is gone or has no name. */
+export type NamedAuditRow = AuditRow & { readonly entity_name?: string }
+
+interface Named {
+  readonly id: string
+  readonly name: string
+}
+
+type Wanted = { readonly accountId: string; readonly ids: readonly string[] }
+
+/** The ids are those of the account's own entries. What has moved to another account is no longer named. */
+const NAMES = [
+  query<Wanted, Named>(({ db, p, d }) =>
+    db
+      .selectFrom('databases')
+      .select(['database_id as id', 'name'])
+      .where('account_id', '=', p.accountId)
+      .where(d.inTexts('database_id', p.ids)),
+  ),
+  query<Wanted, Named>(({ db, p, d }) =>
+    db
+      .selectFrom('api_keys')
+      .select(['key_id as id', 'name'])
+      .where('account_id', '=', p.accountId)
+      .where(d.inTexts('key_id', p.ids)),
+  ),
+  query<Wanted, Named>(({ db, p, d }) =>
+    db
+      .selectFrom('queue_tokens')
+      .select(['token_id as id', 'name'])
+      .where('account_id', '=', p.accountId)
+      .where(d.inTexts('token_id', p.ids)),
+  ),
+  query<Wanted, Named>(({ db, p, d }) =>
+    db.selectFrom('teams').select(['team_id as id', 'name']).where(d.inTexts('team_id', p.ids)),
+  ),
+  query<Wanted, Named>(({ db, p, d }) =>
+    db.selectFrom('accounts').select(['account_id as id', 'email as name']).where(d.inTexts('account_id', p.ids)),
+  ),
+]
+
+/** Adds the present names of what was changed. */
+export function* withNames(accountId: string, rows: readonly AuditRow[]): Transaction<NamedAuditRow[]> {
+  const ids = [...new Set(rows.map(({ entity }) => entity))]
+  const names = new Map<string, string>()
+  if (ids.length > 0) {
+    for (const named of NAMES) for (const { id, name } of yield* all(named, { accountId, ids })) names.set(id, name)
+  }
+  return rows.map((row) => {
+    const name = names.get(row.entity)
+    return name === undefined ? row : { ...row, entity_name: name }
+  })
+}
