@@ -103,6 +103,47 @@ describe('databases', () => {
     expect(await cli(['db', 'users', 'delete', 'shared', 'default', '--yes'])).toMatchObject({ code: 2 })
     expect(await works('db', 'users', 'delete', 'shared', 'alice', '--yes')).toBe('deleted alice\n')
     expect(await cli(['db', 'users', 'delete', 'shared', 'alice', '--yes'])).toMatchObject({ code: 3 })
+  })
+
+  it('give their keys to a file and take them from it, with every type, expiry and binary names', async () => {
+    const send = async (path: string, body: unknown) => {
+      const { rest_url, rest_token } = await json('db', 'get', 'shared')
+      const headers = { authorization: `Bearer ${rest_token}`, 'upstash-encoding': 'base64' }
+      return (await fetch(rest_url + path, { method: 'POST', headers, body: JSON.stringify(body) })).json()
+    }
+    const all = ['text', 'hash', 'list', 'set', 'zset', 'stream']
+    const state = async () => [
+      await send(
+        '/pipeline',
+        all.flatMap((key) => [
+          ['DUMP', key],
+          ['PEXPIRETIME', key],
+        ]),
+      ),
+      await send('/dump/%ff%00%2f', undefined),
+    ]
+    await send('/pipeline', [
+      ['SET', 'text', 'a value', 'EX', 10_000],
+      ['HSET', 'hash', 'field', 'value'],
+      ['RPUSH', 'list', 'a', 'b'],
+      ['SADD', 'set', 'x'],
+      ['ZADD', 'zset', 1.5, 'a'],
+      ['XADD', 'stream', '1-1', 'level', 'info'],
+    ])
+    await send('/set/%ff%00%2f/binary', undefined)
+    const before = await state()
+    const file = join(tempDir(), 'keys.jsonl')
+    expect((await cli(['db', 'keys', 'export', 'shared', file])).stdout).toContain('7 keys')
+    await send('/pipeline', [['FLUSHALL'], ['SET', 'text', 'newer']])
+    expect(await works('db', 'keys', 'import', 'shared', file)).toBe('6 imported, 1 skipped\n')
+    expect(await cli(['db', 'keys', 'import', 'shared', file, '--replace'])).toMatchObject({ code: 2 })
+    expect(await works('db', 'keys', 'import', 'shared', file, '--replace', '--yes')).toBe('0 imported, 7 replaced\n')
+    expect(await state()).toEqual(before)
+    const cut = readFileSync(file, 'utf8').split('\n').slice(0, 2).join('\n')
+    const partly = await cliAlone(['db', 'keys', 'import', 'shared', '-', '--json'], { input: cut })
+    const [key, end] = partly.stdout.split('\n')
+    expect([partly.code, key]).toEqual([1, expect.stringContaining('"line":2,"outcome":"skipped"')])
+    expect(JSON.parse(end ?? '')).toMatchObject({ end: 'cut', skipped: 1, failed: 0 })
     await works('db', 'delete', 'shared', '--yes')
   })
 

@@ -28,24 +28,47 @@ const READ_ONLY = 'The API key is read-only and cannot read the token of the dat
  */
 export async function openData(api: Api, wanted: string): Promise<Execute> {
   const { database_id: id } = await databaseNamed(api, wanted)
-  const { rest_url: url, rest_token: token } = await api.call(getDatabase, { params: { id } })
-  if (token === undefined) throw new HomeportError('cli_no_credentials', { problem: READ_ONLY })
+  const target = await databaseAccess(api, id, 'write')
   return async (words, bytes) => {
-    const { result, error } = await post({ url, token }, words, bytes)
+    const path = bytes === undefined ? '' : `/${words.map(encodeURIComponent).join('/')}`
+    const body = bytes === undefined ? JSON.stringify(words) : new Uint8Array(bytes)
+    const { result, error } = parsed(AnswerSchema, await postTo(target, path, body))
     return error === undefined ? { kind: 'reply', reply: readReply(result) } : { kind: 'refused', error }
   }
 }
 
-/** Sends the words as JSON. With bytes, the words are the path and the bytes the body. */
-async function post(target: { url: string; token: string }, words: readonly string[], bytes: Uint8Array | undefined) {
-  const { url, token } = target
-  const path = bytes === undefined ? '' : words.map(encodeURIComponent).join('/')
-  const response = await reach(url, `/${path}`, {
+/** The REST API of one database, with a token for it. */
+interface DataTarget {
+  readonly url: string
+  readonly token: string
+}
+
+/**
+ * The REST API of a database with the token of its owner; for reading, a read-only key gets the read-only token.
+ * @throws HomeportError `cli_no_credentials` when the key may not have such a token.
+ */
+export async function databaseAccess(api: Api, id: string, access: 'read' | 'write'): Promise<DataTarget> {
+  const { rest_url, rest_token, read_only_rest_token } = await api.call(getDatabase, { params: { id } })
+  const token = rest_token ?? (access === 'read' ? read_only_rest_token : undefined)
+  if (token === undefined) throw new HomeportError('cli_no_credentials', { problem: READ_ONLY })
+  return { url: rest_url, token }
+}
+
+/**
+ * Sends a request to the REST API of a database and returns the JSON of its answer; texts in it are in base64.
+ * @throws HomeportError when the data plane does not respond.
+ */
+export async function postTo(
+  { url, token }: DataTarget,
+  path: string,
+  body: string | Uint8Array<ArrayBuffer> | undefined,
+): Promise<unknown> {
+  const response = await reach(url, path === '' ? '/' : path, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'upstash-encoding': 'base64' },
-    body: bytes === undefined ? JSON.stringify(words) : new Uint8Array(bytes),
+    ...(body !== undefined && { body }),
   })
-  return parsed(AnswerSchema, await response.json().catch(() => undefined))
+  return response.json().catch(() => undefined)
 }
 
 /** The reply of a command. Texts are bytes, because values may be binary. */

@@ -9,6 +9,7 @@ import { execCommand } from './exec.js'
 import { exportCommand } from './export.js'
 import { getCommand } from './get.js'
 import { importCommand } from './import.js'
+import { keysCommand } from './keys.js'
 import { listCommand } from './list.js'
 import { adoptCommand, quarantineCommand } from './quarantine.js'
 import { recoverCommand } from './recover.js'
@@ -33,6 +34,7 @@ export const dbCommand = group('db', 'create, change, back up and use databases'
   acceptLossCommand,
   importCommand,
   exportCommand,
+  keysCommand,
   execCommand,
   usersCommand,
   statsCommand,

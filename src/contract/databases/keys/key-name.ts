@@ -1,0 +1,46 @@
+/**
+ * Names of keys as strings. A name is bytes; nearly all are UTF-8, and a million strings fit where a million byte arrays do
+ * not. A text is itself. Other bytes are one character each behind a mark, which no text begins with.
+ */
+
+/** The name of a key: its text, or the mark and one character for each byte. Equal strings are equal names. */
+export type KeyName = string
+
+/** A lone surrogate, which the decoder of UTF-8 never returns. */
+const MARK = '\udc00'
+/** Without `ignoreBOM`, a name that begins with a byte order mark would become the name without it. */
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const encoder = new TextEncoder()
+
+/** The name that these bytes are. */
+export function keyNameOf(bytes: Uint8Array): KeyName {
+  try {
+    return strict.decode(bytes)
+  } catch {
+    return MARK + binaryText(bytes)
+  }
+}
+
+/** Whether a name is not UTF-8, so that no JSON can hold it. */
+export const isBinaryName = (name: KeyName): boolean => name.startsWith(MARK)
+
+/** The bytes of a name. */
+export function bytesOfKeyName(name: KeyName): Uint8Array<ArrayBuffer> {
+  return isBinaryName(name)
+    ? Uint8Array.from(name.slice(MARK.length), (character) => character.charCodeAt(0))
+    : encoder.encode(name)
+}
+
+/** Bytes as a text of one character each, up to U+00FF. */
+export function binaryText(bytes: Uint8Array): string {
+  let text = ''
+  // A call takes a limited number of arguments.
+  for (let at = 0; at < bytes.length; at += 8_192) text += String.fromCharCode(...bytes.subarray(at, at + 8_192))
+  return text
+}
+
+/** Bytes in a segment of a URL's path, percent-encoded. */
+export function pathSegment(name: KeyName): string {
+  if (!isBinaryName(name)) return encodeURIComponent(name)
+  return [...bytesOfKeyName(name)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
+}

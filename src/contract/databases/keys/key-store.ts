@@ -1,0 +1,200 @@
+/**
+ * The keys of one database over its REST API, for the console and the command line: how names, sizes and payloads are read
+ * and written, binary names too. One request holds text names as JSON; a binary name goes into the path of its own request.
+ */
+import type { Base64, StoredKey } from './key-file.js'
+import { isBinaryName, type KeyName, keyNameOf, pathSegment } from './key-name.js'
+
+/**
+ * Sends a request to the REST API of the database and returns the JSON of its answer, also of a refusal. Replies are in
+ * base64 (`Upstash-Encoding`). Rejects when there is no such answer.
+ */
+export type PostToDatabase = (path: string, body?: string | Uint8Array<ArrayBuffer>) => Promise<unknown>
+
+/** The database refused a request; the message is its text. */
+export class KeysRefused extends Error {
+  constructor(text: string) {
+    super(text)
+    this.name = 'KeysRefused'
+  }
+}
+
+/** What SCAN looks for. */
+export interface KeyPattern {
+  /** A pattern of SCAN; absent: every key. */
+  readonly pattern?: string | undefined
+  readonly type?: string | undefined
+  /** About how many keys one step looks at. */
+  readonly count: number
+}
+
+/** One step of SCAN. It may return a name that another step has returned. */
+export interface ScanStep {
+  /** The cursor of the next step; `undefined`: this was the last one. */
+  readonly cursor: string | undefined
+  readonly names: readonly KeyName[]
+}
+
+/** A key that was read. */
+export type KeyReading =
+  | { readonly kind: 'key'; readonly key: StoredKey }
+  | { readonly kind: 'gone'; readonly name: KeyName }
+  /** `problem` is the text of the database. */
+  | { readonly kind: 'refused'; readonly name: KeyName; readonly problem: string }
+
+/** What RESTORE came to. */
+export type RestoreOutcome =
+  | { readonly kind: 'restored' }
+  | { readonly kind: 'exists' }
+  | { readonly kind: 'refused'; readonly problem: string }
+
+type Line = readonly (string | number)[]
+
+/** The longest name that fits into the path of a request, bytes of the encoded path. */
+const MOST_PATH = 60_000
+const WRONG_PAYLOAD = /DUMP payload version or checksum/i
+
+/** The keys of one database. */
+export class KeyStore {
+  readonly #post: PostToDatabase
+  readonly #base64: Base64
+
+  constructor(post: PostToDatabase, base64: Base64) {
+    this.#post = post
+    this.#base64 = base64
+  }
+
+  /** One step of SCAN from a cursor, `0` for the first. @throws KeysRefused */
+  async scan(cursor: string, { pattern, type, count }: KeyPattern): Promise<ScanStep> {
+    const match = pattern === undefined ? [] : ['MATCH', pattern]
+    const ofType = type === undefined ? [] : ['TYPE', type]
+    const line = ['SCAN', cursor, ...match, 'COUNT', count, ...ofType]
+    const answer = answerOf(await this.#post('', JSON.stringify(line)))
+    if (answer.error !== undefined) throw new KeysRefused(answer.error)
+    const [next, names] = Array.isArray(answer.result) ? answer.result : []
+    const following = this.#text(next)
+    return {
+      cursor: following === '0' ? undefined : following,
+      names: Array.isArray(names) ? names.map((name) => keyNameOf(this.#bytes(name))) : [],
+    }
+  }
+
+  /** How many keys there are. @throws KeysRefused */
+  async count(): Promise<number> {
+    const [answer] = await this.#pipeline([['DBSIZE']])
+    return Number(answer?.result ?? 0)
+  }
+
+  /** About how many bytes of memory each key takes; `undefined` for one that is gone. */
+  async sizes(names: readonly KeyName[]): Promise<readonly (number | undefined)[]> {
+    const answers = await this.#each(names, 'MEMORY', 'USAGE')
+    return answers.map(({ result }) => (typeof result === 'number' ? result : undefined))
+  }
+
+  /** Reads keys: payload and expiry of each belong to one moment, unless its name is binary. */
+  async read(names: readonly KeyName[]): Promise<readonly KeyReading[]> {
+    const texts = names.filter((name) => !isBinaryName(name))
+    const readings = await this.#readTexts(texts)
+    for (const name of names) if (isBinaryName(name)) readings.push(await this.#readBinary(name))
+    return readings
+  }
+
+  /** Creates a key from its payload. `replace` overwrites an existing one. */
+  async restore(key: StoredKey, mode: 'new' | 'replace'): Promise<RestoreOutcome> {
+    const path = `/restore/${pathSegment(key.name)}/${key.expiresAtMs ?? 0}?ABSTTL${mode === 'replace' ? '&REPLACE' : ''}`
+    const unfit = unfitName(key.name, path)
+    if (unfit !== undefined) return { kind: 'refused', problem: unfit }
+    const { error } = answerOf(await this.#post(path, this.#base64.decode(key.dump)))
+    if (error === undefined) return { kind: 'restored' }
+    if (error.startsWith('BUSYKEY')) return { kind: 'exists' }
+    return { kind: 'refused', problem: WRONG_PAYLOAD.test(error) ? `${error}: damaged, or from a newer engine` : error }
+  }
+
+  async #readTexts(names: readonly KeyName[]): Promise<KeyReading[]> {
+    if (names.length === 0) return []
+    const lines = names.flatMap((name): Line[] => readingOf(name))
+    const answers = await this.#post('/multi-exec', JSON.stringify(lines))
+    if (Array.isArray(answers)) {
+      const each = answers.map(answerOf)
+      return names.map((name, index) => this.#reading(name, each.slice(index * 3, index * 3 + 3)))
+    }
+    const [name, ...others] = names
+    const { error } = answerOf(answers)
+    if (name === undefined || others.length === 0)
+      return [{ kind: 'refused', name: name ?? '', problem: error ?? 'no answer' }]
+    // Together they are too large; one after the other, each gets its own answer.
+    const readings: KeyReading[] = []
+    for (const one of names) readings.push(...(await this.#readTexts([one])))
+    return readings
+  }
+
+  async #readBinary(name: KeyName): Promise<KeyReading> {
+    const answers: Answer[] = []
+    for (const command of ['pexpiretime', 'type', 'dump']) {
+      answers.push(answerOf(await this.#post(`/${command}/${pathSegment(name)}`)))
+    }
+    return this.#reading(name, answers)
+  }
+
+  #reading(name: KeyName, [expiry, type, dump]: readonly Answer[]): KeyReading {
+    const problem = expiry?.error ?? type?.error ?? dump?.error
+    if (problem !== undefined) return { kind: 'refused', name, problem }
+    if (typeof dump?.result !== 'string') return { kind: 'gone', name }
+    const expiresAtMs = Number(expiry?.result ?? -1)
+    const key = { name, type: this.#text(type?.result), dump: dump.result }
+    return { kind: 'key', key: expiresAtMs < 0 ? key : { ...key, expiresAtMs } }
+  }
+
+  /** Sends one command with each name as its last argument. */
+  async #each(names: readonly KeyName[], ...words: readonly string[]): Promise<readonly Answer[]> {
+    const texts = names.filter((name) => !isBinaryName(name))
+    const answers = await this.#pipeline(texts.map((name) => [...words, name]))
+    const byName = new Map(texts.map((name, index) => [name, answers[index] ?? {}]))
+    for (const name of names) {
+      if (!isBinaryName(name)) continue
+      byName.set(name, answerOf(await this.#post(`/${words.join('/')}/${pathSegment(name)}`)))
+    }
+    return names.map((name) => byName.get(name) ?? {})
+  }
+
+  async #pipeline(lines: readonly Line[]): Promise<readonly Answer[]> {
+    if (lines.length === 0) return []
+    const answers = await this.#post('/pipeline', JSON.stringify(lines))
+    if (Array.isArray(answers)) return answers.map(answerOf)
+    throw new KeysRefused(answerOf(answers).error ?? 'the database sent no replies')
+  }
+
+  #bytes(value: unknown): Uint8Array<ArrayBuffer> {
+    return this.#base64.decode(typeof value === 'string' ? value : '')
+  }
+
+  #text(value: unknown): string {
+    return new TextDecoder().decode(this.#bytes(value))
+  }
+}
+
+const readingOf = (name: KeyName): Line[] => [
+  ['PEXPIRETIME', name],
+  ['TYPE', name],
+  ['DUMP', name],
+]
+
+/** Why a name cannot stand in a path, if so. */
+function unfitName(name: KeyName, path: string): string | undefined {
+  // URLs drop these segments, also in their encoded spelling.
+  if (name === '.' || name === '..') return 'a key of this name cannot be sent over REST. Use the Redis protocol'
+  if (path.length > MOST_PATH) return 'the name is too long for a request over REST. Use the Redis protocol'
+  return undefined
+}
+
+interface Answer {
+  readonly result?: unknown
+  readonly error?: string
+}
+
+/** One answer of the REST API: a result, or the text of an error. */
+function answerOf(value: unknown): Answer {
+  if (typeof value !== 'object' || value === null) return { error: 'the answer of the database has an unknown shape' }
+  if ('error' in value && typeof value.error === 'string') return { error: value.error }
+  return 'result' in value ? { result: value.result } : { error: 'the answer of the database has an unknown shape' }
+}
