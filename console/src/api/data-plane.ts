@@ -1,5 +1,7 @@
-/** Sends commands to one database over its public REST API, as a user\'s program would. */
+/** Sends commands to one database over its public REST API, as a user's program would. */
 import type { DatabaseRecord } from '../../../src/contract/databases/databases.js'
+import { KeyStore } from '../../../src/contract/databases/keys/key-store.js'
+import { base64 } from '../lib/base64.js'
 import { parseReplies, type Reply } from '../lib/resp.js'
 import { ApiError } from './client.js'
 
@@ -19,6 +21,8 @@ export class DataPlane {
   readonly databaseId: string
   /** Whether the token may write. */
   readonly canWrite: boolean
+  /** The keys by their names, binary ones too. */
+  readonly keys: KeyStore
   readonly #url: string
   readonly #token: string
   #seen: string | undefined
@@ -29,6 +33,7 @@ export class DataPlane {
     this.canWrite = token !== undefined
     this.#url = database.rest_url
     this.#token = token ?? database.read_only_rest_token ?? ''
+    this.keys = new KeyStore((path, body) => this.#postForJson(path, body), base64)
   }
 
   /** Sends one command. @throws CommandError when the engine replies with an error. */
@@ -47,21 +52,48 @@ export class DataPlane {
     for (const reply of await this.sendAll(lines)) refused(reply)
   }
 
+  /** The lines of MONITOR as they come, until the signal or the database ends them. @throws CommandError */
+  async *monitor(signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const response = await this.#fetch('/monitor', undefined, {}, signal)
+    if (!response.ok || response.body === null) throw new CommandError(await refusalOf(response))
+    const reader = response.body.getReader()
+    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
+  }
+
   async #post(path: string, body: unknown): Promise<Reply[]> {
+    const response = await this.#fetch(path, JSON.stringify(body), { 'upstash-response-format': 'resp2' })
+    if (!response.ok) throw new CommandError(await refusalOf(response))
+    return parseReplies(new Uint8Array(await response.arrayBuffer()))
+  }
+
+  async #postForJson(path: string, body: BodyInit | undefined): Promise<unknown> {
+    const response = await this.#fetch(path, body, { 'upstash-encoding': 'base64' })
+    return response.json().catch(() => {
+      throw new CommandError(`the answer of the database is no JSON (${response.status})`)
+    })
+  }
+
+  async #fetch(
+    path: string,
+    body: BodyInit | undefined,
+    headers: Readonly<Record<string, string>>,
+    signal?: AbortSignal,
+  ): Promise<Response> {
     const response = await fetch(`${this.#url}${path}`, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${this.#token}`,
-        'upstash-response-format': 'resp2',
+        ...headers,
         ...(this.#seen === undefined ? {} : { 'upstash-sync-token': this.#seen }),
       },
-      body: JSON.stringify(body),
+      ...(body !== undefined && { body }),
+      ...(signal && { signal }),
     }).catch(() => {
+      signal?.throwIfAborted()
       throw new ApiError(0, `The REST API at ${this.#url} cannot be reached from this browser.`)
     })
     this.#seen = response.headers.get('upstash-sync-token') ?? this.#seen
-    if (!response.ok) throw new CommandError(await refusalOf(response))
-    return parseReplies(new Uint8Array(await response.arrayBuffer()))
+    return response
   }
 }
 

@@ -117,7 +117,8 @@ function printList(items: readonly Reply[], indent: string): string {
     .join('\n')
 }
 
-const strict = new TextDecoder('utf-8', { fatal: true })
+// Without `ignoreBOM`, a text that begins with a byte order mark would be shown, and written back, without it.
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Bytes as UTF-8 text; `undefined` where they are not. */
 export function strictText(bytes: Uint8Array): string | undefined {

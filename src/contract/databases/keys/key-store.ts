@@ -42,6 +42,16 @@ export type KeyReading =
   /** `problem` is the text of the database. */
   | { readonly kind: 'refused'; readonly name: KeyName; readonly problem: string }
 
+/** What a list shows of a key. */
+export interface KeyFacts {
+  /** The type of the engine, such as `hash`; `none` if the key is gone. */
+  readonly type: string
+  /** Milliseconds until it expires; `undefined`: never. */
+  readonly ttlMs: number | undefined
+  /** About its bytes in memory: of large values, the engine samples the elements. */
+  readonly bytes: number | undefined
+}
+
 /** What RESTORE came to. */
 export type RestoreOutcome =
   | { readonly kind: 'restored' }
@@ -81,14 +91,49 @@ export class KeyStore {
 
   /** How many keys there are. @throws KeysRefused */
   async count(): Promise<number> {
-    const [answer] = await this.#pipeline([['DBSIZE']])
-    return Number(answer?.result ?? 0)
+    const { result, error } = answerOf(await this.#post('', JSON.stringify(['DBSIZE'])))
+    if (error !== undefined) throw new KeysRefused(error)
+    return Number(result)
   }
 
   /** About how many bytes of memory each key takes; `undefined` for one that is gone. */
   async sizes(names: readonly KeyName[]): Promise<readonly (number | undefined)[]> {
-    const answers = await this.#each(names, 'MEMORY', 'USAGE')
-    return answers.map(({ result }) => (typeof result === 'number' ? result : undefined))
+    const answers = await this.#each(names, (name) => [['MEMORY', 'USAGE', name]])
+    return answers.map(([usage]) => numberOf(usage))
+  }
+
+  /** Type, expiry and size of each key. */
+  async facts(names: readonly KeyName[]): Promise<readonly KeyFacts[]> {
+    const answers = await this.#each(names, (name) => [
+      ['TYPE', name],
+      ['PTTL', name],
+      ['MEMORY', 'USAGE', name],
+    ])
+    return answers.map(([type, ttl, usage]) => {
+      const ttlMs = numberOf(ttl) ?? -1
+      return { type: this.#text(type?.result), ttlMs: ttlMs < 0 ? undefined : ttlMs, bytes: numberOf(usage) }
+    })
+  }
+
+  /** Deletes keys. @returns how many existed @throws KeysRefused with the first refusal; other keys may be deleted */
+  unlink(names: readonly KeyName[]): Promise<number> {
+    return this.#count(names, (name) => ['UNLINK', name])
+  }
+
+  /**
+   * Sets the expiry of keys, or removes it.
+   * @returns how many were changed: without seconds, those that had an expiry
+   * @throws KeysRefused with the first refusal; other keys may be changed
+   */
+  expire(names: readonly KeyName[], seconds: number | undefined): Promise<number> {
+    return this.#count(names, (name) => (seconds === undefined ? ['PERSIST', name] : ['EXPIRE', name, seconds]))
+  }
+
+  async #count(names: readonly KeyName[], lineOf: (name: KeyName) => Line): Promise<number> {
+    const answers = (await this.#each(names, (name) => [lineOf(name)])).flat()
+    const refused = answers.find(({ error }) => error !== undefined)
+    if (refused) throw new KeysRefused(refused.error ?? '')
+    return answers.reduce((sum, answer) => sum + (numberOf(answer) ?? 0), 0)
   }
 
   /** Reads keys: payload and expiry of each belong to one moment, unless its name is binary. */
@@ -129,14 +174,11 @@ export class KeyStore {
   }
 
   async #readBinary(name: KeyName): Promise<KeyReading> {
-    const answers: Answer[] = []
-    for (const command of ['pexpiretime', 'type', 'dump']) {
-      answers.push(answerOf(await this.#post(`/${command}/${pathSegment(name)}`)))
-    }
+    const [answers = []] = await this.#each([name], readingOf)
     return this.#reading(name, answers)
   }
 
-  #reading(name: KeyName, [expiry, type, dump]: readonly Answer[]): KeyReading {
+  #reading(name: KeyName, [expiry, type, dump]: Answers): KeyReading {
     const problem = expiry?.error ?? type?.error ?? dump?.error
     if (problem !== undefined) return { kind: 'refused', name, problem }
     if (typeof dump?.result !== 'string') return { kind: 'gone', name }
@@ -145,19 +187,33 @@ export class KeyStore {
     return { kind: 'key', key: expiresAtMs < 0 ? key : { ...key, expiresAtMs } }
   }
 
-  /** Sends one command with each name as its last argument. */
-  async #each(names: readonly KeyName[], ...words: readonly string[]): Promise<readonly Answer[]> {
+  /** Sends the same commands for each name: those of text names in one request. @throws KeysRefused for the request */
+  async #each(names: readonly KeyName[], linesOf: (name: KeyName) => readonly Line[]): Promise<readonly Answers[]> {
     const texts = names.filter((name) => !isBinaryName(name))
-    const answers = await this.#pipeline(texts.map((name) => [...words, name]))
-    const byName = new Map(texts.map((name, index) => [name, answers[index] ?? {}]))
-    for (const name of names) {
-      if (!isBinaryName(name)) continue
-      byName.set(name, answerOf(await this.#post(`/${words.join('/')}/${pathSegment(name)}`)))
+    const lines = texts.map(linesOf)
+    const answers = await this.#pipeline(lines.flat())
+    const byName = new Map<KeyName, Answers>()
+    let at = 0
+    for (const [index, name] of texts.entries()) {
+      const count = lines[index]?.length ?? 0
+      byName.set(name, answers.slice(at, at + count))
+      at += count
     }
-    return names.map((name) => byName.get(name) ?? {})
+    for (const name of names) if (isBinaryName(name)) byName.set(name, await this.#inPaths(name, linesOf(name)))
+    return names.map((name) => byName.get(name) ?? [])
   }
 
-  async #pipeline(lines: readonly Line[]): Promise<readonly Answer[]> {
+  async #inPaths(name: KeyName, lines: readonly Line[]): Promise<Answers> {
+    const answers: Answer[] = []
+    for (const line of lines) {
+      const path = line.map((word) => (word === name ? pathSegment(name) : encodeURIComponent(word))).join('/')
+      const unfit = unfitName(name, path)
+      answers.push(unfit === undefined ? answerOf(await this.#post(`/${path}`)) : { error: unfit })
+    }
+    return answers
+  }
+
+  async #pipeline(lines: readonly Line[]): Promise<Answers> {
     if (lines.length === 0) return []
     const answers = await this.#post('/pipeline', JSON.stringify(lines))
     if (Array.isArray(answers)) return answers.map(answerOf)
@@ -191,6 +247,11 @@ interface Answer {
   readonly result?: unknown
   readonly error?: string
 }
+
+type Answers = readonly Answer[]
+
+const numberOf = (answer: Answer | undefined): number | undefined =>
+  typeof answer?.result === 'number' ? answer.result : undefined
 
 /** One answer of the REST API: a result, or the text of an error. */
 function answerOf(value: unknown): Answer {

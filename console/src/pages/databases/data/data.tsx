@@ -1,32 +1,66 @@
-import { Alert, SegmentedControl, Stack } from '@mantine/core'
+import { Alert, SegmentedControl, Select, Stack } from '@mantine/core'
 import { useState } from 'react'
 import type { DatabaseRecord } from '../../../../../src/contract/databases/databases.js'
+import type { DataPlane } from '../../../api/data-plane.js'
 import { useDataPlane } from '../use-data-plane.js'
 import { Browse } from './browse.js'
 import { CommandBox } from './command-box.js'
+import { Memory } from './memory.js'
+import { Profiler } from './profiler.js'
+import { SlowLog } from './slow-log.js'
 
 const MODES = [
   { value: 'browse', label: 'Browse keys' },
   { value: 'commands', label: 'Send commands' },
+  { value: 'memory', label: 'Memory' },
+  { value: 'profiler', label: 'Profiler' },
+  { value: 'slow', label: 'Slow log' },
 ] as const
 
 type Mode = (typeof MODES)[number]['value']
 
-/** The data of a database: the key browser and the command prompt. */
+/** Tools that the read-only token may not use: it cannot list keys, and sees no commands of others. */
+const FOR_WRITERS: ReadonlySet<Mode> = new Set(['memory', 'profiler', 'slow'])
+
+/** The data of a database: the key browser, the command prompt, and what the engine does. */
 export function DataTab({ database }: { database: DatabaseRecord }) {
   const [mode, setMode] = useState<Mode>('browse')
   const plane = useDataPlane(database)
+  const modes = MODES.filter(({ value }) => plane.canWrite || !FOR_WRITERS.has(value))
   return (
     <Stack gap="md">
       <SegmentedControl
         aria-label="Data tools"
-        data={[...MODES]}
+        data={modes}
         value={mode}
         onChange={setMode}
+        visibleFrom="sm"
         style={{ alignSelf: 'flex-start' }}
       />
+      <Select
+        aria-label="Data tools"
+        data={modes}
+        value={mode}
+        onChange={(value) => setMode(MODES.find((known) => known.value === value)?.value ?? 'browse')}
+        hiddenFrom="sm"
+      />
       {plane.canWrite ? null : <Alert color="gray">Your key is read-only, so this page cannot change data.</Alert>}
-      {mode === 'browse' ? <Browse plane={plane} /> : <CommandBox plane={plane} />}
+      <Tool mode={mode} plane={plane} database={database.database_name} />
     </Stack>
   )
+}
+
+function Tool({ mode, plane, database }: { mode: Mode; plane: DataPlane; database: string }) {
+  switch (mode) {
+    case 'browse':
+      return <Browse plane={plane} database={database} />
+    case 'commands':
+      return <CommandBox plane={plane} />
+    case 'memory':
+      return <Memory plane={plane} />
+    case 'profiler':
+      return <Profiler plane={plane} />
+    case 'slow':
+      return <SlowLog plane={plane} />
+  }
 }

@@ -1,16 +1,11 @@
 import { expect, it } from 'vitest'
-import { patternOfPrefix, type ScanPage, scannedText } from './keys.js'
-
-const page = (found: number, searched: number, cursor: string | undefined): ScanPage => ({
-  keys: Array.from({ length: found }, (_, i) => ({ shown: `k${i}`, name: `k${i}`, type: 'string' })),
-  searched,
-  cursor,
-})
+import { patternOfPrefix, scannedText } from './keys.js'
 
 it('shows how many keys were searched, at most all of them', () => {
-  expect(scannedText([page(37, 5_000, '17')], 120_000)).toBe('Searched about 5,000 of 120,000 keys, found 37 so far')
-  expect(scannedText([page(1, 1_000, '5')], 300)).toBe('Searched about 300 of 300 keys, found 1 so far')
-  expect(scannedText([page(1, 1_000, '5'), page(2, 1_000, undefined)], 1_500)).toBe('Searched all 1,500 keys, found 3')
+  expect(scannedText('paused', 37, 5_000, 120_000)).toBe('Found 37 in about 5,000 of 120,000 keys')
+  expect(scannedText('searching', 1, 1_000, 300)).toBe('Found 1 in about 300 of 300 keys')
+  expect(scannedText('done', 3, 2_000, 1_500)).toBe('Found 3 in all 1,500 keys')
+  expect(scannedText('full', 1_000_000, 2_000_000, 5_000_000)).toMatch(/^Stopped at 1,000,000 keys/)
 })
 
 it('a prefix matches literally, special characters included', () => {

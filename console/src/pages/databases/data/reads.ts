@@ -1,28 +1,66 @@
-/** Cached reads of a database\'s data. Cache keys start with `data` and the database, so one call refreshes all. */
+/** Cached reads of a database's data. Cache keys start with `data` and the database, so one call refreshes all. */
 import { keepPreviousData, type UseQueryResult, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
+import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
+import type { KeyFacts } from '../../../../../src/contract/databases/keys/key-store.js'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { CALM_MS } from '../../../api/hooks.js'
 import { queries } from '../../../api/session.js'
 import { type Reply, textOf } from '../../../lib/resp.js'
 import type { Collection, ElementPage } from './collections.js'
-import { type KeySearch, type ScanPage, scanKeys } from './keys.js'
+import { KeyList } from './key-list.js'
+import { type KeySearch, scanKeys } from './keys.js'
 
 /** Refreshes all data of a database on the page. */
 export const refreshData = (plane: DataPlane): Promise<void> =>
   queries.invalidateQueries({ queryKey: ['data', plane.databaseId] })
 
-/** The keys that a search found so far. */
-export function useKeys(plane: DataPlane, search: KeySearch) {
-  return useInfiniteQuery<ScanPage, Error, { pages: ScanPage[] }, readonly unknown[], string>({
-    queryKey: ['data', plane.databaseId, 'keys', search],
-    queryFn: ({ pageParam, signal }) => scanKeys(plane, search, pageParam, signal),
-    initialPageParam: '0',
-    getNextPageParam: ({ cursor }) => cursor,
-    staleTime: Number.POSITIVE_INFINITY,
-    // A row that both searches find stays where it is, so that a click on it counts.
-    placeholderData: keepPreviousData,
-  })
+/** A search for keys with its results. It begins at once, and anew for another search or `generation`. */
+export function useKeyList(plane: DataPlane, search: KeySearch, separator: string, generation: number) {
+  const [list, setList] = useState<KeyList | undefined>()
+  const latestSeparator = useRef(separator)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another generation is another search.
+  useEffect(() => {
+    const fresh = new KeyList((cursor, count) => scanKeys(plane, search, cursor, count), latestSeparator.current)
+    let isLeft = false
+    // The old results stay until there are new ones, so that a click on a row counts.
+    void fresh.more().then(() => {
+      if (!isLeft) setList(fresh)
+    })
+    return () => {
+      isLeft = true
+      fresh.stop()
+    }
+  }, [plane, search, generation])
+  useEffect(() => {
+    latestSeparator.current = separator
+    list?.regroup(separator)
+  }, [list, separator])
+  const version = useSyncExternalStore(list?.subscribe ?? NOBODY, list?.version ?? NO_VERSION)
+  return { list, version }
 }
+
+const NOBODY = () => () => undefined
+const NO_VERSION = () => 0
+
+const NO_FACTS: ReadonlyMap<KeyName, KeyFacts> = new Map()
+
+/** Type, expiry and size of keys. Those of the last names stay until the new ones have arrived. */
+export function useFacts(plane: DataPlane, names: readonly KeyName[]): ReadonlyMap<KeyName, KeyFacts> {
+  const facts = useQuery({
+    queryKey: ['data', plane.databaseId, 'rows', names],
+    queryFn: async () => {
+      const read = await plane.keys.facts(names)
+      return new Map(names.map((name, index) => [name, read[index] ?? GONE]))
+    },
+    enabled: names.length > 0,
+    placeholderData: keepPreviousData,
+    gcTime: 10_000,
+  })
+  return facts.data ?? NO_FACTS
+}
+
+const GONE: KeyFacts = { type: 'none', ttlMs: undefined, bytes: undefined }
 
 /** How many keys there are. */
 export function useKeyCount(plane: DataPlane): number {
@@ -33,8 +71,8 @@ export function useKeyCount(plane: DataPlane): number {
   return count.data ?? 0
 }
 
-/** The metadata of a key. */
-export interface KeyFacts {
+/** The metadata of the open key. */
+export interface OpenKeyFacts {
   /** `none` if the key does not exist any more. */
   readonly type: string
   /** When it expires, Unix milliseconds; `undefined`: never. */
@@ -44,7 +82,7 @@ export interface KeyFacts {
 }
 
 /** The metadata of a key. */
-export function useKeyFacts(plane: DataPlane, name: string): UseQueryResult<KeyFacts, Error> {
+export function useKeyFacts(plane: DataPlane, name: string): UseQueryResult<OpenKeyFacts, Error> {
   return useQuery({
     queryKey: ['data', plane.databaseId, 'facts', name],
     refetchInterval: CALM_MS,

@@ -1,5 +1,8 @@
+import IconDownload from 'icon:download'
 import IconTrash from 'icon:trash'
-import { Alert, Badge, Button, Group, Stack, Text } from '@mantine/core'
+import { ActionIcon, Alert, Badge, Button, Group, Stack, Text, Tooltip } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useMemo } from 'react'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { confirm } from '../../../components/confirm.js'
 import { Copy } from '../../../components/copy.js'
@@ -9,12 +12,21 @@ import { Term } from '../../../components/term.js'
 import { bytes } from '../../../lib/format.js'
 import { collectionOf } from './collections.js'
 import { Expiry } from './expiry.js'
-import { type KeyFacts, refreshData, useKeyFacts } from './reads.js'
+import { ExportDialog } from './export-dialog.js'
+import { type OpenKeyFacts, refreshData, useKeyFacts } from './reads.js'
 import { ElementsValue } from './value-elements.js'
 import { StringValue } from './value-string.js'
 
+interface ValuePanelProps {
+  readonly plane: DataPlane
+  /** The name of the database, for files. */
+  readonly database: string
+  readonly name: string
+  readonly onGone: () => void
+}
+
 /** One key: its metadata, expiry and value. */
-export function ValuePanel({ plane, name, onGone }: { plane: DataPlane; name: string; onGone: () => void }) {
+export function ValuePanel({ plane, database, name, onGone }: ValuePanelProps) {
   const facts = useKeyFacts(plane, name)
   return (
     <Panel>
@@ -24,6 +36,7 @@ export function ValuePanel({ plane, name, onGone }: { plane: DataPlane; name: st
             {name}
           </Text>
           <Copy value={name} what="the key name" />
+          <ExportOne plane={plane} database={database} name={name} />
         </Group>
         <Loaded query={facts}>
           {(known) =>
@@ -39,11 +52,23 @@ export function ValuePanel({ plane, name, onGone }: { plane: DataPlane; name: st
   )
 }
 
-interface OpenProps {
-  readonly plane: DataPlane
-  readonly name: string
-  readonly facts: KeyFacts
-  readonly onGone: () => void
+function ExportOne({ plane, database, name }: Omit<ValuePanelProps, 'onGone'>) {
+  const [isOpen, { open, close }] = useDisclosure()
+  const what = useMemo(() => ({ kind: 'names', names: [name] }) as const, [name])
+  return (
+    <>
+      <Tooltip label="Export">
+        <ActionIcon aria-label="Export the key" onClick={open}>
+          <IconDownload size={15} />
+        </ActionIcon>
+      </Tooltip>
+      <ExportDialog plane={plane} database={database} what={isOpen ? what : undefined} onClose={close} />
+    </>
+  )
+}
+
+interface OpenProps extends Omit<ValuePanelProps, 'database'> {
+  readonly facts: OpenKeyFacts
 }
 
 function Open({ plane, name, facts, onGone }: OpenProps) {

@@ -1,0 +1,287 @@
+import IconChevronRight from 'icon:chevron-right'
+import IconFolder from 'icon:folder'
+import { Checkbox, Text, UnstyledButton } from '@mantine/core'
+import { useDebouncedValue, useElementSize, useMergedRef } from '@mantine/hooks'
+import { type CSSProperties, type KeyboardEvent, type MouseEvent, useCallback, useMemo, useRef, useState } from 'react'
+import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
+import type { KeyFacts } from '../../../../../src/contract/databases/keys/key-store.js'
+import type { DataPlane } from '../../../api/data-plane.js'
+import { bytes, counted, duration } from '../../../lib/format.js'
+import { reactionTo, selectRange } from './grid-keys.js'
+import classes from './key-grid.module.css'
+import type { KeyList } from './key-list.js'
+import { canOpen, type KeyRow, type KeyTree, type Selected, shownName } from './key-tree.js'
+import { useFacts } from './reads.js'
+import { scrolledTo, windowAt } from './row-window.js'
+
+const ROW_HEIGHT = 34
+/** Facts are asked for once scrolling has paused, milliseconds. */
+const SETTLED_MS = 150
+
+/** The list of keys. */
+export interface KeyGridProps {
+  readonly plane: DataPlane
+  readonly list: KeyList
+  /** Changes with the list. */
+  readonly version: number
+  readonly chosen: KeyName | undefined
+  readonly onChoose: (name: KeyName) => void
+  /** The Delete key was pressed, and something is selected. */
+  readonly onDelete: () => void
+}
+
+/** The keys as a list or a tree of any length: one tab stop, with the keys of every tree, and a selection. */
+export function KeyGrid({ plane, list, version, chosen, onChoose, onDelete }: KeyGridProps) {
+  const { tree } = list
+  const grid = useRef<HTMLTableElement>(null)
+  const [frame, setFrame] = useState<HTMLDivElement | null>(null)
+  const { ref: sized, height } = useElementSize()
+  const [scrollTop, setScrollTop] = useState(0)
+  const [place, setPlace] = useState({ active: 0, anchor: 0 })
+  const rows = tree.rows()
+  const viewHeight = Math.max(0, height - ROW_HEIGHT)
+  const seen = windowAt(scrollTop, viewHeight, ROW_HEIGHT, rows.count)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the content of the rows.
+  const visible = useMemo(() => rowsBetween(tree, seen.first, seen.end), [tree, version, seen.first, seen.end])
+  const facts = useVisibleFacts(plane, visible)
+  const moveTo = useCallback(
+    (to: number) => {
+      if (frame) frame.scrollTop = scrolledTo(to, frame.scrollTop, viewHeight, ROW_HEIGHT, tree.rows().count)
+    },
+    [frame, tree, viewHeight],
+  )
+  const go = (to: number, isExtending: boolean) => {
+    const anchor = isExtending ? place.anchor : to
+    setPlace({ active: to, anchor })
+    moveTo(to)
+    if (isExtending) list.change((changed) => selectRange(changed, anchor, place.active, to))
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    const { key, shiftKey, ctrlKey, metaKey } = event
+    const page = Math.max(1, Math.floor(viewHeight / ROW_HEIGHT) - 1)
+    const reaction = reactionTo({ key, shiftKey, isMeta: ctrlKey || metaKey }, tree, place, page)
+    if (reaction === undefined) return
+    event.preventDefault()
+    event.stopPropagation()
+    switch (reaction.kind) {
+      case 'move':
+        return go(reaction.to, reaction.extends)
+      case 'open-folder':
+        return list.change((changed) => changed.open(reaction.row.folder, reaction.isOpen))
+      case 'open-key':
+        return canOpen(reaction.row.name) ? onChoose(reaction.row.name) : undefined
+      case 'toggle':
+        return list.change((changed) => changed.select(reaction.row, !isSelected(tree, reaction.row)))
+      case 'select-all':
+        return list.change((changed) => changed.selectAll(true))
+      case 'select-none':
+        return list.change((changed) => changed.selectAll(false))
+      case 'delete':
+        return onDelete()
+    }
+  }
+  const onRow = (index: number, row: KeyRow, event: MouseEvent) => {
+    // The row under the pointer may leave the page while one scrolls, and would take the focus along.
+    grid.current?.focus({ preventScroll: true })
+    if (event.shiftKey) return go(index, true)
+    setPlace({ active: index, anchor: index })
+    if (event.target instanceof HTMLInputElement)
+      return list.change((changed) => changed.select(row, !isSelected(tree, row)))
+    if (row.kind === 'folder') return list.change((changed) => changed.open(row.folder, !tree.isOpen(row.folder)))
+    if (canOpen(row.name)) onChoose(row.name)
+  }
+  const active = Math.min(place.active, rows.count - 1)
+  return (
+    <div
+      ref={useMergedRef(setFrame, sized)}
+      className={classes.frame}
+      onScroll={(event) => setScrollTop(event.currentTarget.scrollTop)}
+    >
+      <table
+        ref={grid}
+        // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a table is what a treegrid is made of.
+        role="treegrid"
+        aria-label="Keys"
+        aria-multiselectable
+        aria-rowcount={rows.count + 1}
+        aria-activedescendant={active >= seen.first && active < seen.end ? idOf(active) : undefined}
+        tabIndex={0}
+        className={classes.grid}
+        style={{ '--row-height': `${ROW_HEIGHT}px` } as CSSProperties}
+        onKeyDown={onKeyDown}
+      >
+        <Head
+          selected={tree.selectedOf()}
+          onSelect={(isSelecting) => list.change((changed) => changed.selectAll(isSelecting))}
+        />
+        <tbody>
+          <Spacer height={seen.top} />
+          {visible.map((row, offset) => (
+            <Row
+              key={row.kind === 'key' ? `k${row.name}` : `f${row.folder.path}`}
+              row={row}
+              index={seen.first + offset}
+              isActive={seen.first + offset === active}
+              isChosen={row.kind === 'key' && row.name === chosen}
+              facts={row.kind === 'key' ? facts.get(row.name) : undefined}
+              selected={selectedOf(tree, row)}
+              isOpen={row.kind === 'folder' && tree.isOpen(row.folder)}
+              onPress={(event) => onRow(seen.first + offset, row, event)}
+            />
+          ))}
+          <Spacer height={seen.height - seen.top - visible.length * ROW_HEIGHT} />
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Head({ selected, onSelect }: { selected: Selected; onSelect: (isSelecting: boolean) => void }) {
+  return (
+    <thead>
+      <tr aria-rowindex={1}>
+        <th scope="col" className={classes.check}>
+          <Checkbox
+            size="xs"
+            tabIndex={-1}
+            aria-label="Select all keys"
+            checked={selected === 'all'}
+            indeterminate={selected === 'some'}
+            onChange={() => onSelect(selected === 'none')}
+          />
+        </th>
+        <th scope="col">Key</th>
+        <th scope="col" className={classes.type}>
+          Type
+        </th>
+        <th scope="col" className={classes.expiry}>
+          Expires in
+        </th>
+        <th scope="col" className={classes.size}>
+          Size
+        </th>
+      </tr>
+    </thead>
+  )
+}
+
+/** Stands for rows that are not rendered. */
+function Spacer({ height }: { height: number }) {
+  if (height <= 0) return null
+  return (
+    <tr aria-hidden>
+      <td colSpan={5} style={{ height, padding: 0, border: 0 }} />
+    </tr>
+  )
+}
+
+const idOf = (index: number): string => `key-row-${index}`
+
+function selectedOf(tree: KeyTree, row: KeyRow): Selected {
+  if (row.kind === 'folder') return tree.selectedOf(row.folder)
+  return tree.isSelected(row.name) ? 'all' : 'none'
+}
+
+const isSelected = (tree: KeyTree, row: KeyRow): boolean => selectedOf(tree, row) === 'all'
+
+const rowsBetween = (tree: KeyTree, first: number, end: number): readonly KeyRow[] =>
+  Array.from({ length: Math.max(0, end - first) }, (_, offset) => tree.rows().at(first + offset))
+
+function useVisibleFacts(plane: DataPlane, visible: readonly KeyRow[]): ReadonlyMap<KeyName, KeyFacts> {
+  const names = useMemo(() => visible.flatMap((row) => (row.kind === 'key' ? [row.name] : [])), [visible])
+  const [settled] = useDebouncedValue(names, SETTLED_MS)
+  return useFacts(plane, settled)
+}
+
+interface RowProps {
+  readonly row: KeyRow
+  readonly index: number
+  readonly isActive: boolean
+  readonly isChosen: boolean
+  readonly selected: Selected
+  readonly isOpen: boolean
+  /** Absent until they have been read. */
+  readonly facts: KeyFacts | undefined
+  readonly onPress: (event: MouseEvent) => void
+}
+
+function Row({ row, index, isActive, isChosen, selected, isOpen, facts, onPress }: RowProps) {
+  const full = row.kind === 'key' ? shownName(row.name) : row.folder.path
+  return (
+    <tr
+      id={idOf(index)}
+      aria-rowindex={index + 2}
+      aria-level={row.level}
+      aria-selected={selected === 'all'}
+      {...(row.kind === 'folder' && { 'aria-expanded': isOpen })}
+      data-active={isActive || undefined}
+      data-chosen={isChosen || undefined}
+      style={{ '--level': row.level } as CSSProperties}
+      onClick={onPress}
+    >
+      <td className={classes.check}>
+        <Checkbox
+          size="xs"
+          tabIndex={-1}
+          aria-label={`Select ${full}`}
+          checked={selected === 'all'}
+          indeterminate={selected === 'some'}
+          readOnly
+        />
+      </td>
+      <td title={full}>
+        <div className={classes.name}>
+          <Name row={row} full={full} isOpen={isOpen} />
+        </div>
+      </td>
+      {row.kind === 'folder' ? (
+        <td colSpan={3} className={classes.size}>
+          {counted(row.folder.count, 'key')}
+        </td>
+      ) : (
+        <FactCells facts={facts} />
+      )}
+    </tr>
+  )
+}
+
+function Name({ row, full, isOpen }: { row: KeyRow; full: string; isOpen: boolean }) {
+  if (row.kind === 'key' && !canOpen(row.name))
+    return (
+      <Text size="sm" c="dimmed" className="truncate">
+        {row.label}
+      </Text>
+    )
+  return (
+    <>
+      {row.kind === 'folder' ? (
+        <>
+          <IconChevronRight size={14} className={classes.chevron} data-open={isOpen || undefined} aria-hidden />
+          <IconFolder size={15} aria-hidden className={classes.mark} />
+        </>
+      ) : null}
+      <UnstyledButton
+        tabIndex={-1}
+        fz="sm"
+        className="truncate"
+        {...(row.kind === 'key' && { c: 'var(--mantine-color-anchor)' })}
+        aria-label={full === '' ? 'the key without a name' : full}
+      >
+        {row.label === '' ? '(empty)' : row.label}
+      </UnstyledButton>
+    </>
+  )
+}
+
+function FactCells({ facts }: { facts: KeyFacts | undefined }) {
+  const isGone = facts?.type === 'none'
+  return (
+    <>
+      <td className={classes.type}>{isGone ? 'gone' : facts?.type}</td>
+      <td className={classes.expiry}>{facts === undefined || isGone ? '' : ttlText(facts)}</td>
+      <td className={classes.size}>{facts?.bytes === undefined ? '' : bytes(facts.bytes)}</td>
+    </>
+  )
+}
+
+const ttlText = ({ ttlMs }: KeyFacts): string => (ttlMs === undefined ? '–' : duration(ttlMs))

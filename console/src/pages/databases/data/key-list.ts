@@ -1,0 +1,147 @@
+/** A search for keys: repeated SCANs, on demand, whose results are in a tree. It tells its listeners when it changes. */
+import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
+import type { ScanStep } from '../../../../../src/contract/databases/keys/key-store.js'
+import { KeyTree } from './key-tree.js'
+
+/** Keys that one SCAN looks at, for the next keys, and when all are wanted. */
+export const NEXT_COUNT = 1_000
+export const ALL_COUNT = 5_000
+/** A step ends once it has found this many keys, */
+const ENOUGH_FOUND = 200
+/** or has looked at this many: a mistyped pattern must not search for minutes. */
+const ENOUGH_SEARCHED = 50_000
+/** The most names in memory; a narrower pattern finds the others. */
+export const MOST_LISTED = 1_000_000
+/** How often listeners hear of a search that goes on, milliseconds. */
+const TELL_EVERY_MS = 300
+
+/** What the search is doing. `full`: there may be more keys than it can hold. */
+export type SearchState = 'searching' | 'paused' | 'done' | 'full' | 'failed'
+
+/** One step of SCAN from a cursor. */
+export type ScanFrom = (cursor: string, count: number) => Promise<ScanStep>
+
+/** A search with its results. */
+export class KeyList {
+  readonly #scan: ScanFrom
+  readonly #now: () => number
+  readonly #listeners = new Set<() => void>()
+  #tree: KeyTree
+  #cursor: string | undefined = '0'
+  #state: SearchState = 'paused'
+  #searched = 0
+  #error: Error | undefined
+  #version = 0
+  #toldAt = 0
+  #isStopped = false
+
+  /** `now`: milliseconds, for how often listeners hear of it. */
+  constructor(scan: ScanFrom, separator: string, now: () => number = () => performance.now()) {
+    this.#scan = scan
+    this.#now = now
+    this.#tree = new KeyTree(separator)
+  }
+
+  get tree(): KeyTree {
+    return this.#tree
+  }
+
+  get state(): SearchState {
+    return this.#state
+  }
+
+  /** About how many keys were looked at. */
+  get searched(): number {
+    return this.#searched
+  }
+
+  /** Why the last step failed; trying again goes on from there. */
+  get error(): Error | undefined {
+    return this.#error
+  }
+
+  /** Changes with every change; for `useSyncExternalStore`. */
+  readonly version = (): number => this.#version
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Searches until some more keys were found. */
+  more(): Promise<void> {
+    const found = this.#tree.count + ENOUGH_FOUND
+    const searched = this.#searched + ENOUGH_SEARCHED
+    return this.#search(NEXT_COUNT, () => this.#tree.count >= found || this.#searched >= searched)
+  }
+
+  /** Searches until all keys were found, or until `stop`. */
+  all(): Promise<void> {
+    return this.#search(ALL_COUNT, () => false)
+  }
+
+  /** Ends the search after its present step. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  /** Groups the keys by another separator. What is selected stays selected. */
+  regroup(separator: string): void {
+    const { names, selected } = this.#tree
+    const tree = new KeyTree(separator)
+    tree.add(names)
+    tree.selectNames(selected)
+    this.#tree = tree
+    this.#tell()
+  }
+
+  add(name: KeyName): void {
+    this.change((tree) => tree.add([name]))
+  }
+
+  remove(names: Iterable<KeyName>): void {
+    this.change((tree) => tree.remove(names))
+  }
+
+  /** Changes the tree, such as its selection. */
+  change(work: (tree: KeyTree) => void): void {
+    work(this.#tree)
+    this.#tell()
+  }
+
+  async #search(count: number, isEnough: () => boolean): Promise<void> {
+    if (this.#state === 'searching') return
+    this.#isStopped = false
+    this.#error = undefined
+    this.#become('searching')
+    try {
+      while (this.#cursor !== undefined && !this.#isStopped && !this.#isFull) {
+        const { cursor, names } = await this.#scan(this.#cursor, count)
+        this.#cursor = cursor
+        this.#searched += count
+        this.#tree.add(names)
+        if (isEnough()) break
+        if (this.#now() - this.#toldAt >= TELL_EVERY_MS) this.#tell()
+      }
+      this.#become(this.#cursor === undefined ? 'done' : this.#isFull ? 'full' : 'paused')
+    } catch (error) {
+      this.#error = error instanceof Error ? error : new Error(String(error))
+      this.#become('failed')
+    }
+  }
+
+  get #isFull(): boolean {
+    return this.#tree.count >= MOST_LISTED
+  }
+
+  #become(state: SearchState): void {
+    this.#state = state
+    this.#tell()
+  }
+
+  #tell(): void {
+    this.#version++
+    this.#toldAt = this.#now()
+    for (const listener of this.#listeners) listener()
+  }
+}

@@ -1,0 +1,97 @@
+/** The lines of MONITOR: read from server-sent events, filtered, and kept up to a number. Everything left out is counted. */
+
+/** One command that the database executed. */
+export interface MonitoredCommand {
+  readonly id: number
+  /** Unix milliseconds. */
+  readonly atMs: number
+  /** The client's address, or `lua` for a command of a script. */
+  readonly source: string
+  /** The command with its arguments in quotes, cut to `MOST_COMMAND`. */
+  readonly text: string
+}
+
+/** Characters of a command that are kept. */
+export const MOST_COMMAND = 1_000
+/** An unfinished line may not be longer: a command has up to megabytes of arguments. */
+const MOST_OPEN = 64 * 1_024
+const LINE = /^(\d+)\.(\d{3})\d* \[\d+ (\S+)\] (.*)$/s
+
+/** What a profile has seen. */
+export interface ProfileCounts {
+  readonly seen: number
+  /** Those that match the filter. */
+  readonly matched: number
+  /** Matching ones that made way for newer ones. */
+  readonly dropped: number
+  /** Those that were too long and are shown in part. */
+  readonly cut: number
+}
+
+/** Takes the stream of MONITOR, and keeps the newest commands that match a filter. */
+export class Profile {
+  readonly #filter: string
+  readonly #most: number
+  readonly #decoder = new TextDecoder()
+  #open = ''
+  #isOpenCut = false
+  #kept: MonitoredCommand[] = []
+  #seen = 0
+  #matched = 0
+  #dropped = 0
+  #cut = 0
+
+  /** `filter` is part of a command or address, in any case; empty: every command. */
+  constructor(filter: string, most: number) {
+    this.#filter = filter.trim().toLowerCase()
+    this.#most = most
+  }
+
+  get counts(): ProfileCounts {
+    return { seen: this.#seen, matched: this.#matched, dropped: this.#dropped, cut: this.#cut }
+  }
+
+  /** The newest commands, oldest first. */
+  commands(): readonly MonitoredCommand[] {
+    return this.#kept.slice(-this.#most)
+  }
+
+  /** Takes the next bytes of the stream. */
+  take(chunk: Uint8Array): void {
+    const lines = this.#decoder.decode(chunk, { stream: true }).split('\n')
+    for (const [index, text] of lines.entries()) {
+      this.#extend(text)
+      if (index < lines.length - 1) this.#end()
+    }
+  }
+
+  #extend(text: string): void {
+    this.#open += text
+    if (this.#open.length <= MOST_OPEN) return
+    this.#open = this.#open.slice(0, MOST_OPEN)
+    this.#isOpenCut = true
+  }
+
+  #end(): void {
+    const line = this.#open
+    const wasCut = this.#isOpenCut
+    this.#open = ''
+    this.#isOpenCut = false
+    if (line.startsWith('data: ')) this.#note(line.slice('data: '.length), wasCut)
+  }
+
+  #note(line: string, wasCut: boolean): void {
+    const [, seconds, ms, source = '', text = ''] = LINE.exec(line) ?? []
+    if (seconds === undefined) return
+    this.#seen++
+    if (!`${source} ${text}`.toLowerCase().includes(this.#filter)) return
+    this.#matched++
+    if (wasCut || text.length > MOST_COMMAND) this.#cut++
+    const atMs = Number(seconds) * 1_000 + Number(ms)
+    this.#kept.push({ id: this.#seen, atMs, source, text: text.slice(0, MOST_COMMAND) })
+    // Halving now and then costs less than moving all lines for each one.
+    if (this.#matched - this.#dropped <= this.#most) return
+    this.#dropped++
+    if (this.#kept.length >= 2 * this.#most) this.#kept = this.#kept.slice(-this.#most)
+  }
+}
