@@ -165,12 +165,12 @@ function Head({ selected, onSelect }: { selected: Selected; onSelect: (isSelecti
   )
 }
 
-/** Stands for rows that are not rendered. */
+/** Stands for rows that are not rendered. One cell: more would add space for hidden columns, too. */
 function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
   return (
     <tr aria-hidden>
-      <td colSpan={5} style={{ height, padding: 0, border: 0 }} />
+      <td style={{ height, padding: 0, border: 0 }} />
     </tr>
   )
 }
@@ -234,13 +234,7 @@ function Row({ row, index, isActive, isChosen, selected, isOpen, facts, onPress 
           <Name row={row} full={full} isOpen={isOpen} />
         </div>
       </td>
-      {row.kind === 'folder' ? (
-        <td colSpan={3} className={classes.size}>
-          {counted(row.folder.count, 'key')}
-        </td>
-      ) : (
-        <FactCells facts={facts} />
-      )}
+      <FactCells facts={facts} />
     </tr>
   )
 }
@@ -269,6 +263,7 @@ function Name({ row, full, isOpen }: { row: KeyRow; full: string; isOpen: boolea
       >
         {row.label === '' ? '(empty)' : row.label}
       </UnstyledButton>
+      {row.kind === 'folder' ? <span className={classes.count}>{counted(row.folder.count, 'key')}</span> : null}
     </>
   )
 }

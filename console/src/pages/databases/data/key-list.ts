@@ -15,6 +15,9 @@ export const MOST_LISTED = 1_000_000
 /** How often listeners hear of a search that goes on, milliseconds. */
 const TELL_EVERY_MS = 300
 
+/** How long grouping keeps the page from other work, milliseconds. */
+const SLICE_MS = 12
+
 /** What the search is doing. `full`: there may be more keys than it can hold. */
 export type SearchState = 'searching' | 'paused' | 'done' | 'full' | 'failed'
 
@@ -27,6 +30,7 @@ export class KeyList {
   readonly #now: () => number
   readonly #listeners = new Set<() => void>()
   #tree: KeyTree
+  #grouping: KeyTree | undefined
   #cursor: string | undefined = '0'
   #state: SearchState = 'paused'
   #searched = 0
@@ -85,14 +89,44 @@ export class KeyList {
     this.#isStopped = true
   }
 
-  /** Groups the keys by another separator. What is selected stays selected. */
-  regroup(separator: string): void {
-    const { names, selected } = this.#tree
-    const tree = new KeyTree(separator)
-    tree.add(names)
-    tree.selectNames(selected)
-    this.#tree = tree
+  /**
+   * Groups the keys by another separator; what is selected stays selected. The page stays usable meanwhile, and keeps the old
+   * groups until the new ones are complete. A later call ends an earlier one.
+   */
+  async regroup(separator: string): Promise<void> {
+    const from = this.#tree
+    const to = new KeyTree(separator)
+    this.#grouping = from.separator === separator ? undefined : to
     this.#tell()
+    if (!this.#grouping) return
+    let pausedAt = this.#now()
+    // Names that the search finds meanwhile come last in this loop.
+    for (const name of from.names) {
+      to.add([name])
+      if (from.isSelected(name)) to.selectNames([name], true)
+      if (this.#now() - pausedAt < SLICE_MS) continue
+      await new Promise((resolve) => setTimeout(resolve))
+      pausedAt = this.#now()
+      if (this.#grouping !== to) return
+    }
+    // What was removed, selected or not any more while this went on.
+    to.remove([...to.names].filter((name) => !from.has(name)))
+    to.selectNames(
+      [...to.selected].filter((name) => !from.isSelected(name)),
+      false,
+    )
+    to.selectNames(
+      [...from.selected].filter((name) => !to.isSelected(name)),
+      true,
+    )
+    this.#tree = to
+    this.#grouping = undefined
+    this.#tell()
+  }
+
+  /** Whether the keys are being grouped by another separator. */
+  get isGrouping(): boolean {
+    return this.#grouping !== undefined
   }
 
   add(name: KeyName): void {

@@ -232,6 +232,7 @@ function Progress({ plane, list }: { plane: DataPlane; list: KeyList }) {
   return (
     <Group justify="space-between" px="md" py="xs" gap="xs">
       <Text size="xs" c={state === 'failed' ? 'var(--mantine-color-error)' : 'dimmed'} role="status">
+        {list.isGrouping ? 'Grouping the keys. ' : ''}
         {state === 'failed'
           ? `The search stopped: ${error?.message}`
           : scannedText(state, list.tree.count, list.searched, total)}

@@ -13,7 +13,9 @@ const PLAIN = /^[^\u0000-\u001f\u007f"\\\ud800-\udfff]*$/
 /** Deeper folders are not made: a name may consist of separators. */
 const MOST_LEVELS = 16
 /** Longer lists stay in the order in which their keys were found: sorting them would hold the page up. */
-const MOST_SORTED = 20_000
+const MOST_SORTED = 10_000
+/** Numbers in names count as numbers: 9 comes before 10. */
+const { compare } = new Intl.Collator('en', { numeric: true })
 
 /** The keys that begin alike, up to a separator. */
 export interface Folder {
@@ -49,6 +51,7 @@ export interface KeyRows {
 
 class Node implements Folder {
   readonly path: string
+  readonly segment: string
   readonly parent: Node | undefined
   readonly folders = new Map<string, Node>()
   names: KeyName[] = []
@@ -58,22 +61,23 @@ class Node implements Folder {
   #sorted: readonly Node[] | undefined
   #areNamesSorted = true
 
-  constructor(path: string, parent: Node | undefined) {
+  constructor(path: string, segment: string, parent: Node | undefined) {
     this.path = path
+    this.segment = segment
     this.parent = parent
   }
 
   child(segment: string, separator: string): Node {
     const known = this.folders.get(segment)
     if (known) return known
-    const made = new Node(this.path + segment + separator, this)
+    const made = new Node(this.path + segment + separator, segment, this)
     this.folders.set(segment, made)
     this.#sorted = undefined
     return made
   }
 
   drop(child: Node): void {
-    for (const [segment, node] of this.folders) if (node === child) this.folders.delete(segment)
+    this.folders.delete(child.segment)
     this.#sorted = undefined
   }
 
@@ -83,33 +87,32 @@ class Node implements Folder {
   }
 
   sortedFolders(): readonly Node[] {
-    this.#sorted ??= inOrder([...this.folders.values()], (one, other) => (one.path < other.path ? -1 : 1))
+    this.#sorted ??= inOrder([...this.folders.values()], (one, other) => compare(one.segment, other.segment))
     return this.#sorted
   }
 
   sortedNames(): readonly KeyName[] {
-    if (!this.#areNamesSorted) inOrder(this.names, (one, other) => (one < other ? -1 : 1))
+    if (!this.#areNamesSorted) inOrder(this.names, compare)
     this.#areNamesSorted = true
     return this.names
   }
 }
 
-function inOrder<Item>(items: Item[], compare: (one: Item, other: Item) => number): Item[] {
-  return items.length > MOST_SORTED ? items : items.sort(compare)
+function inOrder<Item>(items: Item[], by: (one: Item, other: Item) => number): Item[] {
+  return items.length > MOST_SORTED ? items : items.sort(by)
 }
 
 /** The keys, their folders and the selection. */
 export class KeyTree {
-  readonly #separator: string
-  readonly #root = new Node('', undefined)
+  /** What folders end with; empty: there are none. */
+  readonly separator: string
   readonly #known = new Set<KeyName>()
-  readonly #selected = new Set<KeyName>()
+  #root = newRoot()
+  #selected = new Set<KeyName>()
   #rows: Segments | undefined
 
-  /** An empty separator makes no folders. */
   constructor(separator: string) {
-    this.#separator = separator
-    this.#root.isOpen = true
+    this.separator = separator
   }
 
   get count(): number {
@@ -121,7 +124,9 @@ export class KeyTree {
     return this.#selected
   }
 
-  /** All names, in the order in which they were added. */
+  has = (name: KeyName): boolean => this.#known.has(name)
+
+  /** All names, in the order in which they were added; names that are added meanwhile come last. */
   get names(): Iterable<KeyName> {
     return this.#known
   }
@@ -141,29 +146,29 @@ export class KeyTree {
   /** Removes names; folders without keys go with them. */
   remove(names: Iterable<KeyName>): void {
     const gone = new Set<KeyName>()
+    for (const name of names) if (this.#known.delete(name)) gone.add(name)
+    this.#rows = undefined
+    if (this.#known.size === 0) {
+      this.#root = newRoot()
+      this.#selected.clear()
+      return
+    }
     const folders = new Set<Node>()
-    for (const name of names) {
-      if (!this.#known.delete(name)) continue
-      gone.add(name)
+    for (const name of gone) {
       const folder = this.#folderOf(name)
+      this.#selectKey(name, folder, false)
       folders.add(folder)
-      const wasSelected = this.#selected.delete(name)
-      for (let node: Node | undefined = folder; node; node = node.parent) {
-        node.count--
-        if (wasSelected) node.selected--
-      }
+      for (let node: Node | undefined = folder; node; node = node.parent) node.count--
     }
     for (const folder of folders) {
       folder.names = folder.names.filter((name) => !gone.has(name))
-      for (let node: Node | undefined = folder; node?.parent && node.count === 0; node = node.parent)
-        node.parent.drop(node)
+      for (let node: Node = folder; node.parent && node.count === 0; node = node.parent) node.parent.drop(node)
     }
-    this.#rows = undefined
   }
 
   /** The rows, with the keys of open folders. */
   rows(): KeyRows {
-    this.#rows ??= new Segments(this.#root, this.#separator === '' ? 'found' : 'sorted')
+    this.#rows ??= new Segments(this.#root, this.separator === '' ? 'found' : 'sorted')
     return this.#rows
   }
 
@@ -192,12 +197,13 @@ export class KeyTree {
 
   /** Selects every key, or none. */
   selectAll(isSelected: boolean): void {
-    this.#selectBelow(this.#root, isSelected)
+    this.#selected = isSelected ? new Set(this.#known) : new Set()
+    countBelow(this.#root, isSelected)
   }
 
-  /** Selects keys of the tree. */
-  selectNames(names: Iterable<KeyName>): void {
-    for (const name of names) if (this.#known.has(name)) this.#selectKey(name, this.#folderOf(name), true)
+  /** Selects keys of the tree, or takes them from the selection. */
+  selectNames(names: Iterable<KeyName>, isSelected: boolean): void {
+    for (const name of names) if (this.#known.has(name)) this.#selectKey(name, this.#folderOf(name), isSelected)
   }
 
   #selectKey(name: KeyName, folder: Node, isSelected: boolean): void {
@@ -208,18 +214,44 @@ export class KeyTree {
   }
 
   #selectBelow(folder: Node, isSelected: boolean): void {
-    for (const name of folder.names) this.#selectKey(name, folder, isSelected)
-    for (const child of folder.folders.values()) this.#selectBelow(child, isSelected)
+    const before = folder.selected
+    this.#mark(folder, isSelected)
+    countBelow(folder, isSelected)
+    for (let node = folder.parent; node; node = node.parent) node.selected += folder.selected - before
+  }
+
+  #mark(folder: Node, isSelected: boolean): void {
+    for (const name of folder.names) {
+      if (isSelected) this.#selected.add(name)
+      else this.#selected.delete(name)
+    }
+    for (const child of folder.folders.values()) this.#mark(child, isSelected)
   }
 
   #folderOf(name: KeyName): Node {
     let node = this.#root
-    if (this.#separator === '') return node
-    const segments = shownName(name).split(this.#separator)
-    for (const segment of segments.slice(0, Math.min(segments.length - 1, MOST_LEVELS)))
-      node = node.child(segment, this.#separator)
+    if (this.separator === '') return node
+    const shown = shownName(name)
+    let from = 0
+    for (let level = 0; level < MOST_LEVELS; level++) {
+      const at = shown.indexOf(this.separator, from)
+      if (at < 0) break
+      node = node.child(shown.slice(from, at), this.separator)
+      from = at + this.separator.length
+    }
     return node
   }
+}
+
+function newRoot(): Node {
+  const root = new Node('', '', undefined)
+  root.isOpen = true
+  return root
+}
+
+function countBelow(folder: Node, isSelected: boolean): void {
+  folder.selected = isSelected ? folder.count : 0
+  for (const child of folder.folders.values()) countBelow(child, isSelected)
 }
 
 function asNode(folder: Folder): Node {

@@ -55,7 +55,7 @@ export function Profiler({ plane }: { plane: DataPlane }) {
             <TextInput
               data-search
               label="Filter"
-              placeholder="Part of a command, key or address"
+              placeholder="Command, key or address"
               size="xs"
               flex="1 1 200px"
               disabled={isRunning}

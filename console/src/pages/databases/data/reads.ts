@@ -34,7 +34,7 @@ export function useKeyList(plane: DataPlane, search: KeySearch, separator: strin
   }, [plane, search, generation])
   useEffect(() => {
     latestSeparator.current = separator
-    list?.regroup(separator)
+    void list?.regroup(separator)
   }, [list, separator])
   const version = useSyncExternalStore(list?.subscribe ?? NOBODY, list?.version ?? NO_VERSION)
   return { list, version }
