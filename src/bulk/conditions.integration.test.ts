@@ -210,6 +210,9 @@ describeOnEveryStore(
       expect(body).toEqual({ cancelled: 2, unreadable: 2 })
       const later = await start('cancelRuns', { label: 'payload', payload: '$.country = "FR"' })
       expect(later).toMatchObject({ status: 202, body: { matched: 1, unreadable: 2 } })
+      const { actionId } = later.body as { actionId: string }
+      const action = await server.ask('GET', `/v2/workflows/bulkActions/${actionId}`)
+      expect(action.body).toMatchObject({ matched: 1, unreadable: 2 })
     })
 
     it('selects messages and dead letters', async () => {

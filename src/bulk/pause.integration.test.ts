@@ -70,7 +70,9 @@ describeOnEveryStore('pause of many runs', (openStore) => {
     expect(outcomes[0]).toMatchObject({ outcome: 'alreadyFinished', error: 'The run was paused before.' })
 
     await trigger(3, 'many', '1h')
-    expect(await act('unpauseRuns', { label: 'many', state: ['paused'] })).toMatchObject({
+    const look2 = await server.ask('POST', ACTIONS, { kind: 'pauseRuns', selector: { label: 'many' }, dryRun: true })
+    expect(look2).toMatchObject({ status: 200, body: { matched: 3 } })
+    expect(await act('unpauseRuns', { label: 'many' })).toMatchObject({
       matched: 40,
       outcomes: { unpaused: 40 },
     })

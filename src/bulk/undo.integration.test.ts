@@ -2,9 +2,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { type Sink, startSink } from '../queue/testing/sink.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnEveryStore, type OpenStore } from '../store/testing/index.js'
 import * as runsRetention from '../workflow/transactions/runs-retention.js'
 import { type BulkServer, startBulkServer } from './testing/harness.js'
+import { forgetKept } from './testing/older-cancel.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
 const RUNS = '/v2/workflows/runs'
@@ -20,10 +21,15 @@ interface SeenRun {
   readonly workflowRunId: string
   readonly workflowState: string
   readonly workflowRunCompletedAt?: number
-  readonly because?: readonly { readonly kind: string; readonly until?: number }[]
+  readonly because?: readonly { readonly kind: string; readonly until?: number; readonly retry?: number }[]
+  readonly steps: readonly object[]
 }
 
-describeOnEveryStore('undo of a cancel', (openStore) => {
+const MODULES = [new URL('./testing/older-cancel.ts', import.meta.url).href]
+
+describeOnEveryStore('undo of a cancel', suite, MODULES)
+
+function suite(openStore: OpenStore): void {
   let store: Store
   let server: BulkServer
   let sink: Sink
@@ -102,6 +108,45 @@ describeOnEveryStore('undo of a cancel', (openStore) => {
     })
     await waitFor(async () => seen('one').length >= 1, { what: 'the delivery' })
     expect(await server.ask('POST', `${RUNS}/wfr_nobody/undo`)).toMatchObject({ status: 404 })
+  })
+
+  it('gives a delivery the retries that it had left, and its failed attempts', async () => {
+    sink.answer = ({ target }) => ({ status: target === '/weak' ? 500 : 200, body: 'no luck' })
+    const headers = { 'Upstash-Label': 'weak', 'Upstash-Retries': '2', 'Upstash-Retry-Delay': '3600000' }
+    await bodyOf('POST', '/v2/batch/trigger', [{ destination: `${sink.url}/weak`, headers }])
+    const retried = async (retry: number) => {
+      const [run] = await runsOf('weak')
+      return run?.because?.[0]?.kind === 'retry' && run.because[0].retry === retry && run
+    }
+    const before = await waitFor(() => retried(1), { what: 'the first retry' })
+    const { actionId } = await cancel({ label: 'weak' })
+    await finished(await server.ask('POST', `${ACTIONS}/${actionId}/undo`))
+    const [after] = await runsOf('weak')
+    expect(after).toMatchObject({ because: before.because, steps: before.steps })
+    expect(JSON.stringify(before.steps)).toContain('no luck')
+    await cancel({ label: 'weak' })
+    await server.ask('POST', `${RUNS}/${before.workflowRunId}/undo`, { clock: 'now' })
+    await waitFor(() => retried(2), { what: 'the second retry' })
+    await cancel({ label: 'weak' })
+    await server.ask('POST', `${RUNS}/${before.workflowRunId}/undo`, { clock: 'now' })
+    await waitFor(async () => (await runsOf('weak'))[0]?.workflowState === 'RUN_FAILED', { what: 'the failure' })
+    // A call of the failure function follows.
+    const attempts = seen('weak').slice(0, 3)
+    expect(attempts.map(({ headers: { 'upstash-retried': n } }) => n)).toEqual(['0', '1', '2'])
+    sink.answer = () => ({ status: 200 })
+  })
+
+  it('says that a run stays cancelled whose cancel kept nothing, because an older version made it', async () => {
+    const [runId = ''] = await trigger(1, 'old')
+    const { actionId } = await cancel({ label: 'old' })
+    await store.run(forgetKept, {})
+    const undone = await finished(await server.ask('POST', `${ACTIONS}/${actionId}/undo`))
+    expect(undone).toMatchObject({ matched: 1, outcomes: { undone: 0, failed: 1 } })
+    const { outcomes } = await bodyOf<{ outcomes: object[] }>('GET', `${ACTIONS}/${undone.actionId}/outcomes`)
+    expect(outcomes).toMatchObject([{ outcome: 'failed', error: expect.stringContaining('did not keep') }])
+    const alone = await server.ask('POST', `${RUNS}/${runId}/undo`)
+    expect(alone).toMatchObject({ status: 409, body: { error: expect.stringContaining('did not keep') } })
+    expect(await runsOf('old')).toMatchObject([{ workflowState: 'RUN_CANCELED' }])
   })
 
   it('brings a paused run back paused', async () => {
@@ -186,4 +231,4 @@ describeOnEveryStore('undo of a cancel', (openStore) => {
     expect(await server.ask('POST', `${ACTIONS}/${actionId}/undo`)).toMatchObject({ status: 409 })
     await server.ask('POST', `${ACTIONS}/${actionId}/abort`)
   })
-})
+}

@@ -50,8 +50,13 @@ export async function cancelAnswer(store: Store, row: BulkActionRow, report: boo
     ...(report || aborted ? { actionId: row.action_id } : {}),
     ...(report && row.succeeded > 0 ? { undo: undoPathOf(row.action_id) } : {}),
     ...(aborted ? { state: 'aborted' as const, skipped: row.skipped } : {}),
+    ...unreadableIn(row),
   }
 }
+
+/** The number of items that a condition could not be tested on, as a field; none if there are none. */
+export const unreadableIn = ({ unreadable }: Pick<BulkActionRow, 'unreadable'>): { unreadable?: number } =>
+  unreadable === null ? {} : { unreadable }
 
 /** The path that undoes a cancel. */
 const undoPathOf = (actionId: string): string => `/v2/workflows/bulkActions/${actionId}/undo`
@@ -125,6 +130,7 @@ export function bulkAction(row: BulkActionRow): BulkAction {
     ...(row.fence_until !== null && { fenceUntil: row.fence_until }),
     createdBy: row.actor,
     matched: row.matched,
+    ...unreadableIn(row),
     done: bulkActionTransactions.decidedItems(row),
     ...(isCancel(row) && { cancelled: row.succeeded }),
     failed: bulkActionTransactions.missedItems(row),

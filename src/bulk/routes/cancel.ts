@@ -3,13 +3,20 @@ import { type Call, type Caller, type Reply, reply } from '../../http/index.js'
 import type { LargeCancel } from '../../queue/index.js'
 import { ageBounds, compileConditions } from '../selector/conditions.js'
 import { type Bounds, type FixedSet, SAMPLE_ITEMS } from '../selector/fixed-set.js'
-import { Refinement, unreadableOf } from '../selector/refine.js'
+import { Refinement } from '../selector/refine.js'
 import { PAGE_ITEMS, selectMessages } from '../selector/select-messages.js'
 import { selectRuns } from '../selector/select-runs.js'
 import { parseSelector, type Selector, type Target } from '../selector/selector.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { type CancelAnswer, cancelAnswer, previewAnswer, selectorForRecords, undoHeader } from './answers.js'
+import {
+  type CancelAnswer,
+  cancelAnswer,
+  previewAnswer,
+  selectorForRecords,
+  undoHeader,
+  unreadableIn,
+} from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import { resolveSavedCancel } from './saved.js'
 
@@ -20,7 +27,6 @@ interface Cancel {
   readonly caller: Caller
   readonly selector: Selector
   readonly records: string
-  readonly refinement: Refinement | undefined
   readonly select: () => Promise<FixedSet>
 }
 
@@ -39,7 +45,7 @@ export async function cancelRuns(
 export async function startCancel(deps: RouteDeps, caller: Caller, given: object, signal: AbortSignal): Promise<Reply> {
   const cancel = selectionOf(deps, caller, parseCancel(deps, given, ''), signal)
   if (cancel.selector.mode !== 'dryRun') {
-    return answerLater(deps, await storeCancel(deps, cancel), unreadableOf(cancel.refinement))
+    return answerLater(deps, await storeCancel(deps, cancel))
   }
   return reply(200, await previewAnswer(deps.store, 'cancelRuns', await cancel.select()))
 }
@@ -51,8 +57,7 @@ async function startOrPreview(deps: RouteDeps, cancel: Cancel): Promise<Answer> 
     return { cancelled: 0, ...found }
   }
   const action = await storeCancel(deps, cancel)
-  const unreadable = unreadableOf(cancel.refinement)
-  return mode === 'async' ? answerLater(deps, action, unreadable) : answerNow(deps, action, report, unreadable)
+  return mode === 'async' ? answerLater(deps, action) : answerNow(deps, action, report)
 }
 
 /** @throws HomeportError when the selector of active runs is not valid. */
@@ -73,7 +78,7 @@ export function selectionOf(deps: RouteDeps, caller: Caller, selector: Selector,
     compiled && new Refinement(deps.store, compiled, at, selector.mode === 'dryRun' ? signal : undefined)
   const target = withAge(selector, at)
   const select = async () => selectRuns(deps.store, { target, refinement, ...(await boundsOf(deps, caller, selector)) })
-  return { caller, selector, records: selectorForRecords(selector.given), refinement, select }
+  return { caller, selector, records: selectorForRecords(selector.given), select }
 }
 
 /** Ages are bounds on the time of creation. */
@@ -104,14 +109,13 @@ async function answerNow(
   { store, worker }: RouteDeps,
   action: bulkAction.BulkActionRow,
   report: boolean,
-  more: Pick<FixedSet, 'unreadable'>,
 ): Promise<Answer> {
   const ended = await worker.finish(action)
   if (ended.state !== 'paused') {
-    return reply(200, { ...(await cancelAnswer(store, ended, report)), ...more }, undoHeader(ended))
+    return reply(200, await cancelAnswer(store, ended, report), undoHeader(ended))
   }
   // It may stay paused for days, so the caller gets the id to look it up.
-  return reply(202, { actionId: ended.action_id, matched: ended.matched, ...more, state: 'paused' })
+  return reply(202, { actionId: ended.action_id, matched: ended.matched, ...unreadableIn(ended), state: 'paused' })
 }
 
 /** Leaves empty members of a filter out of the records. */

@@ -8,7 +8,7 @@ import * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkDraft from '../transactions/bulk-draft.js'
 import type { BulkNodes } from '../worker/bulk-nodes.js'
 import type { BulkWorker, WorkerDeps } from '../worker/worker.js'
-import { undoHeader } from './answers.js'
+import { undoHeader, unreadableIn } from './answers.js'
 
 /** Collaborators and settings of the routes. */
 export interface RouteDeps extends WorkerDeps {
@@ -77,19 +77,20 @@ function store(deps: RouteDeps, caller: Caller, request: NewAction, { actionId, 
     source: caller.source,
     ip: caller.ip,
     at,
+    unreadable: set.unreadable,
     owner: deps.cluster.incarnation,
   })
 }
 
 /** Answers 202 with the id of a stored action. */
-export function answerLater(
-  { worker }: RouteDeps,
-  action: bulkAction.BulkActionRow,
-  more: Pick<FixedSet, 'unreadable'> = {},
-): Reply {
+export function answerLater({ worker }: RouteDeps, action: bulkAction.BulkActionRow): Reply {
   // Callers poll for progress, and the worker logs an interruption.
   worker.finish(action).catch(() => undefined)
-  return reply(202, { actionId: action.action_id, matched: action.matched, ...more }, undoHeader(action))
+  return reply(
+    202,
+    { actionId: action.action_id, matched: action.matched, ...unreadableIn(action) },
+    undoHeader(action),
+  )
 }
 
 /** Bytes to insert per transaction: one or two milliseconds. */

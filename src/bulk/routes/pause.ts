@@ -2,7 +2,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { type Caller, type Reply, reply } from '../../http/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import type { PauseClock } from '../../workflow/transactions/runs-pause.js'
-import { unreadableOf } from '../selector/refine.js'
+import type { Selector } from '../selector/selector.js'
 import type { PauseSettings } from '../transactions/bulk-kinds.js'
 import { previewAnswer } from './answers.js'
 import { parseCancel, selectionOf } from './cancel.js'
@@ -29,12 +29,18 @@ export async function startPause(
   const parsed = parseCancel(deps, selection, '')
   if (parsed.fenceUntil !== undefined) throw invalid('`fenceUntil` is for `cancelRuns` only.')
   if (kind === 'unpauseRuns' && pauseClock !== undefined) throw invalid('`pauseClock` is for `pauseRuns` only.')
-  const { records, refinement, select } = selectionOf(deps, caller, parsed, signal)
+  const { records, select } = selectionOf(deps, caller, changeable(kind, parsed), signal)
   if (parsed.mode === 'dryRun') return reply(200, await previewAnswer(deps.store, kind, await select()))
   const settings: PauseSettings = { clock: pauseClock ?? 'keep' }
   const { reason, ratePerSecond } = parsed
   const action = { kind, selector: records, settings: JSON.stringify(settings), reason, ratePerSecond }
-  return answerLater(deps, await createAction(deps, caller, action, select), unreadableOf(refinement))
+  return answerLater(deps, await createAction(deps, caller, action, select))
+}
+
+/** Filters select only runs that the action can change. Runs that are named by id get an outcome each. */
+function changeable(kind: PauseKind, { target, ...others }: Selector): Selector {
+  if (target.kind === 'named') return { target, ...others }
+  return { ...others, target: { kind: 'matching', filter: { ...target.filter, paused: kind === 'unpauseRuns' } } }
 }
 
 const invalid = (problem: string) => new HomeportError('invalid_request', { problem })

@@ -23,7 +23,7 @@ import type { DeadRunFilter } from '../../workflow/transactions/runs-dead.js'
 import { type AgeBounds, ageBounds, compileConditions } from '../selector/conditions.js'
 import { conditionsProblem, foreignCondition, splitConditions } from '../selector/conditions-of-kinds.js'
 import type { FixedSet } from '../selector/fixed-set.js'
-import { Refinement, unreadableOf } from '../selector/refine.js'
+import { Refinement } from '../selector/refine.js'
 import {
   type Bounds,
   selectDeadLetters,
@@ -112,8 +112,7 @@ async function start(
   const select = () => selectItems(deps, bounds, kind, filters, ageBounds(conditions, at))
   if (body.dryRun) return reply(200, await previewAnswer(deps.store, kind, await select()))
   const request = { kind, selector: selectorForRecords(selector), reason, ratePerSecond, ...(settings && { settings }) }
-  const action = await createAction(deps, caller, request, select)
-  return answerLater(deps, action, unreadableOf(refinement))
+  return answerLater(deps, await createAction(deps, caller, request, select))
 }
 
 /** @throws HomeportError when a selector is not valid for a kind, whatever it would match. */

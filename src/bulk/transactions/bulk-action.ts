@@ -15,7 +15,7 @@ export const ACTION_COLUMNS = [
   ...(['seq', 'action_id', 'account_id', 'kind', 'state', 'selector', 'settings', 'reason'] as const),
   ...(['rate_per_second', 'fence_until', 'actor', 'source', 'ip'] as const),
   ...(['matched', 'succeeded', 'already_finished', 'already_cancelled', 'not_found', 'failed', 'skipped'] as const),
-  ...(['created_at', 'finished_at', 'paused_at', 'owner'] as const),
+  ...(['created_at', 'finished_at', 'paused_at', 'owner', 'unreadable'] as const),
 ] as const satisfies readonly (keyof BulkActionRow)[]
 
 /** Ids that match nothing, one chunk of them. */
@@ -52,6 +52,8 @@ export interface ActionArgs {
   readonly ip: string
   /** Unix milliseconds. */
   readonly at: number
+  /** Items that a condition could not be tested on. Absent: none. */
+  readonly unreadable?: number | undefined
   /** The node that processes it. Default 0: a server alone. */
   readonly owner?: number
 }
@@ -90,6 +92,7 @@ const insertAction = query<InsertedAction, { seq: number }>(({ db, p }) =>
       skipped: 0,
       created_at: p.created_at,
       owner: p.owner,
+      unreadable: p.unreadable,
     })
     .returning('seq'),
 )
@@ -145,6 +148,7 @@ export function* insertActionRow(
     not_found: notFound,
     created_at: args.at,
     owner: args.owner ?? 0,
+    unreadable: args.unreadable ?? null,
   })
   return seq
 }

@@ -19,6 +19,8 @@ export interface RunFilter {
   readonly path?: readonly string[]
   readonly callerIp?: readonly string[]
   readonly flowKey?: readonly string[]
+  /** Only runs that are paused, or only those that are not. */
+  readonly paused?: boolean
   /** Created strictly after, Unix milliseconds. */
   readonly createdAfter?: number
   /** Created strictly before, Unix milliseconds. */
@@ -74,6 +76,8 @@ interface MatchParams extends RunFilter {
   readonly scan: number
   readonly onePrefix?: string | undefined
   readonly oneLabel?: string | undefined
+  readonly onlyPaused?: true | undefined
+  readonly notPaused?: true | undefined
 }
 
 type Condition = (d: Dialect, p: Required<MatchParams>) => RawBuilder<boolean>
@@ -88,6 +92,8 @@ const CONDITIONS = {
   path: (d, p) => d.inTexts('path', p.path),
   callerIp: (d, p) => d.inTexts('caller_ip', p.callerIp),
   flowKey: (d, p) => d.inTexts('flow_key', p.flowKey),
+  onlyPaused: () => sql<boolean>`paused_at is not null`,
+  notPaused: () => sql<boolean>`paused_at is null`,
   createdAfter: (_, p) => sql<boolean>`created_at > ${p.createdAfter}`,
   createdBefore: (_, p) => sql<boolean>`created_at < ${p.createdBefore}`,
 } satisfies Record<string, Condition>
@@ -181,7 +187,9 @@ function* readPage(args: SelectPageArgs): Transaction<Page> {
     ...filter,
     urlPrefix: filter.onePrefix === undefined ? filter.urlPrefix : undefined,
     label: filter.oneLabel === undefined ? label : undefined,
-  }
+    onlyPaused: filter.paused === true ? true : undefined,
+    notPaused: filter.paused === false ? true : undefined,
+  } as const
   const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
   const shape = names.filter((name) => given[name] !== undefined)
   const { accountId, after, bound, scan } = args

@@ -59,6 +59,7 @@ export function actionFacts(action: Action): Fact[] {
     ['rate', action.ratePerSecond && `${figure(action.ratePerSecond)} per second`],
     ['fence until', moment(action.fenceUntil)],
     ['done', `${figure(action.done)} of ${figure(action.matched)}`],
+    ['could not be read', action.unreadable && figure(action.unreadable)],
     ...outcomesOf(action).map(([name, count]): Fact => [name, figure(count)]),
     ['to undo it', action.undo && undoLine(action)],
   ]

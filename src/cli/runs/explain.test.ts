@@ -40,6 +40,10 @@ describe('the explanation of an ended run', () => {
       'The run has ended: cancelled.',
       'The bulk action bulk_1 of a@example.test cancelled it: started twice.',
     ])
+    const replacedBy = { workflowRunId: 'wfr_2', workflowRunCreatedAt: 2 }
+    expect(endingOf({ ...RUN, workflowState: 'RUN_CANCELED', replacedBy, debounceKey: 'cart-7' })[1]).toBe(
+      'A newer trigger with the debounce key cart-7 replaced it by wfr_2.',
+    )
   })
 
   it('says the state of the call of the failure function', () => {

@@ -27,16 +27,20 @@ export const explainCommand = remote({
 
 /** Describes how a run has ended: what failed, its dead letter, and the state of its failure function. */
 export function endingOf(run: SeenRun): string[] {
-  const { workflowRunId: id, workflowState: state, canceledBy, dlqId } = run
+  const { workflowRunId: id, workflowState: state, canceledBy, replacedBy, dlqId } = run
   return [
     `The run has ended: ${RUN_WORDS[state].word}${state === 'RUN_FAILED' ? failureOf(run) : ''}.`,
     ...(canceledBy
       ? [`The bulk action ${canceledBy.actionId} of ${canceledBy.actor} cancelled it${reason(canceledBy)}.`]
       : []),
+    ...(replacedBy ? [`A newer trigger with ${keyOf(run)} replaced it by ${replacedBy.workflowRunId}.`] : []),
     ...failureFunctionText(run),
     ...(dlqId === undefined ? [] : [`It is the dead letter ${dlqId}. Resume it: homeport runs resume ${id}`]),
   ].map(printable)
 }
+
+const keyOf = ({ debounceKey, singletonKey }: SeenRun): string =>
+  debounceKey === undefined ? `the singleton key ${singletonKey}` : `the debounce key ${debounceKey}`
 
 const reason = (canceledBy: { readonly reason?: string }): string =>
   canceledBy.reason === undefined ? '' : `: ${canceledBy.reason}`

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { InvalidArgumentError } from 'commander'
-import { tryParseJson } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { newId, tryParseJson } from '../../base/index.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { restartRun } from '../../contract/workflow/restart.js'
 import { readFileOf } from '../queue/settings.js'
 import type { Session } from '../remote/remote.js'
@@ -53,8 +53,13 @@ export async function restartFromStep(
     ...given({ payload: payload === undefined ? undefined : await contentOf(session, payload), siblings }),
     ...(Object.keys(results).length > 0 && { results }),
   }
-  const headers = { ...settings, ...(runId !== undefined && { 'upstash-workflow-runid': runId }) }
-  const run = await session.api.call(restartRun, { params: { workflowRunId }, body, headers })
+  const id = runId ?? newId('wfr_', Date.now())
+  const headers = { ...settings, 'upstash-workflow-runid': id }
+  const asked = session.api.call(restartRun, { params: { workflowRunId }, body, headers })
+  const run = await asked.catch((error: unknown) => {
+    if (isError(error, 'server_unreachable')) session.io.err(`To repeat this safely, add --run-id ${id}\n`)
+    throw error
+  })
   session.show(run, () =>
     run.deduplicated
       ? `${run.workflowRunId} already exists\n`

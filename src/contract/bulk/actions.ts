@@ -11,6 +11,7 @@ import {
   PauseClock,
   UndoClock,
   undoPath,
+  unreadable,
 } from './answers.js'
 import { CONDITIONS, RUN_STANDINGS } from './conditions.js'
 
@@ -124,6 +125,7 @@ export const BulkAction = Type.Object({
   fenceUntil: Type.Optional(Type.Integer({ description: 'When its fence ends, Unix milliseconds.' })),
   createdBy: Type.String({ description: 'E-mail of the account.' }),
   matched: count('Items in the fixed set.'),
+  unreadable,
   done: count('Items that have an outcome.'),
   cancelled: Type.Optional(count('Items cancelled so far. Absent for other kinds.')),
   failed: count('Selected items that exist and could not be changed.'),

@@ -45,7 +45,8 @@ export const Outcome = Type.Enum([
   'skipped',
 ])
 
-const unreadable = Type.Optional(
+/** How many items a condition could not be tested on. */
+export const unreadable = Type.Optional(
   count(
     'Items that a condition could not be tested on, and so does not match: the payload is no JSON, too large or damaged. Absent when there are none.',
   ),

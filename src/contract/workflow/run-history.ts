@@ -15,6 +15,15 @@ export const RunOrigin = Type.Object(
   { description: 'The run from which this one was restarted.' },
 )
 
+/** The run that a trigger with the same key started in place of a run. */
+export const ReplacedBy = Type.Object(
+  { workflowRunId: Type.String(), workflowRunCreatedAt: at('When that run was created') },
+  {
+    description:
+      'The run that a newer trigger with the same debounce or singleton key started, as it cancelled this one. Present as long as that run is kept.',
+  },
+)
+
 /** The bulk action that has cancelled a run. */
 export const CancelledBy = Type.Object(
   { actionId: Type.String(), actor: Type.String(), reason: text },

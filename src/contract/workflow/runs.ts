@@ -3,7 +3,7 @@ import { endpoint } from '../endpoint.js'
 import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
 import { searchFilter } from '../search.js'
 import { Because } from './because.js'
-import { BroughtBack, CancelledBy, RunOrigin, RunPaused } from './run-history.js'
+import { BroughtBack, CancelledBy, ReplacedBy, RunOrigin, RunPaused } from './run-history.js'
 import { RUN_STATES, STEP_STATES } from './run-states.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
@@ -254,6 +254,7 @@ export const RunLog = Type.Object({
   origin: Type.Optional(RunOrigin),
   failureFunction: Type.Optional(FailureFunction),
   canceledBy: Type.Optional(CancelledBy),
+  replacedBy: Type.Optional(ReplacedBy),
   broughtBack: Type.Optional(BroughtBack),
   paused: Type.Optional(RunPaused),
   because: Type.Optional(

@@ -53,6 +53,8 @@ import { standbyPlacement } from './068-standby-placement.js'
 import { standbyMode } from './069-standby-mode.js'
 import { stepTimes } from './074-step-times.js'
 import { activity } from './082-activity.js'
+import { replacedRuns } from './090-replaced-runs.js'
+import { unreadableItems } from './091-unreadable-items.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -110,6 +112,8 @@ export const MIGRATIONS: readonly Migration[] = [
   standbyMode,
   stepTimes,
   activity,
+  replacedRuns,
+  unreadableItems,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

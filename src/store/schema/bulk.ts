@@ -44,6 +44,8 @@ export interface BulkActionsTable {
   ip: string
   /** Items in the fixed set. The columns below count outcomes; at the end their sum is `matched`. */
   matched: number
+  /** Items that a condition could not be tested on, and that are not in the set; NULL for none. */
+  unreadable: number | null
   /** Items that the action changed. */
   succeeded: number
   /** Items that had already ended or left the dead letters. */

@@ -56,6 +56,8 @@ export interface RunsTable {
   canceled_by: number | null
   /** For a failed run that was resumed: `runs.seq` of the run that continues in its place. */
   resumed_as: number | null
+  /** For a run that was cancelled by a trigger with its debounce or singleton key: `runs.seq` of the run that started. */
+  replaced_by: number | null
   /** When it was paused; NULL unless it is paused. A cancelled run keeps it for its undo; other ended runs ignore it. */
   paused_at: number | null
   /** JSON of `RunPause` (`workflow/transactions/runs-pause.ts`). */

@@ -171,7 +171,8 @@ function invokedReason(child: InvokedRun): Because {
 /** Steps are not validated: the name may be of any type. */
 const stepNamed = (stepName: unknown): StepName => (typeof stepName === 'string' ? { stepName } : {})
 
-const lastProgressAt = ({ lastElementAt, createdAt }: WaitingRun): number => lastElementAt ?? createdAt
+/** The steps that a restarted run keeps are older than it. */
+const lastProgressAt = ({ lastElementAt = 0, createdAt }: WaitingRun): number => Math.max(lastElementAt, createdAt)
 
 function discardedBranchReason(run: WaitingRun): Because[] {
   const { abandonedBranches: branches } = run

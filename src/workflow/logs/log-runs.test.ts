@@ -33,7 +33,7 @@ const RUN: RunRow = {
     response_crc: null,
   },
   ...{ failure: null, failure_status: null, failure_state: null, dlq_id: null, died_at: null, canceled_by: null },
-  ...{ parent_seq: null, parent: null, resumed_as: null, paused_at: null, pause: null },
+  ...{ parent_seq: null, parent: null, resumed_as: null, replaced_by: null, paused_at: null, pause: null },
 }
 const json = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
 
@@ -92,6 +92,7 @@ function logOf(elements: readonly ElementRow[], more: Partial<RunLogPage> = {}) 
     flowPlaces: [],
     cancels: [],
     returns: [],
+    successors: [],
     upcomingCancels: [],
   }
   const page = { runs: [RUN], more: false, elements: [first, ...elements], ...none, ...more }

@@ -31,6 +31,7 @@ export function runLogs(page: RunLogPage, view: LogView): Record<string, unknown
       ...runLog(run, material),
       ...pausedOf(run),
       ...cancelledBy(run, page),
+      ...replacedBy(run, page),
       ...broughtBack(run, page),
       ...because,
     }
@@ -50,6 +51,12 @@ function cancelledBy({ canceled_by }: RunRow, { cancels }: RunLogPage): object {
   if (!action) return {}
   const { action_id: actionId, actor, reason } = action
   return { canceledBy: { actionId, actor, ...(reason !== null && { reason }) } }
+}
+
+function replacedBy({ replaced_by }: RunRow, { successors }: RunLogPage): object {
+  const successor = successors.find(({ seq }) => seq === replaced_by)
+  if (!successor) return {}
+  return { replacedBy: { workflowRunId: successor.run_id, workflowRunCreatedAt: successor.created_at } }
 }
 
 function broughtBack({ seq }: RunRow, { returns }: RunLogPage): object {

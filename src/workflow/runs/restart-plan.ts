@@ -19,6 +19,8 @@ export interface KeptElement {
   readonly body: Uint8Array
   /** JSON of `ElementMeta`. */
   readonly meta: string | null
+  /** When it came to the original run, Unix milliseconds; absent for what is made by the restart. */
+  readonly cameAt?: number
   /** When a message delivers it, Unix milliseconds; absent for an element that only precedes others. */
   readonly dueAt?: number
 }
@@ -77,7 +79,7 @@ class RestartableRun {
     this.#requireEdited([...before, ...finished])
     refuseLostWebhooks(this.#runId, [...before, ...finished])
     const kept = [...before, ...finished].map((one): KeptElement => this.#edited(one))
-    if (open.length > 0) return [...kept, ...open.map((plan) => ({ ...plainly(plan), dueAt: dueOf(plan, dueAt) }))]
+    if (open.length > 0) return [...kept, ...open.map((plan) => ({ ...begun(plan), dueAt: dueOf(plan, dueAt) }))]
     const last = kept.pop()
     return last ? [...kept, { ...last, dueAt }] : []
   }
@@ -120,11 +122,17 @@ class RestartableRun {
     const problem = whyFixed(one.step)
     if (problem) throw refused(this.#runId, `the result of step ${id} cannot be replaced: ${problem}`)
     const step = { ...one.step, ...resultFields(one.step, this.#request.results.get(id)) }
-    return { ...plainly(one), body: new TextEncoder().encode(JSON.stringify(step)) }
+    return { ...begun(one), body: new TextEncoder().encode(JSON.stringify(step)) }
   }
 }
 
-const plainly = ({ element: { body, meta } }: SentStep): KeptElement => ({ body, meta })
+/** What the original run got. */
+const plainly = ({ element }: SentStep): KeptElement => {
+  return { body: element.body, meta: element.meta, cameAt: element.created_at }
+}
+
+/** What begins, or was edited, with the restart. */
+const begun = ({ element: { body, meta } }: SentStep): KeptElement => ({ body, meta })
 
 /** The step that an element belongs to: a plan to its branch. */
 function idOf({ step }: SentStep): number {

@@ -167,9 +167,9 @@ function parkedOf(messages: readonly NewMessage[], paused: ReadonlySet<number>):
 
 /** The columns of a new element. */
 export function stepRow(runSeq: number, position: number, element: NewElement, at: number) {
-  const { messageId, kind, body, meta, timing = null } = element
+  const { messageId, kind, body, meta, timing = null, cameAt: created_at = at } = element
   const body_crc = checksumOf(body)
-  return { run_seq: runSeq, position, message_id: messageId, kind, body, body_crc, meta, created_at: at, timing }
+  return { run_seq: runSeq, position, message_id: messageId, kind, body, body_crc, meta, created_at, timing }
 }
 
 /** The message that delivers an element. */

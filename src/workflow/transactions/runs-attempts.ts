@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { type Ask, all, askAll, change, first, type Transaction } from '../../store/operation.js'
+import type { PendingRow } from '../../queue/transactions/messages.js'
+import { type Ask, all, askAll, change, first, type Transaction, updateEach } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 
 /** Limit of kept attempts per delivery: the newest. */
@@ -91,6 +92,38 @@ export function* keepAttemptsOfRuns(runs: readonly number[]): Transaction<void> 
 /** Asks for something if one of these runs may have attempts to keep: for `keepAttemptsOfRuns`. At least one run. */
 export function askAttemptsToKeep(runs: readonly number[]): Ask<object[]> {
   return askAll(someRetried, spanOf(runs))
+}
+
+const restore = query<Messages>(({ db, p, d }) =>
+  db
+    .insertInto('message_attempts')
+    .columns(['message_seq', 'retried', 'started_at', 'status', 'headers', 'body', 'error', ...TIMES, 'next_at'])
+    .expression(
+      db
+        .selectFrom('run_attempts as a')
+        .innerJoin('messages as m', (join) =>
+          join.onRef('m.group_key', '=', 'a.run_seq').onRef('m.message_id', '=', 'a.message_id'),
+        )
+        .select(['m.seq', 'a.retried', 'a.started_at', 'a.status', 'a.headers', 'a.body', 'a.error'])
+        .select(['a.due_at', 'a.held_ms'])
+        .select(sql<number>`coalesce(a.finished_at, a.started_at)`.as('finished_at'))
+        .select(sql<number>`coalesce(a.finished_at, a.started_at)`.as('next_at'))
+        .where(d.inNumbers('m.seq', p.seqs)),
+    ),
+)
+const forget = query<{ runs: readonly number[]; messageIds: readonly string[] }>(({ db, p, d }) =>
+  db.deleteFrom('run_attempts').where(d.inNumbers('run_seq', p.runs)).where(d.inTexts('message_id', p.messageIds)),
+)
+
+/** Gives deliveries of runs their failed attempts back, as they were before `keepAttemptsOfRuns`: with that many retries. */
+export function* restoreAttempts(
+  messages: readonly Pick<PendingRow, 'seq' | 'group_key' | 'message_id' | 'retried'>[],
+): Transaction<void> {
+  const rows = messages.map(({ seq, retried }) => ({ seq, retried }))
+  yield* updateEach('messages', rows, { match: ['seq'], where: { state: 'pending' } })
+  yield* change(restore, { seqs: messages.map(({ seq }) => seq) })
+  const runs = messages.map(({ group_key }) => group_key ?? 0)
+  yield* change(forget, { runs, messageIds: messages.map(({ message_id }) => message_id) })
 }
 
 function spanOf(seqs: readonly number[]): Between {

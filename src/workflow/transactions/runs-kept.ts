@@ -26,6 +26,8 @@ export interface KeptDelivery {
   readonly dueAt: number
   /** Its columns; `null`: those of its element. */
   readonly delivery: object | null
+  /** Its failed attempts so far. */
+  readonly retried: number
 }
 
 const COLUMNS = ['url', 'method', 'headers', 'config', 'max_retries', 'labels', 'flow_key', 'caller_ip', 'host', 'path']
@@ -37,9 +39,9 @@ const PLAIN = sql.lit('"role":"step"')
 
 const deliveries = {
   sqlite: sql<string>`coalesce(json_group_array(json_array(group_key, message_id, next_at,
-    case when instr(config, ${PLAIN}) > 0 then null else json_object(${asJson}) end)), '[]')`,
+    case when instr(config, ${PLAIN}) > 0 then null else json_object(${asJson}) end, retried)), '[]')`,
   postgres: sql<string>`coalesce(json_agg(json_build_array(group_key, message_id, next_at,
-    case when strpos(config, ${PLAIN}) > 0 then null else json_build_object(${asJson}) end))::text, '[]')`,
+    case when strpos(config, ${PLAIN}) > 0 then null else json_build_object(${asJson}) end, retried))::text, '[]')`,
 } as const satisfies Record<string, RawBuilder<string>>
 
 const keepDeliveries = query<Keeping & { first: number; last: number }>(({ db, p, d }) =>
@@ -150,12 +152,12 @@ function addKept(kept: Map<number, readonly KeptDelivery[]>, row: KeptRow, runs:
     seq >= row.first_run && seq <= row.last_run && finished_at === row.cancelled_at
   const mine = runs.filter(isOfRow)
   if (mine.length === 0) return
-  // Written by `keepDeliveries`.
-  const entries = JSON.parse(row.deliveries) as [number, string, number, object | null][]
+  // Written by `keepDeliveries`; before retries were kept, without the last member.
+  const entries = JSON.parse(row.deliveries) as [number, string, number, object | null, number?][]
   const found = groupedBy(entries, ([runSeq]) => runSeq)
   for (const { seq } of mine) {
-    const ofRun = (found.get(seq) ?? []).map(([runSeq, messageId, dueAt, delivery]) => {
-      return { runSeq, messageId, dueAt, delivery }
+    const ofRun = (found.get(seq) ?? []).map(([runSeq, messageId, dueAt, delivery, retried = 0]) => {
+      return { runSeq, messageId, dueAt, delivery, retried }
     })
     kept.set(seq, ofRun)
   }

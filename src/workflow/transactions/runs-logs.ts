@@ -80,6 +80,9 @@ export interface PastAttempt extends Omit<PendingAttempt, 'message_seq'> {
   readonly message_id: string
 }
 
+/** The run that a trigger started in place of another one. */
+export type Successor = Pick<RunRow, 'seq' | 'run_id' | 'created_at'>
+
 /** A page of runs with all data of their logs. */
 export interface RunLogPage {
   /** As many as requested, or as fit into a page. */
@@ -102,6 +105,8 @@ export interface RunLogPage {
   /** The bulk actions that cancelled runs, unless deleted since. */
   readonly cancels: readonly CancelOfRuns[]
   readonly returns: readonly ReturnOfRun[]
+  /** The runs that replaced others, unless deleted since. */
+  readonly successors: readonly Successor[]
   /** The bulk actions that will cancel active runs. */
   readonly upcomingCancels: readonly UpcomingCancel[]
 }
@@ -197,6 +202,10 @@ const cancelsOf = query<OfRuns, CancelOfRuns>(({ db, p, d }) =>
   db.selectFrom('bulk_actions').select(['seq', 'action_id', 'actor', 'reason']).where(d.inNumbers('seq', p.seqs)),
 )
 
+const successorsOf = query<OfRuns, Successor>(({ db, p, d }) =>
+  db.selectFrom('runs').select(['seq', 'run_id', 'created_at']).where(d.inNumbers('seq', p.seqs)),
+)
+
 /** Positions are counted up to here. */
 const MAX_PLACE = 10_000
 /** Counting is expensive where many messages wait; a person reads no more positions of one page. */
@@ -239,6 +248,7 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
     flowPlaces: yield* flowPlaces(args, pending),
     cancels: yield* cancelsAmong(runs),
     returns: yield* all(returnsOf, { seqs }),
+    successors: yield* successorsAmong(runs),
     upcomingCancels: yield* upcomingCancels(args.accountId, startedAmong(runs)),
   }
 })
@@ -249,6 +259,11 @@ const startedAmong = (runs: readonly RunRow[]): number[] =>
 function* cancelsAmong(runs: readonly RunRow[]): Transaction<CancelOfRuns[]> {
   const seqs = [...new Set(runs.flatMap(({ canceled_by }) => (canceled_by === null ? [] : [canceled_by])))]
   return seqs.length > 0 ? yield* all(cancelsOf, { seqs }) : []
+}
+
+function* successorsAmong(runs: readonly RunRow[]): Transaction<Successor[]> {
+  const seqs = runs.flatMap(({ replaced_by }) => replaced_by ?? [])
+  return seqs.length > 0 ? yield* all(successorsOf, { seqs }) : []
 }
 
 function* flowPlaces({ accountId, now = 0 }: RunLogArgs, pending: readonly PendingStep[]): Transaction<FlowPlace[]> {

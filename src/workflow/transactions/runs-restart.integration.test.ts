@@ -24,7 +24,11 @@ describeOnEveryStore('restart of a run', (openStore) => {
   })
 
   const argsOf = (runId: string): RestartRunArgs => {
-    const elements = [element('payload', JSON.stringify({ delivery: settings })), element('one'), element('two')]
+    const elements = [
+      element('payload', JSON.stringify({ delivery: settings })),
+      { ...element('one'), cameAt: AT - 9_000 },
+      element('two'),
+    ]
     const audit = { account_id: accountId, actor: 'a', source: 's', action: 'x', entity: runId, details: '{}', ip: '' }
     return {
       ...{ accountId, run: { run_id: runId, contact: 'known', ...columns }, elements, at: AT },
@@ -39,7 +43,12 @@ describeOnEveryStore('restart of a run', (openStore) => {
     expect(made).toEqual({ made: true, createdAt: AT })
     expect(offers.map(({ message_id, next_at }) => [message_id, next_at])).toEqual([[args.delivered[0], AT + 5]])
     const found = await store.run(runsRead.withElements, { accountId, runId: args.run.run_id })
-    expect(found?.elements.map(({ body }) => Buffer.from(body).toString())).toEqual(['payload', 'one', 'two'])
+    const list = found?.elements.map(({ body, created_at }) => [Buffer.from(body).toString(), created_at])
+    expect(list).toEqual([
+      ['payload', AT],
+      ['one', AT - 9_000],
+      ['two', AT],
+    ])
     const page = { accountId, filter: { runIds: [args.run.run_id] }, before: Number.MAX_SAFE_INTEGER, limit: 1 }
     expect((await store.run(runsLogs.logPage, page)).pending).toMatchObject([{ max_retries: 3 }])
   })

@@ -48,6 +48,8 @@ export interface NewElement {
   readonly webhook?: string
   /** JSON of `DeliveryTimes`: of the delivery that it is the answer to. */
   readonly timing?: string | null
+  /** When it came, Unix milliseconds, if it is copied from the list of another run. Absent: now. */
+  readonly cameAt?: number
 }
 
 /** A run to insert. */

@@ -102,13 +102,18 @@ export function* lockForRun(accountId: string, rule: KeyRule, at: number): Trans
   return rule.kind === 'debounce' ? { ...free, since, dueAt: debouncedUntil(rule, since, at) } : { ...free, since: at }
 }
 
-/** Gives a locked key to a new run. */
+const noteSuccessor = query<{ older: number; runSeq: number }>(({ db, p }) =>
+  db.updateTable('runs').set({ replaced_by: p.runSeq }).where('seq', '=', p.older),
+)
+
+/** Gives a locked key to a new run, and names it as the successor of the run that was cancelled for it. */
 export function* holdKey(
   accountId: string,
   rule: KeyRule,
-  { runSeq, since }: { readonly runSeq: number; readonly since: number },
+  { runSeq, since, replaced }: Pick<LockedKey & { kind: 'free' }, 'since' | 'replaced'> & { readonly runSeq: number },
 ): Transaction<void> {
   yield* change(hold, { accountId, rule: rule.kind, key: rule.key, runSeq, since })
+  if (replaced) yield* change(noteSuccessor, { older: replaced.seq, runSeq })
 }
 
 const giveUp = query<{ runSeq: number }>(({ db, p }) =>

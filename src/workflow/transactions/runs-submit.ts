@@ -287,7 +287,7 @@ class Submitting {
     this.#notices.push(...key.offers)
     const seq = yield* this.#insert(run, null, undefined)
     if (seq === undefined) return undefined
-    yield* holdKey(accountId, rule, { runSeq: seq, since: key.since })
+    yield* holdKey(accountId, rule, { ...key, runSeq: seq })
     const element = key.dueAt === undefined ? first_ : { ...first_, dueAt: key.dueAt }
     const started = this.#begin(run, element, seq)
     return key.replaced ? { ...started, replaced: key.replaced.run_id } : started

@@ -4,6 +4,7 @@ import { movedTo } from '../../queue/transactions/messages-parked.js'
 import { intact } from '../../store/checksum.js'
 import { all, change, insertAll, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { restoreAttempts } from './runs-attempts.js'
 import { type CancelledRun, type KeptDelivery, readKept } from './runs-kept.js'
 import { notifyParents } from './runs-parents.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
@@ -60,7 +61,7 @@ const lockCancelled = query<{ seqs: readonly number[]; accountId: string }, Canc
 )
 /** On PostgreSQL, `open_runs` is a table, whose triggers do not expect a run to begin again. */
 const setStarted = query<{ seqs: readonly number[] }>(({ db, p, d }) => {
-  const values = { state: 'RUN_STARTED', finished_at: null, canceled_by: null } as const
+  const values = { state: 'RUN_STARTED', finished_at: null, canceled_by: null, replaced_by: null } as const
   const started = d.inNumbers('seq', p.seqs)
   if (d.name === 'sqlite') return db.updateTable('runs').set(values).where(started)
   const opened = db.with('opened', (q) =>
@@ -86,9 +87,10 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
   yield* change(setStarted, { seqs: undone })
   const remains = yield* readRemains(undone)
   const messages = yield* messagesOf(runs, kept, remains, args)
+  const own = toPendingRows(messages, yield* insertMessages(messages))
+  const offers = yield* bringAttemptsBack(own, kept)
   yield* insertAll('run_waits', waitRows(runs, remains, args))
   yield* dropRemains(undone)
-  const own = toPendingRows(messages, yield* insertMessages(messages))
   yield* insertAll(
     'run_returns',
     runs.map(({ seq, finished_at }) => {
@@ -96,7 +98,20 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
     }),
   )
   yield* forgetNotifiedParents(runs)
-  return { undone, notKept, offers: [...own, ...(yield* reportChildren(runs, at))] }
+  return { undone, notKept, offers: [...offers, ...(yield* reportChildren(runs, at))] }
+}
+
+/** Deliveries that had failed before go on with the retries that they had left. Most had not. */
+function* bringAttemptsBack(
+  messages: readonly PendingRow[],
+  kept: ReadonlyMap<number, readonly KeptDelivery[]>,
+): Transaction<readonly PendingRow[]> {
+  const failed = [...kept.values()].flat().filter(({ retried }) => retried > 0)
+  if (failed.length === 0) return messages
+  const retriedOf = new Map(failed.map(({ messageId, retried }) => [messageId, retried]))
+  const found = messages.map((row) => ({ ...row, retried: retriedOf.get(row.message_id) ?? 0 }))
+  yield* restoreAttempts(found.filter(({ retried }) => retried > 0))
+  return found
 }
 
 const held = ({ finished_at }: Cancelled, { clock, at }: UndoRunsArgs): number =>

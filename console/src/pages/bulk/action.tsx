@@ -4,7 +4,7 @@ import { Page, Panel } from '../../components/page.js'
 import { Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
-import { dateTime, duration } from '../../lib/format.js'
+import { counted, dateTime, duration } from '../../lib/format.js'
 import { Controls, Fence, Rate } from './controls.js'
 import { Outcomes } from './outcomes.js'
 import { ProgressPanel } from './progress.js'
@@ -44,13 +44,16 @@ function State({ action: { state } }: { action: Action }) {
 }
 
 function Details({ action }: { action: Action }) {
-  const { actionId, selector, reason, createdBy, createdAt, pausedAt, finishedAt } = action
+  const { actionId, selector, unreadable, reason, createdBy, createdAt, pausedAt, finishedAt } = action
   return (
     <Panel title="Details">
       <Fact name="ID" copy={actionId}>
         {actionId}
       </Fact>
       <Fact name="Selection">{selectorText(selector, dateTime)}</Fact>
+      {unreadable === undefined ? null : (
+        <Fact name="Could not be read">{counted(unreadable, 'item')}, and so did not match</Fact>
+      )}
       {reason === undefined ? null : <Fact name="Reason">{reason}</Fact>}
       <Fact name="Started">
         <When atMs={createdAt} /> by {createdBy}

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { restartFrom, restartOf, unchanged } from './restart-form.js'
+import { oneIdForEach, restartFrom, restartOf, unchanged } from './restart-form.js'
 import type { Run, Step } from './words.js'
 
 const step = (stepId: number, more: Partial<Step> = {}): Step => ({
@@ -36,4 +36,12 @@ it('only changes are sent', () => {
   expect(restartOf(plan, unchanged(plan))).toEqual({ fromStep: 3 })
   const values = { payload: 'other', results: { 1: '[1]', 9: '2' }, again: true }
   expect(restartOf(plan, values)).toEqual({ fromStep: 3, payload: 'other', results: { 1: [1] }, siblings: 'again' })
+})
+
+it('names one run for a request that is repeated, and another one for another request', () => {
+  const idFor = oneIdForEach()
+  const id = idFor({ fromStep: 2 })
+  expect(id).toMatch(/^wfr_\w{10,}$/)
+  expect(idFor({ fromStep: 2 })).toBe(id)
+  expect(idFor({ fromStep: 2, payload: 'x' })).not.toBe(id)
 })

@@ -73,6 +73,7 @@ function RunBody({ run, nowMs }: { run: Run; nowMs: number }) {
     <>
       {run.because === undefined ? null : <Waiting run={run} reasons={run.because} canWrite={canWrite} />}
       <CancelledBy run={run} />
+      <ReplacedBy run={run} />
       <BroughtBack run={run} />
       <FailurePanel run={run} />
       <Panel
@@ -114,6 +115,21 @@ function CancelledBy({ run: { canceledBy } }: { run: Run }) {
         </Text>
         <TextLink to="/bulk-actions/$id" params={{ id: actionId }}>
           Show the bulk action
+        </TextLink>
+      </Group>
+    </Alert>
+  )
+}
+
+function ReplacedBy({ run: { replacedBy, debounceKey, singletonKey } }: { run: Run }) {
+  if (replacedBy === undefined) return null
+  const key = debounceKey === undefined ? `singleton key “${singletonKey}”` : `debounce key “${debounceKey}”`
+  return (
+    <Alert color="gray" title="Another run replaced this one">
+      <Group gap={6}>
+        <Text size="sm">A newer trigger with the {key} cancelled it.</Text>
+        <TextLink to="/runs/$id" params={{ id: replacedBy.workflowRunId }}>
+          Show the other run
         </TextLink>
       </Group>
     </Alert>

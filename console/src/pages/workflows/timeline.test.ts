@@ -36,6 +36,15 @@ it('a step starts when the one before it ended', () => {
   expect(spans(run, AT + 400)).toEqual([[['Triggered', 0, 0]], [['one', 0, 100]], [['two', 100, 300]]])
 })
 
+it('steps that a run has from an older one stand at its beginning', () => {
+  const run = runOf([
+    { type: 'sequential', steps: [ran('kept', AT - 5_000)] },
+    { type: 'sequential', steps: [{ ...ran('nap', AT - 4_000), stepType: 'SleepFor', sleepFor: '2s' }] },
+    { type: 'sequential', steps: [ran('own', AT + 100)] },
+  ])
+  expect(spans(run, AT + 400).slice(1)).toEqual([[['kept', 0, 0]], [['nap', 0, 0]], [['own', 0, 100]]])
+})
+
 it('parallel branches start together, and the next step starts after the last of them', () => {
   const run = runOf([
     { type: 'parallel', steps: [ran('left', AT + 100), ran('right', AT + 500)] },

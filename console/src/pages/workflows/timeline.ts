@@ -81,16 +81,19 @@ const deliveryOf = ({ messageId }: Step, deliveries: readonly Step[]): Step =>
 
 function barOf(run: Run, step: Step, key: string, cursor: number, lastMs: number): Bar {
   const state = step.state ?? 'STEP_PROGRESS'
-  const [startMs, endMs] = spanOf(step, state, cursor, lastMs)
+  const span = spanOf(step, state, cursor, lastMs)
+  // A resumed or restarted run has steps of an older run.
+  const firstMs = run.workflowRunCreatedAt
+  const [startMs, endMs] = span.map((ms) => Math.min(Math.max(ms, firstMs), lastMs)) as [number, number]
   return {
     key,
     name: nameOf(step, state),
     type: typeOf(step),
     state,
-    startMs: Math.min(startMs, lastMs),
-    endMs: Math.max(startMs, Math.min(endMs, lastMs)),
+    startMs,
+    endMs: Math.max(startMs, endMs),
     isOpen: state === 'STEP_PROGRESS' || state === 'STEP_RETRY',
-    segments: segmentsOf(step),
+    segments: segmentsOf(step).filter((segment) => segment.startMs >= firstMs),
     failuresMs: (step.errors ?? []).map(({ time }) => time),
     reason: state === 'STEP_SUCCESS' ? undefined : reasonOf(run, step),
     step,
