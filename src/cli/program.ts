@@ -75,6 +75,12 @@ const ENTRIES: readonly Entry[] = [
     async () => (await import('./queue/index.js')).queueCommand,
   ),
   entry('runs', 'workflow runs', server, async () => (await import('./runs/index.js')).runsCommand),
+  entry(
+    'workflows',
+    'pause and resume workflows',
+    server,
+    async () => (await import('./workflows/index.js')).workflowsCommand,
+  ),
   entry('bulk', 'bulk actions', server, async () => (await import('./bulk/index.js')).bulkCommand),
   entry(
     'alerts',

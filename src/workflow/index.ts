@@ -38,7 +38,7 @@
  * Every active run can say why it waits (`because.ts`), and every finished step where its time went (`step-time.ts`). Failed attempts of a step stay in the log of the run
  * (`run_attempts`). Ended runs are deleted when they are too old, or when they take too much space.
  *
- * `bulk` may register a gate (`TriggerGate`) that refuses the start of runs.
+ * `bulk` may register a gate (`TriggerGate`) that refuses the start of runs, or has them begin paused.
  *
  * Memory holds only what a restart may lose: the times of deliveries in flight (`InFlightDeliveries`), and the
  * lists that have grown lately, so that a delivery need not read them again (`recent-lists.ts`). `run-nodes.ts` has what the
@@ -51,5 +51,5 @@ export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letters/
 export { type Overrides, overridesOf, type RevivalKind, revivalOf, settingsIn } from './dead-letters/revival.js'
 export { deadRunStanding, runStandings, type Standing, textsOfAttempt } from './logs/standing.js'
 export { judge, mayDeliver, type Role, type Verdict } from './runs/run-state.js'
-export type { Starting, TriggerGate } from './runs/trigger-gate.js'
+export type { Starting, StartWork, TriggerGate } from './runs/trigger-gate.js'
 export { createWorkflow, type Workflow, type WorkflowDeps } from './workflow.js'

@@ -263,6 +263,21 @@ describe('runs', () => {
     expect(await cli(['runs', 'cancel', '--label', 'held', '--yes'])).toMatchObject({ code: 0 })
   })
 
+  it('are held with their workflow, also those that begin later', async () => {
+    const url = `${sink.url}/flow`
+    const start = (id: string) => works('runs', 'trigger', url, '--label', 'flow', '--run-id', id, '--delay', '1h')
+    await start('flow-1')
+    const paused = await cli(['workflows', 'pause', url, '--reason', 'a test'])
+    expect(paused).toMatchObject({ code: 0, stdout: 'finished: 1 run, 1 paused\n' })
+    await start('flow-2')
+    expect(await json('workflows', 'list')).toMatchObject([{ workflowUrl: url, paused: { reason: 'a test' } }])
+    expect(await works('runs', 'explain', 'flow-2')).toContain('its workflow was paused')
+    const resumed = await cli(['workflows', 'resume', url])
+    expect(resumed).toMatchObject({ code: 0, stdout: 'finished: 2 runs, 2 let go on\n' })
+    expect(await works('workflows', 'list')).toBe('No workflow is paused.\n')
+    expect(await cli(['runs', 'cancel', '--label', 'flow', '--yes'])).toMatchObject({ code: 0 })
+  })
+
   it('are followed to their end', async () => {
     await works('runs', 'trigger', sink.url, '--run-id', 'followed', '--delay', '1h')
     const watching = cliAlone(['runs', 'watch', 'followed'])

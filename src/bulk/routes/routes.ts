@@ -13,6 +13,7 @@ import type { RouteDeps } from './creation.js'
 import { progressOf } from './progress.js'
 import { startRoutes } from './start.js'
 import { undoRoutes } from './undo.js'
+import { workflowPauseRoutes } from './workflow-pause.js'
 
 const DEFAULT_PAGE = 100
 
@@ -32,6 +33,7 @@ export function bulkRoutes(deps: RouteDeps): Route[] {
     ...controlRoutes(deps),
     ...startRoutes(deps),
     ...undoRoutes(deps),
+    ...workflowPauseRoutes(deps),
   ]
 }
 

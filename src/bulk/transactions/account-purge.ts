@@ -11,6 +11,7 @@ const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('schedules').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('bulk_actions').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('bulk_selectors').where('account_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('paused_workflows').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('queue_turns').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('queues').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('url_groups').where('account_id', '=', p.accountId)),
@@ -24,7 +25,10 @@ const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('cancelled_deliveries').where('account_id', '=', p.accountId)),
 ]
 
-/** Deletes schedules, queues, URL groups, flow-control keys, deduplication keys, keys of rules, waits, bulk actions, saved selectors and activity. */
+/**
+ * Deletes schedules, queues, URL groups, flow-control keys, deduplication keys, keys of rules, waits, bulk actions, saved
+ * selectors, paused workflows and activity.
+ */
 export const settings = write('accountPurge.settings', function* (args: OfAccount): Transaction<void> {
   for (const drop of SETTINGS) yield* change(drop, args)
 })

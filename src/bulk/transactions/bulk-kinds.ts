@@ -7,10 +7,17 @@ import type { RunState } from '../../store/schema/runs.js'
 import { retryCallbacks } from '../../workflow/transactions/runs-callbacks.js'
 import { askSomeChild, cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
 import { deadAmong, removeDeadLetters } from '../../workflow/transactions/runs-dead.js'
-import { type PauseClock, pauseRuns, type RunPause, resumeRuns } from '../../workflow/transactions/runs-pause.js'
+import {
+  type PauseClock,
+  type PausedWorkflow,
+  pauseRuns,
+  type RunPause,
+  resumeRuns,
+} from '../../workflow/transactions/runs-pause.js'
 import { dropRemains } from '../../workflow/transactions/runs-remains.js'
 import { type DeadRun, type Revival, revivableAmong, reviveRuns } from '../../workflow/transactions/runs-revive.js'
 import { type BatchArgs, batchOperation, type FinalOutcome, type KindResult } from './bulk-batch.js'
+import { lockPaused } from './bulk-paused.js'
 import { batchSeqs } from './bulk-read.js'
 
 /**
@@ -93,18 +100,24 @@ const afterPause = (state: RunState): FinalOutcome => (state === 'RUN_STARTED' ?
 /** What a bulk pause stores with its action. */
 export interface PauseSettings {
   readonly clock: PauseClock
+  /** The workflow that is paused, if that is why. */
+  readonly workflowUrl?: string | undefined
 }
 
 /** A batch of runs to pause. */
 export interface PauseBatch extends BatchArgs {
   readonly pause: RunPause
+  /** The workflow that is paused. If it was resumed meanwhile, the action pauses nothing more. */
+  readonly workflowUrl?: string | undefined
 }
 
 /** Pauses runs. */
 export const pauseRunsBatch = batchOperation(
   'bulk.pauseRunsBatch',
-  function* (seqs, action, { pause, at }: PauseBatch): Transaction<KindResult> {
-    const succeeded = yield* pauseRuns({ accountId: action.account_id, seqs, at, pause })
+  function* (seqs, action, { pause, at, workflowUrl: url }: PauseBatch): Transaction<KindResult> {
+    const { account_id: accountId } = action
+    const isDue = url === undefined || (yield* lockPaused({ accountId, url }))
+    const succeeded = isDue ? yield* pauseRuns({ accountId, seqs, at, pause }) : []
     return { succeeded, offers: [], outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, afterPause) }
   },
 )
@@ -186,6 +199,8 @@ export interface ReviveBatch extends BatchArgs {
   readonly revivals: readonly Revival[]
   /** Runs that a fence blocks. Absent: none. */
   readonly fenced?: readonly number[]
+  /** Paused workflows that runs belong to. */
+  readonly paused?: readonly PausedWorkflow[]
   /** Earliest delivery of the first steps, Unix milliseconds. */
   readonly dueAt: number
 }
@@ -196,8 +211,8 @@ export const reviveRunsBatch = batchOperation(
   function* (seqs, action, batch: ReviveBatch): Transaction<KindResult> {
     const open = new Set(seqs)
     const revivals = batch.revivals.filter((revival) => open.has(revival.seq))
-    const { dueAt, at } = batch
-    const { revived, offers } = yield* reviveRuns({ accountId: action.account_id, revivals, dueAt, at })
+    const { dueAt, at, paused } = batch
+    const { revived, offers } = yield* reviveRuns({ accountId: action.account_id, revivals, dueAt, at, paused })
     const succeeded = revived.map((run) => run.seq)
     const fenced = new Set(batch.fenced)
     const others = yield* otherOutcomes(seqs, succeeded, readRunStates, noLongerDead)

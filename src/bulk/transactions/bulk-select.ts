@@ -19,8 +19,8 @@ export interface RunFilter {
   readonly path?: readonly string[]
   readonly callerIp?: readonly string[]
   readonly flowKey?: readonly string[]
-  /** Only runs that are paused, or only those that are not. */
-  readonly paused?: boolean
+  /** Only runs that are paused, only those that are not, or only those that the pause of their workflow holds. */
+  readonly paused?: boolean | 'with-workflow'
   /** Created strictly after, Unix milliseconds. */
   readonly createdAfter?: number
   /** Created strictly before, Unix milliseconds. */
@@ -78,6 +78,8 @@ interface MatchParams extends RunFilter {
   readonly oneLabel?: string | undefined
   readonly onlyPaused?: true | undefined
   readonly notPaused?: true | undefined
+  /** A part of the JSON of a pause. */
+  readonly heldBy?: string | undefined
 }
 
 type Condition = (d: Dialect, p: Required<MatchParams>) => RawBuilder<boolean>
@@ -93,6 +95,7 @@ const CONDITIONS = {
   callerIp: (d, p) => d.inTexts('caller_ip', p.callerIp),
   flowKey: (d, p) => d.inTexts('flow_key', p.flowKey),
   onlyPaused: () => sql<boolean>`paused_at is not null`,
+  heldBy: (d, p) => d.contains('pause', p.heldBy),
   notPaused: () => sql<boolean>`paused_at is null`,
   createdAfter: (_, p) => sql<boolean>`created_at > ${p.createdAfter}`,
   createdBefore: (_, p) => sql<boolean>`created_at < ${p.createdBefore}`,
@@ -189,6 +192,7 @@ function* readPage(args: SelectPageArgs): Transaction<Page> {
     label: filter.oneLabel === undefined ? label : undefined,
     onlyPaused: filter.paused === true ? true : undefined,
     notPaused: filter.paused === false ? true : undefined,
+    heldBy: filter.paused === 'with-workflow' ? '"ofWorkflow":true' : undefined,
   } as const
   const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
   const shape = names.filter((name) => given[name] !== undefined)

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { undoMessages } from '../../queue/transactions/messages-undo.js'
 import { all, first, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import type { PausedWorkflow } from '../../workflow/transactions/runs-pause.js'
 import type { NewRun } from '../../workflow/transactions/runs-rows.js'
 import { type UndoClock, undoRuns } from '../../workflow/transactions/runs-undo.js'
 import { type BatchArgs, batchOperation, type FinalOutcome, type KindResult } from './bulk-batch.js'
@@ -127,6 +128,8 @@ export const cancelledBatch = read(
 export interface UndoBatch extends BatchArgs, UndoSettings {
   /** Runs that a fence blocks. */
   readonly fenced?: readonly number[]
+  /** Paused workflows that runs belong to. */
+  readonly paused?: readonly PausedWorkflow[]
 }
 
 /** It ended otherwise, was brought back before, or another request cancelled it. */
@@ -143,6 +146,7 @@ export const undoRunsBatch = batchOperation(
       cancelledBy: batch.cancel?.seq,
       clock: batch.clock,
       by: action.seq,
+      paused: batch.paused,
       at: batch.at,
     })
     const lost = new Set(notKept)

@@ -2,6 +2,7 @@ import { type Clock, isObject, pause } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
 import type { Store } from '../../store/index.js'
 import type { BulkActionRow } from '../transactions/bulk-action.js'
+import * as bulkPaused from '../transactions/bulk-paused.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import type { Fence, Fences } from './fences.js'
 import type { BulkWorker } from './worker.js'
@@ -12,6 +13,8 @@ const FENCE = 'bulk.fence'
 const LIFT = 'bulk.lift'
 /** `Cluster.notify`: somebody has paused, resumed, aborted or changed an action. */
 const CHANGED = 'bulk.changed'
+/** `Cluster.notify`: a workflow of an account was paused or resumed; say when all triggers that knew nothing of it are stored. */
+const WORKFLOWS = 'bulk.workflows'
 /** `Cluster.ask`: the fences of a node, for one that starts. */
 const FENCES = 'bulk.fences'
 
@@ -45,6 +48,7 @@ export class BulkNodes {
       fences.lift(accountId, actionId)
     })
     cluster.handle(CHANGED, (payload) => this.#follow(readName(payload)))
+    cluster.handle(WORKFLOWS, (payload) => this.#followWorkflows(readAccount(payload)))
     cluster.handle(FENCES, () => fences.all)
   }
 
@@ -90,6 +94,17 @@ export class BulkNodes {
     }
   }
 
+  /** Applies a stored pause or resume of a workflow on all nodes. Resolves when no trigger that knew nothing of it is pending. */
+  async workflowsChanged(accountId: string): Promise<void> {
+    await Promise.all([this.#followWorkflows(accountId), this.#deps.cluster.notify(WORKFLOWS, { accountId })])
+  }
+
+  async #followWorkflows(accountId: string): Promise<void> {
+    const { store, fences } = this.#deps
+    await this.#inOrder(async () => fences.paused.replace(accountId, await store.run(bulkPaused.paused, { accountId })))
+    await fences.settled()
+  }
+
   /** Applies a stored change of an action on all nodes; resolves when its owner acts on it. */
   async changed(action: BulkActionRow): Promise<void> {
     const { cluster } = this.#deps
@@ -99,10 +114,14 @@ export class BulkNodes {
   }
 
   #follow(name: ActionName): Promise<void> {
-    const follow = this.#following.then(async () => {
+    return this.#inOrder(async () => {
       const action = await this.#deps.store.run(bulkRead.action, name)
       if (action) this.#apply(action)
     })
+  }
+
+  #inOrder(work: () => Promise<void>): Promise<void> {
+    const follow = this.#following.then(work)
     this.#following = follow.catch(() => undefined)
     return follow
   }
@@ -123,6 +142,12 @@ function readName(payload: unknown): ActionName {
   const { accountId, actionId } = isObject(payload) ? payload : {}
   if (typeof accountId === 'string' && typeof actionId === 'string') return { accountId, actionId }
   throw new Error('another node named no bulk action')
+}
+
+function readAccount(payload: unknown): string {
+  const { accountId } = isObject(payload) ? payload : {}
+  if (typeof accountId === 'string') return accountId
+  throw new Error('another node named no account')
 }
 
 /** A fence that is not understood is refused: without it, runs would start that its caller believes to be blocked. */

@@ -1,8 +1,10 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
-import type { Starting, TriggerGate } from '../../workflow/index.js'
+import type { Starting, StartWork, TriggerGate } from '../../workflow/index.js'
 import type { Target } from '../selector/selector.js'
 import * as bulkControl from '../transactions/bulk-control.js'
+import * as bulkPaused from '../transactions/bulk-paused.js'
+import { PausedWorkflows } from './paused-workflows.js'
 
 /** Maximum number of fences of an account: every trigger is compared with each. */
 const MAX_FENCES = 100
@@ -35,14 +37,17 @@ interface ActiveFence {
  * fences already. So every run is either in the set or refused.
  */
 export class Fences implements TriggerGate {
+  /** Runs of these begin paused. As with a fence, `settled` waits for triggers that did not know of a pause yet. */
+  readonly paused = new PausedWorkflows()
   readonly #byAccount = new Map<string, Map<string, ActiveFence>>()
   readonly #inFlight = new Set<Promise<unknown>>()
   #open: () => void = () => undefined
   /** Triggers wait for it: listeners serve before the fences of an earlier life are loaded. */
   #loading: Promise<void> | undefined = new Promise((resolve) => (this.#open = resolve))
 
-  /** Loads the stored fences. */
+  /** Loads the stored fences and pauses of workflows. */
   async load(store: Store, now: number): Promise<void> {
+    this.paused.load(await store.run(bulkPaused.allPaused, {}))
     for (const row of await store.run(bulkControl.fences, { now })) {
       if (row.fence === null || row.fence_until === null) continue
       // This module wrote it when it stored the action.
@@ -96,10 +101,10 @@ export class Fences implements TriggerGate {
     await Promise.allSettled(this.#inFlight)
   }
 
-  async pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made> {
+  async pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: StartWork<Made>): Promise<Made> {
     if (this.#loading) await this.#loading
     for (const run of runs) this.#check(accountId, run, at)
-    const passing = work()
+    const passing = work(this.paused.of(accountId, runs))
     this.#inFlight.add(passing)
     try {
       return await passing

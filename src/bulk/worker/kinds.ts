@@ -5,7 +5,8 @@ import type * as messagesDead from '../../queue/transactions/messages-dead.js'
 import type { Store } from '../../store/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import type { WorkflowMeter } from '../../telemetry/index.js'
-import { type Overrides, type RevivalKind, revivalOf } from '../../workflow/index.js'
+import { type Overrides, type RevivalKind, revivalOf, type StartWork } from '../../workflow/index.js'
+import type { RunPause } from '../../workflow/transactions/runs-pause.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import type * as bulkBatch from '../transactions/bulk-batch.js'
 import type { PauseSettings } from '../transactions/bulk-kinds.js'
@@ -126,9 +127,14 @@ async function pauseBatch(
   batch: Batch,
 ): Promise<bulkBatch.DecidedBatch> {
   // This module wrote it when it stored the action.
-  const { clock } = JSON.parse(action.settings ?? '') as PauseSettings
-  const pause = { by: action.actor, clock, ...(action.reason !== null && { reason: action.reason }) }
-  const decided = await deps.store.run(bulkKinds.pauseRunsBatch, { ...argsOf(deps, action, batch), pause })
+  const { clock, workflowUrl } = JSON.parse(action.settings ?? '') as PauseSettings
+  const pause: RunPause = {
+    ...{ by: action.actor, clock },
+    ...(action.reason !== null && { reason: action.reason }),
+    ...(workflowUrl !== undefined && { ofWorkflow: true }),
+  }
+  const args = { ...argsOf(deps, action, batch), pause, workflowUrl }
+  const decided = await deps.store.run(bulkKinds.pauseRunsBatch, args)
   const { succeeded: groupKeys } = decided
   if (groupKeys.length > 0) await deps.queue.dropEverywhere({ groupKeys, inFlight: 'ends' })
   return decided
@@ -148,7 +154,8 @@ function reviving(kind: RevivalKind): BulkKind['decide'] {
     const fenced = all.filter((revival) => !revivals.includes(revival)).map(({ seq }) => seq)
     const { dueAt } = overrides
     const starting = revivals.map(({ run }) => run)
-    const revive = () => store.run(bulkKinds.reviveRunsBatch, { ...args, revivals, fenced, dueAt })
+    const revive: StartWork<bulkBatch.DecidedBatch> = (paused) =>
+      store.run(bulkKinds.reviveRunsBatch, { ...args, revivals, fenced, dueAt, paused })
     const decided = await fences.pass(accountId, starting, args.at, revive)
     deps.runMeter?.activity.add(accountId, 'started_runs', decided.succeeded.length)
     return offerToQueue(deps, decided)
@@ -185,7 +192,8 @@ async function undoRuns(
   const refused = new Set(runs.filter((run) => fences.refuses(accountId, run, args.at)))
   const starting = runs.filter((run) => !refused.has(run))
   const fenced = [...refused].map(({ seq }) => seq)
-  const undo = () => store.run(bulkUndo.undoRunsBatch, { ...args, ...undoSettings(action), fenced })
+  const undo: StartWork<bulkBatch.DecidedBatch> = (paused) =>
+    store.run(bulkUndo.undoRunsBatch, { ...args, ...undoSettings(action), fenced, paused })
   return offerAgain(deps, await fences.pass(accountId, starting, args.at, undo))
 }
 

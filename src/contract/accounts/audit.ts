@@ -73,6 +73,8 @@ export const AUDIT_ACTIONS = {
   'Resume Paused Workflow Runs': 75,
   'Save Bulk Selector': 76,
   'Delete Bulk Selector': 77,
+  'Pause Workflow': 78,
+  'Resume Workflow': 79,
   'Rotate Queue Token': 80,
   'Change Queue': 81,
   'Create Alert Channel': 90,

@@ -44,6 +44,7 @@ export const Because = Type.Object({
   clock: Type.Optional(
     Type.Enum(['keep', 'hold'], { description: 'Whether the pause keeps due times or moves them later.' }),
   ),
+  ofWorkflow: Type.Optional(Type.Literal(true, { description: 'The workflow of the run was paused.' })),
   ratePerSecond: Type.Optional(Type.Integer({ description: 'Rate limit of the bulk action, runs per second.' })),
   paused: Type.Optional(Type.Boolean({ description: 'Whether the flow-control key or the bulk action is paused.' })),
   parallelism: Type.Optional(

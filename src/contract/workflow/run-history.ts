@@ -42,6 +42,9 @@ export const RunPaused = Type.Object(
     clock: Type.Enum(['keep', 'hold'], {
       description: 'Whether the resume keeps due times, or moves them later by the time that the run was paused.',
     }),
+    ofWorkflow: Type.Optional(
+      Type.Literal(true, { description: 'The workflow was paused; its resume lets the run go on.' }),
+    ),
   },
   { description: 'Since when, by whom and why the run is paused.' },
 )

@@ -55,6 +55,7 @@ import { stepTimes } from './074-step-times.js'
 import { activity } from './082-activity.js'
 import { replacedRuns } from './090-replaced-runs.js'
 import { unreadableItems } from './091-unreadable-items.js'
+import { pausedWorkflows } from './092-paused-workflows.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -114,6 +115,7 @@ export const MIGRATIONS: readonly Migration[] = [
   activity,
   replacedRuns,
   unreadableItems,
+  pausedWorkflows,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

@@ -93,9 +93,21 @@ export interface BulkSelectorsTable {
   saved_at: number
 }
 
+/** A workflow whose runs begin paused. */
+export interface PausedWorkflowsTable {
+  account_id: string
+  /** The whole URL of its runs. */
+  url: string
+  /** Unix milliseconds. */
+  paused_at: number
+  /** JSON of `RunPause` (`workflow/transactions/runs-pause.ts`). */
+  pause: string
+}
+
 /** Tables of the module bulk. */
 export interface BulkTables {
   bulk_actions: BulkActionsTable
   bulk_chunks: BulkChunksTable
   bulk_selectors: BulkSelectorsTable
+  paused_workflows: PausedWorkflowsTable
 }

@@ -130,8 +130,9 @@ async function revive(
   const revivals = page.runs.map((dead) => revivalOf(kind, dead, overrides, at))
   const args = { accountId: selector.accountId, revivals, dueAt: overrides.dueAt, at }
   const starting = revivals.map((revival) => revival.run)
-  const revive = () => store.run(runsRevive.revive, args)
-  const { revived, offers } = await gate.pass(selector.accountId, starting, at, revive)
+  const { revived, offers } = await gate.pass(selector.accountId, starting, at, (paused) =>
+    store.run(runsRevive.revive, { ...args, paused }),
+  )
   meter.activity.add(selector.accountId, 'started_runs', revived.length)
   queue.offer(offers)
   const workflowRuns = revived.map(({ runId }) => ({ workflowRunId: runId, workflowCreatedAt: at }))

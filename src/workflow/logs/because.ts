@@ -140,8 +140,9 @@ const isHeld = (run: WaitingRun, { seq, next_at }: PendingStep): boolean =>
 
 function pausedReason({ pause }: WaitingRun): Because[] {
   if (!pause) return []
-  const { at: since, by, reason, clock } = pause
-  return [{ kind: 'paused', since, by, clock, ...(reason !== undefined && { reason }) }]
+  const { at: since, by, reason, clock, ofWorkflow } = pause
+  const given = { ...(reason !== undefined && { reason }), ...(ofWorkflow && { ofWorkflow }) }
+  return [{ kind: 'paused', since, by, clock, ...given }]
 }
 
 function cancelReason(cancel: UpcomingCancel): Because {
@@ -295,11 +296,11 @@ function describeCause(because: Cause, now: number): string {
   }
 }
 
-function describePause({ by, since, reason, clock }: Extract<Cause, { kind: 'paused' }>): string {
+function describePause({ by, since, reason, clock, ofWorkflow }: Extract<Cause, { kind: 'paused' }>): string {
   const why = reason === undefined ? '' : ` ("${reason}")`
   const due =
     clock === 'hold' ? 'the resume moves due times later by the time that it was paused' : 'due times stay as they are'
-  return `paused by ${by} at ${time(since)}${why}; ${due}`
+  return `${ofWorkflow ? 'its workflow was paused' : 'paused'} by ${by} at ${time(since)}${why}; ${due}`
 }
 
 function describeCancel(cancel: Extract<Cause, { kind: 'bulk-cancel' }>): string {

@@ -38,6 +38,7 @@ import {
   refuseRule,
   runIdOf,
 } from '../protocol/settings.js'
+import type { PausedWorkflow } from '../transactions/runs-pause.js'
 import type { ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
 import type { DeliveryColumns, NewElement, NewRun, ParentLink } from '../transactions/runs-rows.js'
 import type { ElementPlace, Submission, Submitted } from '../transactions/runs-submissions.js'
@@ -48,7 +49,7 @@ import { timingColumn } from './delivery-times.js'
 import type { InFlightDeliveries } from './in-flight.js'
 import type { RecentLists } from './recent-lists.js'
 import { submitTraced } from './traced-items.js'
-import type { Starting, TriggerGate } from './trigger-gate.js'
+import type { Starting, StartWork, TriggerGate } from './trigger-gate.js'
 
 /** Limit of nested invocations. */
 const MAX_INVOCATION_DEPTH = 100
@@ -92,8 +93,8 @@ export class RunIntake implements Intake, TriggerGate {
   }
 
   /** Runs `work`, which makes these runs, unless the gate refuses one of them. */
-  pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made> {
-    return this.#gate && runs.length > 0 ? this.#gate.pass(accountId, runs, at, work) : work()
+  pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: StartWork<Made>): Promise<Made> {
+    return this.#gate && runs.length > 0 ? this.#gate.pass(accountId, runs, at, work) : work([])
   }
 
   claims(item: PublishItem): boolean {
@@ -120,7 +121,8 @@ export class RunIntake implements Intake, TriggerGate {
   async run(publisher: Publisher, submissions: readonly Submission[], now: number): Promise<Accepted[]> {
     const { accountId } = publisher.caller
     const args = { accountId, submissions, at: now, quota: quotaOf(publisher.caller) }
-    const submit = () => this.#deps.store.run(runsSubmit.submit, args)
+    const submit = (paused: readonly PausedWorkflow[]) =>
+      this.#deps.store.run(runsSubmit.submit, paused.length > 0 ? { ...args, paused } : args)
     const starting = submissions.flatMap((submission) => (mayStart(submission) ? [submission.run] : []))
     const result = await this.pass(accountId, starting, now, submit)
     switch (result.kind) {

@@ -56,8 +56,9 @@ async function restart(deps: RestartDeps, asked: Asked): Promise<Answer> {
   const at = clock.now()
   const args = await prepare(deps, asked, at)
   queue.refuseForbidden([args.run.url], settingsIn(asked.headers))
-  const work = () => store.run(runsRestart.restartRun, args)
-  const { made, createdAt, offers } = await gate.pass(accountId, [args.run], at, work)
+  const { made, createdAt, offers } = await gate.pass(accountId, [args.run], at, (paused) =>
+    store.run(runsRestart.restartRun, { ...args, paused }),
+  )
   const answer = { workflowRunId: args.run.run_id, workflowCreatedAt: createdAt }
   if (!made) return { ...answer, deduplicated: true }
   lists.idReused(accountId, args.run.run_id)

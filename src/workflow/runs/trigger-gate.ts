@@ -1,3 +1,4 @@
+import type { PausedWorkflow } from '../transactions/runs-pause.js'
 import type { NewRun } from '../transactions/runs-rows.js'
 
 /** A run that is about to start. */
@@ -7,8 +8,11 @@ export type Starting = Pick<NewRun, 'run_id' | 'url' | 'host' | 'path' | 'labels
 export interface TriggerGate {
   /**
    * Runs `work`, which makes these runs, unless one of them may not start. The runs count as starting until `work` has
-   * settled.
+   * settled. `work` gets the paused workflows that they belong to, and makes them paused.
    * @throws HomeportError the reason for the refusal; then `work` was not called.
    */
-  pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made>
+  pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: StartWork<Made>): Promise<Made>
 }
+
+/** Makes runs that may start. */
+export type StartWork<Made> = (paused: readonly PausedWorkflow[]) => Promise<Made>

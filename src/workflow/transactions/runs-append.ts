@@ -116,19 +116,20 @@ type Timed<What> = What & { readonly at: number }
 /**
  * Appends elements as `appendElements` does, and makes messages for them and for elements that are in the lists already.
  * The transaction has read the lists after it locked their runs, and nothing follows in it.
+ * @param more `carried`: deliveries that end with it; `held`: new runs that are paused.
  */
 export function* appendAndEnd(
   appending: readonly Timed<Appending>[],
   delivering: readonly Timed<Delivering>[],
   lists: readonly ListEnd[],
-  carried: readonly number[] = [],
+  { carried = [], held = [] }: { readonly carried?: readonly number[]; readonly held?: readonly number[] } = {},
 ): Transaction<Appended> {
   const ends = new Map(lists.map(({ run_seq, last }) => [run_seq, last ?? -1]))
   const steps = appending.map(({ runSeq, element, at }) => stepRow(runSeq, nextOf(ends, runSeq), element, at))
   const defaults = new Map<number, DeliveryColumns>()
   for (const { run_seq, meta } of lists) noteDelivery(defaults, run_seq, meta)
   for (const { run_seq, position, meta } of steps) if (position === 0) noteDelivery(defaults, run_seq, meta)
-  const paused = new Set(lists.flatMap(({ run_seq, paused_at }) => (paused_at === null ? [] : [run_seq])))
+  const paused = new Set([...held, ...lists.flatMap(({ run_seq, paused_at }) => (paused_at === null ? [] : [run_seq]))])
   const made = [...appending, ...delivering].map((one) => messageFor(one, deliveryOf(one, defaults), one.at))
   const messages = parkedOf(made, paused)
   if (messages.length === 0) return { positions: [], messages: [], removed: [] }

@@ -23,6 +23,16 @@ export interface RunPause {
   readonly by: string
   readonly reason?: string | undefined
   readonly clock: PauseClock
+  /** Its workflow was paused: the resume of the workflow lets it go on. */
+  readonly ofWorkflow?: true | undefined
+}
+
+/** A paused workflow: runs of this URL that begin are paused at once. */
+export interface PausedWorkflow {
+  readonly url: string
+  /** When it was paused, Unix milliseconds. */
+  readonly at: number
+  readonly pause: RunPause
 }
 
 /** A run, for an operation on it. */
@@ -77,6 +87,13 @@ const lockAll = query<{ accountId: string; seqs: readonly number[] }, Locked>(({
 )
 const setPause = query<{ seqs: readonly number[]; at: number; pause: string }>(({ db, p, d }) =>
   db.updateTable('runs').set({ paused_at: p.at, pause: p.pause }).where(d.inNumbers('seq', p.seqs)),
+)
+const setPauseOfNew = query<{ seqs: readonly number[]; at: number; pause: string }>(({ db, p, d }) =>
+  db
+    .updateTable('runs')
+    .set({ paused_at: p.at, pause: p.pause })
+    .where(d.inNumbers('seq', p.seqs))
+    .where('paused_at', 'is', null),
 )
 const clearPause = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
   db.updateTable('runs').set({ paused_at: null, pause: null }).where(d.inNumbers('seq', p.seqs)),
@@ -146,6 +163,34 @@ export function* resumeRuns({ accountId, seqs, at }: PausingSeqs): Transaction<{
 }> {
   const paused = (yield* all(lockAll, { accountId, seqs })).filter((run) => run.paused_at !== null)
   return { resumed: paused.map((run) => run.seq), offers: yield* letGo(paused, at) }
+}
+
+/**
+ * Pauses runs that the transaction has just made or brought back, if their workflow is paused. They count as paused since their workflow
+ * is, so that many go on together. Their messages must still be parked.
+ */
+export function* pauseBegun(
+  runs: readonly { readonly seq: number; readonly url: string }[],
+  workflows: readonly PausedWorkflow[] = [],
+): Transaction<readonly number[]> {
+  const held: number[] = []
+  for (const { url, at, pause } of workflows) {
+    const seqs = runs.filter((run) => run.url === url).map(({ seq }) => seq)
+    if (seqs.length > 0) yield* change(setPauseOfNew, { seqs, at, pause: JSON.stringify(pause) })
+    held.push(...seqs)
+  }
+  return held
+}
+
+/** The same for runs whose messages are stored. @returns the messages that are not held. */
+export function* parkBegun(
+  runs: readonly { readonly seq: number; readonly url: string }[],
+  messages: readonly PendingRow[],
+  workflows: readonly PausedWorkflow[] = [],
+): Transaction<readonly PendingRow[]> {
+  const held = new Set(yield* pauseBegun(runs, workflows))
+  yield* parkGroups([...held])
+  return messages.filter(({ group_key }) => group_key === null || !held.has(group_key))
 }
 
 function* hold(seqs: readonly number[], pause: RunPause, at: number): Transaction<void> {

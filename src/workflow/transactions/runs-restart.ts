@@ -5,6 +5,7 @@ import { first, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { deliverElements, insertElements } from './runs-append.js'
 import { insertRun } from './runs-locked.js'
+import { type PausedWorkflow, pauseBegun } from './runs-pause.js'
 import type { NewElement, NewRun } from './runs-rows.js'
 
 /** A run that begins with a part of the list of another run. */
@@ -19,6 +20,8 @@ export interface RestartRunArgs {
   /** Of an account with a limit of messages a day: the run counts as one. */
   readonly quota?: DailyQuota | undefined
   readonly at: number
+  /** Paused workflows that the run belongs to. Absent: none. */
+  readonly paused?: readonly PausedWorkflow[] | undefined
 }
 
 /** The run with this id. Unless it was made, it existed before, and nothing was changed. */
@@ -42,6 +45,7 @@ export const restartRun = write('runs.restart', function* (args: RestartRunArgs)
     return { made: false, createdAt, offers: [] }
   }
   if (args.quota) yield* countDaily(args.quota, 1, at)
+  yield* pauseBegun([{ seq: made.seq, url: run.url }], args.paused)
   const list = args.elements.map((element) => ({ accountId, runSeq: made.seq, element }))
   yield* insertElements(list, at)
   const delivered = new Set(args.delivered)

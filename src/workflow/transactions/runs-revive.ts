@@ -8,6 +8,7 @@ import type { RunState } from '../../store/schema/runs.js'
 import { type DeadRunPage, type DeadRunSelector, deadAmong, removeDeadLetters, selectDead } from './runs-dead.js'
 import { insertRun } from './runs-locked.js'
 import { notifyParents } from './runs-parents.js'
+import { type PausedWorkflow, parkBegun } from './runs-pause.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import {
   type ChildEnd,
@@ -114,6 +115,8 @@ export interface ReviveArgs {
   /** Earliest time of the first deliveries, Unix milliseconds. */
   readonly dueAt: number
   readonly at: number
+  /** Paused workflows that the runs belong to. Absent: none. */
+  readonly paused?: readonly PausedWorkflow[] | undefined
 }
 
 /** The new runs, by `seq` of their dead letters; letters that are gone by now are left out. */
@@ -185,16 +188,18 @@ export function* reviveRuns(args: ReviveArgs): Transaction<Revived> {
   const mine = args.revivals.filter((revival) => dead.has(revival.seq))
   const remains = yield* readRemains([...dead])
   const revived: { seq: number; runId: string }[] = []
+  const begun: { seq: number; url: string }[] = []
   const offers: PendingRow[] = []
   for (const revival of mine) {
     const to = yield* makeRun(revival, args)
     const rest = remains.filter((remain) => remain.run_seq === revival.seq)
     offers.push(...(yield* revival.kind === 'restart' ? restart(revival, to, args) : resume(revival, to, rest, args)))
     revived.push({ seq: revival.seq, runId: revival.run.run_id })
+    begun.push({ seq: to, url: revival.run.url })
   }
   yield* removeDeadLetters([...dead])
   yield* dropRemains([...dead])
-  return { revived, offers }
+  return { revived, offers: yield* parkBegun(begun, offers, args.paused) }
 }
 
 function* makeRun({ run }: Revival, { accountId, at }: ReviveArgs): Transaction<number> {

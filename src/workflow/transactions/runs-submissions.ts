@@ -2,6 +2,7 @@ import type { DailyQuota } from '../../queue/transactions/daily-messages.js'
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import type { KeyRule } from '../../queue/transactions/rule-keys.js'
 import type { RunState } from '../../store/schema/runs.js'
+import type { PausedWorkflow } from './runs-pause.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 
 /** One item of a request, for a run of the account. */
@@ -39,6 +40,8 @@ export interface SubmitArgs {
   readonly at: number
   /** Of an account with a limit of messages a day: a new run counts as one. */
   readonly quota?: DailyQuota | undefined
+  /** Paused workflows that runs of the request belong to. Absent: none. */
+  readonly paused?: readonly PausedWorkflow[] | undefined
   /** `messages.seq` of deliveries that are over and end with the request if it is accepted, on PostgreSQL only. */
   readonly carried?: readonly number[]
 }

@@ -121,9 +121,9 @@ interface Plain {
   readonly delivery: DeliveryColumns
 }
 
-function plainOf({ submissions, quota }: SubmitArgs): Plain | undefined {
+function plainOf({ submissions, quota, paused }: SubmitArgs): Plain | undefined {
   const [submission, ...others] = submissions
-  if (!submission || others.length > 0 || quota || submission.kind === 'confirm') return undefined
+  if (!submission || others.length > 0 || quota || paused?.length || submission.kind === 'confirm') return undefined
   const needsLook = submission.kind === 'append' ? submission.mark !== undefined : dependsOnOthers(submission)
   const element = submission.kind === 'append' ? submission.element : submission.first
   const { delivery, webhook } = element

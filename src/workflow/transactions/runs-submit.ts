@@ -7,6 +7,7 @@ import { query } from '../../store/query.js'
 import { type Appending, appendAndEnd, type ListEnd } from './runs-append.js'
 import { carryDone } from './runs-done.js'
 import { insertRun, type LockedRun, type LockedRuns, lockedRuns, type RunToInsert, runRow } from './runs-locked.js'
+import { pauseBegun } from './runs-pause.js'
 import { callFor, invocationFor } from './runs-repeats.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 import { holdKey, lockForRun } from './runs-rules.js'
@@ -94,6 +95,8 @@ function* submitTogether(requests: readonly SubmitArgs[]): Transaction<SubmitRes
   const results = new Map<Submitting, Submitted[]>()
   for (const work of accepted) results.set(work, yield* work.acceptAll())
   yield* countStarted(accepted)
+  const held: number[] = []
+  for (const work of accepted) held.push(...(yield* pauseBegun(work.begun, work.args.paused)))
   const appending = accepted.flatMap((work) => work.appending)
   for (const { runSeq, element } of appending) {
     if (element.webhook !== undefined) yield* change(noteWebhook, { runSeq, eventId: element.webhook })
@@ -101,7 +104,7 @@ function* submitTogether(requests: readonly SubmitArgs[]): Transaction<SubmitRes
   const delivering = accepted.flatMap((work) => work.delivering)
   const allLists = [...lists, ...accepted.flatMap((work) => work.lists)]
   const carried = requests.flatMap((request) => request.carried ?? [])
-  const appended = yield* appendAndEnd(appending, delivering, allLists, carried)
+  const appended = yield* appendAndEnd(appending, delivering, allLists, { carried, held })
   const positions = appended.positions.values()
   const rows = new Map(appended.messages.map((row) => [row.message_id, row]))
   return works.map((work, index) => {
@@ -159,6 +162,8 @@ class Submitting {
   started = 0
   /** Of runs that another transaction started in the meantime. */
   readonly lists: ListEnd[] = []
+  /** Runs that it has started. */
+  readonly begun: { seq: number; url: string }[] = []
   /** Numbers of runs that this transaction has just inserted and that no submission has taken over yet. */
   fresh = new Map<string, number | undefined>()
   /** Runs that were cancelled for new ones with their key. */
@@ -296,6 +301,7 @@ class Submitting {
   #begin(run: NewRun, first_: NewElement, seq: number): Submitted & { kind: 'started' | 'confirmed' } {
     const { at } = this.args
     this.fresh.delete(run.run_id)
+    this.begun.push({ seq, url: run.url })
     this.#runs.set(run.run_id, {
       ...run,
       seq,

@@ -7,6 +7,7 @@ import { query } from '../../store/query.js'
 import { restoreAttempts } from './runs-attempts.js'
 import { type CancelledRun, type KeptDelivery, readKept } from './runs-kept.js'
 import { notifyParents } from './runs-parents.js'
+import { type PausedWorkflow, parkBegun } from './runs-pause.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import { childEndOf } from './runs-revive.js'
 import { type DeliveryColumns, type ElementMeta, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
@@ -35,6 +36,8 @@ export interface UndoRunsArgs {
   readonly by: number
   /** Unix milliseconds. */
   readonly at: number
+  /** Paused workflows that the runs belong to. Absent: none. */
+  readonly paused?: readonly PausedWorkflow[] | undefined
 }
 
 /** Outcome of an undo. */
@@ -46,13 +49,13 @@ export interface UndoneRuns {
   readonly offers: readonly PendingRow[]
 }
 
-type Cancelled = CancelledRun & Pick<RunRow, 'seq' | 'parent_seq' | 'parent'> & { readonly finished_at: number }
+type Cancelled = CancelledRun & Pick<RunRow, 'seq' | 'url' | 'parent_seq' | 'parent'> & { readonly finished_at: number }
 
 const lockCancelled = query<{ seqs: readonly number[]; accountId: string }, Cancelled>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('runs')
-      .select(['seq', 'canceled_by', 'parent_seq', 'parent', sql<number>`finished_at`.as('finished_at')])
+      .select(['seq', 'url', 'canceled_by', 'parent_seq', 'parent', sql<number>`finished_at`.as('finished_at')])
       .where(d.inNumbers('seq', p.seqs))
       .where('account_id', '=', p.accountId)
       .where('state', '=', sql.lit('RUN_CANCELED'))
@@ -88,7 +91,7 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
   const remains = yield* readRemains(undone)
   const messages = yield* messagesOf(runs, kept, remains, args)
   const own = toPendingRows(messages, yield* insertMessages(messages))
-  const offers = yield* bringAttemptsBack(own, kept)
+  const offers = yield* parkBegun(runs, yield* bringAttemptsBack(own, kept), args.paused)
   yield* insertAll('run_waits', waitRows(runs, remains, args))
   yield* dropRemains(undone)
   yield* insertAll(

@@ -52,6 +52,14 @@ export const workflowExchanges: Exchanges = {
     stage.homeport.queue('POST', `/v2/workflows/runs/${await stage.sleepingRun()}/pause`, { reason: 'maintenance' }),
   resumePausedWorkflowRun: async (stage) =>
     stage.homeport.queue('POST', `/v2/workflows/runs/${await stage.sleepingRun()}/resume`),
+  pauseWorkflow: ({ homeport, app }) =>
+    homeport.queue('POST', '/v2/workflows/pause', { workflowUrl: `${app.url}/paused`, reason: 'maintenance' }),
+  listPausedWorkflows: async ({ homeport, app }) => {
+    await homeport.queue('POST', '/v2/workflows/pause', { workflowUrl: `${app.url}/paused` })
+    return homeport.queue('GET', '/v2/workflows/paused')
+  },
+  resumeWorkflow: ({ homeport, app }) =>
+    homeport.queue('POST', '/v2/workflows/resume', { workflowUrl: `${app.url}/paused` }),
   restartWorkflowRun: async (stage) =>
     stage.homeport.queue('POST', `/v2/workflows/runs/${await stage.sleepingRun()}/restart`, { fromStep: 1 }),
   listWorkflowRuns: async (stage) => {

@@ -9,6 +9,7 @@ import { type RowAction, RowMenu } from '../../components/row-menu.js'
 import { copyText } from '../../lib/clipboard.js'
 import { sendableOfRun } from '../queue/again.js'
 import { COPIED, SNIPPET_TITLES, sendSnippets } from '../queue/snippets.js'
+import { askPauseWorkflow } from './paused-workflows.js'
 import type { Run } from './words.js'
 
 /** Asks before a run is cancelled. */
@@ -33,7 +34,7 @@ async function wholeRun(workflowRunId: string): Promise<Run> {
 
 /** The menu of a run in the list. */
 export function RunMenu({
-  run: { workflowRunId, workflowState, dlqId },
+  run: { workflowRunId, workflowUrl, workflowState, dlqId },
   onAgain,
 }: {
   run: Run
@@ -61,6 +62,7 @@ export function RunMenu({
       ? []
       : [{ label: 'Resume at the failed step', onClick: () => resume.mutate({ params: { dlqId } }) }]),
     { label: 'Trigger again…', onClick: () => again.mutate(undefined) },
+    { label: 'Pause the workflow…', onClick: () => askPauseWorkflow(workflowUrl) },
     ...(workflowState === 'RUN_STARTED'
       ? [{ label: 'Cancel the run', onClick: () => askCancel(workflowRunId), isDangerous: true }]
       : []),

@@ -18,6 +18,7 @@ import { useNow, When } from '../../components/when.js'
 import { counted, duration, whole, withoutScheme } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { valuesOfRun } from '../queue/again.js'
+import { PausedWorkflows } from './paused-workflows.js'
 import { RunFilters } from './run-filters.js'
 import { RunMenu } from './run-menu.js'
 import { arranged, runOrderOf, whyOf } from './run-order.js'
@@ -50,6 +51,7 @@ export function RunsPage() {
         </>
       }
     >
+      <PausedWorkflows canWrite={canWrite} />
       <Panel flush title="Runs" actions={<RunFilters filters={filters} onChange={show} />}>
         <List key={JSON.stringify({ ...filters, sort: undefined })} filters={filters} empty={button} onChange={show} />
       </Panel>

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { type Sink, startSink } from '../queue/testing/sink.js'
+import type { Store } from '../store/index.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { type BulkServer, startBulkServer } from './testing/harness.js'
+
+const ACTIONS = '/v2/workflows/bulkActions'
+const RUNS = '/v2/workflows/runs'
+
+interface SeenAction {
+  readonly actionId: string
+  readonly matched: number
+  readonly outcomes: Readonly<Record<string, number>>
+}
+
+interface SeenRun {
+  readonly workflowRunId: string
+  readonly paused?: { readonly at: number }
+  readonly because?: readonly { readonly kind: string; readonly text: string }[]
+}
+
+describeOnEveryStore('pause of a workflow', (openStore) => {
+  let store: Store
+  let server: BulkServer
+  let sink: Sink
+  beforeAll(async () => {
+    sink = await startSink()
+    sink.answer = () => ({ status: 200 })
+    store = await openStore()
+    server = await startBulkServer(store)
+  })
+  afterAll(async () => {
+    await server.stop()
+    await sink.close()
+  })
+  const urlOf = (name: string) => `${sink.url}/${name}`
+  const ask = async <Body>(method: string, path: string, body?: unknown, status = 200): Promise<Body> => {
+    const answer = await server.ask(method, path, body)
+    expect(answer).toMatchObject({ status })
+    return answer.body as Body
+  }
+  const change = async (what: 'pause' | 'resume', name: string, more: object = {}) => {
+    const body = { workflowUrl: urlOf(name), ...more }
+    const { actionId, ...answer } = await ask<SeenAction>('POST', `/v2/workflows/${what}`, body, 202)
+    const end = async () => {
+      const action = await ask<SeenAction & { state: string }>('GET', `${ACTIONS}/${actionId}`)
+      return action.state === 'finished' && action
+    }
+    const { outcomes } = await waitFor(end, { what: 'the action to finish' })
+    return { ...answer, outcomes }
+  }
+  const trigger = async (count: number, name: string, delay = '0s'): Promise<string[]> => {
+    const items = Array.from({ length: count }, () => ({
+      destination: urlOf(name),
+      headers: { 'Upstash-Delay': delay },
+    }))
+    const runs = await ask<{ workflowRunId: string }[]>('POST', '/v2/batch/trigger', items, 201)
+    return runs.map(({ workflowRunId }) => workflowRunId)
+  }
+  const runsOf = async (name: string): Promise<SeenRun[]> =>
+    (await ask<{ runs: SeenRun[] }>('GET', `/v2/workflows/logs?workflowUrl=${urlOf(name)}&count=100`)).runs
+  const seen = (name: string) => sink.received.filter(({ target }) => target === `/${name}`)
+  const paused = async (): Promise<string[]> => {
+    const { workflows } = await ask<{ workflows: { workflowUrl: string }[] }>('GET', '/v2/workflows/paused')
+    return workflows.map(({ workflowUrl }) => workflowUrl)
+  }
+
+  it('holds the active runs and those that begin later, until it is resumed', async () => {
+    await trigger(3, 'order', '1s')
+    const first = await change('pause', 'order', { reason: 'maintenance' })
+    expect(first).toMatchObject({
+      matched: 3,
+      outcomes: { paused: 3 },
+      paused: { reason: 'maintenance', clock: 'keep' },
+    })
+    const [alone = ''] = await trigger(1, 'order')
+    await trigger(2, 'order')
+    // What is triggered in the same way for another workflow is delivered.
+    await trigger(1, 'orders', '1s')
+    await waitFor(() => seen('orders').length > 0, { what: 'the other workflow' })
+    expect(seen('order')).toEqual([])
+    const held = await runsOf('order')
+    expect(held).toHaveLength(6)
+    for (const { because } of held) expect(because?.[0]).toMatchObject({ kind: 'paused', ofWorkflow: true })
+    expect(held[0]?.because?.[0]?.text).toContain('its workflow was paused by test@example.com')
+    expect(await paused()).toEqual([urlOf('order')])
+    // A run may go on alone; a repeated pause holds it again, and keeps the time and the reason of the pause.
+    await ask('POST', `${RUNS}/${alone}/resume`)
+    const again = await change('pause', 'order', { reason: 'another', clock: 'hold' })
+    expect(again).toMatchObject({ paused: { reason: 'maintenance', clock: 'keep' } })
+    const end = await change('resume', 'order')
+    expect(end.matched).toBeGreaterThanOrEqual(5)
+    expect(await paused()).toEqual([])
+    const delivered = () => new Set(seen('order').map(({ headers }) => headers['upstash-workflow-runid'])).size
+    await waitFor(() => delivered() === 6, { what: 'the deliveries' })
+    expect(await change('resume', 'order')).not.toHaveProperty('pausedAt')
+  })
+
+  it('holds runs that are restarted or brought back, and leaves those alone that were paused alone', async () => {
+    const [one = '', two = '', gone = ''] = await trigger(3, 'again', '1h')
+    await ask('POST', `${RUNS}/${one}/pause`)
+    await ask('DELETE', `${RUNS}/${gone}`)
+    expect(await change('pause', 'again')).toMatchObject({ matched: 1, outcomes: { paused: 1 } })
+    await ask('POST', `${RUNS}/${gone}/undo`, { clock: 'now' })
+    const restarted = await ask<SeenRun>('POST', `${RUNS}/${two}/restart`, { fromStep: 1 })
+    const held = await runsOf('again')
+    expect(held.map((run) => run.paused !== undefined)).toEqual([true, true, true, true])
+    expect(await change('resume', 'again')).toMatchObject({ matched: 3, outcomes: { unpaused: 3 } })
+    const state = new Map((await runsOf('again')).map((run) => [run.workflowRunId, run.paused !== undefined]))
+    expect(state.get(one)).toBe(true)
+    expect([two, gone].map((id) => state.get(id))).toEqual([false, false])
+    const delivered = () => new Set(seen('again').map(({ headers }) => headers['upstash-workflow-runid']))
+    await waitFor(() => delivered().size === 2, { what: 'the deliveries' })
+    expect(delivered()).toEqual(new Set([gone, restarted.workflowRunId]))
+  })
+
+  it('leaves no run out that is triggered at the same time', async () => {
+    for (let round = 0; round < 5; round++) {
+      const triggers = Array.from({ length: 8 }, () => trigger(1, 'race', '1h'))
+      await change('pause', 'race')
+      await Promise.all(triggers)
+      const held = await runsOf('race')
+      expect(held.filter((run) => run.paused === undefined)).toEqual([])
+      const more = trigger(1, 'race', '1h')
+      await change('resume', 'race')
+      await more
+      expect((await runsOf('race')).filter((run) => run.paused !== undefined)).toEqual([])
+    }
+  })
+
+  it('is known after a start of the server', async () => {
+    await change('pause', 'kept')
+    await server.stop()
+    server = await startBulkServer(store)
+    const [runId] = await trigger(1, 'kept')
+    expect(await runsOf('kept')).toMatchObject([{ workflowRunId: runId, paused: { clock: 'keep' } }])
+    await change('resume', 'kept')
+    await waitFor(() => seen('kept').length > 0, { what: 'the delivery' })
+  })
+
+  it('refuses what is no URL', async () => {
+    await ask('POST', '/v2/workflows/pause', { workflowUrl: 'order' }, 400)
+    await ask('POST', '/v2/workflows/pause', {}, 400)
+    await ask('POST', '/v2/workflows/resume', { workflowUrl: urlOf('x'), clock: 'hold' }, 400)
+  })
+})
