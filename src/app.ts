@@ -350,7 +350,8 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
     directory: databases.directory,
     administration: databases.administration,
     fleet: databases,
-    ...{ otherNodes: databases.homes.otherNodes, usage: databases.usage, home: databases.standbys },
+    replicasHere: databases.others.replicas,
+    ...{ otherNodes: databases.homes.otherNodes, usage: databases.usage, home: databases.others.standbys },
     breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
     hasSpace: () => fleet.hasSpace,
     onLackOfSpace: () => fleet.reportNoSpace(),
@@ -370,6 +371,10 @@ function trafficThrough(gateway: Port<Gateway>): Parameters<typeof createDatabas
   return {
     meterOf: (databaseId) => gateway.target.usageOf(databaseId)?.meter,
     release: (databaseId, manner) => gateway.target.releaseEngines(databaseId, manner),
+    reads: {
+      allow: (databaseId, outstanding) => gateway.target.allowReads(databaseId, outstanding),
+      note: (databaseId, totals) => gateway.target.noteReads(databaseId, totals),
+    },
   }
 }
 

@@ -32,7 +32,7 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
   })
   const nodes = nodesAdministrationRoutes({
     ...{ accounts, cluster: foundations.cluster, store },
-    ...{ placement: databases.placement, moves: databases.moves, standbys: databases.standbys },
+    ...{ placement: databases.placement, moves: databases.others.moves, standbys: databases.others.standbys },
   })
   const { serviceBackupPlace: placeAt } = foundations
   const serviceBackups = new ServiceBackups({

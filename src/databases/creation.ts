@@ -6,7 +6,7 @@ import type { Platform, Region } from '../contract/databases/regions.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import type { ChangeDeps } from './deps.js'
-import { engineSpecOf } from './desired-engine.js'
+import { engineSpecOf, regionOf } from './desired-engine.js'
 import { newIdentity } from './identity.js'
 import { beginCreation, type DatabaseRow, finishCreation, undoCreation } from './life.js'
 import { type DesiredDatabase, validateCreation } from './rules.js'
@@ -184,7 +184,9 @@ export class Creation {
       if (!(await this.#deps.fleet.checkSpace())) throw new HomeportError('store_full', {})
       this.#deps.directory.put(row)
       this.#deps.sleep.noteStarted(row.database_id)
-      await Promise.all([this.#deps.fleet.ensure(engineSpecOf(row, this.#deps.plans)), this.#openPort(row, caller)])
+      const { fleet, plans, settings } = this.#deps
+      await Promise.all([fleet.ensure(engineSpecOf(row, plans, regionOf(settings))), this.#openPort(row, caller)])
+      await this.#deps.replicas()?.serving(row)
       const [audit, standby] = [this.#auditOf(row, caller), this.#standbyOf(row)]
       return await finishCreation(this.#deps.store, row.database_id, { audit, standby })
     } catch (error) {
@@ -233,7 +235,7 @@ export class Creation {
     try {
       directory.remove(databaseId)
       sleep.forget(databaseId)
-      await this.#deps.fleet.remove(databaseId)
+      await Promise.all([this.#deps.fleet.remove(databaseId), this.#deps.replicas()?.gone(databaseId)])
       await undoCreation(this.#deps.store, databaseId)
     } catch (error) {
       if (this.#stopped) return

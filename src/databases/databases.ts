@@ -10,8 +10,8 @@ import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
 import { Deletion } from './deletion.js'
 import type { ChangeDeps, DatabasesDeps } from './deps.js'
-import { DesiredEngines, engineSpecOf, planOf, settingBoundsOf } from './desired-engine.js'
-import { ServingDirectory } from './directory.js'
+import { DesiredEngines, engineSpecOf, planOf, regionOf, settingBoundsOf } from './desired-engine.js'
+import { ServingDirectory, servingOf } from './directory.js'
 import { Homes, type OtherNodes, settingsElsewhere } from './homes.js'
 import {
   abandonChange,
@@ -23,7 +23,6 @@ import {
   undoCreation,
 } from './life.js'
 import { Losses } from './losses.js'
-import { type Moves, movesOf } from './moves/index.js'
 import type { CreationRequest } from './older-spelling.js'
 import { capacityHere } from './own-capacity.js'
 import { Placement } from './placement.js'
@@ -32,12 +31,12 @@ import { type RecordSettings, renderRecord, shownTo } from './record.js'
 import { Recovery } from './recovery.js'
 import { validateCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
-import { type Standbys, standbysOf } from './standbys/index.js'
 import { type KnownDatabase, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
 import { NOBODY_SUSPENDED, refusalOfSuspended, type Suspended, suspensionOf } from './suspended.js'
 import * as databases from './transactions/databases.js'
 import { systemCaller, Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
+import { type WithOtherNodes, withOtherNodes } from './with-other-nodes.js'
 
 /** The databases of all accounts. */
 export interface Databases extends Service {
@@ -70,9 +69,8 @@ export interface Databases extends Service {
   readonly homes: Homes
   /** Which node a new database gets. */
   readonly placement: Placement
-  /** Moves of databases to other nodes; absent on a server that is alone. */
-  readonly moves: Moves | undefined
-  readonly standbys: Standbys | undefined
+  /** What is done with other nodes. */
+  readonly others: WithOtherNodes
   /** Changes of existing databases. */
   readonly changes: Changes
   /** Answers the ACL and CONFIG commands of the data plane. */
@@ -116,8 +114,7 @@ class StoredDatabases implements Databases {
   readonly recovery: Recovery
   readonly homes: Homes
   readonly placement: Placement
-  readonly moves: Moves | undefined
-  readonly standbys: Standbys | undefined
+  readonly others: WithOtherNodes
   readonly changes: Changes
   readonly administration: Administration
   readonly usage: Usage
@@ -134,33 +131,36 @@ class StoredDatabases implements Databases {
   constructor(deps: DatabasesDeps) {
     const { plans, settings, isAccountSuspended } = deps
     this.#deps = deps
-    const { proxyTerminatesTls, redisDomain } = settings
-    const directory = new ServingDirectory({ plans, proxyTerminatesTls, domain: redisDomain?.toLowerCase() })
+    const serving = servingOf(plans, settings)
+    const directory = new ServingDirectory(serving)
     this.directory = directory
     const suspended: Suspended = isAccountSuspended ? { isAccountSuspended } : NOBODY_SUSPENDED
     this.#suspended = suspended
-    const engines = new DesiredEngines({ plans, suspended, rowOf: (databaseId) => directory.rowOf(databaseId) })
+    const only = regionOf(settings)
+    const engines = new DesiredEngines({ plans, suspended, only, rowOf: (databaseId) => directory.rowOf(databaseId) })
     const sleep = new Sleep({ ...deps, engines, mostAwake: settings.awakeDatabases })
     this.homes = this.#homesOf()
     this.placement = this.#place()
-    const changeDeps: ChangeDeps = { ...deps, directory, sleep, engines, placement: this.placement, homes: this.homes }
+    const changeDeps: ChangeDeps = {
+      ...{ ...deps, directory, sleep, engines, placement: this.placement, homes: this.homes },
+      replicas: () => this.others.replicas,
+    }
     this.#engines = engines
     this.#sleep = sleep
     const isAwake = (databaseId: string): boolean => sleep.isAwake(databaseId)
-    const isReplicated = (databaseId: string): boolean => this.standbys?.isReplicated(databaseId) ?? false
+    const isReplicated = (databaseId: string): boolean => this.others.standbys?.isReplicated(databaseId) ?? false
     this.#recordSettings = { plans, suspended, ...settings, isAwake, isReplicated }
     directory.onChange(() => sleep.recheck())
     this.#creation = new Creation(changeDeps)
     this.quarantine = new Quarantine({
-      ...deps,
-      keepMs: settings.quarantineMs,
-      accept: settings.acceptUnknownData,
+      ...{ ...deps, keepMs: settings.quarantineMs, accept: settings.acceptUnknownData },
       creation: this.#creation,
     })
     this.#losses = new Losses({ ...changeDeps, isAwake })
     const onReplaced = (databaseId: string): void => this.#losses.replaced(databaseId)
     this.backups = new Backups({
-      ...{ ...deps, sleep, onReplaced, home: settings.node ?? '' },
+      ...{ ...deps, sleep, onReplaced, home: settings.node ?? '', only },
+      withdraw: async (databaseId) => this.others.replicas?.withdraw(databaseId),
       targets: new TargetGate(settings.deliveryTargets),
     })
     this.recovery = new Recovery({ ...changeDeps, homes: this.homes, backups: this.backups })
@@ -169,8 +169,8 @@ class StoredDatabases implements Databases {
     this.usage = this.#count(this.changes)
     this.changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
     this.administration = this.#administer()
-    this.moves = movesOf({ ...changeDeps, ...{ changes: this.changes, usage: this.usage, homes: this.homes } })
-    this.standbys = standbysOf(changeDeps, this.moves)
+    const { changes, usage, homes } = this
+    this.others = withOtherNodes({ ...changeDeps, changes, usage, homes, only }, serving)
   }
 
   #count(changes: Changes): Usage {
@@ -225,11 +225,11 @@ class StoredDatabases implements Databases {
     this.#losses.load(kept)
     await this.homes.ports?.start()
     void this.#losses.inspectAll(kept)
-    for (const one of [this.moves, this.standbys]) one?.start()
+    for (const one of Object.values(this.others)) one?.start()
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.standbys?.stop(), this.moves?.stop()])
+    await Promise.all(Object.values(this.others).map((one) => one?.stop()))
     const ending = [this.#creation, this.#deletion, this.changes, this.backups, this.quarantine]
     await Promise.all(ending.map((job) => job.stop()))
     this.#sleep.stop()
@@ -315,7 +315,7 @@ class StoredDatabases implements Databases {
     await this.backups.untilReplaced(databaseId, signal)
     await this.changes.untilReleased(databaseId)
     const row = this.directory.rowOf(databaseId)
-    if (!row && this.moves) throw new HomeportError('database_moved', { databaseId })
+    if (!row && this.others.moves) throw new HomeportError('database_moved', { databaseId })
     const refused = row && refusalOfSuspended(row, this.#suspended)
     if (refused) throw refused
     this.#sleep.wake(databaseId)
@@ -347,8 +347,10 @@ class StoredDatabases implements Databases {
     }
     if (recovery !== 'serve') return
     // Before the change is abandoned: if this start crashes too, the next one must repeat it.
-    if (row.modifying_state === 'updating_regions')
-      await this.#deps.fleet.deleteStrayMembers(engineSpecOf(row, this.#deps.plans))
+    if (row.modifying_state === 'updating_regions') {
+      const { fleet, plans, settings } = this.#deps
+      await fleet.deleteStrayMembers(engineSpecOf(row, plans, regionOf(settings)))
+    }
     await abandonChange(this.#deps.store, row)
   }
 

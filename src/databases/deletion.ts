@@ -47,12 +47,12 @@ export class Deletion {
   }
 
   async #delete(databaseId: string): Promise<void> {
-    const { directory, sleep, fleet, backups, store, homes } = this.#deps
+    const { directory, sleep, fleet, backups, store, homes, replicas } = this.#deps
     const row = directory.rowOf(databaseId)
     if (row) this.#pending.set(databaseId, { ...row, modifying_state: 'deleting' })
     directory.remove(databaseId)
     sleep.forget(databaseId)
-    await Promise.all([fleet.remove(databaseId), homes.announce([databaseId])])
+    await Promise.all([fleet.remove(databaseId), homes.announce([databaseId]), replicas()?.gone(databaseId)])
     await backups.removeAll(databaseId)
     await finishDeletion(store, databaseId)
     this.#pending.delete(databaseId)

@@ -9,6 +9,7 @@ import type { DatabaseMeter, DatabasesMeter, Logger, Problems } from '../telemet
 import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
 import type { Task } from './sleep/sleeper.js'
+import type * as databases from './transactions/databases.js'
 import type { CountedUse } from './usage/ledger.js'
 
 /** What the databases are built from. */
@@ -78,6 +79,7 @@ export interface DatabasesDeps {
     | 'onGone'
     | 'notify'
     | 'serve'
+    | 'incarnation'
   >
   /** Where backups are kept besides the disk. Omitted: nowhere. */
   readonly objectStorage?: BackupStorage | undefined
@@ -117,6 +119,28 @@ export interface Traffic {
    * disconnects the clients that have state on a connection.
    */
   readonly release: (databaseId: string, manner: 'when-unused' | 'and-send-away') => boolean
+  /** Limits and counts reads that other nodes answer. Omitted: none do. */
+  readonly reads?: ReadControl
+}
+
+/** What the data plane of a home does for reads that other nodes answer. */
+export interface ReadControl {
+  /**
+   * How many more reads of a database another node may answer without asking; they count against the command rate at once.
+   * Undefined: the home has to answer each of them itself.
+   * @param outstanding reads that were allowed before and are not reported: to that node, and to all.
+   */
+  allow(databaseId: string, outstanding: { readonly here: number; readonly everywhere: number }): number | undefined
+  /** Counts what another node has answered. */
+  note(
+    databaseId: string,
+    reads: {
+      /** By command. */
+      readonly commands: readonly (readonly [name: string, count: number])[]
+      readonly bytesIn: number
+      readonly bytesOut: number
+    },
+  ): void
 }
 
 /** The configuration that databases read. */
@@ -152,14 +176,29 @@ export interface ChangeDeps extends DatabasesDeps {
       readonly region: string
       readonly memoryBytes: number
       readonly except?: readonly string[]
+      readonly role?: 'home' | 'replica'
     }): Promise<string | undefined>
   }
+  /** The replicas at nodes of read regions; `undefined` on a server that is alone. */
+  readonly replicas: () => ReplicaControl | undefined
   readonly homes: {
     /** Whether this node serves a database. */
     isHere(row: { readonly home: string | null }): boolean
     /** Notifies the other nodes that databases begin to serve, or serve no more. */
     announce(databaseIds: readonly string[]): Promise<void>
   }
+}
+
+/** How changes of databases have to do with replicas at other nodes; `Replicas` implements it. */
+export interface ReplicaControl {
+  /** Resolves when the replicas of all read regions of a row serve. Rejects with `region_without_capacity`. */
+  serving(row: databases.DatabaseRow): Promise<void>
+  /** The database has this row again: a change of its regions failed. */
+  follow(row: databases.DatabaseRow): void
+  /** Resolves when no other node answers reads of a database by what was true before this call. */
+  withdraw(databaseId: string): Promise<void>
+  /** Resolves when other nodes have deleted their copies of a database, or do not answer. */
+  gone(databaseId: string): Promise<void>
 }
 
 /** How changes wake databases and keep them awake; `Sleep` implements it. */

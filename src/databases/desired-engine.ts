@@ -93,9 +93,22 @@ export function observerPasswordOf({ database_id: databaseId, password, rest_tok
   return createHmac('sha256', password).update(`observer ${databaseId} ${token}`).digest('hex')
 }
 
-/** What the fleet has to run for a database. */
-export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
-  const replicas = readRegionsOf(row).map((region): MemberSpec => ({ region, role: 'replica' }))
+/**
+ * The only read region whose replicas run at the homes of databases; undefined: all. A node that serves one region has other
+ * nodes keep the replicas of the others (`replicas/`).
+ */
+export function regionOf({ node, region }: { readonly node?: string; readonly region?: string | undefined }) {
+  return node === undefined ? undefined : region
+}
+
+/**
+ * What the fleet has to run for a database.
+ * @param only see `regionOf`.
+ */
+export function engineSpecOf(row: DatabaseRow, plans: PlanTable, only?: string): EngineSpec {
+  const replicas = readRegionsOf(row)
+    .filter((region) => only === undefined || region === only)
+    .map((region): MemberSpec => ({ region, role: 'replica' }))
   return {
     databaseId: row.database_id,
     members: [{ region: row.primary_region, role: 'primary' }, ...replicas],
@@ -122,6 +135,8 @@ export interface DesiredEnginesDeps {
   readonly rowOf: (databaseId: string) => DatabaseRow | undefined
   /** Why a database is suspended, apart from its budget. */
   readonly suspended: Suspended
+  /** See `regionOf`. */
+  readonly only: string | undefined
 }
 
 /**
@@ -143,7 +158,8 @@ export class DesiredEngines {
     if (!row || this.#blocked.has(databaseId)) return undefined
     // The row in memory says `creating` until the next change, so the set decides whether engines may start without data.
     const data = this.#creating.has(databaseId) ? 'may-begin' : 'must-exist'
-    return { ...engineSpecOf(row, this.#deps.plans), data }
+    const { plans, only } = this.#deps
+    return { ...engineSpecOf(row, plans, only), data }
   }
 
   /** How long a database may be idle before it falls asleep, milliseconds; 0 for one that is not served. */

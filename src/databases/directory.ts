@@ -63,6 +63,17 @@ export interface ServingSettings {
   readonly domain?: string | undefined
 }
 
+/** The settings for databases from the options of the server. */
+export function servingOf(
+  plans: PlanTable,
+  {
+    proxyTerminatesTls,
+    redisDomain,
+  }: { readonly proxyTerminatesTls: boolean; readonly redisDomain?: string | undefined },
+): ServingSettings {
+  return { plans, proxyTerminatesTls, domain: redisDomain?.toLowerCase() }
+}
+
 /** Notified of each change before the listeners of `onChange`. */
 export interface DirectoryFollower {
   /** A database is served now, or its row has changed. */

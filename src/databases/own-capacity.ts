@@ -26,5 +26,6 @@ export async function capacityHere({ deps, ledgers, isAwake }: CapacityFacts): P
     engineBytes: awake.reduce((sum, { usedBytes }) => sum + usedBytes, 0),
     memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
     availableBytes: process.availableMemory(),
+    keepsReplicas: true,
   }
 }

@@ -28,6 +28,8 @@ export interface Capacity {
   /** Memory of its machine, and how much of that is available, bytes. */
   readonly memoryBytes: number
   readonly availableBytes: number
+  /** Whether it keeps replicas of other nodes; older versions do not say so. */
+  readonly keepsReplicas?: boolean
 }
 
 /** A node that may become a home. */
@@ -43,6 +45,8 @@ export interface Needs {
   readonly memoryBytes: number
   /** Nodes that must not be chosen, by name. */
   readonly except?: readonly string[]
+  /** What the node is to be. Default: the home. */
+  readonly role?: 'home' | 'replica'
 }
 
 /** What a placement is built from. */
@@ -100,7 +104,7 @@ export class Placement {
     if (cluster.isDraining) excluded.add(node)
     const free = [...capacities]
       .map(([name, capacity]) => ({ node: name, capacity }))
-      .filter((one) => !excluded.has(one.node))
+      .filter((one) => !excluded.has(one.node) && (needs.role !== 'replica' || one.capacity.keepsReplicas === true))
     const found = chooseHome(free, needs, random)
     if (found !== undefined) return found
     await this.checkRegions([needs.region])
@@ -200,5 +204,6 @@ function capacityOf(answer: unknown): Capacity | undefined {
     engineBytes: number('engineBytes'),
     memoryBytes: Math.max(1, number('memoryBytes')),
     availableBytes: number('availableBytes'),
+    keepsReplicas: answer.keepsReplicas === true,
   }
 }

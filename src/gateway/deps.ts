@@ -3,6 +3,7 @@ import type { CertificateSource } from '../certificates/index.js'
 import type { HomeportError } from '../contract/errors/errors.js'
 import type { Elsewhere, HostNames } from '../http/index.js'
 import type { DatabaseMeter, Logger } from '../telemetry/index.js'
+import type { Position } from './replicas/replica-watch.js'
 
 /**
  * The name of a user of a database's data. Every database has `default`, which owns it, and `default_ro`, which only
@@ -174,6 +175,31 @@ export interface OtherNodes {
   /** @param serverName in lower case */
   byServerName(serverName: string): Promise<Elsewhere | undefined>
   readonly ports?: PortsElsewhere | undefined
+}
+
+/** Reads of a database that another node has answered from its replica. */
+export interface ReadsElsewhere {
+  /** By command. */
+  readonly commands: readonly (readonly [name: string, count: number])[]
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
+/** The replicas that this node keeps of databases of other nodes, in its region. */
+export interface ReplicasHere extends EndpointSource {
+  /** Their users and limits. */
+  readonly directory: Pick<
+    DatabaseDirectory,
+    'byRestToken' | 'find' | 'onChange' | 'engineCredentials' | 'observerCredentials'
+  >
+  /** Whether the home lets this node answer reads at this moment. Called for each chunk of replies. */
+  mayRead(databaseId: string): boolean
+  /** Takes reads of those that the home allows; false: it has to answer them. */
+  take(databaseId: string, count: number): boolean
+  /** Counts commands that were taken, by name, and bytes from and to the client. */
+  note(databaseId: string, commands: readonly string[], bytesIn: number, bytesOut: number): void
+  /** Where the primary is in its history. Rejects when the home cannot be asked. */
+  primaryPosition(databaseId: string): Promise<Position | undefined>
 }
 
 /** The engines of databases: the gateway's view of the fleet. */

@@ -18,6 +18,8 @@ import type {
   GatewayLogger,
   GatewaySettings,
   OtherNodes,
+  ReadsElsewhere,
+  ReplicasHere,
   ServedDatabase,
   UsageSource,
 } from './deps.js'
@@ -26,6 +28,7 @@ import { Lanes } from './engine/lanes.js'
 import { Guards } from './limits/guards.js'
 import { LoginWatch } from './limits/login-watch.js'
 import { PortFailures } from './port-failures.js'
+import { ReadsHere } from './replicas/reads-here.js'
 import { RestListener } from './rest/rest-listener.js'
 import { ServerNames } from './tls/opening.js'
 
@@ -38,6 +41,8 @@ export interface GatewayOptions {
   readonly usage?: UsageSource | undefined
   /** The nodes that serve other databases. Omitted: this server is alone. */
   readonly otherNodes?: OtherNodes | undefined
+  /** The replicas of other nodes' databases that this node keeps. Omitted: none. */
+  readonly replicasHere?: ReplicasHere | undefined
   /** Answers ACL and CONFIG. Omitted: these commands are not available. */
   readonly administration?: Administration
   /**
@@ -91,6 +96,13 @@ export interface Gateway extends Service {
    * @param detail for `port`: the id of the database and the port of the client.
    */
   accept(service: PassedService, connection: Duplex, ip: string, detail: string): void
+  /** How many more reads of a database another node may answer without asking; see `DatabaseGuard.allowReads`. */
+  allowReads(
+    databaseId: string,
+    outstanding: { readonly here: number; readonly everywhere: number },
+  ): number | undefined
+  /** Counts reads that another node has answered. */
+  noteReads(databaseId: string, reads: ReadsElsewhere): void
   /** The usage of a database; undefined when the directory does not list it. */
   usageOf(databaseId: string): DatabaseUsage | undefined
   /** The port that databases with a server name share, once the gateway has started; undefined when there is none. */
@@ -133,6 +145,8 @@ class DataPlane implements Gateway {
   readonly #closing = new Set<Promise<void>>()
   /** The ports of databases that other nodes serve. */
   readonly #passing: PassingPorts | undefined
+  /** Reads of replicas that this node keeps for other nodes. */
+  readonly #reads: ReadsHere | undefined
   #unsubscribe: (() => void) | undefined
   #lastClientId = 0
 
@@ -142,6 +156,8 @@ class DataPlane implements Gateway {
     this.#guards = new Guards({ ...options, lanes: () => this.#lanes })
     this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
     const administration = options.administration ?? NO_ADMINISTRATION
+    const { replicasHere: replicas, clock, logger } = options
+    this.#reads = replicas && new ReadsHere({ replicas, clock, logger })
     const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS
     this.#logins = new LoginWatch(options.clock)
     this.#memory = options.memory ?? new ClientMemoryBudget()
@@ -153,6 +169,7 @@ class DataPlane implements Gateway {
       guards: this.#guards,
       doorway: this.#doorway,
       memory: this.#memory,
+      reads: this.#reads,
     })
     this.#domain = this.#newDomain()
     const { otherNodes } = options
@@ -189,6 +206,7 @@ class DataPlane implements Gateway {
     const passing = this.#passing?.close()
     await Promise.all([this.#rest.close(graceMs), this.#domain?.close(), passing, ...this.#closing])
     this.#lanes.close()
+    this.#reads?.close()
   }
 
   #newDomain(): DomainListener | undefined {
@@ -235,6 +253,16 @@ class DataPlane implements Gateway {
     const listener = this.#open.get(databaseId)?.listener
     if (listener) listener.acceptFor(client, connection)
     else turnAway(asClientSocket(connection, client, client), new HomeportError('home_not_ready', {}))
+  }
+
+  allowReads(databaseId: string, outstanding: { here: number; everywhere: number }): number | undefined {
+    const database = this.#options.directory.find(databaseId)
+    return database && this.#guards.of(database).allowReads(outstanding)
+  }
+
+  noteReads(databaseId: string, reads: ReadsElsewhere): void {
+    const database = this.#options.directory.find(databaseId)
+    if (database) this.#guards.of(database).noteReads(reads)
   }
 
   usageOf(databaseId: string): DatabaseUsage | undefined {

@@ -30,12 +30,12 @@ const numbersOf = (value: unknown): number[] => (Array.isArray(value) ? value.fi
 export function readDrop(payload: unknown): DropSelector {
   if (!isObject(payload)) return { seqs: [] }
   const again = {
-    ...(payload['mayBeOfferedAgain'] === true && { mayBeOfferedAgain: true as const }),
-    ...(payload['inFlight'] === 'ends' && { inFlight: 'ends' as const }),
+    ...(payload.mayBeOfferedAgain === true && { mayBeOfferedAgain: true as const }),
+    ...(payload.inFlight === 'ends' && { inFlight: 'ends' as const }),
   }
   return 'groupKeys' in payload
-    ? { groupKeys: numbersOf(payload['groupKeys']), ...again }
-    : { seqs: numbersOf(payload['seqs']), ...again }
+    ? { groupKeys: numbersOf(payload.groupKeys), ...again }
+    : { seqs: numbersOf(payload.seqs), ...again }
 }
 
 /** A flow-control key: account and name. */
@@ -51,8 +51,8 @@ export interface DueHint {
 }
 
 function placeOf(value: unknown): Place[] {
-  if (!isObject(value) || !isNumber(value['nextAt']) || !isNumber(value['seq'])) return []
-  return [{ nextAt: value['nextAt'], seq: value['seq'] }]
+  if (!isObject(value) || !isNumber(value.nextAt) || !isNumber(value.seq)) return []
+  return [{ nextAt: value.nextAt, seq: value.seq }]
 }
 
 function keyOf(value: unknown): KeyName[] {

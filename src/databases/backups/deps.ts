@@ -19,6 +19,10 @@ export interface BackupDeps
     | 'objectStorage'
   > {
   readonly files: BackupFiles
+  /** See `regionOf`. */
+  readonly only: string | undefined
+  /** Resolves when no other node answers reads by the data before. */
+  readonly withdraw: (databaseId: string) => Promise<void>
   /** The databases of which node; the empty text: all, on a server that is alone. */
   readonly home: string
   /** Called when the data of a database was replaced and the store knows it. */

@@ -48,7 +48,7 @@ export class LossAcceptance {
   async #carryOut(database: DatabaseRow): Promise<void> {
     const { fleet, plans, sleep, onReplaced } = this.#deps
     const { database_id: databaseId } = database
-    const spec = engineSpecOf(database, plans)
+    const spec = engineSpecOf(database, plans, this.#deps.only)
     try {
       if (!isCutOnly(database)) {
         await fleet.ensure({ ...spec, state: 'stopped' })
@@ -61,6 +61,7 @@ export class LossAcceptance {
       throw error
     }
     await this.#end(databaseId, 'accepted')
+    await this.#deps.withdraw(databaseId)
     onReplaced(databaseId)
   }
 

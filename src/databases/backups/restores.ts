@@ -135,7 +135,7 @@ export class Restores {
   async #replace(database: DatabaseRow): Promise<void> {
     const { store, fleet, files, plans, sleep } = this.#deps
     const { database_id: databaseId } = database
-    const spec = engineSpecOf(database, plans)
+    const spec = engineSpecOf(database, plans, this.#deps.only)
     await retryUntilDone(this.#deps, databaseId, async () => {
       await fleet.ensure({ ...spec, state: 'stopped' })
       await fleet.adoptSnapshot(spec, files.staged(databaseId))
@@ -146,6 +146,7 @@ export class Restores {
     } finally {
       await retryUntilDone(this.#deps, databaseId, () => store.run(restores.finish, { databaseId }))
       await files.unstage(databaseId)
+      await this.#deps.withdraw(databaseId)
       this.#deps.onReplaced(databaseId)
     }
   }

@@ -21,9 +21,10 @@ import { auditRow } from '../../accounts/index.js'
 import type * as accounts from '../../accounts/transactions/accounts.js'
 import { Turns, unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import type { EngineSpec } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import type { ChangeDeps } from '../deps.js'
-import { engineSpecOf } from '../desired-engine.js'
+import { engineSpecOf, regionOf } from '../desired-engine.js'
 import type { DatabaseRow, DesiredChange } from '../life.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
@@ -110,7 +111,8 @@ export class Changer {
   }
 
   /**
-   * Publishes a changed row to the data plane, unless the database is being deleted; resolves when its port is open. The
+   * Publishes a changed row to the data plane, unless the database is being deleted; resolves when its port is open and no
+   * other node answers reads by an earlier row. The
    * change is committed already, so a port that does not open is logged and does not fail the change.
    */
   async publish(row: DatabaseRow, caller?: Requester): Promise<void> {
@@ -123,6 +125,7 @@ export class Changer {
     } catch (error) {
       logger.error('database_port_not_opened', { databaseId, error, requestId: caller?.requestId })
     }
+    await this.deps.replicas()?.withdraw(databaseId)
   }
 
   /**
@@ -130,10 +133,10 @@ export class Changer {
    * take it now, the fleet keeps trying.
    */
   async updateEngines(row: DatabaseRow, caller?: Requester): Promise<void> {
-    const { fleet, plans, logger, sleep } = this.deps
+    const { fleet, logger, sleep } = this.deps
     if (!sleep.isAwake(row.database_id)) return
     try {
-      await fleet.ensure(engineSpecOf(row, plans))
+      await fleet.ensure(this.#specOf(row))
     } catch (error) {
       logger.warn('database_change_pending', { databaseId: row.database_id, error, requestId: caller?.requestId })
     }
@@ -170,13 +173,15 @@ export class Changer {
     decide: (row: DatabaseRow) => Promise<DesiredChange>,
   ): Promise<Changed> {
     const databaseId = before.database_id
-    const { fleet, plans, sleep } = this.deps
+    const { fleet, sleep } = this.deps
     try {
       sleep.wake(databaseId)
       await fleet.endpoints(databaseId, undefined, 'while-loading')
       const desired = await decide(before)
       if (store.isSame(before, desired.set)) return { kind: 'same', row: await this.#abandon(before, modifyingState) }
-      await fleet.ensure(engineSpecOf({ ...before, ...desired.set }, plans))
+      const next = { ...before, ...desired.set }
+      await fleet.ensure(this.#specOf(next))
+      if (modifyingState === 'updating_regions') await this.deps.replicas()?.serving(next)
       const audit = this.auditOf(caller, databaseId, desired)
       const row = await this.deps.store.run(store.finish, { databaseId, modifyingState, set: desired.set, audit })
       if (!row) throw new Error(`database ${databaseId} is no longer ${modifyingState}`)
@@ -193,12 +198,13 @@ export class Changer {
    * cannot overwrite the next desired state; the engines may take it later. Never rejects.
    */
   async #revert(before: DatabaseRow, modifyingState: databasesChanges.ChangingState, caller: Caller): Promise<void> {
-    const { fleet, plans, logger, clock, sleep } = this.deps
+    const { fleet, logger, clock, sleep } = this.deps
     const { requestId } = caller
     const databaseId = before.database_id
     try {
       sleep.noteStarted(databaseId)
-      const reverted = fleet.ensure(engineSpecOf(before, plans))
+      this.deps.replicas()?.follow(before)
+      const reverted = fleet.ensure(this.#specOf(before))
       reverted.catch((error: unknown) =>
         logger.warn('database_change_revert_pending', { databaseId, error, requestId }),
       )
@@ -224,6 +230,10 @@ export class Changer {
     if (row?.modifying_state !== '' || store.isSame(row, unchanged)) return
     await this.publish(row, caller)
     await this.updateEngines(row, caller)
+  }
+
+  #specOf(row: DatabaseRow): EngineSpec {
+    return engineSpecOf(row, this.deps.plans, regionOf(this.deps.settings))
   }
 
   async #abandon(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<DatabaseRow> {

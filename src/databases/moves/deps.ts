@@ -21,6 +21,8 @@ export interface MovesDeps
   readonly locator: Pick<Locator, 'moved' | 'leaving'>
   readonly homes: Pick<Homes, 'announce'>
   readonly files: BackupFiles
+  /** See `regionOf`. */
+  readonly only: string | undefined
 }
 
 /** Topics between the two nodes of a move. */

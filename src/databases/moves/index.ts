@@ -23,4 +23,4 @@
  * them: the first message names move, database and epoch, and the home refuses what does not match an active move.
  */
 export { askForMove, listMoves } from './asking.js'
-export { type Moves, movesOf } from './moves.js'
+export { type Moves, type MovesSettings, movesOf } from './moves.js'

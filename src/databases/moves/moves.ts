@@ -23,7 +23,7 @@ export class Moves {
   readonly #running = new Map<string, Promise<void>>()
   readonly #turns = new Turns()
   readonly #drain: Drain
-  #beforeCopy: (databaseId: string) => Promise<void> = () => Promise.resolve()
+  readonly #beforeCopy: ((databaseId: string) => Promise<void>)[] = []
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
   #state: 'new' | 'running' | 'stopped' = 'new'
@@ -66,7 +66,12 @@ export class Moves {
 
   /** Registers what is awaited before this node copies a database, so that nobody else deletes or writes its files. */
   beforeCopy(work: (databaseId: string) => Promise<void>): void {
-    this.#beforeCopy = work
+    this.#beforeCopy.push(work)
+  }
+
+  /** Whether this node copies a database to be its home. */
+  isReceiving(databaseId: string): boolean {
+    return this.#target.has(databaseId)
   }
 
   /** Serves a database that is this node's from now on, and whose data is here. Resolves when its port is open. */
@@ -138,7 +143,7 @@ export class Moves {
     const move = await store.run(moves.find, { moveId: String(moveId) })
     if (move?.target !== node || move.state !== 'copying') throw new Error('no such move')
     void this.#target.receive(move, String(password), async () => {
-      await this.#beforeCopy(move.database_id)
+      for (const work of this.#beforeCopy) await work(move.database_id)
       await this.#turns.take(move.database_id, () => this.#leaveAll(move.database_id))
     })
   }

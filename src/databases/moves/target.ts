@@ -115,7 +115,7 @@ export class Target {
     await usage.expect(databaseId)
     sleep.noteStarted(databaseId)
     // The fleet knows the desired state before any client can ask for the engines.
-    fleet.ensure(engineSpecOf(row, plans), 'while-loading').catch((error: unknown) => {
+    fleet.ensure(engineSpecOf(row, plans, this.#deps.only), 'while-loading').catch((error: unknown) => {
       logger.error('database_wake_failed', { databaseId, error })
     })
     directory.put(row)

@@ -48,6 +48,14 @@ export class CopySide {
     this.#deps = deps
   }
 
+  /** Awaited before the files of a database are replaced. */
+  beforeCopy: (databaseId: string) => Promise<void> = () => Promise.resolve()
+
+  /** Whether this node keeps a copy, or begins to. */
+  has(databaseId: string): boolean {
+    return this.#copies.has(databaseId)
+  }
+
   /** Cuts all streams; the copies stay on disk. */
   async stop(): Promise<void> {
     for (const copy of this.#copies.values()) end(copy)
@@ -193,6 +201,7 @@ export class CopySide {
       if (asked?.node !== this.#deps.node) throw new Error('the standby of the database was removed')
       if (row?.home !== source) throw new Error('the node that asks is not the home of the database')
       if (copy.state === 'over') return
+      await this.beforeCopy(databaseId)
       // This node may have been the home before.
       await fleet.suspend(databaseId)
       await setAsideOne(this.#deps, databaseId)

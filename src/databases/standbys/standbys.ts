@@ -83,6 +83,16 @@ export class Standbys {
     await this.#copies.stop()
   }
 
+  /** Registers what is awaited before this node begins a copy. */
+  beforeCopy(work: (databaseId: string) => Promise<void>): void {
+    this.#copies.beforeCopy = work
+  }
+
+  /** Whether this node keeps a copy of a database, or begins to. */
+  keeps(databaseId: string): boolean {
+    return this.#copies.has(databaseId)
+  }
+
   /** Forgets a copy of this node, whose files another task replaces from then on. */
   letGo(databaseId: string): Promise<void> {
     return this.#copies.letGo(databaseId)

@@ -12,6 +12,7 @@ import {
 } from '../deps.js'
 import { Regions } from '../replicas/regions.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
+import type { Position } from '../replicas/replica-watch.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import type { LentBytes } from '../resp/lent-memory.js'
 import { EngineLink } from './engine-link.js'
@@ -34,6 +35,8 @@ export interface LanesOptions {
   readonly directory: Pick<DatabaseDirectory, 'engineCredentials' | 'observerCredentials'>
   readonly fleet: EndpointSource
   readonly settings: Pick<GatewaySettings, 'region'>
+  /** Where the primary of a replica is in its history. Omitted: its engine is asked. */
+  readonly primaryPosition?: (databaseId: string) => Promise<Position | undefined>
   /** The limits of a database's replies. */
   readonly replyLimits: (databaseId: string) => ReplyLimits
   /** Omitted: no other node may take a database over. */
@@ -223,8 +226,9 @@ export class Lanes {
   }
 
   #serveRegion(region: string): Regions {
-    const { fleet, clock } = this.#options
+    const { fleet, clock, primaryPosition } = this.#options
     return new Regions({
+      primaryPosition,
       region,
       fleet,
       clock,

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/index.js'
 import { HomeportError, refusal } from '../../contract/errors/errors.js'
 import { type DatabaseMeter, monthIndex, nextMonthMs } from '../../telemetry/index.js'
-import { missingCommand, type ServedCommand } from '../commands/command-table.js'
-import type { ClientCounts } from '../deps.js'
+import { findRow, missingCommand, type ServedCommand } from '../commands/command-table.js'
+import type { ClientCounts, ReadsElsewhere } from '../deps.js'
 import { type DatabaseUsage, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../deps.js'
 import type { ReplyLimits } from '../engine/reply-gate.js'
 import { errorText } from '../error-text.js'
@@ -37,6 +37,9 @@ export interface GuardOptions {
 }
 
 const LONGEST_UNKNOWN_MS = 1_000
+/** Reads that another node may answer ahead: those of this time at the rate of the plan, and of at most this rate. */
+const READ_AHEAD_SECONDS = 0.25
+const MOST_READ_AHEAD = 100_000
 const LEAST_REQUEST_COMMANDS = 10_000
 const MOST_REQUEST_COMMANDS = 100_000
 const MEMORY_STATS = encodeCommand(['INFO', 'memory'])
@@ -170,11 +173,37 @@ export class DatabaseGuard {
     return admission.kind === 'open' && meter.month.requests < this.#maxRequestsPerMonth && this.#options.hasSpace()
   }
 
+  /**
+   * How many more reads another node may answer without asking; see `ReadControl`. Undefined: none, because each command has
+   * to pass here: to be refused, slowed down, held by a pause, or shown to MONITOR.
+   */
+  allowReads(outstanding: { readonly here: number; readonly everywhere: number }): number | undefined {
+    const isFree =
+      this.isOpen && !this.monitors.isWatched && this.pause.mode === undefined && this.bandwidth.waitMs === 0
+    if (!isFree) return undefined
+    const perSecond = Math.min(this.#database.maxCommandsPerSecond ?? MOST_READ_AHEAD, MOST_READ_AHEAD)
+    const slice = Math.max(1, Math.floor(perSecond * READ_AHEAD_SECONDS)) - outstanding.here
+    const left = this.#maxRequestsPerMonth - this.meter.month.requests - outstanding.everywhere
+    const more = Math.max(0, Math.min(slice, left))
+    return more > 0 && this.rate.takeTogether(more) ? more : 0
+  }
+
   /** Counts a command that is sent, or with -1 uncounts one that is not sent after all. */
-  count(command: ServedCommand, times: 1 | -1): void {
+  count(command: ServedCommand, times: number): void {
     const { meter } = this
     meter.countCommand(command.index, times)
     meter.month.requests += command.access === 'write' ? times * this.#requestsPerWrite : times
+  }
+
+  /** Counts reads that another node has answered. They keep the database awake. */
+  noteReads({ commands, bytesIn, bytesOut }: ReadsElsewhere): void {
+    for (const [name, count] of commands) {
+      const command = findRow(name)
+      if (command) this.count(command, count)
+    }
+    this.meter.bytesIn += bytesIn
+    this.meter.bytesOut += bytesOut
+    this.touch()
   }
 
   /**

@@ -54,6 +54,13 @@ export class CommandRate {
     return true
   }
 
+  /** Takes `count` tokens together if there is one and nobody waits; later commands wait until the overdraft is repaid. */
+  takeTogether(count: number): boolean {
+    if (!this.take()) return false
+    this.#tokens -= count - 1
+    return true
+  }
+
   /** Calls `granted` once `count` tokens are taken, never before this call returns. */
   wait(count: number, granted: () => void): void {
     this.#waiters.push({ count, granted })
@@ -63,10 +70,7 @@ export class CommandRate {
 
   /** Resolves when `count` tokens are taken; undefined when they are taken at once. */
   acquire(count: number): Promise<void> | undefined {
-    if (this.take()) {
-      this.#tokens -= count - 1
-      return undefined
-    }
+    if (this.takeTogether(count)) return undefined
     return new Promise((resolve) => this.wait(count, resolve))
   }
 

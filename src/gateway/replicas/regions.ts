@@ -5,7 +5,7 @@ import type { EngineLink } from '../engine/engine-link.js'
 import { askOver, textReply } from '../limits/engine-questions.js'
 import { encodeCommand } from '../resp/encode.js'
 import { ReplicaLane, type SeenMoment } from './replica-lane.js'
-import { primaryPosition, ReplicaWatch, replicaPosition } from './replica-watch.js'
+import { type Position, primaryPosition as positionOfPrimary, ReplicaWatch, replicaPosition } from './replica-watch.js'
 
 /** The connections to a replica with the same key are interchangeable. */
 export interface ReplicaKey {
@@ -21,6 +21,8 @@ export interface RegionsOptions {
   readonly fleet: EndpointSource
   /** The shared lane to the primary. */
   readonly primary: (key: ReplicaKey) => EngineLink
+  /** Where the primary is in its history, when it is at another node. Omitted: its engine is asked. */
+  readonly primaryPosition?: ((databaseId: string) => Promise<Position | undefined>) | undefined
   /** The shared lane to the replica. */
   readonly replica: (key: ReplicaKey) => EngineLink
   /** Closes the connections to the replica of a database. */
@@ -81,12 +83,13 @@ export class Regions {
   }
 
   #newWatch(databaseId: string): ReplicaWatch {
-    const { fleet, primary, replica, drop, clock } = this.#options
+    const { fleet, primary, replica, drop, clock, primaryPosition } = this.#options
     const key: ReplicaKey = { databaseId, user: OBSERVER, protocol: 2 }
     return new ReplicaWatch({
       clock,
       drop: () => drop(databaseId),
-      askPrimary: async () => primaryPosition(await infoOf(primary(key))),
+      askPrimary: async () =>
+        primaryPosition ? primaryPosition(databaseId) : positionOfPrimary(await infoOf(primary(key))),
       // Checks before it dials: most databases may have no replica here, and a failed dial is logged.
       askReplica: async () => {
         const link = replica(key)

@@ -4,20 +4,30 @@ import { pipeline } from 'node:stream'
 import { answerHeaders, type Elsewhere, forward, onceOver, REQUEST_ID_HEADER } from '../../http/index.js'
 import type { Exchange } from './exchange.js'
 
+/** How a request is passed on. */
+export interface PassingOn {
+  /** The body, if it was read. */
+  readonly body?: Buffer | undefined
+  /** Called before the client gets the next part of the answer. */
+  readonly onAnswer?: () => void
+}
+
 /**
- * Has another node answer a request, whose body nobody has read yet. That node checks the token again.
+ * Has another node answer a request. That node checks the token again.
  * @throws HomeportError `node_unreachable`, `node_answer_lost`
  */
-export async function passOn(exchange: Exchange, to: Elsewhere): Promise<void> {
+export async function passOn(exchange: Exchange, to: Elsewhere, { body, onAnswer }: PassingOn = {}): Promise<void> {
   const { request, response, address: ip = '' } = exchange
   const gone = new AbortController()
   onceOver(request, response, () => gone.abort())
   exchange.sendContinue()
   const answer = await forward(to, {
     ...{ original: request, target: request.url ?? '/', ip, signal: gone.signal },
-    body: hasBody(request) ? request : undefined,
+    body: body ?? (hasBody(request) ? request : undefined),
     requestId: { header: REQUEST_ID_HEADER, value: exchange.requestId },
   })
+  onAnswer?.()
+  if (onAnswer) answer.on('data', onAnswer)
   response.writeHead(answer.statusCode ?? 502, answerHeaders(answer))
   // The first event of a stream may be far away, and its client waits for the head.
   response.flushHeaders()

@@ -17,6 +17,7 @@ import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings,
 import type { Lanes } from '../engine/lanes.js'
 import type { Guards } from '../limits/guards.js'
 import { LoginWatch } from '../limits/login-watch.js'
+import type { ReadsHere } from '../replicas/reads-here.js'
 import { SyncTokens } from '../replicas/sync-token.js'
 import { logAccess } from './access-log.js'
 import type { EventStream } from './event-stream.js'
@@ -24,6 +25,7 @@ import { Exchange, type ExchangeDeps } from './exchange.js'
 import { answerHealth, answerLive, answerPreflight, answerReady, HttpAnswers } from './http-answers.js'
 import { splitTarget, type Target } from './parse-commands.js'
 import { passOn } from './pass-on.js'
+import { answerFromReplica } from './replica-request.js'
 import { RestRequest, type RestRequestDeps } from './rest-request.js'
 import { TokenGrants, tokenOf } from './token-grants.js'
 import { traceExchange } from './traced-request.js'
@@ -42,6 +44,8 @@ export interface RestListenerOptions {
   readonly doorway: Doorway
   /** The memory that all clients together may use. */
   readonly memory: ClientMemoryBudget
+  /** Reads of replicas that this node keeps for other nodes. Absent where it keeps none. */
+  readonly reads?: ReadsHere | undefined
   readonly clock: Clock
   readonly logger: GatewayLogger
   readonly version: string
@@ -196,6 +200,10 @@ export class RestListener {
       const grant = this.#grants.authenticate(exchange, target)
       if (grant) return new RestRequest(exchange, this.#requestDeps, grant, target).receive()
     }
+    const access = isForwarded(request) ? undefined : this.#options.reads?.byToken(token)
+    const reads = access && this.#options.reads
+    if (reads && (await answerFromReplica(exchange, target, { reads, access, home: () => otherNodes.byToken(token) })))
+      return
     // Two nodes that take each other for the home would pass it on forever: only one that has given it away passes it on.
     const home = isForwarded(request) ? otherNodes.movedTo(token) : await otherNodes.byToken(token)
     if (home) await passOn(exchange, home)

@@ -89,8 +89,8 @@ const newest = read('simulation.newest', function* (_: object): Transaction<numb
 
 /** What a node is about to publish in partitions of others. */
 function foreignHints(node: SimulatedNode, args: unknown, next: number): DueHint[] {
-  if (!isObject(args) || !Array.isArray(args['entries'])) return []
-  return args['entries'].flatMap(({ message }: { message: Parameters<typeof toPendingRow>[0] }, index) => {
+  if (!isObject(args) || !Array.isArray(args.entries)) return []
+  return args.entries.flatMap(({ message }: { message: Parameters<typeof toPendingRow>[0] }, index) => {
     const { partition, next_at: nextAt, seq } = toPendingRow(message, next + index)
     return node.cluster.owns(partition) ? [] : [{ partition, places: [{ nextAt, seq }], keys: [] }]
   })

@@ -6,7 +6,7 @@ import { Simulation } from './simulation.js'
 const memory = new ClusterMemory()
 afterAll(() => memory.close())
 
-const SEEDS = Number(process.env['HOMEPORT_TEST_SEEDS'] ?? 8)
+const SEEDS = Number(process.env.HOMEPORT_TEST_SEEDS ?? 8)
 
 it('keeps its promises under pauses, kills, lost calls, drains, set clocks and outages of the store', async () => {
   const problems: string[] = []

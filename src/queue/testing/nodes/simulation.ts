@@ -170,20 +170,20 @@ export class Simulation {
   #applied(operation: string, args: unknown, result: unknown): void {
     if (/^(messages|queues|schedules)/.test(operation)) this.#checks.changed()
     if (!isObject(args)) return
-    if (operation.endsWith('.declareDead') && result === true) this.#buried(args['incarnation'], args['beat'])
+    if (operation.endsWith('.declareDead') && result === true) this.#buried(args.incarnation, args.beat)
     if (operation.endsWith('.take') && Array.isArray(result)) {
-      this.#checkTaker(args['incarnation'], result.length)
-      for (const row of result) if (isObject(row)) this.#ledger.takenOver(Number(row['partition']))
+      this.#checkTaker(args.incarnation, result.length)
+      for (const row of result) if (isObject(row)) this.#ledger.takenOver(Number(row.partition))
     }
     const { gifts } = args
     if (operation === 'partitions.give' && Array.isArray(gifts)) {
       for (const gift of gifts) {
         if (!isObject(gift)) continue
-        if (gift['notes'] === null || !this.#hasOneClock) this.#ledger.takenOver(Number(gift['partition']))
+        if (gift.notes === null || !this.#hasOneClock) this.#ledger.takenOver(Number(gift.partition))
       }
     }
     if (operation === 'schedules.fire' && Array.isArray(result) && result.length > 0)
-      this.#ledger.fired(String(args['scheduleId']), Number(args['dueAt']))
+      this.#ledger.fired(String(args.scheduleId), Number(args.dueAt))
   }
 
   /** I1: only a node that is live takes partitions. */

@@ -78,8 +78,8 @@ export class Traffic {
 
   #published(message: Tracked, answer: unknown): void {
     const value: unknown = isReply(answer) ? answer.value : answer
-    if (!isObject(value) || typeof value['messageId'] !== 'string') return
-    message.messageId = value['messageId']
+    if (!isObject(value) || typeof value.messageId !== 'string') return
+    message.messageId = value.messageId
     message.isAcknowledged = true
     message.acknowledgedAt = this.#timeline.now
   }

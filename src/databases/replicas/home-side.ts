@@ -1,0 +1,289 @@
+import { pause, type Timer } from '../../base/index.js'
+import type { Incarnation } from '../../cluster/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { readRegionsOf } from '../desired-engine.js'
+import type { DatabaseRow } from '../life.js'
+import type { Way } from '../moves/streams.js'
+import { nodeOfRegion } from './choice.js'
+import type { ReplicasDeps } from './deps.js'
+import { Engines } from './engines.js'
+import { Member } from './member.js'
+import {
+  BEAT_EVERY_MS,
+  type Beat,
+  type BeatAnswer,
+  beatAnswerOf,
+  type Lease,
+  TOPICS,
+  type WantedCopy,
+} from './messages.js'
+
+/** When no node was found, or the one that was does not answer. */
+const SEEK_EVERY_MS = 1_000
+/** As long as an engine may take to start. */
+const SERVING_WITHIN_MS = 30_000
+const GONE_WITHIN_MS = 3_000
+const POLL_MS = 20
+/** Copies that begin at a time: each one costs a snapshot and the link its size. */
+const MOST_COPIES = 4
+const NEVER = new Promise<void>(() => undefined)
+
+/** A database of this node with read regions at other nodes. */
+interface Wanted {
+  readonly row: DatabaseRow
+  readonly revision: number
+  readonly members: ReadonlyMap<string, Member>
+}
+
+/** The link to one life of another node. */
+interface Link {
+  sequence: number
+  /** Of the last beat that was answered. */
+  answered: number
+  /** The beat that is on its way. */
+  beating: Promise<void> | undefined
+  leaving: ReadonlySet<string>
+}
+
+/** Has nodes of the read regions of this node's databases keep copies; see `index.ts`. */
+export class HomeSide {
+  readonly #deps: ReplicasDeps
+  readonly #engines: Engines
+  readonly #wanted = new Map<string, Wanted>()
+  readonly #links = new Map<Incarnation, Link>()
+  readonly #seeking = new Map<Member, Promise<void>>()
+  #revisions = 0
+  #timer: Timer | undefined
+  #state: 'running' | 'stopped' = 'stopped'
+
+  constructor(deps: ReplicasDeps) {
+    this.#deps = deps
+    this.#engines = new Engines(deps.fleet)
+    deps.directory.follow({ put: (row) => this.follow(row), remove: (databaseId) => this.#forget(databaseId) })
+    deps.cluster.onGone((life) => {
+      this.#links.delete(life)
+    })
+  }
+
+  start(): void {
+    this.#state = 'running'
+    this.#tick()
+  }
+
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    this.#timer?.cancel()
+    await Promise.allSettled([...this.#seeking.values(), ...[...this.#links.values()].map(({ beating }) => beating)])
+  }
+
+  /** A database is served here with this row, or is about to have it. Leases that were given before count no more. */
+  follow(row: DatabaseRow): void {
+    const { database_id: databaseId } = row
+    const regions = this.regionsOf(row)
+    const before = this.#wanted.get(databaseId)
+    if (regions.length === 0 && !before) return
+    const members = new Map(
+      regions.map((region) => [region, before?.members.get(region) ?? new Member(databaseId, region)]),
+    )
+    if (regions.length === 0) this.#forget(databaseId)
+    else this.#wanted.set(databaseId, { row, revision: ++this.#revisions, members })
+  }
+
+  /** The read regions of a database whose replicas other nodes keep. */
+  regionsOf(row: DatabaseRow): readonly string[] {
+    const { region: own } = this.#deps
+    return own === undefined ? [] : readRegionsOf(row).filter((region) => region !== own)
+  }
+
+  /** Resolves when the replicas of all read regions serve. @throws HomeportError `region_without_capacity`. */
+  async serving(row: DatabaseRow): Promise<void> {
+    const endMs = performance.now() + SERVING_WITHIN_MS
+    this.follow(row)
+    for (const region of this.regionsOf(row)) {
+      while (!this.#serves(row.database_id, region)) {
+        if (this.#state === 'stopped' || performance.now() > endMs)
+          throw new HomeportError('region_without_capacity', { region })
+        this.#tick()
+        await pause(this.#deps.clock, POLL_MS)
+      }
+    }
+  }
+
+  /** Resolves when no lease of a database counts that was given before this call. */
+  async withdraw(databaseId: string): Promise<void> {
+    const wanted = this.#wanted.get(databaseId)
+    if (!wanted) return
+    this.#wanted.set(databaseId, { ...wanted, revision: ++this.#revisions })
+    await Promise.all([...wanted.members.values()].map((member) => this.#withdrawn(member)))
+  }
+
+  /** Resolves when the nodes of a database that this node does not serve any more have deleted their copies, or do not answer. */
+  async gone(databaseId: string): Promise<void> {
+    const endMs = performance.now() + GONE_WITHIN_MS
+    for (const life of this.#links.keys()) {
+      do await this.#beatNow(life)
+      while (this.#links.get(life)?.leaving.has(databaseId) && performance.now() < endMs)
+    }
+  }
+
+  /** Where a stream of a copy leads. */
+  wayOf({ databaseId }: { readonly databaseId: string }): Way | undefined {
+    const engine = this.#engines.known(databaseId)
+    return engine && this.#isAwake(databaseId) ? { socketPath: engine.socketPath } : undefined
+  }
+
+  /** The place of a primary in its history; undefined when this node does not serve it. */
+  async placeOf(databaseId: string) {
+    const { directory, fleet } = this.#deps
+    if (!directory.has(databaseId) || !this.#isAwake(databaseId)) return undefined
+    return (await fleet.replicationWith(databaseId)).place()
+  }
+
+  #isAwake(databaseId: string): boolean {
+    return this.#wanted.has(databaseId) && this.#deps.sleep.isAwake(databaseId)
+  }
+
+  #forget(databaseId: string): void {
+    this.#wanted.delete(databaseId)
+    this.#engines.forget(databaseId)
+  }
+
+  #serves(databaseId: string, region: string): boolean {
+    const wanted = this.#wanted.get(databaseId)
+    const member = wanted?.members.get(region)
+    return member !== undefined && this.#isReady(wanted, member)
+  }
+
+  /** Whether a copy has the data of the present engine, and the users and limits of the present row. */
+  #isReady(wanted: Wanted | undefined, { databaseId, report, life }: Member): boolean {
+    const engine = this.#engines.known(databaseId)
+    if (life === undefined || report?.state !== 'following') return false
+    if (report.replid !== engine?.replid) this.#engines.doubt(databaseId)
+    return report.replid === engine?.replid && report.revision === wanted?.revision
+  }
+
+  /** Never rejects. */
+  async #withdrawn(member: Member): Promise<void> {
+    const { life } = member
+    const link = life === undefined ? undefined : this.#links.get(life)
+    const before = link?.sequence ?? 0
+    for (let leftMs = member.leasedFor(performance.now()); leftMs > 0; leftMs = member.leasedFor(performance.now())) {
+      if (link && link.answered > before) return
+      const next = life === undefined ? NEVER : this.#beatNow(life)
+      await Promise.race([next, pause(this.#deps.clock, leftMs)])
+      // When the answer is lost, the lease ends by itself.
+      await pause(this.#deps.clock, Math.min(POLL_MS, leftMs))
+    }
+  }
+
+  #tick(): void {
+    if (this.#state !== 'running') return
+    this.#timer?.cancel()
+    const awake = [...this.#wanted.keys()].filter((databaseId) => this.#isAwake(databaseId))
+    const members = awake.flatMap((databaseId) => [...(this.#wanted.get(databaseId)?.members.values() ?? [])])
+    for (const databaseId of awake) this.#engines.look(databaseId)
+    let copying = members.filter(({ life, report }) => life !== undefined && report?.state !== 'following').length
+    for (const member of members) if (this.#isToSeek(member) && copying++ < MOST_COPIES) this.#seek(member)
+    for (const { life } of members) if (life !== undefined) this.#linkTo(life)
+    for (const [life, link] of this.#links) if (!link.beating) void this.#beatNow(life)
+    this.#timer = this.#deps.clock.after(BEAT_EVERY_MS, () => this.#tick())
+  }
+
+  #isToSeek(member: Member): boolean {
+    const peer = this.#deps.cluster.peers.find(({ incarnation }) => incarnation === member.life)
+    if (!peer) member.life = undefined
+    const isKept = peer !== undefined && peer.state === 'live'
+    return !isKept && !this.#seeking.has(member) && performance.now() - member.soughtMs > SEEK_EVERY_MS
+  }
+
+  #seek(member: Member): void {
+    member.soughtMs = performance.now()
+    const found = this.#find(member)
+      .catch((error: unknown) => {
+        const { databaseId, region } = member
+        this.#deps.logger.warn('database_replica_not_placed', { databaseId, region, error })
+      })
+      .finally(() => this.#seeking.delete(member))
+    this.#seeking.set(member, found)
+  }
+
+  async #find(member: Member): Promise<void> {
+    const { cluster, logger } = this.#deps
+    const { databaseId, region } = member
+    const row = this.#wanted.get(databaseId)?.row
+    const node = row && (await nodeOfRegion(this.#deps, row, region))
+    const peer = cluster.peers.find(({ name, state }) => name === node && state === 'live')
+    if (!peer || peer.incarnation === member.life) return
+    member.moveTo(peer.incarnation)
+    this.#linkTo(peer.incarnation)
+    logger.info('database_replica_placed', { databaseId, region, node: peer.name })
+    void this.#beatNow(peer.incarnation)
+  }
+
+  #linkTo(life: Incarnation): Link {
+    const link = this.#links.get(life) ?? { sequence: 0, answered: 0, beating: undefined, leaving: new Set() }
+    this.#links.set(life, link)
+    return link
+  }
+
+  /** Sends a beat with what holds now, after one that is on its way. Resolves when it is answered or lost. Never rejects. */
+  async #beatNow(life: Incarnation): Promise<void> {
+    await this.#links.get(life)?.beating
+    const link = this.#links.get(life)
+    if (!link) return
+    link.beating ??= this.#beat(life, link).finally(() => (link.beating = undefined))
+    await link.beating
+  }
+
+  /** Never rejects. */
+  async #beat(life: Incarnation, link: Link): Promise<void> {
+    const { cluster, node } = this.#deps
+    const sequence = ++link.sequence
+    const beat: Beat = { source: node, sequence, wanted: this.#wantedOf(life) }
+    const [found] = await cluster.ask(TOPICS.beat, beat, life)
+    const answer = found && beatAnswerOf(found.answer)
+    if (!answer) return
+    link.answered = sequence
+    link.leaving = new Set(answer.leaving)
+    this.#take(answer, life)
+    // Nothing is there any more, and the node knows that nothing is wanted.
+    if (beat.wanted.length === 0 && answer.leaving.length === 0) this.#links.delete(life)
+  }
+
+  #wantedOf(life: Incarnation): WantedCopy[] {
+    return [...this.#wanted].flatMap(([databaseId, wanted]) => {
+      if (!this.#isAwake(databaseId)) return []
+      const { revision } = wanted
+      const password = this.#engines.known(databaseId)?.password
+      return [...wanted.members.values()]
+        .filter((member) => member.life === life)
+        .map((member) => ({
+          databaseId,
+          region: member.region,
+          password,
+          revision,
+          lease: this.#leaseFor(wanted, member),
+        }))
+    })
+  }
+
+  #leaseFor(wanted: Wanted, member: Member): Lease | undefined {
+    const { databaseId } = member
+    const { reads, mayServe, isReplicated, directory } = this.#deps
+    if (!this.#isReady(wanted, member) || !directory.has(databaseId)) return undefined
+    // What the standby does not have yet must not be shown.
+    if (!mayServe(databaseId) || isReplicated(databaseId)) return undefined
+    const outstanding = [...wanted.members.values()].reduce((sum, one) => sum + one.outstanding, 0)
+    const more = reads.allow(databaseId, { here: member.outstanding, everywhere: outstanding })
+    return more === undefined ? undefined : member.lease(more, performance.now())
+  }
+
+  #take({ copies, stamp }: BeatAnswer, life: Incarnation): void {
+    for (const report of copies) {
+      const members = [...(this.#wanted.get(report.databaseId)?.members.values() ?? [])]
+      const member = members.find((one) => one.life === life)
+      const read = member?.reported(report, stamp)
+      if (read && read.reads + read.bytesIn > 0) this.#deps.reads.note(report.databaseId, read)
+    }
+  }
+}

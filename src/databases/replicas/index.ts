@@ -1,0 +1,29 @@
+/**
+ * Replicas of read regions at nodes of those regions. The home of a database has a node of each read region keep a copy, which
+ * follows it by the engine's own replication through the link between nodes, and which answers plain reads of the clients
+ * of that node.
+ *
+ * ```
+ *                  beat, four times a second: follow me; a lease for some reads
+ *     home ───────────────────────────────────────────────────────────────────────▶ node of the read region
+ *          ◀───────────────────────────────────────────────────────────────────────
+ *                  how far the copy is, what it has read, and the time there (echoed by the next lease)
+ * ```
+ *
+ * - Nothing of this is stored. A copy has nothing that the home does not have, so a home that starts, takes over or receives a
+ *   database chooses a node again, and a node that hears nothing of a copy for `FORGET_MS`, or hears that it is
+ *   not wanted, deletes it.
+ * - The node answers reads only within a *lease* of `LEASE_MS`, counted from the moment in the answer that the home
+ *   echoes: no clocks are compared, and a message that is late grants less. The home gives a lease only while it may serve the
+ *   database itself, so all leases have ended before another node takes over.
+ * - `withdraw` resolves when no lease of a database is left that was given before: a change of credentials, users, allow list or
+ *   suspension is answered after that. The next lease needs a node that has read the row again.
+ * - A lease allows a number of reads, taken from the command rate and the requests of the month beforehand. The node reports
+ *   totals, so a lost answer loses no count.
+ * - What a client of the node has seen is the gateway's business (`gateway/replicas/`): it asks the home for its place in the
+ *   history and waits for the copy, as on one machine.
+ *
+ * `home-side.ts` is the home, `choice.ts` chooses its nodes, `node-side.ts` the node of the read region, `copy.ts` one copy
+ * there; `messages.ts` has what they send.
+ */
+export { type Replicas, replicasOf } from './replicas.js'

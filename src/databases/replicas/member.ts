@@ -1,0 +1,60 @@
+import type { Incarnation, Moment } from '../../cluster/index.js'
+import { type CopyReport, LEASE_MS, type Lease, type ReadTotals, since } from './messages.js'
+
+/** The replica of one read region of a database, as its home knows it. */
+export class Member {
+  readonly databaseId: string
+  readonly region: string
+  /** The life of the node that keeps it; undefined: none was found yet. */
+  life: Incarnation | undefined
+  /** When a node was last looked for, monotonic. */
+  soughtMs = Number.NEGATIVE_INFINITY
+  report: CopyReport | undefined
+  /** In the last answer of the node. */
+  stamp: Moment | undefined
+  /** When the last lease was sent, monotonic. */
+  leasedMs = Number.NEGATIVE_INFINITY
+  #ceiling = 0
+
+  constructor(databaseId: string, region: string) {
+    this.databaseId = databaseId
+    this.region = region
+  }
+
+  /** Another node is to keep it. */
+  moveTo(life: Incarnation): void {
+    this.life = life
+    this.report = undefined
+    this.stamp = undefined
+    this.#ceiling = 0
+  }
+
+  /** Takes a report of its node. Answers what was read since the one before. */
+  reported(report: CopyReport, stamp: Moment): ReadTotals | undefined {
+    const before = this.report?.copyId === report.copyId ? this.report : undefined
+    this.report = report
+    this.stamp = stamp
+    if (before) return since(report.totals, before.totals)
+    // A copy that an earlier life of this node knew: what it had read by then is not counted again.
+    this.#ceiling = report.totals.reads
+    return undefined
+  }
+
+  /** Reads that were allowed and are not reported. */
+  get outstanding(): number {
+    return Math.max(0, this.#ceiling - (this.report?.totals.reads ?? 0))
+  }
+
+  /** Allows `more` reads. Undefined while its node has not answered. */
+  lease(more: number, nowMs: number): Lease | undefined {
+    if (!this.stamp) return undefined
+    this.#ceiling = Math.max(this.#ceiling, this.report?.totals.reads ?? 0) + more
+    this.leasedMs = nowMs
+    return { stamp: this.stamp, ceiling: this.#ceiling }
+  }
+
+  /** How long the last lease may still be used, milliseconds. */
+  leasedFor(nowMs: number): number {
+    return Math.max(0, this.leasedMs + LEASE_MS - nowMs)
+  }
+}

@@ -1,0 +1,156 @@
+import { isObject } from '../../base/index.js'
+import type { Moment } from '../../cluster/index.js'
+
+/** The service of the link between nodes that leads from a copy to the engine of its home. */
+export const REPLICA_SERVICE = 'database-replica'
+
+/** Topics between a home and the nodes of read regions. */
+export const TOPICS = {
+  /** To a node of a read region: all copies that this home wants there. */
+  beat: 'replicas.beat',
+  /** To the home: the place of a database's primary in its history. */
+  place: 'replicas.place',
+} as const
+
+/** How often a home beats. */
+export const BEAT_EVERY_MS = 250
+/**
+ * How long a node may answer reads, from a moment in its answer to the home. A home that is cut off serves for 4 s after it was
+ * certain of its place, and the next one begins after 5 s: every lease has ended by then.
+ */
+export const LEASE_MS = 800
+
+/** What a home allows: reads until `LEASE_MS` after `stamp`, and no more than `ceiling` since the copy began. */
+export interface Lease {
+  readonly stamp: Moment
+  readonly ceiling: number
+}
+
+/** A copy that a home wants. */
+export interface WantedCopy {
+  readonly databaseId: string
+  /** The read region. */
+  readonly region: string
+  /** Of the replication user of the home's engine. Undefined: not known now, the copy goes on. */
+  readonly password: string | undefined
+  /** Grows with every change of the database at its home: the node then reads the row. */
+  readonly revision: number
+  readonly lease: Lease | undefined
+}
+
+/** The message of a home to one node. */
+export interface Beat {
+  /** The home, by name. */
+  readonly source: string
+  /** Grows with every beat to that node: one that is overtaken by a later one is ignored. */
+  readonly sequence: number
+  readonly wanted: readonly WantedCopy[]
+}
+
+/** What a copy has read, in total. */
+export interface ReadTotals {
+  readonly reads: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** By command. */
+  readonly commands: readonly (readonly [name: string, count: number])[]
+}
+
+/** How one copy is. */
+export interface CopyReport {
+  readonly databaseId: string
+  /** Another copy counts its reads from 0. */
+  readonly copyId: string
+  readonly state: 'copying' | 'following' | 'failed'
+  readonly problem: string
+  /** The history that it follows. */
+  readonly replid: string
+  /** Of the row that it has read. */
+  readonly revision: number
+  readonly totals: ReadTotals
+}
+
+/** The answer to a beat. */
+export interface BeatAnswer {
+  readonly stamp: Moment
+  readonly copies: readonly CopyReport[]
+  /** Databases of this home whose copies are being deleted. */
+  readonly leaving: readonly string[]
+}
+
+/** Reads a beat. */
+export function beatOf(payload: unknown): Beat | undefined {
+  if (!isObject(payload) || !Array.isArray(payload.wanted)) return undefined
+  const { source, sequence } = payload
+  if (typeof source !== 'string' || typeof sequence !== 'number') return undefined
+  return { source, sequence, wanted: payload.wanted.flatMap((one) => wantedOf(one) ?? []) }
+}
+
+function wantedOf(value: unknown): WantedCopy | undefined {
+  if (!isObject(value)) return undefined
+  const { databaseId, region, password, revision } = value
+  if (typeof databaseId !== 'string' || typeof region !== 'string' || typeof revision !== 'number') return undefined
+  const known = typeof password === 'string' ? password : undefined
+  return { databaseId, region, password: known, revision, lease: leaseOf(value.lease) }
+}
+
+function leaseOf(value: unknown): Lease | undefined {
+  if (!isObject(value) || typeof value.ceiling !== 'number') return undefined
+  const stamp = stampOf(value.stamp)
+  return stamp && { stamp, ceiling: value.ceiling }
+}
+
+function stampOf(value: unknown): Moment | undefined {
+  if (!isObject(value)) return undefined
+  const { monotonicMs, wallMs } = value
+  return typeof monotonicMs === 'number' && typeof wallMs === 'number' ? { monotonicMs, wallMs } : undefined
+}
+
+/** Reads the answer to a beat. */
+export function beatAnswerOf(answer: unknown): BeatAnswer | undefined {
+  if (!isObject(answer) || !Array.isArray(answer.copies)) return undefined
+  const stamp = stampOf(answer.stamp)
+  const leaving = Array.isArray(answer.leaving) ? answer.leaving.filter((one) => typeof one === 'string') : []
+  return stamp && { stamp, copies: answer.copies.flatMap((one) => reportOf(one) ?? []), leaving }
+}
+
+function reportOf(value: unknown): CopyReport | undefined {
+  if (!isObject(value)) return undefined
+  const { databaseId, copyId, state, problem, replid, revision } = value
+  const totals = totalsOf(value.totals)
+  if (typeof databaseId !== 'string' || typeof copyId !== 'string' || typeof revision !== 'number') return undefined
+  if (state !== 'copying' && state !== 'following' && state !== 'failed') return undefined
+  if (typeof problem !== 'string' || typeof replid !== 'string' || !totals) return undefined
+  return { databaseId, copyId, state, problem, replid, revision, totals }
+}
+
+function totalsOf(value: unknown): ReadTotals | undefined {
+  if (!isObject(value) || !Array.isArray(value.commands)) return undefined
+  const { reads, bytesIn, bytesOut } = value
+  if (typeof reads !== 'number' || typeof bytesIn !== 'number' || typeof bytesOut !== 'number') return undefined
+  return { reads, bytesIn, bytesOut, commands: value.commands.flatMap((one) => countOf(one) ?? []) }
+}
+
+function countOf(value: unknown): [readonly [string, number]] | undefined {
+  if (!Array.isArray(value)) return undefined
+  const [name, count] = value
+  return typeof name === 'string' && typeof count === 'number' ? [[name, count]] : undefined
+}
+
+/** What was read since the last report of the same copy. */
+export function since(now: ReadTotals, before: ReadTotals | undefined): ReadTotals {
+  const known = new Map(before?.commands)
+  return {
+    reads: now.reads - (before?.reads ?? 0),
+    bytesIn: now.bytesIn - (before?.bytesIn ?? 0),
+    bytesOut: now.bytesOut - (before?.bytesOut ?? 0),
+    commands: now.commands.map(([name, count]) => [name, count - (known.get(name) ?? 0)] as const),
+  }
+}
+
+/** Reads the answer about the place of a primary. */
+export function placeOf(answer: unknown): { readonly replid: string; readonly offset: number } | undefined {
+  if (!isObject(answer)) return undefined
+  const { replid, offset } = answer
+  return typeof replid === 'string' && typeof offset === 'number' ? { replid, offset } : undefined
+}

@@ -1,0 +1,130 @@
+import { isObject } from '../../base/index.js'
+import type { EngineEndpoint } from '../../fleet/index.js'
+import type { ChangeDeps, ReadControl } from '../deps.js'
+import { ServingDirectory, type ServingSettings } from '../directory.js'
+import type { DatabaseRow } from '../life.js'
+import type { Moves } from '../moves/index.js'
+import { serveStream } from '../moves/streams.js'
+import type { Standbys } from '../standbys/index.js'
+import type { ReplicasDeps } from './deps.js'
+import { HomeSide } from './home-side.js'
+import { beatOf, REPLICA_SERVICE, TOPICS } from './messages.js'
+import { NodeSide } from './node-side.js'
+
+/** The replicas of this node's databases at other nodes, and those that this node keeps; see `index.ts`. */
+export class Replicas {
+  readonly #deps: ReplicasDeps
+  readonly #home: HomeSide
+  readonly #node: NodeSide
+  /** The users and limits of databases whose replicas this node keeps. */
+  readonly directory: ServingDirectory
+  #state: 'new' | 'running' | 'stopped' = 'new'
+
+  constructor(deps: ReplicasDeps & { readonly dataDir: string; readonly serving: ServingSettings }) {
+    this.#deps = deps
+    const { cluster, clock } = deps
+    this.directory = new ServingDirectory(deps.serving)
+    this.#home = new HomeSide(deps)
+    this.#node = new NodeSide({ ...deps, copies: this.directory })
+    cluster.serve(REPLICA_SERVICE, (stream) => serveStream(stream, clock, (head) => this.#home.wayOf(head)))
+    cluster.handle(TOPICS.beat, (payload, life) => {
+      const beat = beatOf(payload)
+      return beat && this.#state === 'running' ? this.#node.beat(beat, life) : undefined
+    })
+    cluster.handle(TOPICS.place, (payload) =>
+      isObject(payload) && this.#state === 'running' ? this.#home.placeOf(String(payload.databaseId)) : undefined,
+    )
+  }
+
+  start(): void {
+    if (this.#state !== 'new') return
+    this.#state = 'running'
+    this.#home.start()
+    this.#node.start()
+  }
+
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    await Promise.all([this.#home.stop(), this.#node.stop()])
+  }
+
+  /** Resolves when the replicas of all read regions of a row serve. @throws HomeportError `region_without_capacity`. */
+  serving(row: DatabaseRow): Promise<void> {
+    return this.#home.serving(row)
+  }
+
+  /** The engines have gone back to this row, because a change of its regions failed. */
+  follow(row: DatabaseRow): void {
+    this.#home.follow(row)
+  }
+
+  /** Resolves when other nodes answer no read of a database any more that they were allowed before this call. */
+  withdraw(databaseId: string): Promise<void> {
+    return this.#home.withdraw(databaseId)
+  }
+
+  /** Resolves when other nodes have deleted their copies of a database that is deleted here, or do not answer. */
+  gone(databaseId: string): Promise<void> {
+    return this.#home.gone(databaseId)
+  }
+
+  /** Another task of this node is about to write files of a database: resolves when no replica uses them. */
+  letGo(databaseId: string): Promise<void> {
+    return this.#node.letGo(databaseId)
+  }
+
+  /** Whether this node answers reads of a database now. Called for each reply of its replica. */
+  mayRead(databaseId: string): boolean {
+    return this.#node.copyOf(databaseId)?.mayRead(this.#node.now()) ?? false
+  }
+
+  /** Takes reads of those that the home allows; false: it has to answer them. */
+  take(databaseId: string, count: number): boolean {
+    return this.#node.copyOf(databaseId)?.take(count, this.#node.now()) ?? false
+  }
+
+  /** Counts what was read: commands that were taken, and bytes from and to the client. */
+  note(databaseId: string, commands: readonly string[], bytesIn: number, bytesOut: number): void {
+    const copy = this.#node.copyOf(databaseId)
+    for (const command of commands) copy?.count(command)
+    copy?.transferred(bytesIn, bytesOut)
+  }
+
+  /** Where the replica of a database is. Rejects while it does not run. */
+  async endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]> {
+    const found = await this.#deps.fleet.endpoints(databaseId, signal)
+    return found.map((endpoint) => ({ ...endpoint, role: 'replica' }))
+  }
+
+  /** The place of the primary of a replica in its history. Rejects when the home does not answer. */
+  async primaryPosition(databaseId: string): Promise<{ history: string; offset: number } | undefined> {
+    const place = await this.#node.primaryPlace(databaseId)
+    return place && { history: place.replid, offset: place.offset }
+  }
+}
+
+/** What the replicas of a server are made from. */
+export interface ReplicasSettings
+  extends Omit<ReplicasDeps, 'node' | 'cluster' | 'region' | 'reads' | 'mayServe' | 'isReplicated' | 'hasOther'>,
+    Pick<ChangeDeps, 'cluster' | 'settings' | 'dataDir' | 'traffic'> {
+  readonly serving: ServingSettings
+  readonly moves: Moves | undefined
+  readonly standbys: Standbys | undefined
+}
+
+/** Where nothing limits and counts reads of other nodes, they may make none. */
+const NO_READS: ReadControl = { allow: () => undefined, note: () => undefined }
+
+/** The replicas of a node; undefined on a server that is alone. */
+export function replicasOf({ cluster, settings, moves, standbys, ...deps }: ReplicasSettings): Replicas | undefined {
+  const { node, region } = settings
+  if (!cluster || node === undefined) return undefined
+  const replicas = new Replicas({
+    ...{ ...deps, cluster, node, region, reads: deps.traffic.reads ?? NO_READS },
+    mayServe: (databaseId) => standbys?.mayServe(databaseId) ?? true,
+    isReplicated: (databaseId) => standbys?.isReplicated(databaseId) ?? false,
+    hasOther: (id) => deps.directory.has(id) || moves?.isReceiving(id) === true || standbys?.keeps(id) === true,
+  })
+  for (const one of [moves, standbys]) one?.beforeCopy((databaseId) => replicas.letGo(databaseId))
+  return replicas
+}

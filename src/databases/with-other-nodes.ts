@@ -1,0 +1,21 @@
+/** What a node of a cluster does about databases together with other nodes. */
+
+import type { ChangeDeps } from './deps.js'
+import type { ServingSettings } from './directory.js'
+import { type Moves, type MovesSettings, movesOf } from './moves/index.js'
+import { type Replicas, replicasOf } from './replicas/index.js'
+import { type Standbys, standbysOf } from './standbys/index.js'
+
+/** All undefined on a server that is alone. */
+export interface WithOtherNodes {
+  readonly moves: Moves | undefined
+  readonly standbys: Standbys | undefined
+  readonly replicas: Replicas | undefined
+}
+
+/** Builds what databases do with other nodes. */
+export function withOtherNodes(deps: ChangeDeps & MovesSettings, serving: ServingSettings): WithOtherNodes {
+  const moves = movesOf(deps)
+  const standbys = standbysOf(deps, moves)
+  return { moves, standbys, replicas: replicasOf({ ...deps, serving, moves, standbys }) }
+}

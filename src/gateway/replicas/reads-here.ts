@@ -1,0 +1,111 @@
+import type { Clock } from '../../base/index.js'
+import { missingCommand } from '../commands/command-table.js'
+import type { DataAccess, GatewayLogger, ReplicasHere, ServedDatabase } from '../deps.js'
+import { DEFAULT_MAX_REQUEST_BYTES } from '../deps.js'
+import { type LaneKey, Lanes } from '../engine/lanes.js'
+import type { ReplyLimits } from '../engine/reply-gate.js'
+import { errorText } from '../error-text.js'
+import { encodeError } from '../resp/encode.js'
+import type { ReplicaLane } from './replica-lane.js'
+
+/** The collaborators of the reads of replicas here. */
+export interface ReadsHereOptions {
+  readonly replicas: ReplicasHere
+  readonly clock: Clock
+  readonly logger: GatewayLogger
+}
+
+/** The name of this node's region in the endpoints of replicas that it keeps. */
+const HERE = 'here'
+
+/**
+ * Reads of databases whose home is another node, from replicas that this node keeps. It sees every command that its clients
+ * send to such a database, so it knows what each user has seen, as for a database of its own; where the primary is in its
+ * history, the home says. Whatever cannot be answered here, the home answers.
+ */
+export class ReadsHere {
+  readonly #replicas: ReplicasHere
+  readonly #lanes: Lanes
+  readonly #served = new Map<string, ServedDatabase>()
+  readonly #unsubscribe: () => void
+
+  constructor({ replicas, clock, logger }: ReadsHereOptions) {
+    this.#replicas = replicas
+    this.#lanes = new Lanes({
+      ...{ clock, logger, directory: replicas.directory },
+      fleet: {
+        endpoints: async (databaseId, signal) =>
+          (await replicas.endpoints(databaseId, signal)).map(({ socketPath }) => ({
+            ...{ role: 'replica', region: HERE, socketPath },
+          })),
+      },
+      settings: { region: HERE },
+      primaryPosition: (databaseId) => replicas.primaryPosition(databaseId),
+      // A reply that arrives when the home allows no reads any more is dropped, and the home answers.
+      home: { mayServe: (databaseId) => replicas.mayRead(databaseId), confirm: () => undefined },
+      replyLimits: (databaseId) => this.#limitsOf(databaseId),
+    })
+    this.#unsubscribe = replicas.directory.onChange((databaseId) => this.#changed(databaseId))
+  }
+
+  close(): void {
+    this.#unsubscribe()
+    this.#lanes.close()
+  }
+
+  /** The database and user of a REST token, if this node keeps a replica of it. */
+  byToken(token: string): DataAccess | undefined {
+    return this.#replicas.directory.byRestToken(token)
+  }
+
+  /** The limits of a database; undefined when this node keeps no replica of it. */
+  find(databaseId: string): ServedDatabase | undefined {
+    return this.#replicas.directory.find(databaseId)
+  }
+
+  /** The lane of a user to the replica; undefined when this node keeps none. */
+  lane(key: LaneKey): ReplicaLane | undefined {
+    return this.find(key.databaseId) && this.#lanes.replica(key)
+  }
+
+  /** Whether the home allows reads now. */
+  mayRead(databaseId: string): boolean {
+    return this.#replicas.mayRead(databaseId)
+  }
+
+  /** Takes reads of those that the home allows; false: it has to answer them. */
+  take(databaseId: string, count: number): boolean {
+    return this.#replicas.take(databaseId, count)
+  }
+
+  /** Counts commands that were taken, by name, and bytes from and to the client. */
+  note(databaseId: string, commands: readonly string[], bytesIn: number, bytesOut: number): void {
+    this.#replicas.note(databaseId, commands, bytesIn, bytesOut)
+  }
+
+  #limitsOf(databaseId: string): ReplyLimits {
+    const most = (): number => this.find(databaseId)?.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES
+    return {
+      get maxReplyBytes() {
+        return most()
+      },
+      reword: (error) => {
+        const ours = missingCommand(error)
+        return ours && encodeError(errorText(ours))
+      },
+    }
+  }
+
+  /** Connections with credentials that have changed are closed; their reads go to the home. */
+  #changed(databaseId: string): void {
+    const before = this.#served.get(databaseId)
+    const now = this.find(databaseId)
+    if (now) this.#served.set(databaseId, now)
+    else this.#served.delete(databaseId)
+    if (!now || (before && before.loginEpoch !== now.loginEpoch)) this.#lanes.forget(databaseId)
+    const { userMarks: past = {} } = before ?? {}
+    for (const [user, mark] of Object.entries(past)) {
+      if (now && now.userMarks?.[user] !== mark) this.#lanes.forgetUser(databaseId, user)
+    }
+  }
+}
