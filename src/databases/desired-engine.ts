@@ -50,7 +50,7 @@ export function dataBoundOf(plan: Plan): number {
 }
 
 /** Read regions in the order of the request. */
-export function readRegionsOf(row: DatabaseRow): readonly string[] {
+export function readRegionsOf(row: Pick<DatabaseRow, 'database_id' | 'read_regions'>): readonly string[] {
   return textsOf(row, 'read_regions')
 }
 
@@ -66,7 +66,10 @@ export function usersOf(row: DatabaseRow): readonly StoredUser[] {
 
 const NONE: readonly never[] = []
 
-function textsOf(row: DatabaseRow, column: 'read_regions' | 'allowed_ips'): readonly string[] {
+function textsOf<Column extends 'read_regions' | 'allowed_ips'>(
+  row: Pick<DatabaseRow, 'database_id' | Column>,
+  column: Column,
+): readonly string[] {
   if (row[column] === '[]') return NONE
   const texts: unknown = JSON.parse(row[column])
   if (Array.isArray(texts) && texts.every((text) => typeof text === 'string')) return texts

@@ -6,6 +6,7 @@ import type { Cluster, Incarnation } from '../cluster/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
+import { readRegionsOf } from './desired-engine.js'
 import { collides, type ListeningPlace, ownNetwork } from './machine.js'
 import * as homes from './transactions/homes.js'
 
@@ -14,6 +15,7 @@ export interface PortElsewhere {
   readonly port: number
   /** Whether the port speaks TLS. */
   readonly tls: boolean
+  readonly readRegions: readonly string[]
 }
 
 /** What the ports are built from. */
@@ -89,7 +91,9 @@ export class PortsElsewhere {
   /** The port of a database on which this node has to listen; undefined: it has not. */
   find(databaseId: string): PortElsewhere | undefined {
     const known = this.#known.get(databaseId)
-    return known && this.#listensFor(known) ? { port: known.port, tls: known.tls === 1 } : undefined
+    return known && this.#listensFor(known)
+      ? { port: known.port, tls: known.tls === 1, readRegions: readRegionsOf(known) }
+      : undefined
   }
 
   /**

@@ -155,12 +155,19 @@ export interface ClientAddress {
   readonly port: number
 }
 
+/** The port of a database that another node serves. */
+export interface PortElsewhere {
+  readonly port: number
+  readonly tls: boolean
+  readonly readRegions: readonly string[]
+}
+
 /** The ports of databases that other nodes serve, on which this node listens for them. */
 export interface PortsElsewhere {
   /** Calls `follower` with the ids of databases whose port has changed, at first with all; it resolves when it listens accordingly. */
   follow(follower: (databaseIds: readonly string[]) => Promise<void>): Promise<void>
   /** Undefined when this node must not listen for a database. */
-  find(databaseId: string): { readonly port: number; readonly tls: boolean } | undefined
+  find(databaseId: string): PortElsewhere | undefined
   /** Connects a client to the node that serves a database. Rejects with the `HomeportError` that the client gets. */
   connect(databaseId: string, client: ClientAddress): Promise<Duplex>
 }

@@ -176,7 +176,7 @@ class DataPlane implements Gateway {
     this.#passing =
       otherNodes?.ports &&
       new PassingPorts({
-        ...{ ...options, ports: otherNodes.ports, doorway: this.#doorway },
+        ...{ ...options, ports: otherNodes.ports, doorway: this.#doorway, reads: this.#reads, memory: this.#memory },
         settled: () => Promise.all(this.#closing),
       })
   }

@@ -1,6 +1,7 @@
+import { Redis } from 'iovalkey'
 import { beforeAll, expect, it } from 'vitest'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
-import { call, newPlace, tempDir, waitFor } from '../support/index.js'
+import { atCleanup, call, newPlace, tempDir, waitFor } from '../support/index.js'
 import { engineCalls } from './engine-calls.js'
 import { startNode, startNodeStore, type TestNode } from './test-node.js'
 
@@ -39,6 +40,13 @@ const rest = (host: string, node: TestNode, token: string, command: readonly unk
     headers: { authorization: `Bearer ${token}`, ...(syncToken !== undefined && { 'upstash-sync-token': syncToken }) },
   })
 
+function client(host: string, { port, password }: Made): Redis {
+  const redis = new Redis({ host, port, password, retryStrategy: () => null })
+  redis.on('error', () => undefined)
+  atCleanup(() => redis.disconnect())
+  return redis
+}
+
 it('are read at a node of the region, and show what was written', async () => {
   const [hostA, hostB] = ['127.0.0.2', '127.0.0.3'] as const
   const [a, b] = await Promise.all([nodeIn('a', hostA, 'us-east-1'), nodeIn('b', hostB, 'eu-west-1')])
@@ -64,4 +72,29 @@ it('are read at a node of the region, and show what was written', async () => {
   const home = await atHome()
   for (let count = 0; count < 20; count++) await rest(hostB, b, made.rest_token, ['GET', 'k'])
   expect((await atHome()) - home).toBeLessThan(10)
+
+  // The Redis protocol, at the port of the database on the same node.
+  const redis = client(hostB, made)
+  const other = client(hostB, made)
+  for (let value = 100; value <= 150; value++) {
+    await redis.set('k', value)
+    expect(await other.get('k')).toBe(`${value}`)
+    expect(await redis.get('k')).toBe(`${value}`)
+  }
+  const [homeBefore, replicaBefore] = [await atHome(), await atReplica()]
+  expect(await Promise.all(Array.from({ length: 200 }, () => redis.get('k')))).toEqual(Array(200).fill('150'))
+  expect((await atReplica()) - replicaBefore).toBeGreaterThan(150)
+  expect((await atHome()) - homeBefore).toBeLessThan(50)
+  expect(await redis.multi().incr('n').get('n').exec()).toEqual([
+    [null, 1],
+    [null, '1'],
+  ])
+  expect(await redis.pipeline().set('p', 1).get('p').incr('p').get('p').get('k').exec()).toEqual(
+    ['OK', '1', 2, '2', '150'].map((value) => [null, value]),
+  )
+  const large = 'x'.repeat(3_000_000)
+  expect(await redis.set('large', large)).toBe('OK')
+  expect(await redis.get('large')).toBe(large)
+  await redis.subscribe('news')
+  await expect(redis.get('k')).rejects.toThrow()
 }, 90_000)

@@ -116,9 +116,10 @@ export interface HomePort {
   readonly home: string
   readonly port: number
   readonly tls: number
+  readonly read_regions: string
 }
 
-const PORT_COLUMNS = ['database_id', 'home', 'port', 'tls'] as const
+const PORT_COLUMNS = ['database_id', 'home', 'port', 'tls', 'read_regions'] as const
 
 /** The port of a database that is being created may still change, and one that is being deleted is closed. */
 const portsBeside = query<{ node: string }, HomePort>(({ db, p }) =>

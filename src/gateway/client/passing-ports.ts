@@ -1,17 +1,22 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { pipeline } from 'node:stream'
-import type { Clock } from '../../base/index.js'
+import { type Duplex, pipeline } from 'node:stream'
+import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { GatewayLogger, GatewaySettings, PortsElsewhere } from '../deps.js'
+import type { ReadsHere } from '../replicas/reads-here.js'
 import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
 import { type Doorway, turnAway } from './doorway.js'
+import { ReplicaSession } from './replica-session.js'
 
 /** Collaborators and settings of the passing ports. */
 export interface PassingPortsOptions {
-  readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
+  readonly settings: Pick<GatewaySettings, 'host' | 'tls' | 'region'>
   readonly ports: PortsElsewhere
   readonly doorway: Doorway
+  /** Reads of replicas that this node keeps. Omitted: it keeps none. */
+  readonly reads?: ReadsHere | undefined
+  readonly memory: ClientMemoryBudget
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Resolves when the ports of databases that this node serves no more are closed. */
@@ -110,11 +115,19 @@ export class PassingPorts {
       }
       const { remoteAddress: ip = '', remotePort: port = 0 } = client
       const home = await ports.connect(databaseId, { ip, port })
-      pipeline(client, home, client, () => undefined)
+      this.#join(databaseId, client, home)
     } catch (error) {
       this.#log(error)
       this.#refuse(client, error, ports.find(databaseId)?.tls === true)
     }
+  }
+
+  #join(databaseId: string, client: Socket, home: Duplex): void {
+    const { reads, ports, settings, memory } = this.#options
+    const { readRegions = [] } = ports.find(databaseId) ?? {}
+    const mayRead = reads?.find(databaseId) !== undefined || readRegions.some((region) => region === settings.region)
+    if (!reads || !mayRead) pipeline(client, home, client, () => undefined)
+    else new ReplicaSession(client, home, { databaseId, reads, memory, nowMs: () => performance.now() })
   }
 
   /** Clients connect again and again while a home is away. */

@@ -23,6 +23,8 @@ export interface SteeredSession {
   retryWhen(promise: Promise<void>): void
 }
 
+type Outcome = 'none' | 'reached' | 'missed'
+
 /**
  * Decides for every command of a client whether the replica or the primary answers it.
  *
@@ -34,7 +36,7 @@ export interface SteeredSession {
 export class Steering {
   readonly #session: SteeredSession
   /** The outcome of the current command's wait for the replica. */
-  #outcome: 'none' | 'reached' | 'missed' = 'none'
+  #outcome: Outcome = 'none'
 
   constructor(session: SteeredSession) {
     this.#session = session
@@ -43,15 +45,16 @@ export class Steering {
   /** Whether the current command may be sent on the client's current lane. If not, it is repeated. */
   passes(command: KnownCommand | undefined): boolean {
     const { lane } = this.#session
-    if (!lane.replica) return true
-    if (!isReadable(command)) return this.#toPrimary()
-    return !lane.isShared || this.#toReplica(lane.replica)
-  }
-
-  #toReplica(replica: ReplicaLane): boolean {
-    const { lane } = this.#session
+    // It is about the command that is repeated now, if any.
     const outcome = this.#outcome
     this.#outcome = 'none'
+    if (!lane.replica) return true
+    if (!isReadable(command)) return this.#toPrimary()
+    return !lane.isShared || this.#toReplica(lane.replica, outcome)
+  }
+
+  #toReplica(replica: ReplicaLane, outcome: Outcome): boolean {
+    const { lane } = this.#session
     if (!lane.isOnReplica && !this.#session.isIdle) return true
     if (outcome === 'reached' || replica.isOpen) {
       if (!lane.isOnReplica) lane.useReplica()
