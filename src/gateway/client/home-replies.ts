@@ -53,8 +53,8 @@ export class HomeReplies {
     try {
       for (let at = 0; at < chunk.length; ) {
         const next = this.#expected[0]
-        if (!next || (!this.#framer.midReply && chunk[at] === PUSH)) return this.#owner.unexpected()
-        at = this.#scan(chunk, at, next)
+        if (next && (this.#framer.midReply || chunk[at] !== PUSH)) at = this.#scan(chunk, at, next)
+        else throw new Error('no command has this reply')
       }
     } catch {
       this.#owner.unexpected()
