@@ -31,7 +31,7 @@ const began = performance.now()
 const broken = new Map<number, string>()
 
 async function tell(seed: number): Promise<void> {
-  const { problem, trace } = await new Simulation(memory, seed, {}, true).play()
+  const { problem, trace } = await new Simulation(memory, seed, { isTraced: true }).play()
   for (const line of trace) console.log(line)
   console.log(problem === undefined ? `seed ${seed} keeps every promise` : `seed ${seed}: ${problem}`)
 }
@@ -43,7 +43,7 @@ async function findPlants(): Promise<void> {
     let seed = FIRST
     let problem: string | undefined
     for (; seed < END && problem === undefined; seed++)
-      problem = (await new Simulation(memory, seed, plant).play()).problem
+      problem = (await new Simulation(memory, seed, { plant }).play()).problem
     const seconds = ((performance.now() - from) / 1_000).toFixed(1)
     const after = `${seed - FIRST} seeds and ${seconds} s`
     console.log(

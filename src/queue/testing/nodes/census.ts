@@ -8,27 +8,30 @@ export type CensusRow = Pick<
   'seq' | 'url' | 'state' | 'partition' | 'next_at' | 'retried' | 'queue' | 'flow_key' | 'message_id' | 'schedule_id'
 >
 
-const everyMessage = query<object, CensusRow>(({ db }) =>
-  db
-    .selectFrom('messages')
-    .select([
-      'seq',
-      'url',
-      'state',
-      'partition',
-      'next_at',
-      'retried',
-      'queue',
-      'flow_key',
-      'message_id',
-      'schedule_id',
-    ]),
-)
+const READ = [
+  ...(['seq', 'url', 'state', 'partition', 'next_at', 'retried', 'queue', 'flow_key', 'message_id'] as const),
+  'schedule_id',
+] as const
+
+const everyMessage = query<object, CensusRow>(({ db }) => db.selectFrom('messages').select(READ))
 
 /** All messages. */
 export const messages = read('simulation.messages', function* (_: object): Transaction<CensusRow[]> {
   return yield* all(everyMessage, {})
 })
+
+const openMessages = query<object, CensusRow>(({ db }) =>
+  db.selectFrom('messages').select(READ).where('finished_at', 'is', null),
+)
+
+/** Messages that have not ended. */
+export const pending = read('simulation.pending', function* (_: object): Transaction<CensusRow[]> {
+  return yield* all(openMessages, {})
+})
+
+const byUrl = query<{ url: string }, { seq: number }>(({ db, p }) =>
+  db.selectFrom('messages').select('seq').where('url', '=', p.url),
+)
 
 const turnsByQueue = query<object, { queue: string; turns: number; parallelism: number }>(({ db }) =>
   db
@@ -61,11 +64,12 @@ const unended = query<{ queue: string; seq: number }, { seq: number }>(({ db, p 
     .orderBy('seq'),
 )
 
-/** Messages of a queue before another one that have not ended. */
-export const unendedBefore = read('simulation.unended', function* (args: { queue: string; seq: number }): Transaction<
+/** Messages of a queue before the one with a URL that have not ended. */
+export const unendedBefore = read('simulation.unended', function* (args: { queue: string; url: string }): Transaction<
   { seq: number }[]
 > {
-  return yield* all(unended, args)
+  const [message] = yield* all(byUrl, args)
+  return message ? yield* all(unended, { queue: args.queue, seq: message.seq }) : []
 })
 
 const lifeOf = query<{ incarnation: number }, { state: string; beat: number }>(({ db, p }) =>

@@ -3,6 +3,7 @@ import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import * as census from './census.js'
 import type { Ledger } from './ledger.js'
 import type { SimulatedNode } from './simulated-node.js'
+import type { Stage } from './stage.js'
 import { STARTS_AT_MS, type Timeline } from './timeline.js'
 
 /** The rows are compared this often: what is lost stays lost. */
@@ -10,7 +11,7 @@ const ROWS_EVERY_MS = 1_000
 /** A sweep finds a stray within this time, and a load follows it. */
 const FOUND_WITHIN_MS = 6_000
 
-const isPendingState = (state: string): boolean => state === 'pending' || state === 'held'
+const labelOf = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
 
 /** Checks what must hold after every step; requests are checked by the ledger when they begin. */
 export class Checks {
@@ -26,11 +27,14 @@ export class Checks {
   readonly #owners = new Array<SimulatedNode | undefined>(PARTITIONS).fill(undefined)
   readonly #ownedSince = new Array<number>(PARTITIONS).fill(0)
 
-  constructor(timeline: Timeline, memory: MemoryStore, ledger: Ledger, nodes: () => readonly SimulatedNode[]) {
+  constructor({ timeline, memory, ledger, nodes, effects }: Stage) {
     this.#timeline = timeline
     this.#memory = memory
     this.#ledger = ledger
     this.#nodes = nodes
+    effects.onWrite((name) => {
+      if (!name.startsWith('nodes.')) this.#rows = undefined
+    })
   }
 
   readonly afterStep = (): void => {
@@ -72,26 +76,17 @@ export class Checks {
     }
   }
 
-  /** The messages may have changed since they were last read. */
-  changed(): void {
-    this.#rows = undefined
-  }
-
-  #read(): readonly census.CensusRow[] {
-    this.#rows ??= this.#memory.run(census.messages, {})
+  /** Messages that have not ended. */
+  pending(): readonly census.CensusRow[] {
+    this.#rows ??= this.#memory.run(census.pending, {})
     return this.#rows
   }
 
   #checkRows(): void {
-    const rows = this.#read()
-    const byLabel = new Map(rows.map((row) => [row.url.slice(row.url.lastIndexOf('/') + 1), row]))
-    for (const { label, isAcknowledged } of this.#ledger.tracked.values()) {
-      if (isAcknowledged && !byLabel.has(label)) this.#timeline.fail(`I2: the acknowledged message ${label} is gone`)
-    }
     for (const { queue, turns, parallelism } of this.#memory.run(census.turns, {})) {
       if (turns > parallelism) this.#timeline.fail(`I4: the queue ${queue} has ${turns} turns`)
     }
-    for (const row of rows) if (row.state === 'pending' && row.flow_key === null) this.#checkHeld(row)
+    for (const row of this.pending()) if (row.state === 'pending' && row.flow_key === null) this.#checkHeld(row)
   }
 
   /** I3: a due message of an owner that nothing disturbs is sent, at the latest after a sweep. */
@@ -103,7 +98,7 @@ export class Checks {
     const dueAt = row.next_at - STARTS_AT_MS - offsetMs
     const since = Math.max(dueAt, calmSince, this.#ownedSince[row.partition] ?? 0, this.#committedAt(row))
     if (now - since <= FOUND_WITHIN_MS) return
-    const label = row.url.slice(row.url.lastIndexOf('/') + 1)
+    const label = labelOf(row.url)
     if ([...this.#ledger.flights].some((flight) => flight.label === label)) return
     const who = owner.process.name
     this.#timeline.fail(`I3: ${label} (partition ${row.partition} of ${who}) is due for ${now - since} ms and not sent`)
@@ -119,11 +114,6 @@ export class Checks {
     return since
   }
 
-  /** Messages that have not ended. */
-  pending(): readonly census.CensusRow[] {
-    return this.#read().filter(({ state }) => isPendingState(state))
-  }
-
   /** What must hold when all messages have ended. */
   checkEnd(): void {
     const left = this.pending()
@@ -131,17 +121,20 @@ export class Checks {
       .slice(0, 5)
       .map(({ url, state, flow_key, queue }) => `${url} (${state} ${flow_key ?? queue ?? ''})`)
     if (left.length > 0) this.#timeline.fail(`stuck: ${left.length} messages have not ended: ${names.join(', ')}`)
-    const rows = this.#read()
+    const rows = this.#memory.run(census.messages, {})
+    const stored = new Set(rows.map(({ url }) => labelOf(url)))
+    for (const { label, isAcknowledged } of this.#ledger.tracked.values()) {
+      if (isAcknowledged && !stored.has(label)) this.#timeline.fail(`I2: the acknowledged message ${label} is gone`)
+    }
     for (const row of rows) {
-      const message = this.#ledger.tracked.get(row.url.slice(row.url.lastIndexOf('/') + 1))
+      const message = this.#ledger.tracked.get(labelOf(row.url))
       if (!message) continue
       if (row.state === 'delivered' && message.successes === 0)
         this.#timeline.fail(`${message.label} was never delivered`)
       const hasEnded = row.state === 'delivered' || (row.state === 'failed' && message.starts > row.retried)
       if (!hasEnded && row.state !== 'canceled') this.#timeline.fail(`${message.label} has ended as ${row.state}`)
       if (!hasEnded || !message.hasCallback) continue
-      if (!rows.some(({ url }) => url.endsWith(`/back-${message.label}`)))
-        this.#timeline.fail(`${message.label} has no callback`)
+      if (!stored.has(`back-${message.label}`)) this.#timeline.fail(`${message.label} has no callback`)
     }
   }
 

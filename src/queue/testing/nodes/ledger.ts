@@ -2,6 +2,7 @@ import { partitionOfKey } from '../../../cluster/index.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import * as census from './census.js'
 import type { SimulatedNode } from './simulated-node.js'
+import type { Stage } from './stage.js'
 import type { Timeline } from './timeline.js'
 
 /** The account of everything in a simulation. */
@@ -66,7 +67,7 @@ export class Ledger {
   readonly #fires = new Set<string>()
   requests = 0
 
-  constructor(timeline: Timeline, memory: MemoryStore) {
+  constructor({ timeline, memory }: Pick<Stage, 'timeline' | 'memory'>) {
     this.#timeline = timeline
     this.#memory = memory
   }
@@ -92,7 +93,7 @@ export class Ledger {
     const message = this.tracked.get(label)
     if (!message) return flight
     if (message.isCancelled) this.#timeline.fail(`I8: ${label} was sent after the answer to its cancel`)
-    if (message.starts++ === 0) this.#first(message)
+    if (message.starts++ === 0) this.#first(message, url)
     if (message.key !== undefined) this.#useKey(message.key, flight)
     return flight
   }
@@ -107,11 +108,10 @@ export class Ledger {
   }
 
   /** I4: a queue with one turn delivers in the order of arrival. */
-  #first(message: Tracked): void {
+  #first(message: Tracked, url: string): void {
     message.firstStartAt = this.#timeline.now
     if (message.queue === undefined) return
-    const row = this.#memory.run(census.messages, {}).find(({ url }) => url.endsWith(`/${message.label}`))
-    const [before] = row ? this.#memory.run(census.unendedBefore, { queue: message.queue, seq: row.seq }) : []
+    const [before] = this.#memory.run(census.unendedBefore, { queue: message.queue, url })
     if (before) this.#timeline.fail(`I4: ${message.label} was sent before message ${before.seq} of its queue had ended`)
   }
 

@@ -1,6 +1,7 @@
 import { afterAll, expect, it } from 'vitest'
 import { partitionOfKey } from '../../../cluster/index.js'
 import { HomeportError } from '../../../contract/errors/errors.js'
+import { cancelMessage } from '../../../contract/queue/messages.js'
 import { QueueMeter, silentLogger } from '../../../telemetry/index.js'
 import { Backlog } from '../../dispatcher/backlog.js'
 import { FlowControl } from '../../dispatcher/flow-control.js'
@@ -11,11 +12,12 @@ import { DUE } from '../../peer-messages.js'
 import * as messagesSweep from '../../transactions/messages-sweep.js'
 import * as census from './census.js'
 import { ClusterMemory } from './cluster-memory.js'
+import { Effects } from './effects.js'
 import { ACCOUNT, KEYS, Ledger } from './ledger.js'
 import { Network } from './network.js'
 import { type Redirect, SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
-import { SimulatedStore, type StoreWatch } from './simulated-store.js'
+import { type Replace, SimulatedStore } from './simulated-store.js'
 import { Process, STARTS_AT_MS, Timeline } from './timeline.js'
 import { Traffic } from './traffic.js'
 
@@ -28,7 +30,7 @@ const nothing = (): void => undefined
 
 interface SceneOptions {
   readonly answersAfterMs?: () => number
-  readonly replace?: NonNullable<StoreWatch['replace']>
+  readonly replace?: Replace
   readonly redirect?: Redirect
   /** How far the clocks of the nodes are ahead. */
   readonly offsetsMs?: readonly number[]
@@ -36,21 +38,22 @@ interface SceneOptions {
 
 /** Quiet nodes that own all partitions. */
 async function scene(names: readonly string[], how: SceneOptions = {}) {
-  const { answersAfterMs = () => 50, replace = (operation) => operation, redirect, offsetsMs = [] } = how
+  const { answersAfterMs = () => 50, replace, redirect, offsetsMs = [] } = how
   memory.clear()
   const timeline = new Timeline(1)
   const network = new Network(timeline)
   const links = new SimulatedLinks(timeline, network, redirect)
-  const ledger = new Ledger(timeline, memory)
-  const watch = () => ({ applied: nothing, replace })
-  const deps = { timeline, memory, network, links, ledger, watch, answersAfterMs, onEnd: nothing }
+  const ledger = new Ledger({ timeline, memory })
+  const effects = new Effects()
+  const replacing = replace && (() => replace)
+  const deps = { timeline, memory, network, links, ledger, effects, answersAfterMs, replace: replacing, onEnd: nothing }
   const nodes = names.map((name, index) => new SimulatedNode(name, offsetsMs[index] ?? 0, deps))
   for (const node of nodes) node.start()
   network.isQuiet = true
   const pass = (ms: number) => timeline.run(timeline.now + ms, nothing)
   await pass(10_000)
   /** Clients of one node. */
-  const at = (node: SimulatedNode | undefined) => new Traffic(timeline, ledger, () => (node ? [node] : []))
+  const at = (node: SimulatedNode | undefined) => new Traffic({ timeline, ledger, nodes: () => (node ? [node] : []) })
   return { timeline, network, ledger, nodes, pass, at }
 }
 
@@ -69,7 +72,10 @@ it('counts a request that was aborted by a cancel in the rate of its key', async
   const first = clients.publish({ key: 'paced', hasCallback: false })
   await pass(100)
   expect(first?.starts).toBe(1)
-  await nodes[0]?.process.clock.after(0, () => void nodes[0]?.call('cancel', { messageId: first?.messageId }))
+  await nodes[0]?.process.clock.after(
+    0,
+    () => void nodes[0]?.call(cancelMessage, { params: { messageId: first?.messageId } }),
+  )
   await pass(100)
   const others = [1, 2, 3].map(() => clients.publish({ key: 'paced', hasCallback: false }))
   await pass(1_000)
@@ -82,7 +88,7 @@ it('reads the limits of keys with every load, because their hint may be lost', a
   for (let count = 0; count < 2; count++) clients.publish({ key: 'both', hasCallback: false, delay: 60 })
   await pass(100)
   const process = new Process(timeline, 'b', 0)
-  const store = new SimulatedStore({ timeline, process, memory, network, watch: { applied: nothing } })
+  const store = new SimulatedStore({ timeline, process, memory, network, effects: new Effects() })
   const [flow, { clock }] = [new FlowControl(), process]
   const backlog = new Backlog(backlogLimits(10), flow, () => true)
   const limits = new StoredLimits(store, flow)
@@ -171,7 +177,10 @@ it('sends nothing of a message whose publication is answered long after its canc
   await pass(500)
   const messageId = memory.run(census.messages, {}).find(({ url }) => url.endsWith(`/${message?.label}`))?.message_id
   const cancelled: unknown[] = []
-  a.process.clock.after(0, () => void a.call('cancel', { messageId }).then((answer) => cancelled.push(answer)))
+  a.process.clock.after(
+    0,
+    () => void a.call(cancelMessage, { params: { messageId } }).then((answer) => cancelled.push(answer)),
+  )
   await pass(500)
   expect([messageId !== undefined, cancelled.length, ledger.requests]).toEqual([true, 1, 0])
   await pass(5_000)

@@ -1,17 +1,20 @@
+import type { Clock, Service } from '../../../base/index.js'
 import { Clustered } from '../../../cluster/index.js'
+import type { Endpoint } from '../../../contract/endpoint.js'
 import { HomeportError } from '../../../contract/errors/errors.js'
-import { cancelMessage, enqueueMessage, publishMessage } from '../../../contract/queue/messages.js'
-import { createSchedule } from '../../../contract/queue/schedules.js'
 import type { Call, Caller, Route } from '../../../http/index.js'
+import type { Store } from '../../../store/index.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import { ClusterMeter, QueueMeter, silentLogger } from '../../../telemetry/index.js'
-import type { RequestSender, Sending } from '../../dispatcher/sender.js'
+import type { RequestSender, Sending, SendRequest } from '../../dispatcher/sender.js'
 import { createQueue } from '../../queue.js'
 import type { AttemptOutcome, Queue } from '../../types.js'
+import type { Effects } from './effects.js'
 import { ACCOUNT, type Ledger } from './ledger.js'
 import type { Network } from './network.js'
 import type { SimulatedLinks } from './simulated-links.js'
-import { SimulatedStore, type StoreWatch } from './simulated-store.js'
+import { type Replace, SimulatedStore } from './simulated-store.js'
+import type { Part } from './stage.js'
 import { Process, type Timeline } from './timeline.js'
 
 const CALLER: Caller = {
@@ -27,8 +30,27 @@ const CALLER: Caller = {
 const DRAIN_MS = 10_000
 const NO_SIGNAL = new AbortController().signal
 
-/** The operations that clients of a simulation call. */
-const ENDPOINTS = { publish: publishMessage, enqueue: enqueueMessage, cancel: cancelMessage, schedule: createSchedule }
+/** What destinations answer: a program says that it is one. */
+const HEADERS = { 'Upstash-Workflow-Sdk-Version': ['1'] }
+
+/** What a module above the queue is built from. */
+export interface AttachmentDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly cluster: Clustered
+  readonly queue: Queue
+}
+
+/** A module above the queue, on one node. It starts after the queue and stops before it. */
+export interface Attachment {
+  readonly services: readonly Service[]
+  readonly routes: readonly Route[]
+}
+
+/** A request of a node at its destination. */
+export interface Incoming extends SendRequest {
+  readonly node: SimulatedNode
+}
 
 /** What a simulated node is built from. */
 export interface SimulatedNodeDeps {
@@ -37,7 +59,10 @@ export interface SimulatedNodeDeps {
   readonly network: Network
   readonly links: SimulatedLinks
   readonly ledger: Ledger
-  readonly watch: (node: SimulatedNode) => StoreWatch
+  readonly effects: Effects
+  /** Replaces operations of a node. Default: none. */
+  readonly replace?: ((node: SimulatedNode) => Replace) | undefined
+  readonly parts?: readonly Pick<Part, 'attach' | 'receive'>[]
   /** How long a destination takes. Default: mostly short, at random. */
   readonly answersAfterMs?: () => number
   /** Its process has ended by itself. */
@@ -51,6 +76,7 @@ export class SimulatedNode {
   readonly meter = new QueueMeter()
   readonly #deps: SimulatedNodeDeps
   readonly #queue: Queue
+  readonly #attached: readonly Attachment[]
   readonly #routes: readonly Route[]
   phase: 'starting' | 'open' | 'draining' | 'over' = 'starting'
   /** Its life is over in the store. */
@@ -61,7 +87,9 @@ export class SimulatedNode {
     this.#deps = deps
     const process = new Process(timeline, name, offsetMs)
     this.process = process
-    const open = () => new SimulatedStore({ timeline, process, memory, network, watch: deps.watch(this) })
+    const { effects } = deps
+    const replace = deps.replace?.(this)
+    const open = () => new SimulatedStore({ timeline, process, memory, network, effects, replace })
     const [store, upkeep] = [open(), open()]
     const { clock, monotonicMs } = process
     this.cluster = new Clustered({
@@ -77,7 +105,9 @@ export class SimulatedNode {
       ...{ deliveryConcurrency: 60, deliveryTimeoutMs: 60_000, responseKeepBytes: 100, shutdownGraceMs: 5_000 },
       ...{ retentionMs: 86_400_000, retentionBytes: 2 ** 30 },
     })
-    this.#routes = this.#queue.routes()
+    const { cluster, queue } = { cluster: this.cluster, queue: this.#queue }
+    this.#attached = (deps.parts ?? []).map((part) => part.attach({ store, clock, cluster, queue }))
+    this.#routes = [...this.#queue.routes(), ...this.#attached.flatMap(({ routes }) => routes)]
   }
 
   /** Whether nothing of it counts any more: the process is over, or others have declared it dead. */
@@ -90,10 +120,15 @@ export class SimulatedNode {
     return this.process.isRunning && this.cluster.mayAct()
   }
 
+  get #services(): Service[] {
+    return this.#attached.flatMap(({ services }) => services)
+  }
+
   start(): void {
     const begin = async (): Promise<void> => {
       await this.cluster.start()
       await this.#queue.start()
+      for (const service of this.#services) await service.start()
       this.cluster.open()
       if (this.phase === 'starting') this.phase = 'open'
     }
@@ -111,6 +146,7 @@ export class SimulatedNode {
     this.phase = 'draining'
     const leave = async (): Promise<void> => {
       await this.cluster.drain(DRAIN_MS)
+      for (const service of this.#services.toReversed()) await service.stop()
       await this.#queue.stop()
       await this.cluster.stop()
     }
@@ -135,17 +171,17 @@ export class SimulatedNode {
   }
 
   /** Calls an operation as its listener would. */
-  call(what: keyof typeof ENDPOINTS, params: object, headers: Call['headers'] = {}): Promise<unknown> {
-    const found = this.#routes.find(({ endpoint }) => Object.is(endpoint, ENDPOINTS[what]))
-    if (!found) throw new Error(`no operation ${what}`)
+  call(endpoint: Endpoint, request: Partial<Pick<Call, 'params' | 'headers' | 'body'>>): Promise<unknown> {
+    const found = this.#routes.find((route) => Object.is(route.endpoint, endpoint))
+    if (!found) throw new Error(`no operation ${endpoint.method} ${endpoint.path}`)
     return found.handler({
-      ...{ params, headers, caller: CALLER, query: {}, body: new Uint8Array(), ip: '127.0.0.1', requestId: '' },
-      ...{ target: '', signal: NO_SIGNAL, isStillAllowed: () => Promise.resolve(true) },
+      ...{ params: {}, headers: {}, caller: CALLER, query: {}, body: new Uint8Array(), ip: '127.0.0.1', requestId: '' },
+      ...{ target: '', signal: NO_SIGNAL, isStillAllowed: () => Promise.resolve(true), ...request },
     })
   }
 
   #sender(): RequestSender {
-    return { send: ({ url }) => this.#send(url), close: () => Promise.resolve() }
+    return { send: (request) => this.#send(request), close: () => Promise.resolve() }
   }
 
   #anyTime(): number {
@@ -154,28 +190,35 @@ export class SimulatedNode {
   }
 
   /** A request to a destination that answers after a while, mostly with success. */
-  #send(url: string): Sending {
-    const { timeline, ledger } = this.#deps
-    const flight = ledger.begin(this, url)
+  #send(request: SendRequest): Sending {
+    const { timeline, ledger, network } = this.#deps
+    const flight = ledger.begin(this, request.url)
     const startedAt = this.process.clock.now()
     const tookMs = this.#deps.answersAfterMs?.() ?? this.#anyTime()
-    const status = !this.#deps.network.isQuiet && timeline.random.chance(0.15) ? 500 : 200
+    const status = !network.isQuiet && timeline.random.chance(0.15) ? 500 : 200
     let abort = (): void => undefined
     const outcome = new Promise<AttemptOutcome | undefined>((resolve) => {
       abort = () => resolve(undefined)
+      const hear = (given: number): void => {
+        const response = { status: given, headers: HEADERS, body: new Uint8Array(), truncated: false }
+        resolve({ kind: 'answered', startedAt, finishedAt: this.process.clock.now(), response })
+      }
+      const answer = this.#programOf(request)
+      if (answer) {
+        const arrive = async (): Promise<void> => {
+          const given = await answer()
+          ledger.end(flight)
+          timeline.after(timeline.between(1, 12), () => hear(given), this.process)
+        }
+        timeline.after(tookMs, () => void arrive())
+        return
+      }
       timeline.after(tookMs, () => {
         const message = ledger.tracked.get(flight.label)
         if (message && status === 200) message.successes++
         ledger.end(flight)
       })
-      timeline.after(
-        tookMs,
-        () => {
-          const response = { status, headers: {}, body: new Uint8Array(), truncated: false }
-          resolve({ kind: 'answered', startedAt, finishedAt: this.process.clock.now(), response })
-        },
-        this.process,
-      )
+      timeline.after(tookMs, () => hear(status), this.process)
     })
     return {
       outcome,
@@ -185,5 +228,13 @@ export class SimulatedNode {
       },
       release: () => undefined,
     }
+  }
+
+  #programOf(request: SendRequest): (() => Promise<number>) | undefined {
+    for (const part of this.#deps.parts ?? []) {
+      const answer = part.receive({ ...request, node: this })
+      if (answer) return answer
+    }
+    return undefined
   }
 }

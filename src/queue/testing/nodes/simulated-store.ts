@@ -3,19 +3,15 @@ import { HomeportError } from '../../../contract/errors/errors.js'
 import type { Store } from '../../../store/index.js'
 import type { Operation } from '../../../store/operation.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
+import type { Effects } from './effects.js'
 import { type Fate, type Network, SLOW_MS } from './network.js'
 import type { Process, Timeline } from './timeline.js'
 
-/** Sees the calls of the store. */
-export interface StoreWatch {
-  /** Replaces an operation by another one, or calls something before it. Default: as it is. */
-  readonly replace?: (
-    operation: Pick<Operation<never, unknown>, 'name'>,
-    args: unknown,
-  ) => Pick<Operation<never, unknown>, 'name'>
-  /** A call has taken effect. */
-  readonly applied: (operation: string, args: unknown, result: unknown) => void
-}
+/** Replaces an operation by another one that takes and answers the same, or does something before it. */
+export type Replace = (
+  operation: Pick<Operation<never, unknown>, 'name'>,
+  args: unknown,
+) => Pick<Operation<never, unknown>, 'name'>
 
 /** What the store of a process is built from. */
 export interface SimulatedStoreDeps {
@@ -23,7 +19,9 @@ export interface SimulatedStoreDeps {
   readonly process: Process
   readonly memory: MemoryStore
   readonly network: Network
-  readonly watch: StoreWatch
+  readonly effects: Effects
+  /** Default: every operation as it is. */
+  readonly replace?: Replace | undefined
 }
 
 /** The store as one process reaches it: calls take time, fail, and lose their answers. */
@@ -37,9 +35,10 @@ export class SimulatedStore implements Store {
   }
 
   run<Args, Result>(given: Operation<Args, Result>, args: Args): Promise<Result> {
-    const { process, network, watch } = this.#deps
+    const { process, network, replace } = this.#deps
+    const replacement = replace?.(given, args) ?? given
     // Safe: a replacement takes and answers the same.
-    const operation = (watch.replace?.(given, args) ?? given) as Operation<Args, Result>
+    const operation = replacement === given ? given : { ...(replacement as Operation<Args, Result>), name: given.name }
     const mayBeLate = given.isSingle?.(args) === true || given.name === partitionRows.give.name
     const fate = network.toStore(process, operation.access === 'write', mayBeLate)
     const call = new Promise<Result>((resolve, reject) => this.#follow(fate, operation, args, { resolve, reject }))
@@ -90,10 +89,10 @@ export class SimulatedStore implements Store {
   }
 
   #apply<Args, Result>(operation: Operation<Args, Result>, args: Args): { value: Result } | { error: unknown } {
-    const { memory, watch } = this.#deps
+    const { memory, effects } = this.#deps
     try {
       const value = memory.run(operation, args)
-      watch.applied(operation.name, args, value)
+      effects.happened(operation, args, value)
       return { value }
     } catch (error) {
       return { error }

@@ -19,8 +19,8 @@ it('keeps its promises under pauses, kills, lost calls, drains, set clocks and o
 
 it('does the same for the same seed', async () => {
   const [one, other] = [
-    await new Simulation(memory, 3, {}, true).play(),
-    await new Simulation(memory, 3, {}, true).play(),
+    await new Simulation(memory, 3, { isTraced: true }).play(),
+    await new Simulation(memory, 3, { isTraced: true }).play(),
   ]
   expect(other).toEqual(one)
   expect(one.requests).toBeGreaterThan(20)
@@ -39,7 +39,7 @@ it.each([
   let seed = from - 1
   let problem: string | undefined
   while (problem === undefined && seed < from + MORE) {
-    problem = (await new Simulation(memory, ++seed, PLANTS[name]).play()).problem
+    problem = (await new Simulation(memory, ++seed, { plant: PLANTS[name] }).play()).problem
   }
   expect(problem).toBeDefined()
 })

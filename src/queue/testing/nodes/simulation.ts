@@ -1,13 +1,16 @@
-import { isObject } from '../../../base/index.js'
+import * as clusterNodes from '../../../cluster/transactions/cluster-nodes.js'
+import * as clusterPartitions from '../../../cluster/transactions/cluster-partitions.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
+import * as schedules from '../../transactions/schedules.js'
 import * as census from './census.js'
 import { Checks } from './checks.js'
+import { Effects } from './effects.js'
 import { Ledger } from './ledger.js'
 import { Network } from './network.js'
 import type { Plant } from './plants.js'
 import { SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
-import type { StoreWatch } from './simulated-store.js'
+import type { Part, PartOf, Stage } from './stage.js'
 import { Timeline } from './timeline.js'
 import { Traffic } from './traffic.js'
 
@@ -26,6 +29,16 @@ const MOST_OFFSET_MS = 900
 /** Messages that are published when everything is quiet, and how soon they are sent. */
 const QUIET_MESSAGES = 8
 const QUIET_WITHIN_MS = 500
+
+/** What a simulation plays besides plain messages. */
+export interface SimulationOptions {
+  /** A mistake. Default: none. */
+  readonly plant?: Plant
+  /** Whether events are noted for a reader. Default: no. */
+  readonly isTraced?: boolean
+  /** Modules above the queue. Default: none. */
+  readonly parts?: readonly PartOf[]
+}
 
 /** The result of a simulation. */
 export interface Played {
@@ -49,7 +62,9 @@ export class Simulation {
   readonly #memory: MemoryStore
   readonly #network: Network
   readonly #links: SimulatedLinks
+  readonly #effects = new Effects()
   readonly #ledger: Ledger
+  readonly #parts: readonly Part[]
   readonly #checks: Checks
   readonly #traffic: Traffic
   readonly #plant: Plant
@@ -58,7 +73,7 @@ export class Simulation {
   #nodes: SimulatedNode[] = []
   #declaredDead = 0
 
-  constructor(memory: MemoryStore, seed: number, plant: Plant = {}, isTraced = false) {
+  constructor(memory: MemoryStore, seed: number, { plant = {}, isTraced = false, parts = [] }: SimulationOptions = {}) {
     memory.clear()
     this.#memory = memory
     this.#plant = plant
@@ -66,10 +81,13 @@ export class Simulation {
     this.#hasOneClock = seed % 2 === 0
     this.#network = new Network(this.#timeline)
     this.#links = new SimulatedLinks(this.#timeline, this.#network, plant.redirect)
-    this.#ledger = new Ledger(this.#timeline, memory)
-    const nodes = () => this.#nodes
-    this.#checks = new Checks(this.#timeline, memory, this.#ledger, nodes)
-    this.#traffic = new Traffic(this.#timeline, this.#ledger, nodes)
+    const [timeline, network, effects] = [this.#timeline, this.#network, this.#effects]
+    this.#ledger = new Ledger({ timeline, memory })
+    const stage: Stage = { timeline, memory, network, effects, ledger: this.#ledger, nodes: () => this.#nodes }
+    this.#parts = parts.map((partOf) => partOf(stage))
+    this.#checks = new Checks(stage)
+    this.#traffic = new Traffic(stage)
+    this.#watch()
   }
 
   /** Runs to the end, or to the first broken promise. */
@@ -95,8 +113,9 @@ export class Simulation {
     this.#network.isQuiet = true
     timeline.note('the faults stop')
     await this.#until(timeline.now + 5_000)
-    await this.#until(timeline.now + ENDS_WITHIN_MS, () => this.#checks.pending().length === 0)
+    await this.#until(timeline.now + ENDS_WITHIN_MS, () => this.#isOver())
     if (timeline.problem === undefined) this.#checks.checkEnd()
+    if (timeline.problem === undefined) for (const part of this.#parts) part.checkEnd()
     await this.#until(FAULTS_UNTIL_MS + SETTLED_AFTER_MS)
     await this.#until(FAULTS_UNTIL_MS + BALANCED_WITHIN_MS, () => this.#checks.isBalanced)
     if (timeline.problem === undefined) await this.#quiet()
@@ -119,6 +138,10 @@ export class Simulation {
     if (this.#strays > strays) this.#timeline.fail('I3: a sweep found a message, without a fault')
   }
 
+  #isOver(): boolean {
+    return this.#checks.pending().length === 0 && this.#parts.every((part) => part.isOver())
+  }
+
   #until(ms: number, isOver?: () => boolean): Promise<void> {
     return this.#timeline.run(ms, this.#checks.afterStep, isOver)
   }
@@ -132,16 +155,11 @@ export class Simulation {
   }
 
   #join(name: string): void {
-    const [timeline, memory, network, links, ledger] = [
-      this.#timeline,
-      this.#memory,
-      this.#network,
-      this.#links,
-      this.#ledger,
-    ]
+    const [timeline, memory, network, effects] = [this.#timeline, this.#memory, this.#network, this.#effects]
+    const { replace } = this.#plant
     const node = new SimulatedNode(name, this.#offset(), {
-      ...{ timeline, memory, network, links, ledger },
-      watch: (of) => this.#watch(of),
+      ...{ timeline, memory, network, effects, links: this.#links, ledger: this.#ledger, parts: this.#parts },
+      replace: replace && ((of) => (operation, args) => replace(of, operation, args)),
       onEnd: (over) => this.#ended(over),
     })
     this.#nodes = [...this.#nodes, node]
@@ -158,46 +176,38 @@ export class Simulation {
     })
   }
 
-  #watch(node: SimulatedNode): StoreWatch {
-    const { replace } = this.#plant
-    return {
-      ...(replace && { replace: (operation, args) => replace(node, operation, args) }),
-      applied: (operation, args, result) => this.#applied(operation, args, result),
-    }
-  }
-
   /** Learns from the store what the checks must know. */
-  #applied(operation: string, args: unknown, result: unknown): void {
-    if (/^(messages|queues|schedules)/.test(operation)) this.#checks.changed()
-    if (!isObject(args)) return
-    if (operation.endsWith('.declareDead') && result === true) this.#buried(args.incarnation, args.beat)
-    if (operation.endsWith('.take') && Array.isArray(result)) {
-      this.#checkTaker(args.incarnation, result.length)
-      for (const row of result) if (isObject(row)) this.#ledger.takenOver(Number(row.partition))
-    }
-    const { gifts } = args
-    if (operation === 'partitions.give' && Array.isArray(gifts)) {
-      for (const gift of gifts) {
-        if (!isObject(gift)) continue
-        if (gift.notes === null || !this.#hasOneClock) this.#ledger.takenOver(Number(gift.partition))
+  #watch(): void {
+    const [effects, ledger] = [this.#effects, this.#ledger]
+    effects.on(clusterNodes.declareDead, ({ incarnation, beat }, isDead) => {
+      if (isDead) this.#declaredDeadAt(incarnation, beat)
+    })
+    effects.on(clusterPartitions.take, ({ incarnation }, taken) => {
+      this.#checkTaker(incarnation, taken.length)
+      for (const { partition } of taken) ledger.takenOver(partition)
+    })
+    effects.on(clusterPartitions.give, ({ gifts }) => {
+      for (const { partition, notes } of gifts) {
+        if (notes === null || !this.#hasOneClock) ledger.takenOver(partition)
       }
-    }
-    if (operation === 'schedules.fire' && Array.isArray(result) && result.length > 0)
-      this.#ledger.fired(String(args.scheduleId), Number(args.dueAt))
+    })
+    effects.on(schedules.fire, ({ scheduleId, dueAt }, { offers }) => {
+      if (offers.length > 0) ledger.fired(scheduleId, dueAt)
+    })
   }
 
   /** I1: only a node that is live takes partitions. */
-  #checkTaker(incarnation: unknown, count: number): void {
+  #checkTaker(incarnation: number, count: number): void {
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (count === 0) return
     this.#timeline.note(`${node?.process.name ?? 'a node'} takes ${count} partitions`)
-    const state = this.#memory.run(census.life, { incarnation: Number(incarnation) })?.state ?? 'gone'
+    const state = this.#memory.run(census.life, { incarnation })?.state ?? 'gone'
     if (state !== 'live') this.#timeline.fail(`I1: life ${incarnation} took partitions, and is ${state}`)
   }
 
   /** I1: only a node that has not beaten since is declared dead. */
-  #buried(incarnation: unknown, beat: unknown): void {
-    const last = this.#memory.run(census.life, { incarnation: Number(incarnation) })?.beat
+  #declaredDeadAt(incarnation: number, beat: number): void {
+    const last = this.#memory.run(census.life, { incarnation })?.beat
     if (last !== undefined && last !== beat)
       this.#timeline.fail(`I1: life ${incarnation} was declared dead after a beat`)
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
@@ -210,6 +220,7 @@ export class Simulation {
   #act(): void {
     if (this.#timeline.now >= FAULTS_UNTIL_MS) return
     this.#traffic.act()
+    for (const part of this.#parts) part.act()
     this.#timeline.after(this.#timeline.between(50, 1_200), () => this.#act())
   }
 

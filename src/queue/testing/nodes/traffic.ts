@@ -1,8 +1,11 @@
 import { isObject } from '../../../base/index.js'
 import { isError } from '../../../contract/errors/errors.js'
+import { cancelMessage, enqueueMessage, publishMessage } from '../../../contract/queue/messages.js'
+import { createSchedule } from '../../../contract/queue/schedules.js'
 import { isReply } from '../../../http/index.js'
 import { KEYS, type Ledger, QUEUE, type Tracked } from './ledger.js'
 import type { SimulatedNode } from './simulated-node.js'
+import type { Stage } from './stage.js'
 import type { Timeline } from './timeline.js'
 
 const HOSTS = ['one', 'two', 'three', 'four']
@@ -23,7 +26,7 @@ export class Traffic {
   readonly #nodes: () => readonly SimulatedNode[]
   #made = 0
 
-  constructor(timeline: Timeline, ledger: Ledger, nodes: () => readonly SimulatedNode[]) {
+  constructor({ timeline, ledger, nodes }: Pick<Stage, 'timeline' | 'ledger' | 'nodes'>) {
     this.#timeline = timeline
     this.#ledger = ledger
     this.#nodes = nodes
@@ -70,7 +73,7 @@ export class Traffic {
     this.#at(node, () => {
       const params = queue === undefined ? { destination } : { destination, queueName: queue }
       return node
-        .call(queue === undefined ? 'publish' : 'enqueue', params, headers)
+        .call(queue === undefined ? publishMessage : enqueueMessage, { params, headers })
         .then((answer) => this.#published(message, answer))
     })
     return message
@@ -95,7 +98,7 @@ export class Traffic {
     const { messageId, label } = message
     this.#timeline.note(`${node.process.name}: a client cancels ${label}`)
     this.#at(node, async () => {
-      await node.call('cancel', { messageId })
+      await node.call(cancelMessage, { params: { messageId } })
       this.#timeline.note(`${node.process.name}: ${label} is cancelled`)
       message.isCancelled = true
     })
@@ -106,7 +109,8 @@ export class Traffic {
     const node = this.#nodes()[0]
     if (!node) return
     const headers = { ...QUICK_RETRIES, 'upstash-cron': '* * * * *', 'upstash-schedule-id': id }
-    this.#at(node, () => node.call('schedule', { destination: `http://one.test/${id}` }, headers))
+    const params = { destination: `http://one.test/${id}` }
+    this.#at(node, () => node.call(createSchedule, { params, headers }))
   }
 
   /** A client's request reaches a node. What it refuses, or does not know the outcome of, was not acknowledged. */

@@ -1,0 +1,34 @@
+import type { MemoryStore } from '../../../store/testing/memory-store.js'
+import type { Effects } from './effects.js'
+import type { Ledger } from './ledger.js'
+import type { Network } from './network.js'
+import type { Attachment, AttachmentDeps, Incoming, SimulatedNode } from './simulated-node.js'
+import type { Timeline } from './timeline.js'
+
+/** What everything in a simulation shares. */
+export interface Stage {
+  readonly timeline: Timeline
+  readonly memory: MemoryStore
+  readonly network: Network
+  readonly effects: Effects
+  readonly ledger: Ledger
+  /** The nodes whose processes have not ended. */
+  readonly nodes: () => readonly SimulatedNode[]
+}
+
+/** What a simulation plays besides plain messages: a module above the queue, its clients and its destinations. */
+export interface Part {
+  /** Builds the module of a node. */
+  attach(deps: AttachmentDeps): Attachment
+  /** What happens when a request arrives, up to the status of its response; `undefined`: the part has no such destination. */
+  receive(request: Incoming): (() => Promise<number>) | undefined
+  /** A client does something. */
+  act(): void
+  /** Whether everything has ended that must end without faults. */
+  isOver(): boolean
+  /** Checks what must hold when everything has ended. */
+  checkEnd(): void
+}
+
+/** Builds a part of a simulation. */
+export type PartOf = (stage: Stage) => Part
