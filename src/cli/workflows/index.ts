@@ -5,7 +5,7 @@ import { listPausedWorkflows, pauseWorkflow, resumeWorkflow } from '../../contra
 import { followToEnd } from '../bulk/follow.js'
 import { group, remote } from '../remote/remote.js'
 import { given } from '../remote/values.js'
-import { fromNow } from '../terminal/figures.js'
+import { moment } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
 
 interface PauseOptions {
@@ -19,7 +19,7 @@ const URL = ['<url>', 'whole URL of the workflow, as `homeport runs list` shows 
 
 const COLUMNS: readonly Column<Paused>[] = [
   { title: 'WORKFLOW', cuts: true, value: (one) => one.workflowUrl },
-  { title: 'PAUSED', value: (one) => fromNow(one.paused.at) },
+  { title: 'PAUSED', value: (one) => moment(one.paused.at) },
   { title: 'BY', value: (one) => one.paused.by },
   { title: 'CLOCK', value: (one) => one.paused.clock },
   { title: 'REASON', cuts: true, value: (one) => one.paused.reason ?? '' },

@@ -102,7 +102,9 @@ export const AuditLogSchema = Type.Object({
     'Credential of the actor: `API_KEY - <name of the key>`, `QUEUE_TOKEN`, `QUEUE_TOKEN - <name of the token>` or `SYSTEM`.',
   ),
   entity: text('Identifier of the changed entity.'),
-  entity_name: Type.Optional(text('Its name: the present one, or the one that the entry noted. Absent if it has none.')),
+  entity_name: Type.Optional(
+    text('Its name: the present one, or the one that the entry noted. Absent if it has none.'),
+  ),
   secondary_entity: text('`NA` when there is none.'),
   third_entity: text('`NA` when there is none.'),
   readable_format: text('The entry as a sentence.'),
