@@ -219,13 +219,13 @@ it('the operator creates an account, limits, suspends, resumes and deletes it', 
   await page.getByRole('cell', { name: '250' }).waitFor()
   await choose('Suspend the account')
   await page.getByRole('button', { name: 'Suspend the account' }).click()
-  await page.getByText('suspended', { exact: true }).waitFor()
+  await page.getByText('Suspended', { exact: true }).waitFor()
   const authorization = `Basic ${Buffer.from(`ada@example.com:${key}`).toString('base64')}`
   const ask = async () => (await call(`${homeport.apiUrl}/v2/redis/databases`, { headers: { authorization } })).status
   expect(await ask()).toBe(403)
   expect(await problemsOf(page)).toEqual([])
   await choose('Resume the account')
-  await page.getByText('active', { exact: true }).waitFor()
+  await page.getByText('Suspended', { exact: true }).waitFor({ state: 'detached' })
   expect(await ask()).toBe(200)
   await choose('Delete the account')
   expect(await page.getByRole('button', { name: 'Delete the account' }).isDisabled()).toBe(true)

@@ -88,9 +88,9 @@ function columnsFor(canWrite: boolean, onRotated: (token: NewQueueToken) => void
     {
       key: 'scope',
       title: 'May',
-      width: '42%',
+      width: '165px',
       render: ({ scope, queue, flow_control_key }) => (
-        <Group gap={6} wrap="nowrap">
+        <Group gap={6}>
           <Badge color={scope === 'all' ? 'harbour' : 'gray'}>{SCOPE_WORDS[scope]}</Badge>
           <span className="truncate">{queue ?? flow_control_key}</span>
         </Group>

@@ -1,6 +1,6 @@
 import IconListCheck from 'icon:list-check'
 import IconPlus from 'icon:plus'
-import { Progress } from '@mantine/core'
+import { Progress, Text } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { listBulkActions } from '../../../../src/contract/bulk/actions.js'
@@ -69,10 +69,15 @@ const COLUMNS: readonly Column<Action>[] = [
   {
     key: 'kind',
     title: 'Action',
-    render: ({ kind, actionId }) => (
-      <TextLink to="/bulk-actions/$id" params={{ id: actionId }}>
-        {KIND_WORDS[kind].title}
-      </TextLink>
+    render: ({ kind, actionId, createdAt }) => (
+      <>
+        <TextLink to="/bulk-actions/$id" params={{ id: actionId }}>
+          {KIND_WORDS[kind].title}
+        </TextLink>
+        <Text size="xs" c="dimmed" hiddenFrom="sm">
+          <When atMs={createdAt} />
+        </Text>
+      </>
     ),
   },
   {

@@ -1,5 +1,5 @@
 import IconRosetteDiscountCheck from 'icon:rosette-discount-check'
-import { Group, Stack } from '@mantine/core'
+import { Group, Stack, Text } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import type { Static } from 'typebox'
 import type { RunDeadLetter } from '../../../../src/contract/queue/fields.js'
@@ -113,10 +113,15 @@ const COLUMNS: readonly Column<Letter>[] = [
     key: 'run',
     title: 'Run',
     wraps: true,
-    render: ({ workflowRunId }) => (
-      <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
-        {workflowRunId}
-      </TextLink>
+    render: ({ workflowRunId, workflowUrl }) => (
+      <>
+        <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
+          {workflowRunId}
+        </TextLink>
+        <Text size="xs" c="dimmed" hiddenFrom="sm">
+          {withoutScheme(workflowUrl)}
+        </Text>
+      </>
     ),
   },
   { key: 'url', title: 'Workflow', from: 'sm', wraps: true, render: ({ workflowUrl }) => withoutScheme(workflowUrl) },
