@@ -179,7 +179,8 @@ describe('the data browser', () => {
   it('deletes by prefix exactly the counted keys, after the number was typed', async () => {
     const { page } = browser
     await browser.open(`${place}?tab=data`, 'shop')
-    await page.getByRole('button', { name: 'Delete by prefix' }).click()
+    await page.getByRole('button', { name: 'Actions for the keys' }).click()
+    await page.getByRole('menuitem', { name: 'Delete by prefix' }).click()
     await page.getByRole('textbox', { name: 'Prefix' }).fill('session:')
     await page.getByRole('button', { name: 'Count the keys' }).click()
     await page.getByText('50 keys have this prefix').waitFor()
@@ -336,6 +337,9 @@ describe('the page of a database', () => {
     await page.getByLabel('Value').getByText('hello', { exact: true }).waitFor()
     expect(await problemsOf(page)).toEqual([])
     expect(await page.getByRole('button', { name: 'Delete the key' }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Export the key' }).click()
+    await page.getByRole('button', { name: 'Export the keys' }).click()
+    await page.getByText('1 key exported').waitFor()
     await page.goto(`${place}?tab=users`)
     await page.getByText('This key is read-only').waitFor()
     await context.close()

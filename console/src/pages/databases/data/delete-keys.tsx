@@ -5,9 +5,9 @@ import type { DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
 import { Refusal } from '../../../components/states.js'
 import { counted } from '../../../lib/format.js'
-import { shownName } from './key-tree.js'
 import { changeKeys } from './prefix.js'
 import { refreshData } from './reads.js'
+import { shownName } from './shown-name.js'
 
 const EXAMPLES = 5
 

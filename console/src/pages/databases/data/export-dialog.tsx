@@ -9,8 +9,8 @@ import { base64 } from '../../../lib/base64.js'
 import { counted, whole } from '../../../lib/format.js'
 import { useEnd } from './delete-keys.js'
 import { FileParts, fileName } from './file-parts.js'
-import { shownName } from './key-tree.js'
 import type { KeySearch } from './keys.js'
+import { shownName } from './shown-name.js'
 
 /** What is exported. */
 export type ExportWhat =

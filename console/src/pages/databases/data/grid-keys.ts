@@ -1,5 +1,6 @@
 /** What the keyboard does in the list of keys, as in every tree of the platform. */
-import type { KeyRow, KeyTree } from './key-tree.js'
+import type { KeyRow } from './key-rows.js'
+import type { KeyTree } from './key-tree.js'
 
 /** A key that was pressed. */
 export interface Pressed {

@@ -5,7 +5,7 @@ import {
   type ImportedKey,
   type ImportOutcome,
 } from '../../../../../src/contract/databases/keys/key-transfer.js'
-import { shownName } from './key-tree.js'
+import { shownName } from './shown-name.js'
 
 /** Keys of each outcome that the page lists; the report has all of them. */
 export const MOST_SHOWN_OUTCOMES = 2_000

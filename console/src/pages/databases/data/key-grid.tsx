@@ -1,18 +1,18 @@
-import IconChevronRight from 'icon:chevron-right'
-import IconFolder from 'icon:folder'
-import { Checkbox, Text, UnstyledButton } from '@mantine/core'
+import { Checkbox } from '@mantine/core'
 import { useDebouncedValue, useElementSize, useMergedRef } from '@mantine/hooks'
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, useCallback, useMemo, useRef, useState } from 'react'
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import type { KeyFacts } from '../../../../../src/contract/databases/keys/key-store.js'
 import type { DataPlane } from '../../../api/data-plane.js'
-import { bytes, counted, duration } from '../../../lib/format.js'
 import { reactionTo, selectRange } from './grid-keys.js'
 import classes from './key-grid.module.css'
+import { idOf, Row } from './key-grid-row.js'
 import type { KeyList } from './key-list.js'
-import { canOpen, type KeyRow, type KeyTree, type Selected, shownName } from './key-tree.js'
+import type { KeyRow } from './key-rows.js'
+import type { KeyTree, Selected } from './key-tree.js'
 import { useFacts } from './reads.js'
 import { scrolledTo, windowAt } from './row-window.js'
+import { canOpen } from './shown-name.js'
 
 const ROW_HEIGHT = 34
 /** Facts are asked for once scrolling has paused, milliseconds. */
@@ -91,50 +91,55 @@ export function KeyGrid({ plane, list, version, chosen, onChoose, onDelete }: Ke
     if (canOpen(row.name)) onChoose(row.name)
   }
   const active = Math.min(place.active, rows.count - 1)
+  const ref = useMergedRef(setFrame, sized)
   return (
-    <div
-      ref={useMergedRef(setFrame, sized)}
-      className={classes.frame}
-      onScroll={(event) => setScrollTop(event.currentTarget.scrollTop)}
-    >
-      <table
-        ref={grid}
-        // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a table is what a treegrid is made of.
-        role="treegrid"
-        aria-label="Keys"
-        aria-multiselectable
-        aria-rowcount={rows.count + 1}
-        aria-activedescendant={active >= seen.first && active < seen.end ? idOf(active) : undefined}
-        tabIndex={0}
-        className={classes.grid}
-        style={{ '--row-height': `${ROW_HEIGHT}px` } as CSSProperties}
-        onKeyDown={onKeyDown}
-      >
-        <Head
-          selected={tree.selectedOf()}
-          onSelect={(isSelecting) => list.change((changed) => changed.selectAll(isSelecting))}
-        />
-        <tbody>
-          <Spacer height={seen.top} />
-          {visible.map((row, offset) => (
-            <Row
-              key={row.kind === 'key' ? `k${row.name}` : `f${row.folder.path}`}
-              row={row}
-              index={seen.first + offset}
-              isActive={seen.first + offset === active}
-              isChosen={row.kind === 'key' && row.name === chosen}
-              facts={row.kind === 'key' ? facts.get(row.name) : undefined}
-              selected={selectedOf(tree, row)}
-              isOpen={row.kind === 'folder' && tree.isOpen(row.folder)}
-              onPress={(event) => onRow(seen.first + offset, row, event)}
-            />
-          ))}
-          <Spacer height={seen.height - seen.top - visible.length * ROW_HEIGHT} />
-        </tbody>
-      </table>
-    </div>
+    <>
+      <div ref={ref} className={classes.frame} onScroll={(event) => setScrollTop(event.currentTarget.scrollTop)}>
+        <table
+          ref={grid}
+          // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a table is what a treegrid is made of.
+          role="treegrid"
+          aria-label="Keys"
+          aria-multiselectable
+          aria-rowcount={rows.count + 1}
+          aria-activedescendant={active >= seen.first && active < seen.end ? idOf(active) : undefined}
+          tabIndex={0}
+          aria-describedby={HINT}
+          className={classes.grid}
+          style={{ '--row-height': `${ROW_HEIGHT}px` } as CSSProperties}
+          onKeyDown={onKeyDown}
+        >
+          <Head
+            selected={tree.selectedOf()}
+            onSelect={(isSelecting) => list.change((changed) => changed.selectAll(isSelecting))}
+          />
+          <tbody>
+            <Spacer height={seen.top} />
+            {visible.map((row, offset) => (
+              <Row
+                key={row.kind === 'key' ? `k${row.name}` : `f${row.folder.path}`}
+                row={row}
+                index={seen.first + offset}
+                isActive={seen.first + offset === active}
+                isChosen={row.kind === 'key' && row.name === chosen}
+                facts={row.kind === 'key' ? facts.get(row.name) : undefined}
+                selected={selectedOf(tree, row)}
+                isOpen={row.kind === 'folder' && tree.isOpen(row.folder)}
+                onPress={(event) => onRow(seen.first + offset, row, event)}
+              />
+            ))}
+            <Spacer height={seen.height - seen.top - visible.length * ROW_HEIGHT} />
+          </tbody>
+        </table>
+      </div>
+      <p id={HINT} className={classes.hint}>
+        Space selects, Shift ↓ selects more, Enter opens, Delete deletes what is selected.
+      </p>
+    </>
   )
 }
+
+const HINT = 'keys-hint'
 
 function Head({ selected, onSelect }: { selected: Selected; onSelect: (isSelecting: boolean) => void }) {
   return (
@@ -175,8 +180,6 @@ function Spacer({ height }: { height: number }) {
   )
 }
 
-const idOf = (index: number): string => `key-row-${index}`
-
 function selectedOf(tree: KeyTree, row: KeyRow): Selected {
   if (row.kind === 'folder') return tree.selectedOf(row.folder)
   return tree.isSelected(row.name) ? 'all' : 'none'
@@ -192,91 +195,3 @@ function useVisibleFacts(plane: DataPlane, visible: readonly KeyRow[]): Readonly
   const [settled] = useDebouncedValue(names, SETTLED_MS)
   return useFacts(plane, settled)
 }
-
-interface RowProps {
-  readonly row: KeyRow
-  readonly index: number
-  readonly isActive: boolean
-  readonly isChosen: boolean
-  readonly selected: Selected
-  readonly isOpen: boolean
-  /** Absent until they have been read. */
-  readonly facts: KeyFacts | undefined
-  readonly onPress: (event: MouseEvent) => void
-}
-
-function Row({ row, index, isActive, isChosen, selected, isOpen, facts, onPress }: RowProps) {
-  const full = row.kind === 'key' ? shownName(row.name) : row.folder.path
-  return (
-    <tr
-      id={idOf(index)}
-      aria-rowindex={index + 2}
-      aria-level={row.level}
-      aria-selected={selected === 'all'}
-      {...(row.kind === 'folder' && { 'aria-expanded': isOpen })}
-      data-active={isActive || undefined}
-      data-chosen={isChosen || undefined}
-      style={{ '--level': row.level } as CSSProperties}
-      onClick={onPress}
-    >
-      <td className={classes.check}>
-        <Checkbox
-          size="xs"
-          tabIndex={-1}
-          aria-label={`Select ${full}`}
-          checked={selected === 'all'}
-          indeterminate={selected === 'some'}
-          readOnly
-        />
-      </td>
-      <td title={full}>
-        <div className={classes.name}>
-          <Name row={row} full={full} isOpen={isOpen} />
-        </div>
-      </td>
-      <FactCells facts={facts} />
-    </tr>
-  )
-}
-
-function Name({ row, full, isOpen }: { row: KeyRow; full: string; isOpen: boolean }) {
-  if (row.kind === 'key' && !canOpen(row.name))
-    return (
-      <Text size="sm" c="dimmed" className="truncate">
-        {row.label}
-      </Text>
-    )
-  return (
-    <>
-      {row.kind === 'folder' ? (
-        <>
-          <IconChevronRight size={14} className={classes.chevron} data-open={isOpen || undefined} aria-hidden />
-          <IconFolder size={15} aria-hidden className={classes.mark} />
-        </>
-      ) : null}
-      <UnstyledButton
-        tabIndex={-1}
-        fz="sm"
-        className="truncate"
-        {...(row.kind === 'key' && { c: 'var(--mantine-color-anchor)' })}
-        aria-label={full === '' ? 'the key without a name' : full}
-      >
-        {row.label === '' ? '(empty)' : row.label}
-      </UnstyledButton>
-      {row.kind === 'folder' ? <span className={classes.count}>{counted(row.folder.count, 'key')}</span> : null}
-    </>
-  )
-}
-
-function FactCells({ facts }: { facts: KeyFacts | undefined }) {
-  const isGone = facts?.type === 'none'
-  return (
-    <>
-      <td className={classes.type}>{isGone ? 'gone' : facts?.type}</td>
-      <td className={classes.expiry}>{facts === undefined || isGone ? '' : ttlText(facts)}</td>
-      <td className={classes.size}>{facts?.bytes === undefined ? '' : bytes(facts.bytes)}</td>
-    </>
-  )
-}
-
-const ttlText = ({ ttlMs }: KeyFacts): string => (ttlMs === undefined ? '–' : duration(ttlMs))

@@ -31,6 +31,8 @@ export class KeyList {
   readonly #listeners = new Set<() => void>()
   #tree: KeyTree
   #grouping: KeyTree | undefined
+  /** How often the tree was changed by others than the search. */
+  #changes = 0
   #cursor: string | undefined = '0'
   #state: SearchState = 'paused'
   #searched = 0
@@ -99,6 +101,7 @@ export class KeyList {
     this.#grouping = from.separator === separator ? undefined : to
     this.#tell()
     if (!this.#grouping) return
+    const changes = this.#changes
     let pausedAt = this.#now()
     // Names that the search finds meanwhile come last in this loop.
     for (const name of from.names) {
@@ -109,16 +112,7 @@ export class KeyList {
       pausedAt = this.#now()
       if (this.#grouping !== to) return
     }
-    // What was removed, selected or not any more while this went on.
-    to.remove([...to.names].filter((name) => !from.has(name)))
-    to.selectNames(
-      [...to.selected].filter((name) => !from.isSelected(name)),
-      false,
-    )
-    to.selectNames(
-      [...from.selected].filter((name) => !to.isSelected(name)),
-      true,
-    )
+    if (this.#changes !== changes) adopt(to, from)
     this.#tree = to
     this.#grouping = undefined
     this.#tell()
@@ -140,6 +134,7 @@ export class KeyList {
   /** Changes the tree, such as its selection. */
   change(work: (tree: KeyTree) => void): void {
     work(this.#tree)
+    this.#changes++
     this.#tell()
   }
 
@@ -178,4 +173,17 @@ export class KeyList {
     this.#toldAt = this.#now()
     for (const listener of this.#listeners) listener()
   }
+}
+
+/** Makes a tree have the keys and the selection of another. */
+function adopt(to: KeyTree, from: KeyTree): void {
+  to.remove([...to.names].filter((name) => !from.has(name)))
+  to.selectNames(
+    [...to.selected].filter((name) => !from.isSelected(name)),
+    false,
+  )
+  to.selectNames(
+    [...from.selected].filter((name) => !to.isSelected(name)),
+    true,
+  )
 }

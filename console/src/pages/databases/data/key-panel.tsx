@@ -1,8 +1,6 @@
 import IconKey from 'icon:key'
 import IconList from 'icon:list'
 import IconListTree from 'icon:list-tree'
-import IconPlus from 'icon:plus'
-import IconRefresh from 'icon:refresh'
 import IconSearch from 'icon:search'
 import { ActionIcon, Button, Group, Select, Text, TextInput, Tooltip } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
@@ -10,16 +8,12 @@ import { useEffect, useMemo, useState } from 'react'
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { Panel } from '../../../components/page.js'
-import { RowMenu } from '../../../components/row-menu.js'
 import { EmptyState, ErrorState, LoadingLines } from '../../../components/states.js'
-import { DeletePrefix } from './delete-prefix.js'
-import { ExportDialog } from './export-dialog.js'
-import { ImportDialog } from './import-dialog.js'
 import { KeyGrid } from './key-grid.js'
 import type { KeyList } from './key-list.js'
+import { KeyTools } from './key-tools.js'
 import { KEY_TYPES, type KeySearch, type KeyType, scannedText } from './keys.js'
 import { type KeysView, useKeysView } from './keys-view.js'
-import { NewKey } from './new-key.js'
 import { refreshData, useKeyCount, useKeyList } from './reads.js'
 import { SelectionBar, type SelectionTask } from './selection-bar.js'
 
@@ -56,7 +50,7 @@ export function Keys({ plane, database, chosen, onChoose, gone }: KeysProps) {
       flush
       title="Keys"
       actions={
-        <Tools
+        <KeyTools
           plane={plane}
           database={database}
           search={search}
@@ -140,53 +134,6 @@ function ViewTools({ view, onChange }: { view: KeysView; onChange: (view: KeysVi
           onChange={(event) => onChange({ ...view, separator: event.currentTarget.value })}
         />
       ) : null}
-    </Group>
-  )
-}
-
-interface ToolsProps {
-  readonly plane: DataPlane
-  readonly database: string
-  readonly search: KeySearch
-  readonly onMade: (name: KeyName) => void
-  readonly onDeleted: (names: readonly KeyName[]) => void
-  readonly onAgain: () => void
-}
-
-type Tool = 'make' | 'delete' | 'export' | 'import'
-
-function Tools({ plane, database, search, onMade, onDeleted, onAgain }: ToolsProps) {
-  const [tool, setTool] = useState<Tool | undefined>()
-  const total = useKeyCount(plane)
-  const close = () => setTool(undefined)
-  const isAll = search.pattern === '' && search.type === undefined
-  return (
-    <Group gap={6}>
-      <Tooltip label="Refresh">
-        <ActionIcon size="md" aria-label="Refresh the keys" onClick={onAgain}>
-          <IconRefresh size={16} />
-        </ActionIcon>
-      </Tooltip>
-      <Button size="compact-sm" leftSection={<IconPlus size={14} />} onClick={() => setTool('make')}>
-        Create a key
-      </Button>
-      <RowMenu
-        of="the keys"
-        actions={[
-          { label: isAll ? 'Export all keys' : 'Export the matching keys', onClick: () => setTool('export') },
-          { label: 'Import keys', onClick: () => setTool('import') },
-          { label: 'Delete by prefix', onClick: () => setTool('delete'), isDangerous: true },
-        ]}
-      />
-      <NewKey plane={plane} isOpen={tool === 'make'} onClose={close} onMade={onMade} />
-      <DeletePrefix plane={plane} isOpen={tool === 'delete'} onClose={close} onDeleted={onDeleted} />
-      <ExportDialog
-        plane={plane}
-        database={database}
-        what={tool === 'export' ? { kind: 'search', search, total } : undefined}
-        onClose={close}
-      />
-      <ImportDialog plane={plane} database={database} isOpen={tool === 'import'} onClose={close} onImported={onAgain} />
     </Group>
   )
 }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { keyNameOf } from '../../../../../src/contract/databases/keys/key-name.js'
-import { type KeyRow, KeyTree, shownName } from './key-tree.js'
+import type { KeyRow } from './key-rows.js'
+import { KeyTree } from './key-tree.js'
+import { shownName } from './shown-name.js'
 
 const textOf = (row: KeyRow): string =>
   `${'  '.repeat(row.level - 1)}${row.label}${row.kind === 'folder' ? ` (${row.folder.count})` : ''}`

@@ -4,7 +4,7 @@
  */
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import type { KeyStore } from '../../../../../src/contract/databases/keys/key-store.js'
-import { shownName } from './key-tree.js'
+import { shownName } from './shown-name.js'
 
 /** Keys that one go looks at. */
 export const SAMPLE_STEP = 10_000

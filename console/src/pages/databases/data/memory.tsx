@@ -8,9 +8,9 @@ import { Panel } from '../../../components/page.js'
 import { EmptyState, Refusal } from '../../../components/states.js'
 import { bytes, counted, percent, whole } from '../../../lib/format.js'
 import { useEnd } from './delete-keys.js'
-import { shownName } from './key-tree.js'
 import { useKeysView } from './keys-view.js'
 import { MemorySample, MOST_SAMPLED, type PrefixUse, SAMPLE_STEP } from './memory-sample.js'
+import { shownName } from './shown-name.js'
 
 const LEVELS = ['1', '2', '3', '4']
 
