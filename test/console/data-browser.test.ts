@@ -163,7 +163,7 @@ describe('the data browser', () => {
     await page.reload()
     await grid.getByRole('row', { name: 'user: 10 keys' }).waitFor()
     await page.getByLabel('Separator').fill('-')
-    await grid.getByRole('row', { name: /^user:10/ }).waitFor()
+    await grid.getByRole('row', { name: /user:10 / }).waitFor()
     await page.getByRole('button', { name: 'Show as a list' }).click()
   })
 
@@ -210,7 +210,7 @@ describe('the data browser', () => {
     await page.getByLabel('Separator').fill(':')
     await page.getByRole('button', { name: 'Take a sample' }).click()
     await page.getByText('All 5 keys were looked at').waitFor()
-    await page.getByRole('row', { name: /^cart: 9\d.* 2 / }).waitFor()
+    await page.getByRole('row', { name: /^cart: \d.* 2 / }).waitFor()
     expect(await problemsOf(page)).toEqual([])
     await tool('Profiler')
     await page.getByLabel('Filter').fill('profiled')

@@ -1,4 +1,7 @@
-/** Takes a screenshot of every page for `docs/screenshots/`, from a server with example data on every page. */
+/**
+ * Takes a screenshot of every page for `docs/screenshots/`, or of those that the arguments name, from a server with example
+ * data on every page.
+ */
 import { mkdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
@@ -77,7 +80,13 @@ function shotsOf(databaseId: string): Shot[] {
     {
       name: 'database-data',
       ...tab('data'),
-      before: (page) => page.getByRole('button', { name: 'user:1', exact: true }).click(),
+      before: async (page) => {
+        await page.getByRole('button', { name: 'Show as a tree' }).click()
+        await page.getByRole('button', { name: 'user:', exact: true }).click()
+        await page.getByRole('checkbox', { name: 'Select user:2', exact: true }).click()
+        await page.getByRole('button', { name: 'user:1', exact: true }).click()
+        await page.getByRole('row', { name: /user:1 hash/ }).waitFor()
+      },
     },
     { name: 'database-users', ...tab('users') },
     {
@@ -117,17 +126,26 @@ function fail(): never {
 
 let origin = ''
 
+/** The names of the screenshots to take; none: all. */
+const WANTED = process.argv.slice(2)
+
+const isWanted = (name: string): boolean => WANTED.length === 0 || WANTED.includes(name)
+
+async function shotsOfTheRest(homeport: RunningHomeport): Promise<Shot[]> {
+  const messageId = await furnishQueue(homeport)
+  return [...shotsOfQueue(messageId), ...shotsOfWorkflows(await furnishWorkflows(homeport))]
+}
+
 async function main(): Promise<void> {
   mkdirSync(FOLDER, { recursive: true })
   const homeport: RunningHomeport = await startHomeport()
   origin = homeport.apiUrl
-  const databaseId = await furnish(homeport)
-  const messageId = await furnishQueue(homeport)
-  const runs = await furnishWorkflows(homeport)
+  const databases = shotsOf(await furnish(homeport))
+  const isOfDatabases = WANTED.length > 0 && WANTED.every((name) => databases.some((shot) => shot.name === name))
+  const shots = isOfDatabases ? databases : [...databases, ...(await shotsOfTheRest(homeport))]
   const browser = await signIn(homeport)
-  await takeSignIn(browser)
-  const shots = [...shotsOf(databaseId), ...shotsOfQueue(messageId), ...shotsOfWorkflows(runs)]
-  for (const shot of shots) await take(browser, shot)
+  if (isWanted('sign-in')) await takeSignIn(browser)
+  for (const shot of shots) if (isWanted(shot.name)) await take(browser, shot)
 }
 
 try {

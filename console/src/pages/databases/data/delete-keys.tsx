@@ -38,9 +38,9 @@ export function DeleteKeys({ plane, names, found, onClose, onDeleted }: DeleteKe
   const [deleted, setDeleted] = useState(0)
   const remove = useTask(() => changeKeys(names, (some) => plane.keys.unlink(some), setDeleted, end), {
     errors: 'inline',
-    done: (count) => `${counted(count, 'key')} ${count === 1 ? 'was' : 'were'} deleted.`,
-    onDone: () => {
-      onDeleted(names)
+    done: ({ changed }) => `${counted(changed, 'key')} ${changed === 1 ? 'was' : 'were'} deleted.`,
+    onDone: (done) => {
+      onDeleted(done.names)
       if (!end.aborted) onClose()
       void refreshData(plane)
     },

@@ -40,7 +40,7 @@ export function ExpireKeys({ plane, names, isOpen, onClose }: ExpireKeysProps) {
       ),
     {
       errors: 'inline',
-      done: (count) => doneText(count, names.length, kind),
+      done: ({ changed }) => doneText(changed, names.length, kind),
       onDone: () => {
         onClose()
         void refreshData(plane)

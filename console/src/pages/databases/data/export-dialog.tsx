@@ -55,7 +55,7 @@ function Export({ plane, database, what, onClose }: ExportDialogProps & { what: 
         setRefused((some) => [...some, { name, problem }].slice(0, MOST_REFUSALS))
       const options = { base64, nowMs: Date.now(), onRefused, onStep: setDone }
       for await (const piece of exportKeys(plane.keys, namesOf(plane, what, setSearched), options)) {
-        end.throwIfAborted()
+        if (end.aborted) return
         parts.add(piece)
       }
       parts.save(fileName(database, 'keys', new Date()))

@@ -1,4 +1,5 @@
 import { Alert, Button, FileInput, Group, Modal, Progress, Radio, Select, Stack, Text } from '@mantine/core'
+import { notifications } from '@mantine/notifications'
 import { useRef, useState } from 'react'
 import { linesOf } from '../../../../../src/contract/databases/keys/key-file.js'
 import {
@@ -71,7 +72,14 @@ function Import({ plane, database, onClose, onImported }: Omit<ImportDialogProps
       }
       const onKey = (key: ImportedKey) => outcomes.add(key)
       const options = { base64, existing, parallel: PARALLEL, now: Date.now, onKey, signal: end }
-      return importKeys(plane.keys, linesOf(bytesOf(chosen, onRead)), options)
+      try {
+        return await importKeys(plane.keys, linesOf(bytesOf(chosen, onRead)), options)
+      } catch (error) {
+        if (!end.aborted) throw error
+        // The dialog was closed: nothing else tells what has been done.
+        notifications.show({ message: `The import was stopped: ${countsOf(outcomes)}.` })
+        return 'cut'
+      }
     },
     {
       errors: 'inline',
@@ -152,6 +160,11 @@ const COLUMNS: readonly Column<ImportedKey>[] = [
   { key: 'problem', title: 'Reason', render: ({ problem }) => problem ?? '–', from: 'sm' },
 ]
 
+function countsOf(outcomes: ImportOutcomes): string {
+  const present = IMPORT_OUTCOMES.filter((outcome) => outcomes.count(outcome) > 0)
+  return present.length === 0 ? 'no keys' : present.map((one) => `${whole(outcomes.count(one))} ${one}`).join(', ')
+}
+
 function Outcomes({ run: { outcomes, report }, database }: { run: Run; database: string }) {
   const present = IMPORT_OUTCOMES.filter((outcome) => outcomes.count(outcome) > 0)
   const [chosen, setChosen] = useState<ImportOutcome | undefined>()
@@ -159,9 +172,7 @@ function Outcomes({ run: { outcomes, report }, database }: { run: Run; database:
   return (
     <Stack gap="xs">
       <Text size="sm" role="status">
-        {present.length === 0
-          ? 'The file has no keys.'
-          : present.map((one) => `${whole(outcomes.count(one))} ${one}`).join(', ')}
+        {countsOf(outcomes)}
       </Text>
       {outcome === undefined ? null : (
         <>

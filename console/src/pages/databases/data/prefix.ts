@@ -26,18 +26,27 @@ export async function collectKeys(
   return [...found].slice(0, MOST_COLLECTED)
 }
 
-/** Changes keys some at a time until aborted; returns how many existed and were changed. */
+/** What a change of many keys came to. */
+export interface ManyChanged {
+  /** How many keys were changed: one that has gone is not. */
+  readonly changed: number
+  /** The keys that it got to before it was aborted. */
+  readonly names: readonly KeyName[]
+}
+
+/** Changes keys some at a time until aborted. */
 export async function changeKeys(
   names: readonly KeyName[],
   change: (some: readonly KeyName[]) => Promise<number>,
   onChanged: (count: number) => void,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<ManyChanged> {
   let changed = 0
-  for (let at = 0; at < names.length && !signal.aborted; at += CHANGED_AT_A_TIME) {
+  let at = 0
+  for (; at < names.length && !signal.aborted; at += CHANGED_AT_A_TIME) {
     const some = names.slice(at, at + CHANGED_AT_A_TIME)
     changed += await change(some)
     onChanged(at + some.length)
   }
-  return changed
+  return { changed, names: names.slice(0, at) }
 }

@@ -127,6 +127,7 @@ function useProfile(plane: DataPlane) {
     try {
       for await (const chunk of plane.monitor(signal)) profile.take(chunk)
       setPhase('ended')
+      setError(new Error('The database ended the profile. It may have been restarted.'))
     } catch (problem) {
       setPhase(signal.aborted ? 'ended' : 'failed')
       if (!signal.aborted) setError(problem instanceof Error ? problem : new Error(String(problem)))

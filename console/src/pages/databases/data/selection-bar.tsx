@@ -3,13 +3,15 @@ import IconDownload from 'icon:download'
 import IconTrash from 'icon:trash'
 import IconX from 'icon:x'
 import { ActionIcon, Button, Group, Text } from '@mantine/core'
-import { useMemo } from 'react'
+import { useMemo, useRef } from 'react'
+import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { counted } from '../../../lib/format.js'
 import { DeleteSelected } from './delete-keys.js'
 import { ExpireKeys } from './expire-keys.js'
 import { ExportDialog } from './export-dialog.js'
 import type { KeyList } from './key-list.js'
+import type { KeyTree } from './key-tree.js'
 
 /** An action on the selected keys. */
 export type SelectionTask = 'delete' | 'expire' | 'export'
@@ -22,11 +24,19 @@ interface SelectionBarProps {
   readonly onTask: (task: SelectionTask | undefined) => void
 }
 
+/** The names that were selected when the dialog was opened; it keeps them while it closes. */
+function useNamesAtOpening(tree: KeyTree, task: SelectionTask | undefined): readonly KeyName[] {
+  const last = useRef<readonly KeyName[]>([])
+  return useMemo(() => {
+    if (task !== undefined) last.current = [...tree.selected]
+    return last.current
+  }, [task, tree])
+}
+
 /** What can be done with the selected keys; nothing while none is selected. */
 export function SelectionBar({ plane, database, list, task, onTask }: SelectionBarProps) {
   const { tree } = list
-  // A dialog keeps the keys that it was opened with.
-  const names = useMemo(() => (task === undefined ? [] : [...tree.selected]), [task, tree])
+  const names = useNamesAtOpening(tree, task)
   const close = () => onTask(undefined)
   const count = tree.selected.size
   return (
