@@ -9,6 +9,7 @@ import { logRoutes } from './logs/log-routes.js'
 import { eventRoutes } from './runs/event-routes.js'
 import { InFlightDeliveries } from './runs/in-flight.js'
 import { RunIntake } from './runs/intake.js'
+import { notifiedRoutes } from './runs/notified-routes.js'
 import { pauseRoutes } from './runs/pause-routes.js'
 import { RecentLists } from './runs/recent-lists.js'
 import { RefusedReturns } from './runs/refused-returns.js'
@@ -18,6 +19,7 @@ import { RunNodes } from './runs/run-nodes.js'
 import { runRoutes } from './runs/run-routes.js'
 import type { TriggerGate } from './runs/trigger-gate.js'
 import { triggerRoutes } from './runs/trigger-routes.js'
+import * as runsNotified from './transactions/runs-notified.js'
 import * as runsRetention from './transactions/runs-retention.js'
 
 /** The collaborators and limits of the module. */
@@ -93,8 +95,23 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
       ...logRoutes({ store, queue, clock, inFlight, nodes }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake, meter }),
       ...eventRoutes({ ...deps, limits }),
+      ...notifiedRoutes(deps),
     ],
   }
+}
+
+/** How long the events that came are listed. */
+const KEEP_NOTIFIED_MS = 3 * 86_400_000
+const NOTIFIED_PER_BATCH = 500
+
+/** Deletes events that came long ago, and those beyond what each account may keep. */
+async function sweepNotified({ store, clock }: WorkflowDeps, goesOn: () => boolean): Promise<void> {
+  const limit = NOTIFIED_PER_BATCH
+  const before = clock.now() - KEEP_NOTIFIED_MS
+  for (let after: number | undefined = 0; after !== undefined && goesOn(); )
+    after = await store.run(runsNotified.sweepNotified, { after, before, limit })
+  for (let after: string | undefined = ''; after !== undefined && goesOn(); )
+    after = (await store.run(runsNotified.trimNotified, { after, keep: runsNotified.MOST_NOTIFIED, limit }))?.after
 }
 
 /** One node of several deletes for all. */
@@ -111,6 +128,10 @@ function retentionOf(deps: WorkflowDeps, cluster: Cluster): Retention {
     logger,
     keepMs: retentionMs,
     sweep: async (step) => (cluster.isLeader ? store.run(runsRetention.sweepRuns, step) : undefined),
-    afterSweep: (shouldContinue) => budget.enforce(() => shouldContinue() && cluster.isLeader),
+    afterSweep: async (shouldContinue) => {
+      const goesOn = () => shouldContinue() && cluster.isLeader
+      await budget.enforce(goesOn)
+      await sweepNotified(deps, goesOn)
+    },
   })
 }

@@ -156,6 +156,28 @@ it('shows why a letter is dead, and sends the whole filtered set again in one ac
   await waitFor(() => received.length > before, { what: 'the second attempt', deadlineMs: DEADLINE_MS })
 })
 
+it('Home counts what happened, and leads to the messages behind a count', async () => {
+  const { page } = browser
+  await browser.open('/', 'Home')
+  const chart = page.getByRole('group', { name: 'Deliveries' })
+  await chart.getByRole('link', { name: /^\d+ delivered$/ }).waitFor()
+  await page.getByRole('button', { name: 'Show the numbers' }).press('Enter')
+  await page
+    .getByRole('table', { name: 'Activity by time' })
+    .getByRole('link', { name: /published$/ })
+    .first()
+    .waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('link', { name: 'Last day' }).click()
+  await page.waitForURL(/period=1d/)
+  await chart.getByRole('link', { name: /^[1-9]\d* failed$/ }).click()
+  await page.waitForURL(/happened=ERROR/)
+  await page.getByText('Attempt failed', { exact: true }).first().waitFor()
+  expect(await page.getByRole('combobox', { name: 'What happened' }).inputValue()).toBe('Attempt failed')
+  expect(await page.getByText('Delivered', { exact: true }).count()).toBe(0)
+  expect(await problemsOf(page)).toEqual([])
+})
+
 it('a paused queue holds its messages, and deleting it cancels them', async () => {
   const { page } = browser
   await browser.open('/queues', 'Queues')
@@ -216,6 +238,7 @@ it('the pages fit a phone', async () => {
   const { page } = browser
   await page.setViewportSize(PHONE)
   for (const [path, title] of [
+    ['/', 'Home'],
     ['/messages', 'Messages'],
     ['/schedules', 'Schedules'],
     ['/url-groups', 'URL groups'],

@@ -125,6 +125,23 @@ it('a waiting run shows its event, and continues when the event is sent from its
   await page.getByLabel('Result of the run').getByText('Ada').waitFor()
 })
 
+it('lists the events that came, also those for which no run waited', async () => {
+  const { page } = browser
+  await client.notify({ eventId: 'too late', eventData: 'nobody gets it' })
+  await browser.open('/events', 'Events')
+  const came = page.getByRole('table', { name: 'Events that came' })
+  await came.getByText('No run waited').waitFor()
+  await came.getByText('1 run continued').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('combobox', { name: 'What the event did' }).click()
+  await page.getByRole('option', { name: 'No run waited' }).click()
+  await page.waitForURL(/outcome=nobody/)
+  await came.getByRole('link', { name: 'order 7/approved' }).waitFor({ state: 'detached' })
+  expect(await came.getByRole('row').count()).toBe(2)
+  await came.getByRole('link', { name: 'too late' }).click()
+  await page.getByText('When “too late” came').waitFor()
+})
+
 it('a failed run shows why, and resumes at the failed step', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/fragile`, retries: 0, label: 'broken' })
@@ -213,6 +230,37 @@ it('filters are in the URL, and new runs appear without a reload', async () => {
   await page.waitForURL(/state=RUN_SUCCESS/)
   await page.getByRole('link', { name: workflowRunId }).waitFor({ state: 'detached' })
   expect(await problemsOf(page)).toEqual([])
+})
+
+it('runs are sorted by every column, and filtered by what they wait for', async () => {
+  const { page } = browser
+  await browser.open('/runs', 'Runs')
+  for (const title of ['State', 'Run', 'Workflow', 'Waits for', 'Triggered', 'Took']) {
+    const column = page.getByRole('columnheader', { name: title, exact: true })
+    await column.getByRole('button').click()
+    await waitFor(async () => (await column.getAttribute('aria-sort')) !== 'none', { what: `runs by ${title}` })
+  }
+  await page.waitForURL(/sort=-lasted/)
+  await page.getByRole('button', { name: 'More filters' }).click()
+  await page.getByRole('combobox', { name: 'Waits for' }).click()
+  await page.getByRole('option', { name: 'Sleeping' }).click()
+  await page.waitForURL(/waits=sleeping/)
+  await page.getByRole('cell', { name: 'Succeeded' }).waitFor({ state: 'detached' })
+  await page.getByRole('cell', { name: 'Sleeping' }).first().waitFor()
+  expect(await problemsOf(page)).toEqual([])
+})
+
+it('Home leads to the runs that ended in a time', async () => {
+  const { page } = browser
+  await browser.open('/', 'Home')
+  const chart = page.getByRole('group', { name: 'Runs ended' })
+  expect(await chart.getByRole('img').getAttribute('aria-label')).toMatch(
+    /^Runs ended: [1-9]\d* succeeded, [1-9]\d* failed/,
+  )
+  await chart.getByRole('link', { name: /^[1-9]\d* cancelled$/ }).click()
+  await page.waitForURL(/endedFrom=/)
+  await page.getByRole('cell', { name: 'Cancelled' }).waitFor()
+  expect(await page.getByRole('table', { name: 'Runs' }).getByRole('row').count()).toBe(2)
 })
 
 it('selected runs and the whole filtered set lead to the wizard', async () => {

@@ -21,13 +21,14 @@ const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('run_rule_keys').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('published_days').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('run_waits').where('account_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('notified_events').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('activity').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('cancelled_deliveries').where('account_id', '=', p.accountId)),
 ]
 
 /**
  * Deletes schedules, queues, URL groups, flow-control keys, deduplication keys, keys of rules, waits, bulk actions, saved
- * selectors, paused workflows and activity.
+ * selectors, paused workflows, activity and notified events.
  */
 export const settings = write('accountPurge.settings', function* (args: OfAccount): Transaction<void> {
   for (const drop of SETTINGS) yield* change(drop, args)

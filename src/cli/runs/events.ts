@@ -1,11 +1,22 @@
 import type { Static } from 'typebox'
-import { type AwaitedEventSchema, listAwaitedEvents, listWaiters, notifyEvent } from '../../contract/workflow/events.js'
+import { NOTIFIED_OUTCOMES, type NotifiedOutcome } from '../../contract/workflow/event-outcomes.js'
+import {
+  type AwaitedEventSchema,
+  listAwaitedEvents,
+  listNotifiedEvents,
+  listWaiters,
+  type NotifiedEventSchema,
+  notifyEvent,
+} from '../../contract/workflow/events.js'
+import { moreBelow, pageFlags } from '../queue/filters.js'
 import { bodyOf, type DeliveryOptions } from '../queue/settings.js'
 import { remote, type Session } from '../remote/remote.js'
+import { given, oneOf } from '../remote/values.js'
 import { counted, moment } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
 
 type AwaitedEvent = Static<typeof AwaitedEventSchema>
+type NotifiedEvent = Static<typeof NotifiedEventSchema>
 
 /** `homeport runs waiters`. */
 export const waitersCommand = remote<{ prefix?: string }, [string?]>({
@@ -45,6 +56,44 @@ function runOf(headers: Readonly<Record<string, readonly string[]>>): string | u
   const found = Object.entries(headers).find(([name]) => name.toLowerCase() === 'upstash-workflow-runid')
   return found?.[1][0]
 }
+
+interface EventOptions {
+  readonly prefix?: string
+  readonly outcome?: NotifiedOutcome
+  readonly count: number
+  readonly cursor?: string
+}
+
+const MOST_EVENTS = 100
+
+/** `homeport runs events`. */
+export const eventsCommand = remote<EventOptions, [string?]>({
+  name: 'events',
+  summary: 'list the events that came in the last days, and what they did',
+  args: [['[event]', 'id of the event (default: all events)']],
+  flags: (command) => {
+    command.option('--prefix <text>', 'only events whose id begins like this')
+    command.option('--outcome <outcome>', NOTIFIED_OUTCOMES.join(', '), oneOf(NOTIFIED_OUTCOMES))
+    return pageFlags(command, 20)
+  },
+  examples: ['homeport runs events', 'homeport runs events paid-42', 'homeport runs events --outcome nobody'],
+  run: async ({ api, io, show }, { prefix, outcome, count, cursor }, eventId) => {
+    const query = given({ prefix, outcome, cursor, eventId, count: Math.min(count, MOST_EVENTS) })
+    const page = await api.call(listNotifiedEvents, { query })
+    const columns: Column<NotifiedEvent>[] = [
+      { title: 'WHEN', value: (one) => moment(one.at) },
+      { title: 'EVENT', cuts: true, value: (one) => one.eventId },
+      {
+        title: 'OUTCOME',
+        value: (one) => (one.outcome === 'woke' ? `woke ${counted(one.woken, 'run')}` : one.outcome),
+      },
+      { title: 'BYTES', value: (one) => String(one.bytes) },
+      { title: 'RUNS', cuts: true, value: (one) => one.workflowRunIds.join(', ') },
+    ]
+    const text = () => renderTable(io, columns, page.events) + moreBelow(page.cursor)
+    show(page, () => (page.events.length === 0 ? 'No event came.\n' : text()))
+  },
+})
 
 /** `homeport runs notify`. */
 export const notifyCommand = remote<DeliveryOptions & { run?: string }>({

@@ -1,7 +1,7 @@
 /** `homeport runs`: triggers and manages workflow runs of a server. */
 import { group } from '../remote/remote.js'
 import { cancelCommand } from './cancel.js'
-import { notifyCommand, waitersCommand } from './events.js'
+import { eventsCommand, notifyCommand, waitersCommand } from './events.js'
 import { explainCommand } from './explain.js'
 import { failedCommand, restartCommand, resumeCommand, retryCallbacksCommand } from './failed.js'
 import { listCommand } from './list.js'
@@ -25,5 +25,6 @@ export const runsCommand = group('runs', 'trigger, list, explain, cancel and res
   restartCommand,
   retryCallbacksCommand,
   waitersCommand,
+  eventsCommand,
   notifyCommand,
 ])

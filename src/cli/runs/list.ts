@@ -3,7 +3,7 @@ import type { RUN_STATES } from '../../contract/workflow/run-states.js'
 import { listRuns } from '../../contract/workflow/runs.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { remote } from '../remote/remote.js'
-import { given, stateNamed, wordsOf } from '../remote/values.js'
+import { given, instant, stateNamed, wordsOf } from '../remote/values.js'
 import { duration, moment } from '../terminal/figures.js'
 import { type Column, renderTable, stateColumn } from '../terminal/table.js'
 import { type RunFilterOptions, runFilterFlags, runFilters, type SeenRun } from './find.js'
@@ -12,6 +12,8 @@ interface ListOptions extends RunFilterOptions {
   readonly state?: (typeof RUN_STATES)[number]
   readonly paused?: true
   readonly search?: string
+  readonly endedFrom?: number
+  readonly endedTo?: number
   readonly count: number
   readonly cursor?: string
 }
@@ -26,12 +28,16 @@ export const listCommand = remote<ListOptions>({
     runFilterFlags(command, { url: 'of exactly this URL', from: 'created at or after', to: 'created at or before' })
     command.option('--state <state>', wordsOf(RUN_WORDS), stateNamed(RUN_WORDS)).option('--paused', 'only paused runs')
     command.option('--search <text>', 'whose id, URL, label or error contains this text')
+    command
+      .option('--ended-from <moment>', 'ended at or after', instant)
+      .option('--ended-to <moment>', 'ended at or before', instant)
     return pageFlags(command, 20)
   },
   examples: ['homeport runs list --state failed --from 1d', 'homeport runs list --label hello --json'],
   run: async ({ api, io, show }, options) => {
-    const { state, paused, count, cursor, search } = options
-    const query = { ...runFilters(options), ...given({ state: state && [state], paused, cursor, search }) }
+    const { state, paused, count, cursor, search, endedFrom: endedFromDate, endedTo: endedToDate } = options
+    const own = given({ state: state && [state], paused, cursor, search, endedFromDate, endedToDate })
+    const query = { ...runFilters(options), ...own }
     const page = await api.call(listRuns, { query: { ...query, count: Math.min(count, MOST), trimBody: 0 } })
     const text = () => renderTable(io, COLUMNS, page.runs) + moreBelow(page.cursor)
     const none = page.cursor === undefined ? 'No runs match.\n' : `No runs match so far.\n${moreBelow(page.cursor)}`

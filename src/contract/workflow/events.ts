@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { type Endpoint, endpoint } from '../endpoint.js'
+import { NOTIFIED_OUTCOMES } from './event-outcomes.js'
 import { ms, runId } from './runs.js'
 
 /** The wire of events: runs wait for events, programs notify them, webhooks turn requests into events. */
@@ -152,6 +153,53 @@ export const listAwaitedEvents = endpoint({
     body: Type.Object({ cursor: Type.Optional(Type.String()), events: Type.Array(AwaitedEventSchema) }),
   },
   errors: [],
+})
+
+/** An event that came. */
+export const NotifiedEventSchema = Type.Object({
+  eventId,
+  at: ms('When it came'),
+  by: Type.Enum(['token', 'webhook'], { description: 'Whether a notification or the call of a webhook brought it.' }),
+  outcome: Type.Enum([...NOTIFIED_OUTCOMES], {
+    description:
+      '`woke`: runs continue. `kept`: the run that it was sent to keeps it until it waits. `nobody`: no run waited.',
+  }),
+  woken: Type.Integer({ description: 'Runs that continue.' }),
+  workflowRunIds: Type.Array(Type.String(), {
+    description: 'The first 10 runs that continue, or the one that keeps the event; without deleted runs.',
+  }),
+  bytes: Type.Integer({ description: 'Size of its data.' }),
+})
+
+/** Lists the events that came. */
+export const listNotifiedEvents = endpoint({
+  id: 'listNotifiedEvents',
+  service: 'queue',
+  topic: 'Events and webhooks',
+  method: 'GET',
+  path: '/v2/notify',
+  auth: 'bearer',
+  access: 'read',
+  scopes: ['read'],
+  summary: 'List the events that came',
+  description:
+    'Newest first, also those for which no run waited. The newest 10,000 of the last 3 days are kept, without their data. Not listed are webhook calls for unknown runs, and events that were refused. Upstash has no such operation.',
+  query: Type.Object({
+    eventId: Type.Optional(Type.String({ description: 'Only this event.' })),
+    prefix: Type.Optional(Type.String({ description: 'Only events whose id begins like this.' })),
+    outcome: Type.Optional(Type.Enum([...NOTIFIED_OUTCOMES], { description: 'Only events that did this.' })),
+    fromDate: Type.Optional(ms('Events that came at or after this time')),
+    toDate: Type.Optional(ms('Events that came at or before this time')),
+    count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Events per page. Default 100.' })),
+    cursor: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$', description: 'The `cursor` of the previous page.' })),
+  }),
+  body: { kind: 'none' },
+  success: {
+    status: 200,
+    description: 'The events.',
+    body: Type.Object({ cursor: Type.Optional(Type.String()), events: Type.Array(NotifiedEventSchema) }),
+  },
+  errors: ['invalid_request'],
 })
 
 const hook = (method: Endpoint['method']) =>

@@ -53,6 +53,7 @@ import { standbyPlacement } from './068-standby-placement.js'
 import { standbyMode } from './069-standby-mode.js'
 import { stepTimes } from './074-step-times.js'
 import { activity } from './082-activity.js'
+import { notifiedEvents } from './083-notified-events.js'
 import { replacedRuns } from './090-replaced-runs.js'
 import { unreadableItems } from './091-unreadable-items.js'
 import { pausedWorkflows } from './092-paused-workflows.js'
@@ -113,6 +114,7 @@ export const MIGRATIONS: readonly Migration[] = [
   standbyMode,
   stepTimes,
   activity,
+  notifiedEvents,
   replacedRuns,
   unreadableItems,
   pausedWorkflows,

@@ -122,6 +122,26 @@ export interface RunEventsTable {
   created_at: number
 }
 
+/** What a notification did: runs continue, a run keeps the event until it waits for it, or nobody waited. */
+export type NotifiedOutcome = 'woke' | 'kept' | 'nobody'
+
+/** An event that came. */
+export interface NotifiedEventsTable {
+  seq: Assigned<number>
+  account_id: string
+  event_id: string
+  source: 'token' | 'webhook'
+  outcome: NotifiedOutcome
+  /** Runs that continue. */
+  woken: number
+  /** JSON list of `runs.seq`: the first runs that continue, or the one that keeps the event. */
+  runs: string
+  /** Size of the data. */
+  bytes: number
+  /** Unix milliseconds. */
+  at: number
+}
+
 /** A webhook of a run. Its event id is a random text of the client, known only to those who know the URL. */
 export interface RunWebhooksTable {
   run_seq: number
@@ -209,6 +229,7 @@ export interface RunTables {
   steps: StepsTable
   run_waits: RunWaitsTable
   run_events: RunEventsTable
+  notified_events: NotifiedEventsTable
   run_webhooks: RunWebhooksTable
   run_remains: RunRemainsTable
   run_attempts: RunAttemptsTable

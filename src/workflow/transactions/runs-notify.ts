@@ -2,9 +2,22 @@ import { sql } from 'kysely'
 import { PENDING_COLUMNS, type PendingRow, partitionColumn } from '../../queue/transactions/messages.js'
 import { movedToSql } from '../../queue/transactions/messages-parked.js'
 import { checksumOf } from '../../store/checksum.js'
-import { all, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
+import {
+  type Ask,
+  all,
+  askAll,
+  atOnce,
+  atOnceBefore,
+  first,
+  insertAll,
+  only,
+  read,
+  type Transaction,
+  write,
+} from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type Appending, insertElements } from './runs-append.js'
+import { askNote } from './runs-notified.js'
 import type { RunRow } from './runs-rows.js'
 import { answeredStep, metaOfWait, type WaitRecord, type WaitRow } from './runs-wait.js'
 
@@ -132,9 +145,23 @@ export const notify = write('runs.notify', function* (args: NotifyArgs): Transac
       const run = bySeq.get(wait.run_seq)
       return run ? [{ wait, runId: run.run_id, createdAt: run.created_at }] : []
     })
-  const kind = yield* keepEvent(args, runs, released)
-  return { released, kind, ...(yield* release(released, args)) }
+  const kind = yield* kindOf(args, runs, released)
+  const note = noteOf(
+    args,
+    kind,
+    kind === 'kept' ? runs.map(({ seq }) => seq) : released.map(({ wait }) => wait.run_seq),
+  )
+  if (kind === 'kept') yield* insertKept(args, runs)
+  return { released, kind, ...(yield* release(released, args, note)) }
 })
+
+/** Nothing is noted for strangers: they could fill the store. */
+function noteOf(args: NotifyArgs, kind: NotifyResult['kind'], runs: readonly number[]): readonly Ask<void>[] {
+  const { accountId, eventId, by = 'token', data, at } = args
+  if (kind === 'full' || (kind === 'unknown-run' && by === 'webhook')) return []
+  const outcome = kind === 'kept' ? 'kept' : runs.length > 0 ? 'woke' : 'nobody'
+  return [askNote({ accountId, eventId, source: by, outcome, runs, bytes: data.byteLength, at })]
+}
 
 function* targetRuns({ accountId, eventId, runId, by }: NotifyArgs): Transaction<Run[]> {
   if (runId !== undefined) {
@@ -155,7 +182,8 @@ function* currentRun(accountId: string, runId: string): Transaction<Run[]> {
   return run && (run.state === 'RUN_STARTED' || run.dlq_id !== null) ? [run] : []
 }
 
-function* keepEvent(
+/** What becomes of the event. */
+function* kindOf(
   args: NotifyArgs,
   runs: readonly Run[],
   released: readonly Released[],
@@ -166,25 +194,35 @@ function* keepEvent(
   const { events, bytes } = yield* only(keptEvents, { runSeq: run.seq })
   const isFull = events >= MAX_KEPT_EVENTS || Number(bytes ?? 0) + args.data.byteLength > MAX_KEPT_BYTES
   // With a token, the first event is kept whatever its size.
-  if (isFull && (events > 0 || args.by === 'webhook')) return 'full'
-  const { eventId: event_id, data, at: created_at } = args
-  yield* insertAll('run_events', [{ run_seq: run.seq, event_id, data, data_crc: checksumOf(data), created_at }])
-  return 'kept'
+  return isFull && (events > 0 || args.by === 'webhook') ? 'full' : 'kept'
+}
+
+/** Keeps the event for the run that does not wait yet. */
+function insertKept({ eventId: event_id, data, at: created_at }: NotifyArgs, runs: readonly Run[]): Transaction<void> {
+  const row = { event_id, data, data_crc: checksumOf(data), created_at }
+  return insertAll(
+    'run_events',
+    runs.map(({ seq }) => ({ ...row, run_seq: seq })),
+  )
 }
 
 /** Appends the completed steps; the messages of the deadlines deliver them, due now. */
 function* release(
   released: readonly Released[],
   args: NotifyArgs,
+  note: readonly Ask<void>[],
 ): Transaction<{ drop: number[]; offers: PendingRow[] }> {
-  if (released.length === 0) return { drop: [], offers: [] }
+  if (released.length === 0) {
+    if (note.length > 0) yield* atOnce(note, 'last')
+    return { drop: [], offers: [] }
+  }
   const steps = released.map(({ wait }) =>
     stepOf(wait, answeredStep(recordOf(wait), wait.event_id, args.data), args.at),
   )
   yield* insertElements(steps, args.at)
   const groups = released.map(({ wait }) => wait.run_seq)
   const messageIds = released.map(({ wait }) => wait.message_id)
-  const offers = yield* all(bringForward, { groups, messageIds, at: args.at })
+  const offers = yield* atOnceBefore(note, askAll(bringForward, { groups, messageIds, at: args.at }))
   return { drop: offers.map((offer) => offer.seq), offers }
 }
 

@@ -86,6 +86,10 @@ export const workflowExchanges: Exchanges = {
   },
   notifyRun: async (stage) =>
     stage.homeport.queue('POST', `/v2/notify/${await stage.sleepingRun()}/paid`, { amount: 7 }),
+  listNotifiedEvents: async ({ homeport }) => {
+    await homeport.queue('POST', '/v2/notify/nobody-waits', { amount: 10 })
+    return homeport.queue('GET', '/v2/notify?outcome=nobody')
+  },
   listAwaitedEvents: ({ homeport }) => homeport.queue('GET', '/v2/waiters'),
   listWaiters: ({ homeport }) => homeport.queue('GET', '/v2/waiters/paid'),
   callWebhookGet: hook('GET'),

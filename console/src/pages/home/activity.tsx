@@ -72,7 +72,14 @@ function ChartView({ chart: { title, parts }, activity }: { chart: Chart; activi
     if (shown) void navigate(shown.list(...timesOf(activity, step)))
   }
   return (
-    <Paper withBorder p="sm" bg="var(--hp-surface)" style={{ borderColor: 'var(--hp-line)' }}>
+    <Paper
+      role="group"
+      aria-label={title}
+      withBorder
+      p="sm"
+      bg="var(--hp-surface)"
+      style={{ borderColor: 'var(--hp-line)' }}
+    >
       <Group justify="space-between" gap="xs" mb={6} wrap="nowrap" align="flex-start">
         <Text size="sm" fw={550} component="h3" m={0}>
           {title}

@@ -14,19 +14,25 @@ import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
+import { given } from '../../lib/search.js'
+import { EventsThatCame } from './events-came.js'
 import { NotifyForm } from './notify.js'
+import type { EventSearch } from './search.js'
 
 type AwaitedEvent = Static<typeof AwaitedEventSchema>
 type Waiter = Static<(typeof listWaiters)['success']['body']>[number]
 
 const route = getRouteApi('/shell/events')
 
-/** The runs that wait for an event, and the dialog that sends it. */
+/** The events that runs wait for, those that came, and the dialog that sends one. */
 export function EventsPage() {
-  const { event } = route.useSearch()
+  const search = route.useSearch()
+  const { event } = search
   const navigate = useNavigate()
   const canWrite = useCanWrite()
   const [isOpen, { open, close }] = useDisclosure()
+  const show = (next: { event?: string | undefined; outcome?: EventSearch['outcome'] }) =>
+    void navigate({ to: '/events', search: given(next) })
   return (
     <Page
       title="Events"
@@ -43,16 +49,12 @@ export function EventsPage() {
         flush
         title={event === undefined ? 'Events that runs wait for' : `Runs that wait for “${event}”`}
         actions={
-          <FilterField
-            label="Event ID"
-            isSearch
-            value={event}
-            onChange={(next) => void navigate({ to: '/events', search: next === undefined ? {} : { event: next } })}
-          />
+          <FilterField label="Event ID" isSearch value={event} onChange={(next) => show({ ...search, event: next })} />
         }
       >
         {event === undefined ? <AwaitedEvents /> : <Waiters event={event} />}
       </Panel>
+      <EventsThatCame search={search} onChange={show} />
       {event === undefined ? null : <NotifyForm isOpen={isOpen} onClose={close} eventId={event} />}
     </Page>
   )

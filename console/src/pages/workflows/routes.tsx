@@ -1,8 +1,14 @@
 import { createRoute } from '@tanstack/react-router'
 import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
-import { textAt } from '../../lib/search.js'
-import { type DeadRunSearch, deadRunSearchOf, type RunSearch, runSearchOf } from './search.js'
+import {
+  type DeadRunSearch,
+  deadRunSearchOf,
+  type EventSearch,
+  eventSearchOf,
+  type RunSearch,
+  runSearchOf,
+} from './search.js'
 
 const runs = createRoute({
   getParentRoute: () => shellRoute,
@@ -24,19 +30,11 @@ const dead = createRoute({
   validateSearch: (search: Record<string, unknown>): DeadRunSearch => deadRunSearchOf(search),
 })
 
-/** The event whose waiting runs are listed. */
-export interface EventSearch {
-  readonly event?: string
-}
-
 const events = createRoute({
   getParentRoute: () => shellRoute,
   path: '/events',
   component: lazyPage(() => import('./events.js'), 'EventsPage'),
-  validateSearch: (search: Record<string, unknown>): EventSearch => {
-    const event = textAt(search, 'event')
-    return event === undefined ? {} : { event }
-  },
+  validateSearch: (search: Record<string, unknown>): EventSearch => eventSearchOf(search),
 })
 
 /** Runs, one run, failed runs, and events. */

@@ -1,6 +1,7 @@
 /** The filters of the lists of runs, as they stand in the address. */
 import type { Static } from 'typebox'
 import type { listDeadRuns } from '../../../../src/contract/workflow/dead-letters.js'
+import { NOTIFIED_OUTCOMES, type NotifiedOutcome } from '../../../../src/contract/workflow/event-outcomes.js'
 import { RUN_STATES } from '../../../../src/contract/workflow/run-states.js'
 import type { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { given, one, textAt, wholeAt } from '../../lib/search.js'
@@ -91,6 +92,18 @@ export function runSearchOf(search: Record<string, unknown>): RunSearch {
 export function deadRunSearchOf(search: Record<string, unknown>): DeadRunSearch {
   return { ...commonOf(search), ...given({ id: textAt(search, 'id'), status: wholeAt(search, 'status') }) }
 }
+
+/** The URL parameters of the list of events. */
+export interface EventSearch {
+  /** Only this event. */
+  readonly event?: string
+  /** Of the events that came, only those that did this. */
+  readonly outcome?: NotifiedOutcome
+}
+
+/** Reads the URL of the list of events. */
+export const eventSearchOf = (search: Record<string, unknown>): EventSearch =>
+  given({ event: textAt(search, 'event'), outcome: NOTIFIED_OUTCOMES.find((known) => known === search.outcome) })
 
 /** The filters as parameters of the log of runs. */
 export function runQueryOf(search: RunSearch): Static<NonNullable<(typeof listRuns)['query']>> {
