@@ -6,6 +6,8 @@
  * `--plants [--only <part of its name>]`, it plants each known mistake and says after how many seeds and seconds it is found.
  */
 import { parseArgs } from 'node:util'
+import { runPart } from '../src/bulk/testing/nodes/run-part.js'
+import { RUN_PLANTS } from '../src/bulk/testing/nodes/run-plants.js'
 import { ClusterMemory } from '../src/queue/testing/nodes/cluster-memory.js'
 import { PLANTS } from '../src/queue/testing/nodes/plants.js'
 import { Simulation } from '../src/queue/testing/nodes/simulation.js'
@@ -18,6 +20,7 @@ const { values: given } = parseArgs({
     'go-on': { type: 'boolean', default: false },
     plants: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
+    runs: { type: 'boolean', default: false },
   },
 })
 const FIRST = Number(given.seed)
@@ -25,25 +28,26 @@ const END = FIRST + Number(given.seeds)
 /** How often the progress is printed, in seeds. */
 const REPORT_EVERY = 1_000
 
+const parts = given.runs ? [runPart] : []
 const memory = new ClusterMemory()
 const totals = { steps: 0, requests: 0, declaredDead: 0, fires: 0 }
 const began = performance.now()
 const broken = new Map<number, string>()
 
 async function tell(seed: number): Promise<void> {
-  const { problem, trace } = await new Simulation(memory, seed, { isTraced: true }).play()
+  const { problem, trace } = await new Simulation(memory, seed, { isTraced: true, parts }).play()
   for (const line of trace) console.log(line)
   console.log(problem === undefined ? `seed ${seed} keeps every promise` : `seed ${seed}: ${problem}`)
 }
 
 async function findPlants(): Promise<void> {
-  for (const [name, plant] of Object.entries(PLANTS)) {
+  for (const [name, plant] of Object.entries(given.runs ? RUN_PLANTS : PLANTS)) {
     if (!name.includes(given.only)) continue
     const from = performance.now()
     let seed = FIRST
     let problem: string | undefined
     for (; seed < END && problem === undefined; seed++)
-      problem = (await new Simulation(memory, seed, { plant }).play()).problem
+      problem = (await new Simulation(memory, seed, { plant, parts }).play()).problem
     const seconds = ((performance.now() - from) / 1_000).toFixed(1)
     const after = `${seed - FIRST} seeds and ${seconds} s`
     console.log(
@@ -58,7 +62,7 @@ async function findPlants(): Promise<void> {
 if (given.plants) await findPlants()
 for (let seed = FIRST; seed < END; seed++) {
   if (given.trace) await tell(seed)
-  const played = await new Simulation(memory, seed).play()
+  const played = await new Simulation(memory, seed, { parts }).play()
   for (const name of ['steps', 'requests', 'declaredDead', 'fires'] as const) totals[name] += played[name]
   if (played.problem !== undefined) {
     broken.set(seed, played.problem)

@@ -98,6 +98,7 @@ export class Holdings {
   /** These are this node's from now on, each in a new epoch. An answer that comes late, in an old one, changes nothing. */
   gain(me: Incarnation, partitions: readonly (Gained & PartitionEpoch)[]): void {
     const fresh = partitions.filter(({ partition, epoch }) => epoch > this.epochOf(partition))
+    if (fresh.length === 0) return
     for (const { partition, epoch } of fresh) {
       this.#epochs[partition] = epoch
       this.#owners[partition] = me
@@ -105,7 +106,7 @@ export class Holdings {
       this.#leaving.delete(partition)
     }
     this.#changed()
-    if (fresh.length > 0) this.#holder?.gained(fresh.map(({ partition, notes }) => gainedOf(partition, notes)))
+    this.#holder?.gained(fresh.map(({ partition, notes }) => gainedOf(partition, notes)))
   }
 
   /** These are about to be given away. */
@@ -144,12 +145,13 @@ export class Holdings {
   /** These are not this node's any more. */
   lose(partitions: readonly number[]): void {
     const mine = partitions.filter((partition) => this.has(partition))
+    if (mine.length === 0) return
     for (const partition of mine) {
       this.#isMine[partition] = false
       this.#leaving.delete(partition)
     }
     this.#changed()
-    if (mine.length > 0) this.#holder?.lost(mine)
+    this.#holder?.lost(mine)
   }
 
   #changed(): void {

@@ -8,10 +8,12 @@ import { SqliteConnection } from '../sqlite/connection.js'
 /** SQLite as several nodes would use it: a message has its partition, as on PostgreSQL. */
 const dialect = { ...sqliteDialect, partition: sql.ref<number>('partition') }
 
-/** The tables that a cluster of queues writes. */
+/** The tables that a cluster with runs and bulk actions writes. */
 const TABLES = [
   ...(['messages', 'message_attempts', 'message_keys', 'queues', 'queue_turns', 'schedules', 'flow_keys'] as const),
-  ...(['rule_keys'] as const),
+  ...(['rule_keys', 'runs', 'run_rule_keys', 'steps', 'run_waits', 'run_events', 'run_webhooks'] as const),
+  ...(['run_remains', 'run_attempts', 'cancelled_deliveries', 'run_returns'] as const),
+  ...(['bulk_actions', 'bulk_chunks', 'audit_log'] as const),
   ...(['nodes', 'node_generations', 'node_regions', 'announcements'] as const),
 ] as const satisfies readonly (keyof Tables)[]
 

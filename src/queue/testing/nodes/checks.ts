@@ -96,10 +96,11 @@ export class Checks {
     if (!owner?.isActing) return
     const { calmSince, offsetMs } = owner.process
     const dueAt = row.next_at - STARTS_AT_MS - offsetMs
-    const since = Math.max(dueAt, calmSince, this.#ownedSince[row.partition] ?? 0, this.#committedAt(row))
+    const freeAt = Math.max(this.#ownedSince[row.partition] ?? 0, this.#ledger.overAt.get(row.message_id) ?? 0)
+    const since = Math.max(dueAt, calmSince, freeAt, this.#committedAt(row))
     if (now - since <= FOUND_WITHIN_MS) return
+    if ([...this.#ledger.flights].some(({ messageId }) => messageId === row.message_id)) return
     const label = labelOf(row.url)
-    if ([...this.#ledger.flights].some((flight) => flight.label === label)) return
     const who = owner.process.name
     this.#timeline.fail(`I3: ${label} (partition ${row.partition} of ${who}) is due for ${now - since} ms and not sent`)
   }

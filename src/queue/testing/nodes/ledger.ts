@@ -1,5 +1,6 @@
 import { partitionOfKey } from '../../../cluster/index.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
+import type { SendRequest } from '../../dispatcher/sender.js'
 import * as census from './census.js'
 import type { SimulatedNode } from './simulated-node.js'
 import type { Stage } from './stage.js'
@@ -25,9 +26,13 @@ export const KEYS: Readonly<Record<string, KeyLimits>> = {
 /** A queue whose messages are delivered one after the other. */
 export const QUEUE = 'line'
 
+/** The clocks of two nodes differ by at most this much, and so does a clock from itself after it was set. */
+const CLOCKS_APART_MS = 1_800
+
 /** A request at its destination. */
 export interface Flight {
   readonly label: string
+  readonly messageId: string | undefined
   readonly node: SimulatedNode
   readonly startedAt: number
   isOpen: boolean
@@ -61,6 +66,8 @@ export class Ledger {
   readonly #memory: MemoryStore
   readonly tracked = new Map<string, Tracked>()
   readonly flights = new Set<Flight>()
+  /** By message: when its last request was over. */
+  readonly overAt = new Map<string, number>()
   readonly #open = new Map<string, Set<Flight>>()
   readonly #uses = new Map<string, KeyUse>()
   /** Fires of schedules: `<schedule> <due time>`. */
@@ -84,9 +91,10 @@ export class Ledger {
   }
 
   /** A request arrives. */
-  begin(node: SimulatedNode, url: string): Flight {
+  begin(node: SimulatedNode, { url, headers }: Pick<SendRequest, 'url' | 'headers'>): Flight {
     const label = new URL(url).pathname.slice(1)
-    const flight: Flight = { label, node, startedAt: this.#timeline.now, isOpen: true }
+    const messageId = headers[headers.indexOf('Upstash-Message-Id') + 1]
+    const flight: Flight = { label, messageId, node, startedAt: this.#timeline.now, isOpen: true }
     this.requests++
     this.flights.add(flight)
     this.#timeline.note(`${node.process.name}: sends ${label}`)
@@ -103,6 +111,7 @@ export class Ledger {
     if (!flight.isOpen) return
     flight.isOpen = false
     this.flights.delete(flight)
+    if (flight.messageId !== undefined) this.overAt.set(flight.messageId, this.#timeline.now)
     const key = this.tracked.get(flight.label)?.key
     if (key !== undefined) this.#open.get(key)?.delete(flight)
   }
@@ -134,7 +143,7 @@ export class Ledger {
     const use = this.#uses.get(key)
     if (!use || now >= use.windowAt + periodMs) {
       // After a takeover the period of the owner is another one than here, until nothing begins for a period.
-      const isOfOther = use !== undefined && use.takeovers > 0 && now < use.lastAt + periodMs
+      const isOfOther = use !== undefined && use.takeovers > 0 && now < use.lastAt + periodMs + CLOCKS_APART_MS
       this.#uses.set(key, { windowAt: now, lastAt: now, begun: 1, takeovers: isOfOther ? 1 : 0 })
       return
     }

@@ -1,4 +1,5 @@
 import { isObject } from '../../../base/index.js'
+import { Clustered } from '../../../cluster/index.js'
 import { Tenure } from '../../../cluster/membership.js'
 import * as nodeRows from '../../../cluster/transactions/cluster-nodes.js'
 import * as partitionRows from '../../../cluster/transactions/cluster-partitions.js'
@@ -11,6 +12,7 @@ import { Hints } from '../../dispatcher/hints.js'
 import { DROP, DUE, type DueHint } from '../../peer-messages.js'
 import { toPendingRow } from '../../transactions/messages.js'
 import * as messagesPublish from '../../transactions/messages-publish.js'
+import * as schedules from '../../transactions/schedules.js'
 import type { Redirect } from './simulated-links.js'
 import type { SimulatedNode } from './simulated-node.js'
 import type { Timeline } from './timeline.js'
@@ -28,7 +30,7 @@ export interface Plant {
 type AnyWrite = Pick<Operation<never, unknown>, 'name'>
 
 /** Replaces a method of a class until the returned function is called. */
-function patched<Class extends object, Name extends keyof Class>(
+export function patched<Class extends object, Name extends keyof Class>(
   prototype: Class,
   name: Name,
   make: (original: Class[Name]) => Class[Name],
@@ -113,14 +115,33 @@ function hintsBeforeCommit(): Plant {
   }
 }
 
-const replacing = (name: string, other: AnyWrite): Plant => ({
+/** Replaces one operation by another one. */
+export const replacing = ({ name }: AnyWrite, other: AnyWrite): Plant => ({
   replace: (_, operation) => (operation.name === name ? other : operation),
 })
 
+const dueAgain = query<Pick<schedules.Fire, 'scheduleId' | 'dueAt'>>(({ db, p }) =>
+  db.updateTable('schedules').set({ next_at: p.dueAt }).where('schedule_id', '=', p.scheduleId),
+)
+const fireAgain = write('simulation.fireAgain', function* (args: schedules.Fire): Transaction<schedules.Fired> {
+  const fired = yield* schedules.fire.body(args)
+  yield* change(dueAgain, args)
+  return fired
+})
+
+const widenQueues = query<object>(({ db }) => db.updateTable('queues').set({ parallelism: 3 }))
+const publishAtOnce = write(
+  'simulation.publishAtOnce',
+  function* (args: Parameters<typeof messagesPublish.publish.body>[0]): Transaction<messagesPublish.Published> {
+    yield* change(widenQueues, {})
+    return yield* messagesPublish.publish.body(args)
+  },
+)
+
 /** The mistakes that the simulation must find, by what they do. */
 export const PLANTS: Readonly<Record<string, Plant>> = {
-  'declare dead without the beat': replacing(nodeRows.declareDead.name, declareDeadAnyway),
-  'take without being live': replacing(partitionRows.take.name, takeAnyway),
+  'declare dead without the beat': replacing(nodeRows.declareDead, declareDeadAnyway),
+  'take without being live': replacing(partitionRows.take, takeAnyway),
   'forget what ended while a load ran': {
     patch: () =>
       patched(Ended.prototype, 'loadFinished', (original) => {
@@ -146,4 +167,14 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'forget at the wrong node': {
     redirect: (topic, to, all) => (topic === DROP ? (all.find((each) => each !== to) ?? to) : to),
   },
+  'send several of a queue at once': replacing(messagesPublish.publish, publishAtOnce),
+  'let each node count a key': {
+    patch: () =>
+      patched(Clustered.prototype, 'partitionFor', (original) => {
+        return function (this: Clustered, accountId) {
+          return original.call(this, accountId, undefined)
+        }
+      }),
+  },
+  'leave a schedule due when it has fired': replacing(schedules.fire, fireAgain),
 }

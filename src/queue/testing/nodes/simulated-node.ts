@@ -171,7 +171,7 @@ export class SimulatedNode {
   }
 
   /** Calls an operation as its listener would. */
-  call(endpoint: Endpoint, request: Partial<Pick<Call, 'params' | 'headers' | 'body'>>): Promise<unknown> {
+  call(endpoint: Endpoint, request: Partial<Pick<Call, 'params' | 'query' | 'headers' | 'body'>>): Promise<unknown> {
     const found = this.#routes.find((route) => Object.is(route.endpoint, endpoint))
     if (!found) throw new Error(`no operation ${endpoint.method} ${endpoint.path}`)
     return found.handler({
@@ -192,7 +192,7 @@ export class SimulatedNode {
   /** A request to a destination that answers after a while, mostly with success. */
   #send(request: SendRequest): Sending {
     const { timeline, ledger, network } = this.#deps
-    const flight = ledger.begin(this, request.url)
+    const flight = ledger.begin(this, request)
     const startedAt = this.process.clock.now()
     const tookMs = this.#deps.answersAfterMs?.() ?? this.#anyTime()
     const status = !network.isQuiet && timeline.random.chance(0.15) ? 500 : 200

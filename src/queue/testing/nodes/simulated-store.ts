@@ -41,7 +41,12 @@ export class SimulatedStore implements Store {
     const operation = replacement === given ? given : { ...(replacement as Operation<Args, Result>), name: given.name }
     const mayBeLate = given.isSingle?.(args) === true || given.name === partitionRows.give.name
     const fate = network.toStore(process, operation.access === 'write', mayBeLate)
-    const call = new Promise<Result>((resolve, reject) => this.#follow(fate, operation, args, { resolve, reject }))
+    // The transaction of a process that has ended is rolled back, unless all of it is on its way.
+    const isUndone = (): boolean => process.isOver && !mayBeLate
+    const apply = () => (isUndone() ? { error: new Error('rolled back') } : this.#apply(operation, args))
+    const call = new Promise<Result>((resolve, reject) =>
+      this.#follow(fate, operation.name, apply, { resolve, reject }),
+    )
     const ended: Promise<unknown> = call.then(
       () => this.#running.delete(ended),
       () => this.#running.delete(ended),
@@ -50,18 +55,18 @@ export class SimulatedStore implements Store {
     return call
   }
 
-  #follow<Args, Result>(
+  #follow<Result>(
     fate: Fate,
-    operation: Operation<Args, Result>,
-    args: Args,
+    name: string,
+    apply: () => { value: Result } | { error: unknown },
     { resolve, reject }: { resolve: (result: Result) => void; reject: (error: unknown) => void },
   ): void {
     const { timeline, process, network } = this.#deps
     if (fate.kind !== 'ok') {
       process.disturb()
       if (fate.kind === 'unanswered' && fate.effect !== undefined) {
-        timeline.note(`${process.name}: ${operation.name} loses its answer`)
-        timeline.after(fate.effect, () => void this.#apply(operation, args))
+        timeline.note(`${process.name}: ${name} loses its answer`)
+        timeline.after(fate.effect, () => void apply())
       }
       timeline.after(fate.heard, () => reject(this.#lost(fate)), process)
       return
@@ -69,9 +74,7 @@ export class SimulatedStore implements Store {
     // Other calls may wait for it: one load follows the other.
     if (fate.there + fate.back > SLOW_MS) process.disturb(fate.there + fate.back)
     timeline.after(fate.there, () => {
-      const outcome = network.isStoreAway(process)
-        ? { error: new HomeportError('store_unavailable', {}) }
-        : this.#apply(operation, args)
+      const outcome = network.isStoreAway(process) ? { error: new HomeportError('store_unavailable', {}) } : apply()
       const answer = (): void => {
         if (fate.there + fate.back > SLOW_MS || 'error' in outcome) process.disturb()
         if ('error' in outcome) reject(outcome.error)

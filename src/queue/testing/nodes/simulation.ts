@@ -29,6 +29,9 @@ const MOST_OFFSET_MS = 900
 /** Messages that are published when everything is quiet, and how soon they are sent. */
 const QUIET_MESSAGES = 8
 const QUIET_WITHIN_MS = 500
+/** A hint has come after this time, or is lost; then a sweep finds its message within the other one. */
+const HINTED_MS = 1_000
+const SWEPT_MS = 5_000
 
 /** What a simulation plays besides plain messages. */
 export interface SimulationOptions {
@@ -124,11 +127,13 @@ export class Simulation {
   /** Without faults every message is sent at once, by whichever node, and no sweep is needed. */
   async #quiet(): Promise<void> {
     this.#checks.checkBalance()
-    const strays = this.#strays
     const messages = Array.from({ length: QUIET_MESSAGES }, (_, index) =>
       this.#traffic.publish({ hasCallback: false, ...(index % 2 === 0 && { key: 'side' }) }),
     )
-    await this.#until(this.#timeline.now + 5_000)
+    await this.#until(this.#timeline.now + HINTED_MS)
+    // A comparison after a lost commit, which may follow it much later, also finds messages whose hints are on their way.
+    const strays = this.#strays
+    await this.#until(this.#timeline.now + SWEPT_MS)
     for (const message of messages) {
       if (!message || message.key !== undefined) continue
       const { label, acknowledgedAt, firstStartAt, starts } = message

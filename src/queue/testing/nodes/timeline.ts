@@ -17,6 +17,7 @@ interface Event {
 const MOST_STEPS = 2_000
 
 const realImmediate = globalThis.setImmediate
+const realNow = performance.now
 const nextTurn = (): Promise<void> => new Promise((resolve) => void realImmediate(resolve))
 
 /**
@@ -83,6 +84,8 @@ export class Timeline {
   /** Runs events until the time, or until `isOver` after a step. */
   async run(untilMs: number, afterStep: () => void, isOver: () => boolean = () => false): Promise<void> {
     globalThis.setImmediate = this.#immediate as typeof setImmediate
+    // Long work yields by it: on a busy machine the same seed would do something else.
+    performance.now = () => this.now
     try {
       while (this.#problem === undefined && !isOver()) {
         const next = this.#events.peek()
@@ -93,6 +96,7 @@ export class Timeline {
       if (this.#problem === undefined && this.now < untilMs && !isOver()) this.now = untilMs
     } finally {
       globalThis.setImmediate = realImmediate
+      performance.now = realNow
     }
   }
 

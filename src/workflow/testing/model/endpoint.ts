@@ -130,7 +130,9 @@ async function perform(deps: EndpointDeps, runId: string, move: Move, depth: num
       return
     case 'plan': {
       const { block, firstId } = move
-      const items = block.map((step, index) => planItem(runId, step, firstId + index, block.length))
+      const items = block.map((step, index) =>
+        planItem(runId, step, { targetStep: firstId + index, concurrent: block.length }),
+      )
       return submit(deps, runId, items)
     }
     case 'do':

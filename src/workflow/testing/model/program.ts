@@ -37,13 +37,18 @@ export type Move =
 /** Limit of nested invocations. */
 const MAX_DEPTH = 3
 
+/** A random program of steps of these kinds. */
+export function programOf(random: Random, step: () => StepKind): Program {
+  return Array.from({ length: 1 + random.below(3) }, () =>
+    Array.from({ length: random.chance(0.4) ? 2 + random.below(2) : 1 }, step),
+  )
+}
+
 /** Generates a program. @param depth number of invocations above it. */
 export function randomProgram(random: Random, depth = 0): Program {
   const kinds: StepKind[] = ['run', 'run', 'sleep', 'wait', 'call', ...(depth < MAX_DEPTH ? (['invoke'] as const) : [])]
   const step = (): StepKind => (random.chance(0.02) ? 'cancel' : (random.pick(kinds) ?? 'run'))
-  return Array.from({ length: 1 + random.below(3) }, () =>
-    Array.from({ length: random.chance(0.4) ? 2 + random.below(2) : 1 }, step),
-  )
+  return programOf(random, step)
 }
 
 /** The action of a program for this list (reference workflow 4.5 to 4.7). */
@@ -114,8 +119,8 @@ type Headers = Readonly<Record<string, string>>
 /** Encodes a value as JSON. */
 export const json = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
 
-/** Headers of all items that a program sends for its run. */
-function headersOf(runId: string, more: Headers = {}): Record<string, string> {
+/** Headers of everything that a program sends for its run. */
+export function headersOf(runId: string, more: Headers = {}): Record<string, string> {
   return {
     'content-type': 'application/json',
     'upstash-feature-set': FEATURES,
@@ -150,11 +155,16 @@ function failureCallback(runId: string): Record<string, string> {
   }
 }
 
-const ASLEEP: Headers = { 'upstash-delay': `${SLEEP_MS / 1_000}s` }
+const asleep = (sleepMs: number): Headers => ({ 'upstash-delay': `${sleepMs / 1_000}s` })
 
 /** The item that plans a branch. */
-export function planItem(runId: string, step: StepKind, targetStep: number, concurrent: number): PublishItem {
-  const delay = step === 'sleep' ? ASLEEP : {}
+export function planItem(
+  runId: string,
+  step: StepKind,
+  { targetStep, concurrent }: { readonly targetStep: number; readonly concurrent: number },
+  sleepMs = SLEEP_MS,
+): PublishItem {
+  const delay = step === 'sleep' ? asleep(sleepMs) : {}
   return stepItem(runId, { stepId: 0, targetStep, stepType: step, concurrent }, delay)
 }
 
@@ -164,8 +174,8 @@ export function stepItem(runId: string, step: ListedStep, more: Headers = {}): P
 }
 
 /** The item of a sleep. Only sequential sleeps are delayed here: parallel ones are delayed with their plans. */
-export function sleepItem(runId: string, step: ListedStep): PublishItem {
-  return stepItem(runId, step, step.concurrent === 1 ? ASLEEP : {})
+export function sleepItem(runId: string, step: ListedStep, sleepMs = SLEEP_MS): PublishItem {
+  return stepItem(runId, step, step.concurrent === 1 ? asleep(sleepMs) : {})
 }
 
 /** The item that calls a third party. */

@@ -1,0 +1,153 @@
+import { isObject, newId } from '../../../base/index.js'
+import { cancelWorkflowRuns } from '../../../contract/bulk/actions.js'
+import { abortBulkAction, pauseBulkAction, resumeBulkAction } from '../../../contract/bulk/control.js'
+import { isError } from '../../../contract/errors/errors.js'
+import { publishMessage } from '../../../contract/queue/messages.js'
+import { notifyEvent } from '../../../contract/workflow/events.js'
+import type { Clients } from '../../../queue/testing/nodes/clients.js'
+import type { Stage } from '../../../queue/testing/nodes/stage.js'
+import { STARTS_AT_MS } from '../../../queue/testing/nodes/timeline.js'
+import { programOf, type StepKind, triggerItem } from '../../../workflow/testing/model/program.js'
+import * as bulkRead from '../../transactions/bulk-read.js'
+import type { BulkLedger } from './bulk-ledger.js'
+import * as census from './census.js'
+import { RETRIES, type RunLedger } from './run-ledger.js'
+import { EVENTS, isNotNow } from './sdk.js'
+
+const KINDS: readonly StepKind[] = ['run', 'run', 'run', 'sleep', 'wait', 'call']
+/** A client waits this long for a cancel, which may be slow because of its rate. */
+const PATIENCE_MS = 30_000
+const SETTINGS = { 'upstash-retries': String(RETRIES), 'upstash-retry-delay': '1000' }
+
+/** Which runs a client cancels, and how. */
+interface Cancel {
+  readonly workflowRunIds?: readonly string[]
+  readonly ratePerSecond?: number
+  readonly async?: true
+}
+
+/** What the run clients are built from. */
+export interface RunClientsDeps {
+  readonly stage: Stage
+  readonly clients: Clients
+  readonly runs: RunLedger
+  readonly bulk: BulkLedger
+}
+
+/** Clients that trigger runs, notify events, cancel in bulk and control the cancels. */
+export class RunClients {
+  readonly #deps: RunClientsDeps
+
+  constructor(deps: RunClientsDeps) {
+    this.#deps = deps
+  }
+
+  /** Perhaps does something. */
+  act(): void {
+    const dice = this.#deps.stage.timeline.random.below(100)
+    if (dice < 30) this.#try(() => this.#trigger())
+    else if (dice < 45) this.#try(() => this.#notify())
+    else if (dice < 51) this.#try(() => this.#cancel())
+    else if (dice < 75) this.#control()
+  }
+
+  /** What a client is refused, or does not know the outcome of, is no breach. */
+  #try(work: () => Promise<void>): void {
+    work().catch((error: unknown) => {
+      const isExpected = isNotNow(error) || isError(error, 'bulk_action_interrupted')
+      if (!isExpected) this.#deps.stage.timeline.fail(`a client got ${String(error)}`)
+    })
+  }
+
+  async #trigger(): Promise<void> {
+    const { stage, clients, runs } = this.#deps
+    const { random } = stage.timeline
+    const program = programOf(random, () => random.pick(KINDS) ?? 'run')
+    const run = runs.trigger(newId('wfr_', STARTS_AT_MS + stage.timeline.now), program)
+    stage.timeline.note(`a client triggers ${run.runId}: ${JSON.stringify(program)}`)
+    const { destination, headers, body } = triggerItem(run.runId, program, SETTINGS)
+    await clients.ask(publishMessage, { params: { destination }, headers, body })
+    run.isAcknowledged = true
+  }
+
+  async #notify(): Promise<void> {
+    const event = this.#deps.stage.timeline.random.pick(EVENTS)
+    await this.#deps.clients.ask(notifyEvent, { params: { event }, body: new Uint8Array() })
+  }
+
+  #anyCancel(): Cancel {
+    const { stage, runs } = this.#deps
+    const { random } = stage.timeline
+    const all = [...runs.runs.keys()]
+    return {
+      ...(random.chance(0.4) && { workflowRunIds: all.filter(() => random.chance(0.3)) }),
+      ...(random.chance(0.6) && { ratePerSecond: 1 + random.below(4) }),
+      ...(random.chance(0.3) && { async: true }),
+    }
+  }
+
+  async #cancel(): Promise<void> {
+    const { stage, clients, bulk } = this.#deps
+    const cancel = this.#anyCancel()
+    stage.timeline.note(`a client cancels runs: ${JSON.stringify(cancel)}`)
+    const wanted = this.#wantedBy(cancel)
+    const answer = await clients.ask(cancelWorkflowRuns, { body: { ...cancel, report: true } }, PATIENCE_MS)
+    // With 202 the runs are cancelled later.
+    if (!isObject(answer) || typeof answer['cancelled'] !== 'number') return
+    stage.timeline.note(`the cancel is answered: ${JSON.stringify(answer)}`)
+    const cancelled = bulk.answered(String(answer['actionId']), answer['cancelled'])
+    const wasAborted = typeof answer['skipped'] === 'number'
+    for (const { seq, run_id, state } of stage.memory.run(census.runs, {})) {
+      const run = this.#deps.runs.runs.get(run_id)
+      if (run && cancelled.has(seq)) run.isCancelled = true
+      if (state === 'RUN_STARTED' && wanted.has(run_id) && !wasAborted)
+        stage.timeline.fail(`I8: ${run_id} is active after the answer to its cancel`)
+    }
+  }
+
+  /** The acknowledged runs that a cancel must end. */
+  #wantedBy({ workflowRunIds }: Cancel): ReadonlySet<string> {
+    const acknowledged = [...this.#deps.runs.runs.values()].filter(({ isAcknowledged }) => isAcknowledged)
+    const ids = acknowledged.map(({ runId }) => runId)
+    return new Set(workflowRunIds ? ids.filter((id) => workflowRunIds.includes(id)) : ids)
+  }
+
+  /** Pauses or aborts a cancel that runs. */
+  #control(): void {
+    const { stage } = this.#deps
+    const { random } = stage.timeline
+    const action = random.pick(stage.memory.run(bulkRead.running, {}))
+    if (!action) return
+    const actionId = action.action_id
+    stage.timeline.note(`a client stops action ${action.seq}`)
+    const isAbort = random.chance(0.3)
+    this.#try(() => this.#stop(isAbort ? abortBulkAction : pauseBulkAction, actionId))
+    if (isAbort) return
+    // Even without an answer, because it may be paused.
+    stage.timeline.after(stage.timeline.between(500, 6_000), () => void this.#resume(actionId))
+  }
+
+  async #stop(endpoint: typeof pauseBulkAction | typeof abortBulkAction, actionId: string): Promise<void> {
+    const { stage, clients, bulk } = this.#deps
+    const askedAt = stage.timeline.now
+    try {
+      await clients.ask(endpoint, { params: { actionId } })
+      bulk.stopped(actionId, askedAt)
+    } catch (error) {
+      // It has ended, or somebody has stopped it before.
+      if (!isError(error, 'bulk_action_refused')) throw error
+    }
+  }
+
+  /** Resumes a cancel until that has succeeded. */
+  async #resume(actionId: string): Promise<void> {
+    const { stage, clients } = this.#deps
+    try {
+      await clients.ask(resumeBulkAction, { params: { actionId } })
+    } catch (error) {
+      if (isError(error, 'bulk_action_refused')) return
+      if (!isNotNow(error)) stage.timeline.fail(`a client got ${String(error)}`)
+      stage.timeline.after(1_000, () => void this.#resume(actionId))
+    }
+  }
+}

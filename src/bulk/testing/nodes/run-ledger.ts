@@ -1,0 +1,147 @@
+import type { Stage } from '../../../queue/testing/nodes/stage.js'
+import { firstResults, type ListedStep, type Program } from '../../../workflow/testing/model/program.js'
+import * as census from './census.js'
+
+/** A run that a client has triggered, or tried to. */
+export interface KnownRun {
+  readonly runId: string
+  readonly program: Program
+  isAcknowledged: boolean
+  /** Clients have heard that it is cancelled. */
+  isCancelled: boolean
+  /** Responses of its program that were not 2xx. */
+  failures: number
+  /** What its program has returned. */
+  results: string | undefined
+  /** By block of parallel steps: the message whose list was the first to hold all their results. */
+  readonly firsts: Map<number, string>
+}
+
+/** A list as a program receives it. */
+export interface Delivery {
+  readonly runId: string
+  readonly messageId: string
+  /** Ids of the messages of its elements, in order. */
+  readonly ids: readonly string[]
+  readonly steps: readonly ListedStep[]
+}
+
+const decoder = new TextDecoder()
+
+/** The step of an element that a simulated program has sent. */
+export function stepIn(body: Uint8Array): ListedStep {
+  // Written by the programs of the simulation, or by the server from their requests.
+  return JSON.parse(decoder.decode(body)) as ListedStep
+}
+
+/** What programs know of their runs. It sees every delivery and checks what must hold when one begins. */
+export class RunLedger {
+  readonly #stage: Pick<Stage, 'timeline' | 'memory'>
+  readonly runs = new Map<string, KnownRun>()
+  deliveries = 0
+
+  constructor(stage: Pick<Stage, 'timeline' | 'memory'>) {
+    this.#stage = stage
+  }
+
+  /** A client is about to trigger a run. */
+  trigger(runId: string, program: Program): KnownRun {
+    const run: KnownRun = {
+      ...{ runId, program, isAcknowledged: false, isCancelled: false, failures: 0, results: undefined },
+      firsts: new Map(),
+    }
+    this.runs.set(runId, run)
+    return run
+  }
+
+  /** I8: a request of a run begins. */
+  begin(runId: string): void {
+    this.deliveries++
+    if (this.runs.get(runId)?.isCancelled)
+      this.#stage.timeline.fail(`I8: a request of ${runId} began after the answer to its cancel`)
+  }
+
+  /** I7: a list is what is stored up to its last element, and of parallel results one list is the first to hold all. */
+  delivered({ runId, messageId, ids, steps }: Delivery): void {
+    const { timeline, memory } = this.#stage
+    const run = this.runs.get(runId)
+    if (!run) {
+      timeline.fail(`I7: ${runId} is delivered, which nobody has triggered`)
+      return
+    }
+    const elements = memory.run(census.elements, { runId })
+    this.#checkGaps(runId, elements)
+    const stored = elements.filter(({ kind }) => kind === 'step').map(({ message_id }) => message_id)
+    const isPrefix = ids.every((id, index) => id === stored[index]) && ids.at(-1) === messageId
+    if (!isPrefix) timeline.fail(`I7: the list of ${runId} up to ${messageId} is not what is stored`)
+    for (const firstId of firstToHold(run.program, steps)) this.#first(run, firstId, messageId)
+  }
+
+  #checkGaps(runId: string, elements: readonly census.ElementCensus[]): void {
+    const gap = elements.findIndex(({ position }, index) => position !== index)
+    if (gap >= 0) this.#stage.timeline.fail(`I7: the list of ${runId} has no element ${gap}`)
+  }
+
+  #first({ runId, firsts }: KnownRun, firstId: number, messageId: string): void {
+    const known = firsts.get(firstId)
+    if (known !== undefined && known !== messageId)
+      this.#stage.timeline.fail(`I7: two lists of ${runId} are the first with all results of block ${firstId}`)
+    firsts.set(firstId, messageId)
+  }
+
+  /** What must hold when everything has ended. @param cancelled `runs.seq` of those that actions have cancelled. */
+  checkEnd(cancelled: ReadonlySet<number>): void {
+    const { timeline, memory } = this.#stage
+    const rows = new Map(memory.run(census.runs, {}).map((row) => [row.run_id, row]))
+    for (const run of this.runs.values()) {
+      const row = rows.get(run.runId)
+      if (!row && run.isAcknowledged) timeline.fail(`I2: the acknowledged run ${run.runId} is gone`)
+      if (row) this.#checkRun(run, row, cancelled)
+    }
+  }
+
+  #checkRun(run: KnownRun, { seq, state }: census.RunCensus, cancelled: ReadonlySet<number>): void {
+    const { timeline, memory } = this.#stage
+    const { runId, program, firsts, results } = run
+    const elements = memory.run(census.elements, { runId })
+    this.#checkGaps(runId, elements)
+    if ((state === 'RUN_CANCELED') !== cancelled.has(seq)) timeline.fail(`I8: ${runId} is ${state}`)
+    if (state === 'RUN_FAILED' && run.failures <= RETRIES) timeline.fail(`I7: ${runId} has failed without a reason`)
+    if (state !== 'RUN_SUCCESS') return
+    const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0)
+    const expected = resultsOf(steps.map(({ body }) => stepIn(body)))
+    if (results !== expected) timeline.fail(`I7: ${runId} returned ${results} instead of ${expected}`)
+    for (const firstId of parallelBlocks(program).keys())
+      if (!firsts.has(firstId)) timeline.fail(`I7: no list of ${runId} held all results of block ${firstId}`)
+  }
+}
+
+/** Retries of each delivery of a run. */
+export const RETRIES = 4
+
+/** What a program returns: the first result of each step. */
+export function resultsOf(steps: readonly ListedStep[]): string {
+  const results = firstResults(steps)
+  const ids = [...results.keys()].filter((id) => id > 0).sort((a, b) => a - b)
+  return JSON.stringify(ids.map((id) => results.get(id) ?? null))
+}
+
+/** The blocks of parallel steps: first step to number of steps. */
+function parallelBlocks(program: Program): ReadonlyMap<number, number> {
+  const blocks = new Map<number, number>()
+  let firstId = 1
+  for (const { length } of program) {
+    if (length > 1) blocks.set(firstId, length)
+    firstId += length
+  }
+  return blocks
+}
+
+/** The blocks of which this list holds all results, and the same list without its last element does not. */
+function* firstToHold(program: Program, steps: readonly ListedStep[]): Generator<number> {
+  const [now, before] = [firstResults(steps), firstResults(steps.slice(0, -1))]
+  for (const [firstId, length] of parallelBlocks(program)) {
+    const ids = Array.from({ length }, (_, index) => firstId + index)
+    if (ids.every((id) => now.has(id)) && !ids.every((id) => before.has(id))) yield firstId
+  }
+}

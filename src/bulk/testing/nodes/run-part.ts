@@ -1,0 +1,43 @@
+import { Clients } from '../../../queue/testing/nodes/clients.js'
+import { ACCOUNT } from '../../../queue/testing/nodes/ledger.js'
+import type { Attachment, AttachmentDeps } from '../../../queue/testing/nodes/simulated-node.js'
+import type { Part, Stage } from '../../../queue/testing/nodes/stage.js'
+import { silentLogger } from '../../../telemetry/index.js'
+import { createWorkflow } from '../../../workflow/index.js'
+import { createBulk } from '../../index.js'
+import { BulkLedger } from './bulk-ledger.js'
+import * as census from './census.js'
+import { RunClients } from './run-clients.js'
+import { RunLedger } from './run-ledger.js'
+import { Sdk } from './sdk.js'
+
+const LIMITS = {
+  ...{ deliveryTimeoutMs: 60_000, retentionMs: 86_400_000, retentionBytes: 2 ** 30 },
+  ...{ queueBodyLimitBytes: 2 ** 20, responseKeepBytes: 100 },
+}
+
+function attach({ store, clock, cluster, queue }: AttachmentDeps): Attachment {
+  const shared = { store, clock, cluster, queue, logger: silentLogger, ...LIMITS }
+  const accountOfUser = () => ACCOUNT
+  const workflow = createWorkflow({ ...shared, accountOfUser, publicUrl: 'http://homeport.test' })
+  const bulk = createBulk(shared)
+  workflow.guard(bulk.gate)
+  return { services: [workflow, bulk], routes: [...workflow.routes(), ...bulk.routes()] }
+}
+
+/** Runs and bulk cancels of runs, for a simulation of nodes. */
+export function runPart(stage: Stage): Part {
+  const [clients, runs, bulk] = [new Clients(stage), new RunLedger(stage), new BulkLedger(stage)]
+  const sdk = new Sdk(stage, clients, runs)
+  const runClients = new RunClients({ stage, clients, runs, bulk })
+  return {
+    attach,
+    receive: (request) => sdk.receive(request),
+    act: () => runClients.act(),
+    isOver: () => !stage.memory.run(census.isBusy, {}),
+    checkEnd: () => {
+      runs.checkEnd(bulk.all)
+      bulk.checkEnd()
+    },
+  }
+}

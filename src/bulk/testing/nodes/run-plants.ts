@@ -1,0 +1,58 @@
+import { QueueNodes } from '../../../queue/queue-nodes.js'
+import { type Plant, patched, replacing } from '../../../queue/testing/nodes/plants.js'
+import { all, change, type Transaction, write } from '../../../store/operation.js'
+import { query } from '../../../store/query.js'
+import * as runsRead from '../../../workflow/transactions/runs-read.js'
+import type { BatchArgs, DecidedBatch } from '../../transactions/bulk-batch.js'
+import * as bulkControl from '../../transactions/bulk-control.js'
+import * as bulkKinds from '../../transactions/bulk-kinds.js'
+import * as bulkRead from '../../transactions/bulk-read.js'
+
+type DeliveryArgs = Parameters<typeof runsRead.delivery.body>[0]
+
+const everyStep = query<{ seq: number }, runsRead.ListedStep>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .select(['message_id', 'body'])
+    .where('run_seq', '=', p.seq)
+    .where('kind', '=', 'step')
+    .orderBy('position'),
+)
+const wholeList = write('simulation.wholeList', function* (args: DeliveryArgs): Transaction<
+  runsRead.Delivery | undefined
+> {
+  const found = yield* runsRead.delivery.body(args)
+  if (!found || found.list.length === 0) return found
+  return { ...found, list: yield* all(everyStep, args) }
+})
+
+const countOneMore = query<{ actionSeq: number }>(({ db, p }) =>
+  db
+    .updateTable('bulk_actions')
+    .set((row) => ({ succeeded: row('succeeded', '+', 1), already_finished: row('already_finished', '-', 1) }))
+    .where('seq', '=', p.actionSeq)
+    .where('already_finished', '>', 0),
+)
+const countEnded = write('simulation.countEnded', function* (args: BatchArgs): Transaction<DecidedBatch> {
+  const decided = yield* bulkKinds.cancelRunsBatch.body(args)
+  yield* change(countOneMore, args)
+  return decided
+})
+
+const pauseNothing = write(
+  'simulation.pauseNothing',
+  function* (args: bulkControl.ControlArgs): Transaction<bulkControl.Controlled> {
+    const action = yield* bulkRead.action.body(args)
+    return action ? { kind: 'changed', action: { ...action, state: 'paused' } } : { kind: 'missing' }
+  },
+)
+
+/** Mistakes with runs and bulk actions that the simulation must find, by what they do. */
+export const RUN_PLANTS: Readonly<Record<string, Plant>> = {
+  'deliver what has joined a list later': replacing(runsRead.delivery, wholeList),
+  'answer a cancel before the other nodes have dropped its messages': {
+    patch: () => patched(QueueNodes.prototype, 'drop', () => () => Promise.resolve()),
+  },
+  'count an ended run as cancelled': replacing(bulkKinds.cancelRunsBatch, countEnded),
+  'answer a pause and go on': replacing(bulkControl.pause, pauseNothing),
+}

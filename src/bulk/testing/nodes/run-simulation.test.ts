@@ -1,0 +1,34 @@
+import { afterAll, expect, it } from 'vitest'
+import { ClusterMemory } from '../../../queue/testing/nodes/cluster-memory.js'
+import { Simulation } from '../../../queue/testing/nodes/simulation.js'
+import { runPart } from './run-part.js'
+import { RUN_PLANTS } from './run-plants.js'
+
+const memory = new ClusterMemory()
+afterAll(() => memory.close())
+const parts = [runPart]
+
+it('keeps its promises about runs and bulk cancels on several nodes', async () => {
+  const problems: string[] = []
+  for (const seed of [1, 2, 3]) {
+    const { problem } = await new Simulation(memory, seed, { parts }).play()
+    if (problem !== undefined) problems.push(`${problem}. All events: npm run simulate -- --runs --trace --seed ${seed}`)
+  }
+  expect(problems).toEqual([])
+})
+
+/** The seeds are the first ones that meet the mistake; a few more are played in case the simulation has changed. */
+const MORE = 60
+
+it.each([
+  ['deliver what has joined a list later', 1],
+  ['answer a cancel before the other nodes have dropped its messages', 1],
+  ['count an ended run as cancelled', 1],
+  ['answer a pause and go on', 1],
+] as const)('would find a mistake: %s', async (name, from) => {
+  let seed = from - 1
+  let problem: string | undefined
+  while (problem === undefined && seed < from + MORE)
+    problem = (await new Simulation(memory, ++seed, { parts, plant: RUN_PLANTS[name] }).play()).problem
+  expect(problem).toBeDefined()
+})

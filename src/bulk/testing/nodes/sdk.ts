@@ -1,0 +1,163 @@
+import { isError } from '../../../contract/errors/errors.js'
+import { publishBatch, publishMessage } from '../../../contract/queue/messages.js'
+import { waitForEvent } from '../../../contract/workflow/events.js'
+import { endRun } from '../../../contract/workflow/runs.js'
+import type { PublishItem } from '../../../queue/index.js'
+import { type Clients, NoAnswer } from '../../../queue/testing/nodes/clients.js'
+import type { Incoming } from '../../../queue/testing/nodes/simulated-node.js'
+import type { Stage } from '../../../queue/testing/nodes/stage.js'
+import {
+  callItem,
+  headersOf,
+  type ListedStep,
+  type Move,
+  moveOf,
+  PROGRAM_URL,
+  planItem,
+  sleepItem,
+  stepItem,
+} from '../../../workflow/testing/model/program.js'
+import { type RunLedger, resultsOf, stepIn } from './run-ledger.js'
+
+/** How long a sleep takes; a wait ends without its event. */
+const SLEEP_MS = 2_000
+const WAIT = '5s'
+const NO_BODY = new Uint8Array()
+/** Events that runs wait for. */
+export const EVENTS = ['event-0', 'event-1', 'event-2']
+/** What an SDK takes for the end of its run. */
+const RUN_IS_OVER = ['run_ended', 'run_not_found'] as const
+/** After these an SDK answers with a failure, and gets the list again. */
+const NOT_NOW = ['store_unavailable', 'store_outcome_unknown', 'starting'] as const
+
+/** Whether an error is what clients must expect while the store or a node is away. */
+export function isNotNow(error: unknown): boolean {
+  return error instanceof NoAnswer || NOT_NOW.some((code) => isError(error, code))
+}
+
+/** The endpoints of all programs, which do with a list what an SDK does. */
+export class Sdk {
+  readonly #stage: Stage
+  readonly #clients: Clients
+  readonly #ledger: RunLedger
+
+  constructor(stage: Stage, clients: Clients, ledger: RunLedger) {
+    this.#stage = stage
+    this.#clients = clients
+    this.#ledger = ledger
+  }
+
+  /** A request begins; the returned function answers it when it arrives. */
+  receive(request: Incoming): (() => Promise<number>) | undefined {
+    const headers = new Map<string, string>()
+    for (let index = 0; index < request.headers.length; index += 2)
+      headers.set((request.headers[index] ?? '').toLowerCase(), request.headers[index + 1] ?? '')
+    const runId = headers.get('upstash-workflow-runid')
+    if (runId === undefined) return undefined
+    this.#stage.timeline.note(`${request.node.process.name}: sends ${headers.get('upstash-message-id')} of ${runId}`)
+    this.#ledger.begin(runId)
+    // A third party that a step calls.
+    if (request.url !== PROGRAM_URL) return undefined
+    return () => this.#answer(runId, headers, request.body ?? NO_BODY)
+  }
+
+  async #answer(runId: string, headers: ReadonlyMap<string, string>, body: Uint8Array): Promise<number> {
+    const { timeline, network } = this.#stage
+    const dice = network.isQuiet ? 100 : timeline.random.below(100)
+    const status = dice < 7 ? 503 : await this.#try(() => this.#work(runId, headers, body))
+    // What it has sent takes effect all the same.
+    const given = dice < 14 ? 503 : status
+    const run = this.#ledger.runs.get(runId)
+    if (run && given !== 200) run.failures++
+    return given
+  }
+
+  async #try(work: () => Promise<void>): Promise<number> {
+    try {
+      await work()
+      return 200
+    } catch (error) {
+      if (RUN_IS_OVER.some((code) => isError(error, code))) return 200
+      if (!isNotNow(error)) this.#stage.timeline.fail(`a program got ${String(error)}`)
+      return 500
+    }
+  }
+
+  async #work(runId: string, headers: ReadonlyMap<string, string>, body: Uint8Array): Promise<void> {
+    if (headers.get('upstash-workflow-failure-callback') === 'true') return
+    if (headers.get('upstash-workflow-callback') === 'true') {
+      const stepId = Number(headers.get('upstash-workflow-stepid'))
+      return this.#send([stepItem(runId, { stepId, stepType: 'Call', out: 'called' })])
+    }
+    const messageId = headers.get('upstash-message-id') ?? ''
+    // The protocol of lists: the first element is the payload of the trigger.
+    const list = JSON.parse(new TextDecoder().decode(body)) as { messageId: string; body: string }[]
+    const steps = list.slice(1).map((element) => stepIn(Buffer.from(element.body, 'base64')))
+    this.#ledger.delivered({ runId, messageId, ids: list.map((element) => element.messageId), steps })
+    const program = this.#ledger.runs.get(runId)?.program
+    if (program) await this.#perform(runId, moveOf(program, steps), steps)
+  }
+
+  #perform(runId: string, move: Move, steps: readonly ListedStep[]): Promise<void> {
+    switch (move.kind) {
+      case 'nothing':
+        return Promise.resolve()
+      case 'plan': {
+        const concurrent = move.block.length
+        const plan = move.block.map((step, index) =>
+          planItem(runId, step, { targetStep: move.firstId + index, concurrent }, SLEEP_MS),
+        )
+        return this.#send(plan)
+      }
+      case 'do':
+        return this.#execute(runId, move)
+      case 'finish':
+        return this.#finish(runId, resultsOf(steps))
+    }
+  }
+
+  #execute(runId: string, { step, stepId, concurrent }: Move & { kind: 'do' }): Promise<void> {
+    const shared = { stepId, stepName: 's', concurrent }
+    switch (step) {
+      case 'sleep':
+        return this.#send([sleepItem(runId, { ...shared, stepType: 'SleepFor' }, SLEEP_MS)])
+      case 'call':
+        return this.#send([callItem(runId, stepId)])
+      case 'wait':
+        return this.#wait(runId, { ...shared, stepType: 'Wait' })
+      case 'run':
+      case 'invoke':
+      case 'cancel': {
+        // Every execution of a step has another result.
+        const out = `${stepId}#${this.#stage.timeline.random.below(1e9)}`
+        return this.#send([stepItem(runId, { ...shared, stepType: 'Run', out })])
+      }
+    }
+  }
+
+  async #send(items: readonly PublishItem[]): Promise<void> {
+    const [item] = items
+    if (item && items.length === 1) {
+      const { destination, headers, body } = item
+      await this.#clients.ask(publishMessage, { params: { destination }, headers, body: body ?? NO_BODY })
+      return
+    }
+    const decoder = new TextDecoder()
+    const body = items.map(({ body, ...others }) => ({ ...others, body: decoder.decode(body) }))
+    await this.#clients.ask(publishBatch, { body })
+  }
+
+  async #wait(runId: string, step: ListedStep): Promise<void> {
+    const eventId = EVENTS[step.stepId % EVENTS.length] ?? ''
+    const body = { url: PROGRAM_URL, timeout: WAIT, timeoutHeaders: {}, step: { ...step } }
+    await this.#clients.ask(waitForEvent, { params: { eventId }, headers: headersOf(runId), body })
+  }
+
+  async #finish(runId: string, results: string): Promise<void> {
+    const run = this.#ledger.runs.get(runId)
+    // Before the answer, which may get lost: of several returns the first one counts, and all are the same.
+    if (run) run.results = results
+    const body = new TextEncoder().encode(results)
+    await this.#clients.ask(endRun, { params: { workflowRunId: runId }, query: { cancel: false }, body })
+  }
+}
