@@ -19,6 +19,9 @@ const KINDS: readonly StepKind[] = ['run', 'run', 'run', 'sleep', 'wait', 'call'
 const PATIENCE_MS = 30_000
 const SETTINGS = { 'upstash-retries': String(RETRIES), 'upstash-retry-delay': '1000' }
 
+/** A slow request to pause takes effect within this time. */
+const PAUSED_WITHIN_MS = 20_000
+
 /** Which runs a client cancels, and how. */
 interface Cancel {
   readonly workflowRunIds?: readonly string[]
@@ -123,8 +126,9 @@ export class RunClients {
     const isAbort = random.chance(0.3)
     this.#try(() => this.#stop(isAbort ? abortBulkAction : pauseBulkAction, actionId))
     if (isAbort) return
-    // Even without an answer, because it may be paused.
-    stage.timeline.after(stage.timeline.between(500, 6_000), () => void this.#resume(actionId))
+    // Even without an answer, because it may be paused, or will be.
+    const until = stage.timeline.now + PAUSED_WITHIN_MS
+    stage.timeline.after(stage.timeline.between(500, 6_000), () => void this.#resume(actionId, until))
   }
 
   async #stop(endpoint: typeof pauseBulkAction | typeof abortBulkAction, actionId: string): Promise<void> {
@@ -139,15 +143,16 @@ export class RunClients {
     }
   }
 
-  /** Resumes a cancel until that has succeeded. */
-  async #resume(actionId: string): Promise<void> {
-    const { stage, clients } = this.#deps
+  /** Resumes a cancel until that has succeeded, or no pause is on its way any more. */
+  async #resume(actionId: string, until: number): Promise<void> {
+    const { timeline } = this.#deps.stage
     try {
-      await clients.ask(resumeBulkAction, { params: { actionId } })
+      await this.#deps.clients.ask(resumeBulkAction, { params: { actionId } })
     } catch (error) {
-      if (isError(error, 'bulk_action_refused')) return
-      if (!isNotNow(error)) stage.timeline.fail(`a client got ${String(error)}`)
-      stage.timeline.after(1_000, () => void this.#resume(actionId))
+      const isRunning = isError(error, 'bulk_action_refused')
+      if (isRunning && timeline.now > until) return
+      if (!isRunning && !isNotNow(error)) timeline.fail(`a client got ${String(error)}`)
+      timeline.after(1_500, () => void this.#resume(actionId, until))
     }
   }
 }
