@@ -1,4 +1,4 @@
-import { type Clock, Joined, type Service, sha256Hex } from '../base/index.js'
+import { type Clock, isObject, Joined, type Service, sha256Hex } from '../base/index.js'
 import { alone, type Cluster } from '../cluster/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
 import { searchText } from '../contract/search.js'
@@ -85,6 +85,8 @@ const DEFAULT_EMAIL = 'owner@homeport.local'
 
 /** `Cluster.notify`: accounts or credentials have changed. */
 const CHANGED = 'accounts'
+/** `Cluster.ask`: who has the key of this hash in its file; with a `secret`, the key has that one now. */
+const ROTATED = 'accounts.rotated'
 
 /** Builds the accounts of a store. */
 export function createAccounts(deps: AccountsDeps): Accounts {
@@ -118,6 +120,7 @@ class StoredAccounts implements Accounts {
     this.#reading = new Joined(() => this.#read())
     this.#directory = new AccountDirectory(clock, deps.freeDailyMessages)
     cluster.handle(CHANGED, () => this.#followOthers())
+    cluster.handle(ROTATED, (payload) => this.#rotatedElsewhere(payload))
     this.#afterLostCommits = new AfterLostCommits({
       ...{ store, clock, logger: deps.logger, what: 'accounts' },
       recover: () => this.#changed(),
@@ -307,9 +310,29 @@ class StoredAccounts implements Accounts {
   }
 
   /** Keeps `credentials.json` true when its key gets a new secret: `homeport env` prints what it has. */
-  #followRotation(oldHash: string, secret: string): Promise<void> {
+  async #followRotation(oldHash: string, secret: string): Promise<void> {
+    if (this.#hasKey(oldHash)) return this.#writeKey(oldHash, secret)
+    if (this.#cluster.isAlone) return
+    // The store has only hashes. No other node than the one with the file gets the secret.
+    const answers = await this.#cluster.ask(ROTATED, { oldHash })
+    const holders = answers.filter(({ answer }) => isObject(answer) && answer.hasKey === true)
+    for (const { peer } of holders) await this.#cluster.ask(ROTATED, { oldHash, secret }, peer.incarnation)
+  }
+
+  async #rotatedElsewhere(payload: unknown): Promise<unknown> {
+    const { oldHash, secret } = isObject(payload) ? payload : {}
+    if (typeof oldHash !== 'string') return null
+    if (typeof secret === 'string') await this.#writeKey(oldHash, secret)
+    return { hasKey: this.#hasKey(oldHash) }
+  }
+
+  #hasKey(hash: string): boolean {
+    return this.#ownFile !== undefined && sha256Hex(this.#ownFile.apiKey) === hash
+  }
+
+  #writeKey(oldHash: string, secret: string): Promise<void> {
     const follow = this.#refreshing.then(async () => {
-      if (!this.#ownFile || sha256Hex(this.#ownFile.apiKey) !== oldHash) return
+      if (!this.#ownFile || !this.#hasKey(oldHash)) return
       const fresh = { ...this.#ownFile, apiKey: secret }
       await writeCredentials(this.#deps.dataDir, fresh)
       this.#ownFile = fresh

@@ -10,7 +10,7 @@ import { describeOnEveryStore } from '../store/testing/index.js'
 import { wrappedStore } from '../store/testing/wrapped-store.js'
 import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { type Accounts, createAccounts } from './accounts.js'
-import { type Credentials, credentialsPath } from './credentials.js'
+import { type Credentials, credentialsPath, readCredentials } from './credentials.js'
 import * as queueTokens from './transactions/queue-tokens.js'
 
 const basicOf = ({ email, apiKey }: Pick<Credentials, 'email' | 'apiKey'>): string =>
@@ -102,6 +102,17 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     await a.accounts.operator.setSuspended(owner, made.account_id, true)
     expect([...b.accounts.heldIds]).toEqual([made.account_id])
     expect(followed).toEqual(['b follows', 'a suspended'])
+    await stop()
+  })
+
+  it('write a key that another node has rotated into the file that has it', async () => {
+    const { a, b, owner, credentials, stop } = await two()
+    const [first, second] = await b.accounts.keys.list(owner, undefined)
+    const rotated = await b.accounts.keys.rotate(owner, first?.key_id ?? '', undefined)
+    expect(await readCredentials(a.dataDir)).toEqual({ ...credentials, apiKey: rotated.api_key })
+    expect([second, await readCredentials(b.dataDir)]).toEqual([undefined, undefined])
+    const again = await a.accounts.keys.rotate(owner, rotated.key_id, undefined)
+    expect(a.accounts.ownCredentials?.apiKey).toBe(again.api_key)
     await stop()
   })
 
