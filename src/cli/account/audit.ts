@@ -3,7 +3,7 @@ import { MOST_AUDIT_ENTRIES } from '../../contract/accounts/audit-limits.js'
 import { remote } from '../remote/remote.js'
 import { given, wholeNumber } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
-import { renderTable } from '../terminal/table.js'
+import { type Column, renderTable } from '../terminal/table.js'
 
 /** `homeport audit`: reads the audit log. */
 export const auditCommand = remote<{ count: number; before?: string; search?: string }>({
@@ -17,13 +17,13 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
   examples: ['homeport audit --count 10', "homeport audit --json | jq -r '.[] | [.actor, .readable_format] | @tsv'"],
   run: async ({ api, io, show }, { count: limit, before, search }) => {
     const entries = await api.call(listAuditLogs, { query: { limit, ...given({ before, search }) } })
-    const columns = [
-      { title: 'WHEN', value: (one: (typeof entries)[number]) => momentOfSeconds(one.timestamp) },
-      { title: 'ACTOR', value: (one: (typeof entries)[number]) => one.actor },
-      { title: 'IP ADDRESS', value: (one: (typeof entries)[number]) => one.ip },
-      { title: 'CREDENTIAL', value: (one: (typeof entries)[number]) => one.source },
-      { title: 'ACTION', value: (one: (typeof entries)[number]) => one.action_string },
-      { title: 'ENTITY', value: (one: (typeof entries)[number]) => one.entity },
+    const columns: Column<(typeof entries)[number]>[] = [
+      { title: 'WHEN', value: (one) => momentOfSeconds(one.timestamp) },
+      { title: 'ACTOR', value: (one) => one.actor, cuts: true },
+      { title: 'IP ADDRESS', value: (one) => one.ip, isExtra: true },
+      { title: 'CREDENTIAL', value: (one) => one.source, isExtra: true },
+      { title: 'ACTION', value: (one) => one.action_string, cuts: true },
+      { title: 'ENTITY', value: (one) => one.entity },
     ]
     show(entries, () => (entries.length === 0 ? 'There are no entries.\n' : renderTable(io, columns, entries)))
   },

@@ -21,7 +21,7 @@ const table = (io: Io, rows: readonly ApiKey[]): string =>
         [
           { title: 'NAME', value: (one) => one.name },
           { title: 'ACCESS', value: (one) => (one.read_only ? 'read' : 'read and write') },
-          { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
+          { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
           ...lifeColumns,
           { title: 'MEMBER', value: (one) => one.member_email },
           { title: 'ID', value: (one) => one.key_id },

@@ -45,7 +45,7 @@ const moment = (seconds: number | undefined): string => momentOfSeconds(seconds)
 
 /** The columns that keys and tokens share. */
 export const lifeColumns = [
-  { title: 'LAST USED', value: (one: Life) => moment(one.last_used_at) },
+  { isExtra: true, title: 'LAST USED', value: (one: Life) => moment(one.last_used_at) },
   { title: 'EXPIRES', value: (one: Life) => moment(one.expires_at) },
 ]
 

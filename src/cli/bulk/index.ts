@@ -21,10 +21,11 @@ const ID = ['<id>', 'id of the action'] as const
 
 const COLUMNS: readonly Column<Action>[] = [
   { title: 'ACTION', value: (one) => one.actionId },
-  { title: 'KIND', value: (one) => one.kind },
+  { title: 'KIND', cuts: true, value: (one) => one.kind },
   stateColumn((one) => BULK_WORDS[one.state]),
   { title: 'DONE', value: (one) => `${figure(one.done)} of ${figure(one.matched)}`, align: 'right' },
   {
+    isExtra: true,
     title: 'FAILED',
     value: (one) => figure(one.failed),
     align: 'right',

@@ -7,6 +7,7 @@ import {
   type StatsPeriod,
   type StatsPoint,
 } from '../../contract/databases/stats.js'
+import { NO_LIMIT } from '../../contract/databases/plans.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
@@ -30,8 +31,11 @@ export const statsCommand = remote<{ period: StatsPeriod }>({
   },
 })
 
+const ofLimit = (count: number, limit: number): string =>
+  limit >= NO_LIMIT ? `${figure(count)}, no limit` : `${figure(count)} of ${figure(limit)}`
+
 const monthOf = (stats: DatabaseStats, { db_request_limit, db_disk_threshold, budget }: DatabaseRecord): Fact[] => [
-  ['requests this month', `${figure(stats.total_monthly_requests)} of ${figure(db_request_limit)}`],
+  ['requests this month', ofLimit(stats.total_monthly_requests, db_request_limit)],
   ['requests today', figure(stats.daily_net_commands)],
   ['size', `${bytes(stats.current_storage)} of ${bytes(db_disk_threshold)}`],
   ['traffic this month', bytes(stats.total_monthly_bandwidth)],

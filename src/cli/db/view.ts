@@ -13,10 +13,10 @@ import { toneOf } from '../terminal/text.js'
 const DATABASE_COLUMNS: readonly Column<DatabaseRecord>[] = [
   { title: 'NAME', value: (one) => one.database_name },
   { title: 'STATE', value: stateText, tone: (one) => toneOf(stateOf(one)) },
-  { title: 'PLAN', value: (one) => planWords(one.type, one.db_disk_threshold) },
-  { title: 'REGIONS', cuts: true, value: (one) => one.all_members.join(' ') },
-  { title: 'PORT', value: (one) => one.port, align: 'right' },
-  { title: 'TLS', value: (one) => (one.tls ? 'yes' : 'no') },
+  { isExtra: true, title: 'PLAN', value: (one) => planWords(one.type, one.db_disk_threshold) },
+  { isExtra: true, title: 'REGIONS', cuts: true, value: (one) => one.all_members.join(' ') },
+  { isExtra: true, title: 'PORT', value: (one) => one.port, align: 'right' },
+  { isExtra: true, title: 'TLS', value: (one) => (one.tls ? 'yes' : 'no') },
   { title: 'ID', value: (one) => one.database_id },
 ]
 
@@ -96,9 +96,9 @@ const BACKUP_COLUMNS: readonly Column<BackupRecord>[] = [
   { title: 'ID', value: (one) => one.backup_id },
   { title: 'NAME', value: (one) => one.name },
   stateColumn((one) => BACKUP_WORDS[one.state]),
-  { title: 'KIND', value: (one) => one.internal_backup_tag },
+  { isExtra: true, title: 'KIND', value: (one) => one.internal_backup_tag },
   { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
-  { title: 'KEYS', value: (one) => figure(one.key_count), align: 'right' },
+  { isExtra: true, title: 'KEYS', value: (one) => figure(one.key_count), align: 'right' },
   { title: 'SIZE', value: (one) => bytes(one.backup_size), align: 'right' },
 ]
 

@@ -23,9 +23,9 @@ const table = (io: Io, rows: readonly ClusterNode[]): string =>
       { title: 'MEMORY', value: ({ engine_memory }) => (engine_memory === undefined ? '' : bytes(engine_memory)) },
       { title: 'PARTITIONS', value: (one) => String(one.partitions) },
       { title: 'LEADER', value: (one) => (one.leader ? 'yes' : '') },
-      { title: 'VERSION', value: (one) => one.version },
-      { title: 'ADDRESS', value: (one) => one.address },
-      { title: 'STARTED', value: (one) => momentOfSeconds(one.start_time) },
+      { isExtra: true, title: 'VERSION', value: (one) => one.version },
+      { isExtra: true, title: 'ADDRESS', value: (one) => one.address },
+      { isExtra: true, title: 'STARTED', value: (one) => momentOfSeconds(one.start_time) },
     ],
     rows,
   )
@@ -36,7 +36,7 @@ const listCommand = remote({
   examples: ['homeport nodes list'],
   run: async ({ api, io, show, say }) => {
     const nodes = await api.call(listNodes)
-    show(nodes, () => table(io, nodes))
+    show(nodes, () => (nodes.length === 0 ? '' : table(io, nodes)))
     if (nodes.length === 0) say('This server is alone. docs/nodes.md tells how several nodes share a store.')
   },
 })
@@ -113,7 +113,7 @@ const movesCommand = remote({
   examples: ['homeport nodes moves'],
   run: async ({ api, io, show, say }) => {
     const moves = await api.call(listDatabaseMoves)
-    show(moves, () => moveTable(io, moves))
+    show(moves, () => (moves.length === 0 ? '' : moveTable(io, moves)))
     if (moves.length === 0) say('No database moves.')
   },
 })

@@ -76,7 +76,7 @@ export const standbysCommand = remote({
   examples: ['homeport nodes standbys'],
   run: async ({ api, io, show, say }) => {
     const standbys = await api.call(listDatabaseStandbys)
-    show(standbys, () => table(io, standbys))
+    show(standbys, () => (standbys.length === 0 ? '' : table(io, standbys)))
     if (standbys.length === 0) say('No database has a standby.')
   },
 })

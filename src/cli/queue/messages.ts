@@ -28,7 +28,7 @@ const COLUMNS: readonly Column<LogEntry>[] = [
   { title: 'MESSAGE', value: (one) => one.messageId },
   stateColumn((one) => MESSAGE_WORDS[one.state]),
   { title: 'TIME', value: (one) => moment(one.time) },
-  { title: 'RESPONSE', value: (one) => one.responseStatus },
+  { isExtra: true, title: 'RESPONSE', value: (one) => one.responseStatus },
   { title: 'URL', cuts: true, value: (one) => one.url },
   { title: '', cuts: true, value: (one) => one.error },
 ]

@@ -28,7 +28,7 @@ const table = (io: Io, rows: readonly Schedule[]): string =>
           { title: 'CRON', value: (one) => one.cron },
           stateColumn((one: Schedule) => pauseWord(one.isPaused)),
           { title: 'NEXT', value: (one) => moment(one.nextScheduleTime) },
-          { title: 'LAST', value: (one) => moment(one.lastScheduleTime) },
+          { isExtra: true, title: 'LAST', value: (one) => moment(one.lastScheduleTime) },
           { title: 'DESTINATION', cuts: true, value: (one) => one.destination },
           { title: '', cuts: true, value: (one) => one.error, tone: () => 'red' },
         ],

@@ -31,7 +31,7 @@ const table = (io: Io, rows: readonly QueueToken[]): string =>
         [
           { title: 'NAME', value: (one) => one.name },
           { title: 'SCOPE', value: scopeText },
-          { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
+          { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
           ...lifeColumns,
           { title: 'ID', value: (one) => one.token_id },
         ],

@@ -4,6 +4,7 @@ import { codeOf, isObject, tryParseJson } from '../../base/index.js'
 import type { BodyOf, BodyShape, Endpoint, ServiceName } from '../../contract/endpoint.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
+import { withCommands } from './requests.js'
 
 /** The parts of a request, in the types of its endpoint. */
 export interface Request<Params extends TSchema, Query extends TSchema, Body extends BodyShape> {
@@ -140,7 +141,7 @@ function initOf(
 async function refusalOf(response: Response): Promise<HomeportError> {
   const body = tryParseJson(await response.text().catch(() => ''))
   const error = isObject(body) ? body.error : undefined
-  const said = typeof error === 'string' ? error : `The server responded with ${response.status} and no reason.`
+  const said = typeof error === 'string' ? withCommands(error) : `The server responded with ${response.status} and no reason.`
   return new HomeportError('server_refused', { status: response.status, said })
 }
 

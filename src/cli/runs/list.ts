@@ -49,10 +49,10 @@ const COLUMNS: readonly Column<SeenRun>[] = [
   { title: 'RUN', value: (one) => one.workflowRunId },
   stateColumn((one) => RUN_WORDS[one.workflowState]),
   { title: 'CREATED', value: (one) => moment(one.workflowRunCreatedAt) },
-  { title: 'TOOK', value: took },
-  { title: 'LABELS', cuts: true, value: (one) => one.labels?.join(' ') },
+  { isExtra: true, title: 'TOOK', value: took },
+  { isExtra: true, title: 'LABELS', cuts: true, value: (one) => one.labels?.join(' ') },
   { title: 'URL', cuts: true, value: (one) => one.workflowUrl },
-  { title: 'BECAUSE', value: (one) => waitOf(one) },
+  { title: 'WAITS', cuts: true, value: (one) => waitOf(one) },
 ]
 
 function waitOf({ because: [first] = [] }: SeenRun): string | undefined {

@@ -11,6 +11,8 @@ export interface Column<Row> {
   readonly tone?: (row: Row) => Tone
   /** This column may be cut when a row is too long. Ids are never cut, so that they can be copied. */
   readonly cuts?: true
+  /** On a narrow terminal, the table does without this column: `--json` and the commands for one object have it. */
+  readonly isExtra?: boolean
 }
 
 /** The column of a state, in the words of the console and the documentation. */
@@ -29,8 +31,9 @@ const LEAST_WIDTH = 8
  * A table with a header. On a terminal, the widest columns among those that may be cut are cut until a row fits into a
  * line. In a pipe or a file, values are complete.
  */
-export function renderTable<Row>(io: Io, columns: readonly Column<Row>[], rows: readonly Row[]): string {
+export function renderTable<Row>(io: Io, all: readonly Column<Row>[], rows: readonly Row[]): string {
   const paint = paintOf(io)
+  const columns = io.terminal?.out === true ? thatFit(all, rows, io.terminal.columns()) : all
   const titles = columns.map(({ title }) => title)
   const body = rows.map((row) => columns.map(({ value }) => printable(String(value(row) ?? ''))))
   const widths = fitWidths(
@@ -46,6 +49,17 @@ export function renderTable<Row>(io: Io, columns: readonly Column<Row>[], rows: 
     return lineOf(columns, cells, widths, ({ tone }) => tone?.(row) ?? 'plain', paint)
   })
   return [head, ...lines].join('')
+}
+
+/** Leaves out extra columns, the last first, until the others fit into a line when they are cut. */
+function thatFit<Row>(columns: readonly Column<Row>[], rows: readonly Row[], available: number): readonly Column<Row>[] {
+  const least = columns.map(({ title, value, cuts }) => {
+    const width = Math.max(widthOf(title), ...rows.map((row) => widthOf(printable(String(value(row) ?? '')))))
+    return cuts === true ? Math.min(width, LEAST_WIDTH) : width
+  })
+  const isNeeded = least.reduce((sum, width) => sum + width, GAP.length * (columns.length - 1)) > available
+  const last = columns.findLastIndex(({ isExtra }) => isExtra)
+  return isNeeded && last >= 0 ? thatFit(columns.toSpliced(last, 1), rows, available) : columns
 }
 
 function lineOf<Row>(

@@ -45,6 +45,15 @@ it('cuts only columns that may be cut on a terminal, so that ids can be copied',
   expect(lines[1]).toBe('msg_1   https://example.com/a/lo…      7')
 })
 
+it('does without extra columns on a narrow terminal, and never in a pipe', () => {
+  const columns = [...COLUMNS, { title: 'MORE', value: () => 'x'.repeat(12), isExtra: true }]
+  const titles = (terminal: Partial<Terminal> | undefined) =>
+    renderTable(fakeTerminal(terminal).io, columns, ROWS).split('\n')[0]?.split(/ +/)
+  expect(titles({ out: true, noColor: true, columns: () => 40 })).toEqual(['ID', 'URL', 'COUNT', 'MORE'])
+  expect(titles({ out: true, noColor: true, columns: () => 30 })).toEqual(['ID', 'URL', 'COUNT'])
+  expect(titles(undefined)).toEqual(['ID', 'URL', 'COUNT', 'MORE'])
+})
+
 it('uses colours on a terminal, but not with NO_COLOR or in a pipe', () => {
   const coloured = renderTable(fakeTerminal({ out: true }).io, COLUMNS, ROWS)
   expect(coloured).toContain('\u001b[31m7\u001b[0m')

@@ -238,7 +238,8 @@ const COLUMNS: readonly Column<MessageSummary>[] = [
   {
     key: 'label',
     title: 'Labels',
-    width: '100px',
+    width: '115px',
+    wraps: true,
     from: 'md',
     render: ({ latest }) => latest.labels?.join(', ') ?? '',
   },
