@@ -151,7 +151,9 @@ async function bundleServer(outdir) {
 async function bundleConsole(outDir) {
   const vite = inProject('node_modules/vite/bin/vite.js')
   const args = [vite, 'build', inProject('console'), '--outDir', outDir, '--logLevel', 'warn']
-  const { code, output } = await run(process.execPath, args, { cwd: ROOT, quiet: true })
+  // Test runners set NODE_ENV, and the bundle would have the larger React for development.
+  const env = { NODE_ENV: 'production' }
+  const { code, output } = await run(process.execPath, args, { cwd: ROOT, env, quiet: true })
   if (code !== 0) {
     process.stderr.write(output)
     throw new SetupError('the console cannot be bundled; the output above says why.')

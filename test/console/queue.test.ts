@@ -65,7 +65,8 @@ it('every page is empty at first, says what to do, and is accessible', async () 
 it('publishes a message, and shows its delivery with the response', async () => {
   const { page } = browser
   await publish('/good')
-  await page.getByText('Delivered', { exact: true }).waitFor()
+  // The title and the log show it.
+  await page.getByText('Delivered', { exact: true }).nth(1).waitFor()
   await page.getByText('by the sink').waitFor()
   expect(received).toContain('/good {"order":4711}')
   await page.getByLabel('Message body').getByText('4711').waitFor()
@@ -127,7 +128,7 @@ it('the back button removes a filter', async () => {
 it('shows why a letter is dead, and sends the whole filtered set again in one action', async () => {
   const { page } = browser
   await publish('/bad', { Retries: '0', Label: 'broken' })
-  await page.getByText('Failed', { exact: true }).waitFor()
+  await page.getByText('Failed', { exact: true }).first().waitFor()
   await browser.open('/dead-letters?label=broken', 'Dead letters')
   await page.getByRole('button', { name: withoutScheme(`${sinkUrl}/bad`) }).press('Enter')
   await page.getByLabel('Last response').getByText('by the sink').waitFor()

@@ -1,5 +1,6 @@
 import { Client } from '@upstash/workflow'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { withoutScheme } from '../../console/src/lib/format.js'
 import { type App, startApp } from '../../src/workflow/testing/harness.js'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import { heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
@@ -149,7 +150,7 @@ it('a failed run shows why, and resumes at the failed step', async () => {
   await page.getByText('failed with status 500: the warehouse is closed').waitFor()
   expect(await problemsOf(page)).toEqual([])
   await browser.open('/runs/dead-letters?label=broken', 'Failed runs')
-  await page.getByRole('cell', { name: `${app.url}/fragile` }).click()
+  await page.getByRole('cell', { name: withoutScheme(`${app.url}/fragile`), exact: true }).click()
   await page.getByRole('dialog').getByLabel('Last response').getByText('the warehouse is closed').waitFor()
   expect(await problemsOf(page)).toEqual([])
   isFixed = true
