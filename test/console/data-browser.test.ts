@@ -123,7 +123,8 @@ describe('the data browser', () => {
     await browser.open(`/databases/${database.database_id}?tab=data`, 'shop')
     await browser.page.getByRole('treegrid', { name: 'Keys' }).waitFor()
   }
-  const tool = (name: string) => browser.page.getByRole('radiogroup').getByText(name, { exact: true }).click()
+  const tool = (name: string) =>
+    browser.page.getByRole('radiogroup', { name: 'Data tools' }).getByText(name, { exact: true }).click()
   const press = async (...keys: string[]) => {
     for (const key of keys) await browser.page.keyboard.press(key)
   }
@@ -233,10 +234,10 @@ describe('the data browser', () => {
     await page.getByLabel('Note commands from').fill('0')
     await page.getByRole('button', { name: 'Set', exact: true }).click()
     await page.getByText('Noted from 0ms on').waitFor()
+    expect(await problemsOf(page)).toEqual([])
     await command('KEYS', 'slow:*')
     await page.getByRole('button', { name: 'Refresh the slow log' }).click()
     await page.getByRole('cell', { name: 'KEYS slow:*' }).waitFor()
-    expect(await problemsOf(page)).toEqual([])
     await browser.page.setViewportSize(PHONE)
     for (const name of ['Memory', 'Profiler', 'Slow log', 'Browse keys']) {
       await page.getByRole('combobox', { name: 'Data tools' }).click()

@@ -52,7 +52,7 @@ export async function* exportKeys(
   const totals = { exported: 0, gone: 0, refused: 0 }
   yield headerLine(nowMs)
   for await (const found of names) {
-    for (const batch of await batchesOf(store, found)) {
+    for await (const batch of batchesOf(store, found)) {
       const readings = await store.read(batch)
       const lines = readings.map((reading) => lineOf(reading, base64))
       for (const reading of readings) {
@@ -71,13 +71,11 @@ const COUNTED = { key: 'exported', gone: 'gone', refused: 'refused' } as const
 const lineOf = (reading: KeyReading, base64: Base64): string =>
   reading.kind === 'key' ? keyLine(reading.key, base64) : ''
 
-async function batchesOf(store: Pick<KeyStore, 'sizes'>, names: readonly KeyName[]): Promise<KeyName[][]> {
-  const batches: KeyName[][] = []
+async function* batchesOf(store: Pick<KeyStore, 'sizes'>, names: readonly KeyName[]): AsyncGenerator<KeyName[]> {
   for (let at = 0; at < names.length; at += NAMES_AT_A_TIME) {
     const some = names.slice(at, at + NAMES_AT_A_TIME)
-    batches.push(...batchesBySize(some, await store.sizes(some)))
+    yield* batchesBySize(some, await store.sizes(some))
   }
-  return batches
 }
 
 /** Cuts names into batches of up to `BYTES_AT_A_TIME`. A size is unknown if the key is gone. */

@@ -1,4 +1,5 @@
 import { Alert, SegmentedControl, Select, Stack } from '@mantine/core'
+import { useMediaQuery } from '@mantine/hooks'
 import { useState } from 'react'
 import type { DatabaseRecord } from '../../../../../src/contract/databases/databases.js'
 import type { DataPlane } from '../../../api/data-plane.js'
@@ -29,24 +30,39 @@ export function DataTab({ database }: { database: DatabaseRecord }) {
   const modes = MODES.filter(({ value }) => plane.canWrite || !FOR_WRITERS.has(value))
   return (
     <Stack gap="md">
-      <SegmentedControl
-        aria-label="Data tools"
-        data={modes}
-        value={mode}
-        onChange={setMode}
-        visibleFrom="sm"
-        style={{ alignSelf: 'flex-start' }}
-      />
-      <Select
-        aria-label="Data tools"
-        data={modes}
-        value={mode}
-        onChange={(value) => setMode(MODES.find((known) => known.value === value)?.value ?? 'browse')}
-        hiddenFrom="sm"
-      />
+      <Tools modes={modes} mode={mode} onMode={setMode} />
       {plane.canWrite ? null : <Alert color="gray">Your key is read-only, so this page cannot change data.</Alert>}
       <Tool mode={mode} plane={plane} database={database.database_name} />
     </Stack>
+  )
+}
+
+interface ToolsProps {
+  readonly modes: readonly (typeof MODES)[number][]
+  readonly mode: Mode
+  readonly onMode: (mode: Mode) => void
+}
+
+/** The choice of the tool: a phone has no space for all of them side by side. */
+function Tools({ modes, mode, onMode }: ToolsProps) {
+  const isWide = useMediaQuery('(min-width: 48em)', true, { getInitialValueInEffect: false })
+  if (isWide)
+    return (
+      <SegmentedControl
+        aria-label="Data tools"
+        data={[...modes]}
+        value={mode}
+        onChange={onMode}
+        style={{ alignSelf: 'flex-start' }}
+      />
+    )
+  return (
+    <Select
+      aria-label="Data tools"
+      data={[...modes]}
+      value={mode}
+      onChange={(value) => onMode(MODES.find((known) => known.value === value)?.value ?? 'browse')}
+    />
   )
 }
 
