@@ -225,7 +225,7 @@ class StoredDatabases implements Databases {
     this.#losses.load(kept)
     await this.homes.ports?.start()
     void this.#losses.inspectAll(kept)
-    for (const one of Object.values(this.others)) one?.start()
+    for (const one of Object.values(this.others)) await one?.start()
   }
 
   async stop(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/index.js'
-import type { Cluster } from '../cluster/index.js'
+import type { Cluster, Incarnation } from '../cluster/index.js'
 import type { Config } from '../config/index.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import type { Fleet } from '../fleet/index.js'
@@ -178,6 +178,8 @@ export interface ChangeDeps extends DatabasesDeps {
       readonly except?: readonly string[]
       readonly role?: 'home' | 'replica'
     }): Promise<string | undefined>
+    /** The region of each other node that answers, by its life; undefined: it serves all. */
+    regionsOfPeers(): Promise<ReadonlyMap<Incarnation, string | undefined>>
   }
   /** The replicas at nodes of read regions; `undefined` on a server that is alone. */
   readonly replicas: () => ReplicaControl | undefined

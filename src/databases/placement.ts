@@ -1,6 +1,6 @@
 /** Which node a new database gets as its home. */
 import { isObject } from '../base/index.js'
-import type { Cluster } from '../cluster/index.js'
+import type { Cluster, Incarnation } from '../cluster/index.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import { isPrimaryRegion, PRIMARY_REGIONS, type Region } from '../contract/databases/regions.js'
 import { HomeportError } from '../contract/errors/errors.js'
@@ -123,6 +123,12 @@ export class Placement {
       if (capacity) capacities.set(peer.name, capacity)
     }
     return capacities
+  }
+
+  /** The region of each other node that answers, by its life; undefined: it serves all. */
+  async regionsOfPeers(): Promise<ReadonlyMap<Incarnation, string | undefined>> {
+    const answers = (await this.#deps.cluster?.ask(CAPACITY, null)) ?? []
+    return new Map(answers.map(({ peer, answer }) => [peer.incarnation, capacityOf(answer)?.region]))
   }
 
   /** The regions that have a node; undefined: all have one. */

@@ -201,8 +201,11 @@ export interface ReplicasHere extends EndpointSource {
   >
   /** Whether the home lets this node answer reads at this moment. Called for each chunk of replies. */
   mayRead(databaseId: string): boolean
-  /** Takes reads of those that the home allows; false: it has to answer them. */
-  take(databaseId: string, count: number): boolean
+  /**
+   * Takes reads of those that the home allows; false: it has to answer them.
+   * @param seen how it is known what the client has seen: because this node sees all its commands, or by a sync token as well.
+   */
+  take(databaseId: string, count: number, seen: 'node' | 'token'): boolean
   /** Counts commands that were taken, by name, and bytes from and to the client. */
   note(databaseId: string, commands: readonly string[], bytesIn: number, bytesOut: number): void
   /** Where the primary is in its history. Rejects when the home cannot be asked. */

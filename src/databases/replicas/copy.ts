@@ -52,9 +52,17 @@ export class Copy {
     return elapsedMs.every((ms) => ms >= 0 && ms < LEASE_MS)
   }
 
-  /** Takes as many reads of those that the home allows; false: it has to answer them. */
-  take(count: number, now: Moment): boolean {
-    if (!this.mayRead(now) || this.#reads + count > (this.#lease?.ceiling ?? 0)) return false
+  /**
+   * Takes as many reads of those that the home allows; false: it has to answer them.
+   * @param seen where it is known from what the client has seen.
+   */
+  take(count: number, now: Moment, seen: 'node' | 'token'): boolean {
+    if (
+      !this.mayRead(now) ||
+      (seen === 'node' && this.#lease?.isOnly !== true) ||
+      this.#reads + count > (this.#lease?.ceiling ?? 0)
+    )
+      return false
     this.#reads += count
     return true
   }

@@ -17,6 +17,7 @@ import {
   TOPICS,
   type WantedCopy,
 } from './messages.js'
+import { NodeRegions } from './node-regions.js'
 
 /** When no node was found, or the one that was does not answer. */
 const SEEK_EVERY_MS = 1_000
@@ -49,6 +50,7 @@ interface Link {
 export class HomeSide {
   readonly #deps: ReplicasDeps
   readonly #engines: Engines
+  readonly #regions: NodeRegions
   readonly #wanted = new Map<string, Wanted>()
   readonly #links = new Map<Incarnation, Link>()
   readonly #seeking = new Map<Member, Promise<void>>()
@@ -59,9 +61,11 @@ export class HomeSide {
   constructor(deps: ReplicasDeps) {
     this.#deps = deps
     this.#engines = new Engines(deps.fleet)
+    this.#regions = new NodeRegions(deps)
     deps.directory.follow({ put: (row) => this.follow(row), remove: (databaseId) => this.#forget(databaseId) })
     deps.cluster.onGone((life) => {
       this.#links.delete(life)
+      this.#regions.gone(life)
     })
   }
 
@@ -115,6 +119,12 @@ export class HomeSide {
     if (!wanted) return
     this.#wanted.set(databaseId, { ...wanted, revision: ++this.#revisions })
     await Promise.all([...wanted.members.values()].map((member) => this.#withdrawn(member)))
+  }
+
+  /** A node begins to serve clients. Resolves when no lease counts that was given without knowing of it. */
+  async joined(life: Incarnation): Promise<void> {
+    this.#regions.joined(life)
+    await Promise.all([...this.#wanted.keys()].map((databaseId) => this.withdraw(databaseId)))
   }
 
   /** Resolves when the nodes of a database that this node does not serve any more have deleted their copies, or do not answer. */
@@ -182,6 +192,7 @@ export class HomeSide {
     const awake = [...this.#wanted.keys()].filter((databaseId) => this.#isAwake(databaseId))
     const members = awake.flatMap((databaseId) => [...(this.#wanted.get(databaseId)?.members.values() ?? [])])
     for (const databaseId of awake) this.#engines.look(databaseId)
+    if (awake.length > 0) this.#regions.look()
     let copying = members.filter(({ life, report }) => life !== undefined && report?.state !== 'following').length
     for (const member of members) if (this.#isToSeek(member) && copying++ < MOST_COPIES) this.#seek(member)
     for (const { life } of members) if (life !== undefined) this.#linkTo(life)
@@ -275,7 +286,9 @@ export class HomeSide {
     if (!mayServe(databaseId) || isReplicated(databaseId)) return undefined
     const outstanding = [...wanted.members.values()].reduce((sum, one) => sum + one.outstanding, 0)
     const more = reads.allow(databaseId, { here: member.outstanding, everywhere: outstanding })
-    return more === undefined ? undefined : member.lease(more, performance.now())
+    return more === undefined
+      ? undefined
+      : member.lease(more, this.#regions.isOnlyIn(member.region, member.life), performance.now())
   }
 
   #take({ copies, stamp }: BeatAnswer, life: Incarnation): void {

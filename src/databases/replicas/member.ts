@@ -46,11 +46,11 @@ export class Member {
   }
 
   /** Allows `more` reads. Undefined while its node has not answered. */
-  lease(more: number, nowMs: number): Lease | undefined {
+  lease(more: number, isOnly: boolean, nowMs: number): Lease | undefined {
     if (!this.stamp) return undefined
     this.#ceiling = Math.max(this.#ceiling, this.report?.totals.reads ?? 0) + more
     this.leasedMs = nowMs
-    return { stamp: this.stamp, ceiling: this.#ceiling }
+    return { stamp: this.stamp, ceiling: this.#ceiling, isOnly }
   }
 
   /** How long the last lease may still be used, milliseconds. */

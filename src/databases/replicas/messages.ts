@@ -8,6 +8,8 @@ export const REPLICA_SERVICE = 'database-replica'
 export const TOPICS = {
   /** To a node of a read region: all copies that this home wants there. */
   beat: 'replicas.beat',
+  /** To all: this node begins to serve clients, and may be one more of its region. */
+  joined: 'replicas.joined',
   /** To the home: the place of a database's primary in its history. */
   place: 'replicas.place',
 } as const
@@ -24,6 +26,11 @@ export const LEASE_MS = 800
 export interface Lease {
   readonly stamp: Moment
   readonly ceiling: number
+  /**
+   * Whether clients of the read region use this node only, so that it knows what each of them has seen. If not, a read has to
+   * say with a sync token what its client has seen.
+   */
+  readonly isOnly: boolean
 }
 
 /** A copy that a home wants. */
@@ -97,7 +104,7 @@ function wantedOf(value: unknown): WantedCopy | undefined {
 function leaseOf(value: unknown): Lease | undefined {
   if (!isObject(value) || typeof value.ceiling !== 'number') return undefined
   const stamp = stampOf(value.stamp)
-  return stamp && { stamp, ceiling: value.ceiling }
+  return stamp && { stamp, ceiling: value.ceiling, isOnly: value.isOnly === true }
 }
 
 function stampOf(value: unknown): Moment | undefined {

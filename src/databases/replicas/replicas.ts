@@ -31,14 +31,18 @@ export class Replicas {
       const beat = beatOf(payload)
       return beat && this.#state === 'running' ? this.#node.beat(beat, life) : undefined
     })
+    cluster.handle(TOPICS.joined, (_, life) => this.#home.joined(life))
     cluster.handle(TOPICS.place, (payload) =>
       isObject(payload) && this.#state === 'running' ? this.#home.placeOf(String(payload.databaseId)) : undefined,
     )
   }
 
-  start(): void {
+  /** Resolves when the homes know that this node has clients. */
+  async start(): Promise<void> {
     if (this.#state !== 'new') return
     this.#state = 'running'
+    await this.#deps.cluster.ask(TOPICS.joined, null)
+    if (this.#isStopped()) return
     this.#home.start()
     this.#node.start()
   }
@@ -46,6 +50,11 @@ export class Replicas {
   async stop(): Promise<void> {
     this.#state = 'stopped'
     await Promise.all([this.#home.stop(), this.#node.stop()])
+  }
+
+  /** A call, because the state changes while others are awaited. */
+  #isStopped(): boolean {
+    return this.#state === 'stopped'
   }
 
   /** Resolves when the replicas of all read regions of a row serve. @throws HomeportError `region_without_capacity`. */
@@ -78,9 +87,9 @@ export class Replicas {
     return this.#node.copyOf(databaseId)?.mayRead(this.#node.now()) ?? false
   }
 
-  /** Takes reads of those that the home allows; false: it has to answer them. */
-  take(databaseId: string, count: number): boolean {
-    return this.#node.copyOf(databaseId)?.take(count, this.#node.now()) ?? false
+  /** Takes reads of those that the home allows; see `ReplicasHere` of the gateway. */
+  take(databaseId: string, count: number, seen: 'node' | 'token'): boolean {
+    return this.#node.copyOf(databaseId)?.take(count, this.#node.now(), seen) ?? false
   }
 
   /** Counts what was read: commands that were taken, and bytes from and to the client. */

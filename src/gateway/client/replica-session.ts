@@ -288,7 +288,7 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
     const { reads, databaseId } = this.#deps
     const mayRead = !this.#isHomeDue && reads.mayRead(databaseId)
     if (!this.#steering.passes(mayRead ? command : undefined)) return
-    if (this.#reads && command && reads.take(databaseId, 1)) this.#read(this.#reads, command)
+    if (this.#reads && command && reads.take(databaseId, 1, 'node')) this.#read(this.#reads, command)
     // The home allows no more for now.
     else if (this.#steering.passes(undefined)) this.#passFrame(command)
   }

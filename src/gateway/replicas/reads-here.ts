@@ -73,9 +73,9 @@ export class ReadsHere {
     return this.#replicas.mayRead(databaseId)
   }
 
-  /** Takes reads of those that the home allows; false: it has to answer them. */
-  take(databaseId: string, count: number): boolean {
-    return this.#replicas.take(databaseId, count)
+  /** See `ReplicasHere`. */
+  take(databaseId: string, count: number, seen: 'node' | 'token'): boolean {
+    return this.#replicas.take(databaseId, count, seen)
   }
 
   /** Counts commands that were taken, by name, and bytes from and to the client. */

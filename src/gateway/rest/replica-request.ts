@@ -105,7 +105,7 @@ async function read(
     const form = replyFormOf(exchange.request.headers)
     checkAddress(access.database, exchange.address)
     if (!commands || !reads.mayRead(databaseId) || !(await lane.until(exchange.moment))) return false
-    if (!reads.take(databaseId, commands.length)) return false
+    if (!reads.take(databaseId, commands.length, exchange.moment > 0 ? 'token' : 'node')) return false
     const names = commands.map(({ command }) => command.name)
     const bytesIn = body.length + (exchange.request.url?.length ?? 0)
     lane.watch.sent()

@@ -1,0 +1,52 @@
+import type { Incarnation } from '../../cluster/index.js'
+import type { ReplicasDeps } from './deps.js'
+
+/** Nodes whose region is not known are asked again after this time. */
+const ASK_EVERY_MS = 1_000
+
+/** Which nodes serve clients of which region. A node never changes its region. */
+export class NodeRegions {
+  readonly #deps: Pick<ReplicasDeps, 'cluster' | 'placement' | 'logger'>
+  /** By life; undefined: the node serves all regions. */
+  readonly #regions = new Map<Incarnation, string | undefined>()
+  /** Nodes that have said that they begin, before they were seen in the store. */
+  readonly #joined = new Set<Incarnation>()
+  #askedMs = Number.NEGATIVE_INFINITY
+
+  constructor(deps: Pick<ReplicasDeps, 'cluster' | 'placement' | 'logger'>) {
+    this.#deps = deps
+  }
+
+  joined(life: Incarnation): void {
+    this.#joined.add(life)
+  }
+
+  gone(life: Incarnation): void {
+    this.#regions.delete(life)
+    this.#joined.delete(life)
+  }
+
+  /** Whether a node is the only one that clients of a region may use. A node that is not known yet may be another one. */
+  isOnlyIn(region: string, life: Incarnation | undefined): boolean {
+    const peers = this.#deps.cluster.peers.map(({ incarnation }) => incarnation)
+    return [...new Set([...peers, ...this.#joined])].every((one) => {
+      if (one === life) return true
+      const own = this.#regions.get(one)
+      return own !== undefined && own !== region
+    })
+  }
+
+  /** Asks for the regions of nodes that are not known, without waiting for it. */
+  look(): void {
+    const { cluster, placement, logger } = this.#deps
+    const isKnown = cluster.peers.every(({ incarnation }) => this.#regions.has(incarnation))
+    if (isKnown || performance.now() - this.#askedMs < ASK_EVERY_MS) return
+    this.#askedMs = performance.now()
+    placement
+      .regionsOfPeers()
+      .then((regions) => {
+        for (const [life, region] of regions) this.#regions.set(life, region)
+      })
+      .catch((error: unknown) => logger.warn('database_standbys_not_read', { error }))
+  }
+}
