@@ -37,7 +37,7 @@ export interface ConsoleDeps {
   readonly store: Store
   /** Certificate of the Redis ports, PEM; undefined while there is no usable one. */
   readonly certificate: string | undefined
-  readonly databases: Pick<Databases, 'directory' | 'homes' | 'placement' | 'summaries' | 'tally' | 'usage'>
+  readonly databases: Pick<Databases, 'directory' | 'homes' | 'others' | 'placement' | 'summaries' | 'tally' | 'usage'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
   readonly problems: Pick<Problems, 'visibleTo'>
   readonly version: string
@@ -150,11 +150,17 @@ async function regions({ databases, fleet }: ConsoleDeps, accountId: string, id:
     throw new HomeportError('database_not_found', { databaseId: id })
   const replication = await fleet.replication(id)
   const members = fleet.observe(id).filter(({ state }) => state !== 'stopped')
-  return members.map(({ region, role, state }) => {
+  const elsewhere = (await databases.others.replicas?.statuses(id)) ?? []
+  const atOtherNodes = elsewhere.map(({ region, isServing, lagBytes, heardSecondsAgo }) => ({
+    ...{ region, role: 'replica' as const, state: isServing ? ('serving' as const) : ('starting' as const) },
+    ...(isServing && { lag_bytes: lagBytes, heard_seconds_ago: heardSecondsAgo }),
+  }))
+  const here = members.map(({ region, role, state }) => {
     const seen = replication.find((status) => status.region === region)
     const progress = seen && { lag_bytes: seen.lagBytes, heard_seconds_ago: seen.heardSecondsAgo }
     return { region, role, state: STATES[state], ...progress }
   })
+  return [...here, ...atOtherNodes]
 }
 
 const STATES: Readonly<Record<MemberStatus['state'], RegionStatus['state']>> = {

@@ -24,7 +24,7 @@ export class Copy {
   revision = 0
   /** When its home was last heard, monotonic. */
   heardMs = 0
-  place = { isLinked: false, replid: '', lookedMs: Number.NEGATIVE_INFINITY }
+  place = { isLinked: false, replid: '', offset: 0, lookedMs: Number.NEGATIVE_INFINITY }
   #lease: Lease | undefined
   #reads = 0
   #bytesIn = 0

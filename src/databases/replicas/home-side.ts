@@ -36,6 +36,16 @@ interface Wanted {
   readonly members: ReadonlyMap<string, Member>
 }
 
+/** How the replica of a read region is. */
+export interface ReplicaStatus {
+  readonly region: string
+  readonly isServing: boolean
+  /** Bytes behind the primary, up to a second ago. */
+  readonly lagBytes: number
+  /** When its node was last heard. */
+  readonly heardSecondsAgo: number
+}
+
 /** The link to one life of another node. */
 interface Link {
   sequence: number
@@ -134,6 +144,20 @@ export class HomeSide {
       do await this.#beatNow(life)
       while (this.#links.get(life)?.leaving.has(databaseId) && performance.now() < endMs)
     }
+  }
+
+  /** How the replicas of a database are that other nodes keep. Empty while it sleeps. */
+  async statuses(databaseId: string): Promise<readonly ReplicaStatus[]> {
+    const members = [...(this.#wanted.get(databaseId)?.members.values() ?? [])]
+    const place = members.length > 0 ? await this.placeOf(databaseId) : undefined
+    if (!place) return []
+    return members.map(({ region, report, reportedMs }) => {
+      const isServing = report?.state === 'following' && report.replid === place.replid
+      return {
+        ...{ region, isServing, heardSecondsAgo: Math.floor((performance.now() - reportedMs) / 1000) },
+        lagBytes: Math.max(0, place.offset - (report?.offset ?? 0)),
+      }
+    })
   }
 
   /** Where a stream of a copy leads. */

@@ -10,6 +10,8 @@ export class Member {
   /** When a node was last looked for, monotonic. */
   soughtMs = Number.NEGATIVE_INFINITY
   report: CopyReport | undefined
+  /** When that arrived, monotonic. */
+  reportedMs = 0
   /** In the last answer of the node. */
   stamp: Moment | undefined
   /** When the last lease was sent, monotonic. */
@@ -33,6 +35,7 @@ export class Member {
   reported(report: CopyReport, stamp: Moment): ReadTotals | undefined {
     const before = this.report?.copyId === report.copyId ? this.report : undefined
     this.report = report
+    this.reportedMs = performance.now()
     this.stamp = stamp
     if (before) return since(report.totals, before.totals)
     // A copy that an earlier life of this node knew: what it had read by then is not counted again.

@@ -70,8 +70,9 @@ export interface CopyReport {
   readonly copyId: string
   readonly state: 'copying' | 'following' | 'failed'
   readonly problem: string
-  /** The history that it follows. */
+  /** The history that it follows, and how far. */
   readonly replid: string
+  readonly offset: number
   /** Of the row that it has read. */
   readonly revision: number
   readonly totals: ReadTotals
@@ -123,12 +124,13 @@ export function beatAnswerOf(answer: unknown): BeatAnswer | undefined {
 
 function reportOf(value: unknown): CopyReport | undefined {
   if (!isObject(value)) return undefined
-  const { databaseId, copyId, state, problem, replid, revision } = value
+  const { databaseId, copyId, state, problem, replid, offset, revision } = value
   const totals = totalsOf(value.totals)
   if (typeof databaseId !== 'string' || typeof copyId !== 'string' || typeof revision !== 'number') return undefined
   if (state !== 'copying' && state !== 'following' && state !== 'failed') return undefined
-  if (typeof problem !== 'string' || typeof replid !== 'string' || !totals) return undefined
-  return { databaseId, copyId, state, problem, replid, revision, totals }
+  if (typeof problem !== 'string' || typeof replid !== 'string' || typeof offset !== 'number' || !totals)
+    return undefined
+  return { databaseId, copyId, state, problem, replid, offset, revision, totals }
 }
 
 function totalsOf(value: unknown): ReadTotals | undefined {

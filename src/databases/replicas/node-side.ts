@@ -183,8 +183,8 @@ export class NodeSide {
   async #ask(copy: Copy): Promise<void> {
     try {
       const lookedMs = performance.now()
-      const { replid, isLinked } = await (await this.#deps.fleet.replicationWith(copy.databaseId)).position()
-      copy.place = { replid, isLinked, lookedMs }
+      const { replid, offset, isLinked } = await (await this.#deps.fleet.replicationWith(copy.databaseId)).position()
+      copy.place = { replid, offset, isLinked, lookedMs }
     } catch {
       copy.place = { ...copy.place, isLinked: false }
     }
@@ -228,6 +228,6 @@ const isOver = ({ state }: Copy): boolean => state === 'over'
 
 function reportOf({ databaseId, id, state, problem, place, revision, totals }: Copy): CopyReport {
   const follows = state === 'connected' && place.isLinked
-  const report = { databaseId, copyId: id, problem, replid: place.replid, revision, totals }
+  const report = { databaseId, copyId: id, problem, replid: place.replid, offset: place.offset, revision, totals }
   return { ...report, state: state === 'failed' ? 'failed' : follows ? 'following' : 'copying' }
 }

@@ -7,7 +7,7 @@ import type { Moves } from '../moves/index.js'
 import { serveStream } from '../moves/streams.js'
 import type { Standbys } from '../standbys/index.js'
 import type { ReplicasDeps } from './deps.js'
-import { HomeSide } from './home-side.js'
+import { HomeSide, type ReplicaStatus } from './home-side.js'
 import { beatOf, REPLICA_SERVICE, TOPICS } from './messages.js'
 import { NodeSide } from './node-side.js'
 
@@ -65,6 +65,11 @@ export class Replicas {
   /** The engines have gone back to this row, because a change of its regions failed. */
   follow(row: DatabaseRow): void {
     this.#home.follow(row)
+  }
+
+  /** How the replicas of a database of this node are at other nodes. Empty while it sleeps. */
+  statuses(databaseId: string): Promise<readonly ReplicaStatus[]> {
+    return this.#home.statuses(databaseId)
   }
 
   /** Resolves when other nodes answer no read of a database any more that they were allowed before this call. */
@@ -134,6 +139,8 @@ export function replicasOf({ cluster, settings, moves, standbys, ...deps }: Repl
     isReplicated: (databaseId) => standbys?.isReplicated(databaseId) ?? false,
     hasOther: (id) => deps.directory.has(id) || moves?.isReceiving(id) === true || standbys?.keeps(id) === true,
   })
+  // Replicas at other nodes could show what the standby does not have yet.
+  standbys?.beforeWaiting((databaseId) => replicas.withdraw(databaseId))
   for (const one of [moves, standbys]) one?.beforeCopy((databaseId) => replicas.letGo(databaseId))
   return replicas
 }

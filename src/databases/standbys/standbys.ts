@@ -25,6 +25,7 @@ export class Standbys {
   readonly #takeover: Takeover
   readonly #choice: Choice
   readonly #confirmations: Confirmations
+  #beforeWaiting: (databaseId: string) => Promise<void> = () => Promise.resolve()
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
   #rows: readonly standbys.PlacedStandby[] = []
@@ -86,6 +87,11 @@ export class Standbys {
   /** Registers what is awaited before this node begins a copy. */
   beforeCopy(work: (databaseId: string) => Promise<void>): void {
     this.#copies.beforeCopy = work
+  }
+
+  /** Registers what is awaited before answers of a database wait for its standby. */
+  beforeWaiting(work: (databaseId: string) => Promise<void>): void {
+    this.#beforeWaiting = work
   }
 
   /** Whether this node keeps a copy of a database, or begins to. */
@@ -162,6 +168,7 @@ export class Standbys {
   async #certain(notes: readonly standbys.StandbyNote[]): Promise<readonly standbys.StandbyNote[]> {
     const certain = notes.map(async (note) => {
       const isNew = note.state === 'following' && note.mode === 'replicated' && !this.#isStored(note)
+      if (isNew) await this.#beforeWaiting(note.databaseId)
       return isNew && !(await this.#confirmations.reach(note.databaseId)) ? [] : [note]
     })
     return (await Promise.all(certain)).flat()
