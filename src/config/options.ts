@@ -150,7 +150,8 @@ const OPTIONS = {
     defaultText: 'none',
     meaning:
       'This server acts as this region: if a database has a read region there, its replica answers reads; its primary ' +
-      'answers everything else. With node, new databases of this primary region get it as their home.',
+      'answers everything else. With node, new databases of this primary region get it as their home, and it keeps ' +
+      'replicas of databases with this read region.',
     relation: 'Without it every command goes to the primary, and a node is a home for all regions.',
   }),
   redisTlsByDefault: option({

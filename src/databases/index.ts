@@ -22,6 +22,7 @@
  * - `usage/`: requests, bandwidth, storage and cost of each database; budgets and statistics.
  * - `backups/`: snapshots, restores, imports and exports.
  * - `moves/`: moves databases to other nodes of a cluster.
+ * - `replicas/`: has nodes of read regions keep replicas, and lets them answer reads.
  * - `standbys/`: keeps a copy of a database on a second node.
  * - `quarantine/`: files that the store does not know.
  *

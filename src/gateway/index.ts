@@ -16,7 +16,8 @@
  * - `rest/` serves the same over HTTP, for `@upstash/redis`, with messages as server-sent events.
  * - `monitor/` shows clients that MONITOR what other clients sent, in the engine's format.
  * - `tls/` reads how a connection begins, and finds, replaces and serves certificates.
- * - `replicas/` sends reads to the replica in this node's region, and keeps read-your-writes.
+ * - `replicas/` sends reads to the replica in this node's region, also of databases whose home is another node, and keeps
+ *   read-your-writes.
  * - `limits/` has one guard for each database, which counts every command and checks it against the limits.
  *
  * Path of a command: frame → command table (known? allowed? what does it do to the connection?) → lane → engine → reply,
