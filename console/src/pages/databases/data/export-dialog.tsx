@@ -8,8 +8,8 @@ import { Refusal } from '../../../components/states.js'
 import { base64 } from '../../../lib/base64.js'
 import { counted, whole } from '../../../lib/format.js'
 import { useEnd } from './delete-keys.js'
-import { FileParts, fileName } from './file-parts.js'
 import type { KeySearch } from './keys.js'
+import { fileName, SavedFile } from './saved-file.js'
 import { shownName } from './shown-name.js'
 
 /** What is exported. */
@@ -50,7 +50,7 @@ function Export({ plane, database, what, onClose }: ExportDialogProps & { what: 
   const [refused, setRefused] = useState<readonly Refused[]>([])
   const task = useTask(
     async () => {
-      const parts = new FileParts()
+      const parts = new SavedFile()
       const onRefused = (name: KeyName, problem: string) =>
         setRefused((some) => [...some, { name, problem }].slice(0, MOST_REFUSALS))
       const options = { base64, nowMs: Date.now(), onRefused, onStep: setDone }

@@ -16,9 +16,9 @@ import { Refusal } from '../../../components/states.js'
 import { base64 } from '../../../lib/base64.js'
 import { counted, whole } from '../../../lib/format.js'
 import { useEnd } from './delete-keys.js'
-import { FileParts, fileName } from './file-parts.js'
 import { ImportOutcomes, importedText, MOST_SHOWN_OUTCOMES } from './import-outcomes.js'
 import { refreshData } from './reads.js'
+import { fileName, SavedFile } from './saved-file.js'
 
 interface ImportDialogProps {
   readonly plane: DataPlane
@@ -46,11 +46,11 @@ export function ImportDialog({ isOpen, onClose, ...rest }: ImportDialogProps) {
 
 interface Run {
   readonly outcomes: ImportOutcomes
-  readonly report: FileParts
+  readonly report: SavedFile
 }
 
 function newRun(): Run {
-  const report = new FileParts()
+  const report = new SavedFile()
   return { report, outcomes: new ImportOutcomes((line) => report.add(line)) }
 }
 

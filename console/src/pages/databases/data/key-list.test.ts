@@ -82,7 +82,7 @@ describe('a search for keys', () => {
     expect(list.tree.separator).toBe('.')
   })
 
-  it('tells its listeners of each change, until they leave', async () => {
+  it('notifies its listeners of each change, until they leave', async () => {
     const list = new KeyList(database([['a']]).scan, '')
     const versions: number[] = []
     const leave = list.subscribe(() => versions.push(list.version()))

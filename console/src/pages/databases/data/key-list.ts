@@ -1,4 +1,4 @@
-/** A search for keys: repeated SCANs, on demand, whose results are in a tree. It tells its listeners when it changes. */
+/** A search for keys: repeated SCANs, on demand, whose results are in a tree. Its listeners are notified of changes. */
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import type { ScanStep } from '../../../../../src/contract/databases/keys/key-store.js'
 import { KeyTree } from './key-tree.js'
@@ -12,8 +12,8 @@ const ENOUGH_FOUND = 200
 const ENOUGH_SEARCHED = 50_000
 /** The most names in memory; a narrower pattern finds the others. */
 export const MOST_LISTED = 1_000_000
-/** How often listeners hear of a search that goes on, milliseconds. */
-const TELL_EVERY_MS = 300
+/** How often listeners are notified of a search that goes on, milliseconds. */
+const NOTIFY_EVERY_MS = 300
 
 /** How long grouping keeps the page from other work, milliseconds. */
 const SLICE_MS = 12
@@ -38,10 +38,10 @@ export class KeyList {
   #searched = 0
   #error: Error | undefined
   #version = 0
-  #toldAt = 0
+  #notifiedAt = 0
   #isStopped = false
 
-  /** `now`: milliseconds, for how often listeners hear of it. */
+  /** `now`: milliseconds, for how often listeners are notified. */
   constructor(scan: ScanFrom, separator: string, now: () => number = () => performance.now()) {
     this.#scan = scan
     this.#now = now
@@ -99,7 +99,7 @@ export class KeyList {
     const from = this.#tree
     const to = new KeyTree(separator)
     this.#grouping = from.separator === separator ? undefined : to
-    this.#tell()
+    this.#notify()
     if (!this.#grouping) return
     const changes = this.#changes
     let pausedAt = this.#now()
@@ -124,7 +124,7 @@ export class KeyList {
     )
     this.#tree = to
     this.#grouping = undefined
-    this.#tell()
+    this.#notify()
   }
 
   /** Whether the keys are being grouped by another separator. */
@@ -144,7 +144,7 @@ export class KeyList {
   change(work: (tree: KeyTree) => void): void {
     work(this.#tree)
     this.#changes++
-    this.#tell()
+    this.#notify()
   }
 
   async #search(count: number, isEnough: () => boolean): Promise<void> {
@@ -159,7 +159,7 @@ export class KeyList {
         this.#searched += count
         this.#tree.add(names)
         if (isEnough()) break
-        if (this.#now() - this.#toldAt >= TELL_EVERY_MS) this.#tell()
+        if (this.#now() - this.#notifiedAt >= NOTIFY_EVERY_MS) this.#notify()
       }
       this.#become(this.#cursor === undefined ? 'done' : this.#isFull ? 'full' : 'paused')
     } catch (error) {
@@ -174,12 +174,12 @@ export class KeyList {
 
   #become(state: SearchState): void {
     this.#state = state
-    this.#tell()
+    this.#notify()
   }
 
-  #tell(): void {
+  #notify(): void {
     this.#version++
-    this.#toldAt = this.#now()
+    this.#notifiedAt = this.#now()
     for (const listener of this.#listeners) listener()
   }
 }

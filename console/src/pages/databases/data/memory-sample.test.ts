@@ -44,7 +44,7 @@ it('looks at a bounded number of keys, and at more on demand', async () => {
   ])
 })
 
-it('stops when it is told to', async () => {
+it('stops when it is aborted', async () => {
   const stop = new AbortController()
   const sample = new MemorySample()
   const keys = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`k${i}`, 1]))

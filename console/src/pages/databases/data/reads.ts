@@ -15,7 +15,7 @@ import { type KeySearch, scanKeys } from './keys.js'
 export const refreshData = (plane: DataPlane): Promise<void> =>
   queries.invalidateQueries({ queryKey: ['data', plane.databaseId] })
 
-/** A search for keys with its results. It begins at once, and anew for another search or `generation`. */
+/** A search for keys with its results. It begins at once, and again for another search or `generation`. */
 export function useKeyList(plane: DataPlane, search: KeySearch, separator: string, generation: number) {
   const [list, setList] = useState<KeyList | undefined>()
   const latestSeparator = useRef(separator)

@@ -23,7 +23,7 @@ export interface SlowLogState {
   readonly most: number
 }
 
-/** Entries that are read; the engine keeps 128 unless it is told otherwise. */
+/** Entries that are read; the engine keeps 128 unless it is set to more. */
 const MOST_READ = 1_000
 
 /** Reads the slow log. @throws CommandError */

@@ -7,7 +7,7 @@
 const PART = 4 * 2 ** 20
 
 /** Text for a file that the browser saves. */
-export class FileParts {
+export class SavedFile {
   readonly #parts: Blob[] = []
   #newest: string[] = []
   #length = 0
