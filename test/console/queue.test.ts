@@ -175,7 +175,7 @@ it('Home counts what happened, and leads to the messages behind a count', async 
   await page.waitForURL(/happened=ERROR/)
   await page.getByText('Attempt failed', { exact: true }).first().waitFor()
   expect(await page.getByRole('combobox', { name: 'What happened' }).inputValue()).toBe('Attempt failed')
-  expect(await page.getByText('Delivered', { exact: true }).count()).toBe(0)
+  expect(await page.getByRole('cell', { name: 'Delivered' }).count()).toBe(0)
   expect(await problemsOf(page)).toEqual([])
 })
 

@@ -78,17 +78,15 @@ function ChartView({ chart: { title, parts }, activity }: { chart: Chart; activi
       withBorder
       p="sm"
       bg="var(--hp-surface)"
-      style={{ borderColor: 'var(--hp-line)' }}
+      style={{ borderColor: 'var(--hp-line)', display: 'flex', flexDirection: 'column' }}
     >
-      <Group justify="space-between" gap="xs" mb={6} wrap="nowrap" align="flex-start">
-        <Text size="sm" fw={550} component="h3" m={0}>
-          {title}
-        </Text>
-        <Group gap="xs" justify="flex-end">
-          {parts.map((part) => (
-            <Total key={part.kind} part={part} activity={activity} hasTone={parts.length > 1} />
-          ))}
-        </Group>
+      <Text size="sm" fw={550} component="h3" m={0}>
+        {title}
+      </Text>
+      <Group gap="2px 10px" mb="auto">
+        {parts.map((part) => (
+          <Total key={part.kind} part={part} activity={activity} hasTone={parts.length > 1} />
+        ))}
       </Group>
       <Bars
         label={`${title}: ${words}`}

@@ -140,7 +140,14 @@ function ChangeLine({ entry }: { entry: AuditLog }) {
   const { actor, did, thing, to } = changeOf(entry)
   return (
     <Text size="sm" component="div" style={{ overflowWrap: 'anywhere' }}>
-      <b style={{ fontWeight: 550 }}>{actor}</b> {did} {to === undefined ? thing : <PathLink to={to}>{thing}</PathLink>}
+      <b style={{ fontWeight: 550 }}>{actor}</b> {did}{' '}
+      {to === undefined ? (
+        thing
+      ) : (
+        <TextLink to={to} underline="always">
+          {thing}
+        </TextLink>
+      )}
     </Text>
   )
 }
