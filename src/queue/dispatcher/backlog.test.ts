@@ -135,6 +135,22 @@ describe('the backlog', () => {
     expect(taken(backlog, 1)).toEqual([1])
   })
 
+  it('asks the store for the next attempt of a message that was parked while it was in flight', () => {
+    for (const isResumed of [false, true]) {
+      const backlog = new Backlog(FREE, new FlowControl())
+      drainLoads(backlog, [row(1, 0)], 0)
+      const entry = backlog.take(0) as Entry
+      entry.abort = () => undefined
+      expect(backlog.drop({ seqs: [1], inFlight: 'ends' })).toEqual([])
+      backlog.answered(entry)
+      backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 20 }, 10)
+      // Another node has resumed it, so that no drop or offer tells this one.
+      drainLoads(backlog, isResumed ? [row(1, 20)] : [row(1, 4e15)], 10)
+      backlog.advance(20)
+      expect(taken(backlog, 20)).toEqual(isResumed ? [1] : [])
+    }
+  })
+
   it('keeps a message that is offered while a load runs that may miss it', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
     const load = backlog.nextLoad(0)

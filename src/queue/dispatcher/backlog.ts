@@ -39,7 +39,7 @@ export class Backlog {
   readonly #restartAfterLoad = new Set<string>()
   readonly #loads: Loads
   readonly #ended = new Ended()
-  /** Parked while their request was in flight: their next attempt is left to the store. */
+  /** Parked while their request was in flight: the store says when their next attempt is due, because any node may resume them. */
   readonly #leaving = new Set<Entry>()
   readonly #isOwn: ((partition: number) => boolean) | undefined
 
@@ -134,9 +134,9 @@ export class Backlog {
   reschedule(entry: Entry, message: PendingMessage, now: number): void {
     const isLeaving = this.#leaving.has(entry)
     this.release(entry)
-    if (isLeaving) return
     const kept = entry.bodyInStore ? { ...message, body: undefined } : message
-    this.#admit(fresh({ ...entry, message: kept, nextAt: message.nextAt }), now)
+    if (isLeaving) this.recall([{ nextAt: message.nextAt, seq: entry.seq }], 'hint')
+    else this.#admit(fresh({ ...entry, message: kept, nextAt: message.nextAt }), now)
   }
 
   /** Forgets messages that a committed transaction has ended. Answers those with a request in flight. */

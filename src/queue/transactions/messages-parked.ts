@@ -12,7 +12,8 @@ import { isPending, PENDING_COLUMNS, type PendingRow, partitionColumn } from './
 /** Added to the due time of a parked message, milliseconds. The sum is a safe integer and a valid date. */
 const PARKED_MS = 4_000_000_000_000_000
 
-const isParkedTime = (nextAt: number): boolean => nextAt >= PARKED_MS
+/** Whether a message with this due time is parked. */
+export const isParkedTime = (nextAt: number): boolean => nextAt >= PARKED_MS
 
 /** The condition that a message is parked. */
 export const isParked = sql<boolean>`next_at >= ${sql.lit(PARKED_MS)}`
@@ -29,6 +30,13 @@ export const movedTo = (dueAt: number, nextAt: number): number => (isParkedTime(
 /** The same as an SQL expression over the row. */
 export const movedToSql = (dueAt: number): RawBuilder<number> =>
   sql<number>`case when ${isParked} then ${dueAt} + ${sql.lit(PARKED_MS)} else ${dueAt} end`
+
+/**
+ * `created_at` of a message whose due time changes: of a parked one, the time of the change, so that a pause that holds the clock
+ * holds only what is left of it.
+ */
+export const madeAtSql = (at: number): RawBuilder<number> =>
+  sql<number>`case when ${isParked} then ${at} else created_at end`
 
 const park = query<{ groups: readonly number[] }, { seq: number }>(({ db, p, d }) =>
   db

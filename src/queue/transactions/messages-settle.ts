@@ -13,7 +13,7 @@ import { query } from '../../store/query.js'
 import type { MessageAttemptsTable } from '../../store/schema/messages.js'
 import { insertMessages, isPending, type NewMessage, type PendingRow } from './messages.js'
 import { joinBodies, splitBodies } from './messages-packed.js'
-import { movedToSql } from './messages-parked.js'
+import { madeAtSql, movedToSql } from './messages-parked.js'
 import { endTurns } from './queue-turns.js'
 
 /** The result of an attempt, in the form of its columns. */
@@ -102,10 +102,10 @@ const remove = query<{ seq: number; retried: number }>(({ db, p }) =>
   db.deleteFrom('messages').where('seq', '=', p.seq).where(isPending).where('retried', '=', p.retried),
 )
 
-const postpone = query<{ seq: number; retried: number; nextRetried: number; nextAt: number }>(({ db, p }) =>
+const postpone = query<{ seq: number; retried: number; nextRetried: number; nextAt: number; at: number }>(({ db, p }) =>
   db
     .updateTable('messages')
-    .set({ retried: p.nextRetried, next_at: movedToSql(p.nextAt) })
+    .set({ retried: p.nextRetried, next_at: movedToSql(p.nextAt), created_at: madeAtSql(p.at) })
     .where('seq', '=', p.seq)
     .where(isPending)
     .where('retried', '=', p.retried),
@@ -129,7 +129,7 @@ const forgetAttempts = query<{ seq: number; upTo: number }>(({ db, p }) =>
 
 function* retryAt(args: SettleArgs, nextAt: number): Transaction<boolean> {
   const { seq, retried, at, attempt } = args
-  if ((yield* change(postpone, { seq, retried, nextRetried: retried + 1, nextAt })) !== 1) return false
+  if ((yield* change(postpone, { seq, retried, nextRetried: retried + 1, nextAt, at })) !== 1) return false
   const row: Insertable<MessageAttemptsTable> = {
     message_seq: seq,
     retried,

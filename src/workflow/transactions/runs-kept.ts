@@ -28,6 +28,8 @@ export interface KeptDelivery {
   readonly delivery: object | null
   /** Its failed attempts so far. */
   readonly retried: number
+  /** When it was made, Unix milliseconds; absent if an older version kept it. */
+  readonly createdAt?: number | undefined
 }
 
 const COLUMNS = ['url', 'method', 'headers', 'config', 'max_retries', 'labels', 'flow_key', 'caller_ip', 'host', 'path']
@@ -39,9 +41,9 @@ const PLAIN = sql.lit('"role":"step"')
 
 const deliveries = {
   sqlite: sql<string>`coalesce(json_group_array(json_array(group_key, message_id, next_at,
-    case when instr(config, ${PLAIN}) > 0 then null else json_object(${asJson}) end, retried)), '[]')`,
+    case when instr(config, ${PLAIN}) > 0 then null else json_object(${asJson}) end, retried, created_at)), '[]')`,
   postgres: sql<string>`coalesce(json_agg(json_build_array(group_key, message_id, next_at,
-    case when strpos(config, ${PLAIN}) > 0 then null else json_build_object(${asJson}) end, retried))::text, '[]')`,
+    case when strpos(config, ${PLAIN}) > 0 then null else json_build_object(${asJson}) end, retried, created_at))::text, '[]')`,
 } as const satisfies Record<string, RawBuilder<string>>
 
 const keepDeliveries = query<Keeping & { first: number; last: number }>(({ db, p, d }) =>
@@ -65,8 +67,8 @@ const keepDeliveries = query<Keeping & { first: number; last: number }>(({ db, p
 )
 
 const waitAsJson = {
-  sqlite: sql<string>`json_object('event_id', event_id, 'wait', wait)`,
-  postgres: sql<string>`json_build_object('event_id', event_id, 'wait', wait)::text`,
+  sqlite: sql<string>`json_object('event_id', event_id, 'wait', wait, 'created_at', created_at)`,
+  postgres: sql<string>`json_build_object('event_id', event_id, 'wait', wait, 'created_at', created_at)::text`,
 }
 
 const keepWaits = query<Pick<Keeping, 'seqs'>>(({ db, p, d }) =>
@@ -152,12 +154,12 @@ function addKept(kept: Map<number, readonly KeptDelivery[]>, row: KeptRow, runs:
     seq >= row.first_run && seq <= row.last_run && finished_at === row.cancelled_at
   const mine = runs.filter(isOfRow)
   if (mine.length === 0) return
-  // Written by `keepDeliveries`; before retries were kept, without the last member.
-  const entries = JSON.parse(row.deliveries) as [number, string, number, object | null, number?][]
+  // Written by `keepDeliveries`; older versions left out the last two members.
+  const entries = JSON.parse(row.deliveries) as [number, string, number, object | null, number?, number?][]
   const found = groupedBy(entries, ([runSeq]) => runSeq)
   for (const { seq } of mine) {
-    const ofRun = (found.get(seq) ?? []).map(([runSeq, messageId, dueAt, delivery, retried = 0]) => {
-      return { runSeq, messageId, dueAt, delivery, retried }
+    const ofRun = (found.get(seq) ?? []).map(([runSeq, messageId, dueAt, delivery, retried = 0, createdAt]) => {
+      return { runSeq, messageId, dueAt, delivery, retried, createdAt }
     })
     kept.set(seq, ofRun)
   }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { PENDING_COLUMNS, type PendingRow, partitionColumn } from '../../queue/transactions/messages.js'
-import { movedToSql } from '../../queue/transactions/messages-parked.js'
+import { madeAtSql, movedToSql } from '../../queue/transactions/messages-parked.js'
 import { checksumOf } from '../../store/checksum.js'
 import {
   type Ask,
@@ -125,7 +125,7 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
   ({ db, p, d }) =>
     db
       .updateTable('messages')
-      .set({ next_at: movedToSql(p.at) })
+      .set({ next_at: movedToSql(p.at), created_at: madeAtSql(p.at) })
       .where(d.inNumbers('group_key', p.groups))
       .where(d.inTexts('message_id', p.messageIds))
       .where('state', '=', sql.lit('pending'))

@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from '../../queue/transactions/messages.js'
-import { movedTo } from '../../queue/transactions/messages-parked.js'
+import { isParkedTime, movedTo } from '../../queue/transactions/messages-parked.js'
 import { intact } from '../../store/checksum.js'
 import { all, change, insertAll, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { restoreAttempts } from './runs-attempts.js'
 import { type CancelledRun, type KeptDelivery, readKept } from './runs-kept.js'
 import { notifyParents } from './runs-parents.js'
-import { type PausedWorkflow, parkBegun } from './runs-pause.js'
+import { type PausedWorkflow, parkBegun, storedPause } from './runs-pause.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import { childEndOf } from './runs-revive.js'
 import { type DeliveryColumns, type ElementMeta, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
@@ -49,13 +49,22 @@ export interface UndoneRuns {
   readonly offers: readonly PendingRow[]
 }
 
-type Cancelled = CancelledRun & Pick<RunRow, 'seq' | 'url' | 'parent_seq' | 'parent'> & { readonly finished_at: number }
+type Cancelled = CancelledRun &
+  Pick<RunRow, 'seq' | 'url' | 'pause' | 'parent_seq' | 'parent'> & { readonly finished_at: number }
 
 const lockCancelled = query<{ seqs: readonly number[]; accountId: string }, Cancelled>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('runs')
-      .select(['seq', 'url', 'canceled_by', 'parent_seq', 'parent', sql<number>`finished_at`.as('finished_at')])
+      .select([
+        'seq',
+        'url',
+        'pause',
+        'canceled_by',
+        'parent_seq',
+        'parent',
+        sql<number>`finished_at`.as('finished_at'),
+      ])
       .where(d.inNumbers('seq', p.seqs))
       .where('account_id', '=', p.accountId)
       .where('state', '=', sql.lit('RUN_CANCELED'))
@@ -117,8 +126,9 @@ function* bringAttemptsBack(
   return found
 }
 
-const held = ({ finished_at }: Cancelled, { clock, at }: UndoRunsArgs): number =>
-  clock === 'hold' ? Math.max(0, at - finished_at) : 0
+/** A pause that holds the clock has held it since before the cancel, and its resume moves the due times by all of that. */
+const held = ({ finished_at, pause }: Cancelled, { clock, at }: UndoRunsArgs): number =>
+  clock === 'hold' && (pause === null || storedPause(pause).clock === 'keep') ? Math.max(0, at - finished_at) : 0
 
 interface Element {
   readonly run_seq: number
@@ -146,7 +156,7 @@ function* messagesOf(
   const messageIds = pending.map(({ messageId }) => messageId)
   const rows = yield* all(elements, { seqs: runs.map(({ seq }) => seq), messageIds })
   const lists = new Lists(rows, remains)
-  return pending.flatMap(({ run, messageId, dueAt, delivery }): NewMessage[] => {
+  return pending.flatMap(({ run, messageId, dueAt, delivery, createdAt = args.at }): NewMessage[] => {
     // Written by `keepDeliveries`.
     const columns = lists.delivery(run.seq, messageId, delivery as DeliveryColumns | null)
     if (!columns) return []
@@ -161,7 +171,7 @@ function* messagesOf(
         group_key: run.seq,
         body: null,
         next_at,
-        created_at: args.at,
+        created_at: isNow && isParkedTime(dueAt) ? args.at : createdAt,
       },
     ]
   })
@@ -198,10 +208,10 @@ class Lists {
   }
 }
 
-function waitOf(data: string): { readonly eventId: string; readonly wait: string; readonly record: WaitRecord } {
-  // Written by `keepWaits`.
-  const { event_id: eventId, wait } = JSON.parse(data) as { event_id: string; wait: string }
-  return { eventId, wait, record: JSON.parse(wait) as WaitRecord }
+function waitOf(data: string) {
+  // Written by `keepWaits`; older versions left out the time.
+  const { event_id, wait, created_at } = JSON.parse(data) as { event_id: string; wait: string; created_at?: number }
+  return { eventId: event_id, wait, since: created_at, record: JSON.parse(wait) as WaitRecord }
 }
 
 function waitRows(runs: readonly Cancelled[], remains: readonly RemainRow[], args: UndoRunsArgs) {
@@ -209,9 +219,9 @@ function waitRows(runs: readonly Cancelled[], remains: readonly RemainRow[], arg
   return remains.flatMap(({ kind, run_seq, message_id, due_at, data }) => {
     const run = bySeq.get(run_seq)
     if (kind !== 'wait' || !run) return []
-    const { eventId: event_id, wait } = waitOf(data)
+    const { eventId: event_id, wait, since: created_at = args.at } = waitOf(data)
     const deadline = due_at + held(run, args)
-    return [{ account_id: args.accountId, run_seq, event_id, message_id, wait, deadline, created_at: args.at }]
+    return [{ account_id: args.accountId, run_seq, event_id, message_id, wait, deadline, created_at }]
   })
 }
 

@@ -6,12 +6,15 @@ import * as bulkControl from '../../../bulk/transactions/bulk-control.js'
 import * as bulkKinds from '../../../bulk/transactions/bulk-kinds.js'
 import * as bulkRead from '../../../bulk/transactions/bulk-read.js'
 import * as bulkSelect from '../../../bulk/transactions/bulk-select.js'
+import * as bulkUndo from '../../../bulk/transactions/bulk-undo.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import type { BulkKindName } from '../../../store/schema/bulk.js'
 import { type RevivalKind, revivalOf } from '../../dead-letters/revival.js'
+import type { PauseClock } from '../../transactions/runs-pause.js'
 import type { Revival } from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
+import type { UndoClock } from '../../transactions/runs-undo.js'
 
 const CHUNK_ITEMS = 8
 /** The kinds of actions on runs. */
@@ -22,7 +25,9 @@ const KINDS = [
   'restartRuns',
   'retryFailureCallbacks',
 ] as const satisfies readonly BulkKindName[]
-type Kind = (typeof KINDS)[number]
+const REVERSIBLE_KINDS = [...KINDS, 'undoCancelRuns', 'pauseRuns', 'unpauseRuns'] as const
+type Kind = (typeof REVERSIBLE_KINDS)[number]
+const UNDO_CLOCKS = ['original', 'hold', 'now'] as const satisfies readonly UndoClock[]
 
 interface Batch {
   readonly chunk: number
@@ -37,6 +42,8 @@ interface Action {
   /** The fixed set, in the order of its items. */
   readonly set: readonly number[]
   batches: Batch[]
+  readonly undoClock: UndoClock
+  readonly pauseClock: PauseClock
   isPaused: boolean
   /** Items with an outcome. */
   readonly decided: Set<number>
@@ -50,13 +57,23 @@ export interface BulkActionsDeps {
   readonly store: Store
   readonly accountId: string
   readonly random: Random
+  /** Whether there are pauses, and undos of cancels. */
+  readonly hasSecondThoughts: boolean
   now(): number
   rows(): Promise<readonly RunRow[]>
+  /** Runs are about to be cancelled. */
+  cancelling(runs: readonly RunRow[]): Promise<void>
   /** Runs have just been cancelled. */
   cancelled(runs: readonly RunRow[]): void
+  /** Cancelled runs have just been brought back. */
+  broughtBack(runs: readonly RunRow[], clock: UndoClock, at: number): Promise<void>
+  /** Runs have just been paused. */
+  paused(runs: readonly RunRow[]): void
+  /** What paused runs wait for, before they go on. @returns checks it afterwards. */
+  resuming(runs: readonly RunRow[]): Promise<(at: number) => Promise<void>>
   /** A dead run was resumed or restarted as a new run. */
   revived(dead: RunRow, revival: Revival): void
-  offer(rows: readonly PendingRow[]): void
+  offer(rows: readonly PendingRow[], isAgain?: boolean): void
 }
 
 /**
@@ -87,8 +104,15 @@ export class BulkActions {
     const args = { actionId: newId('bulk_', at), accountId, kind, chunks, at, ...none, ...who }
     const { seq } = await store.run(bulkAction.createAction, args)
     const batches = chunks.flatMap(({ items }, chunk) => batchesOf(chunk, items))
-    const progress = { isPaused: false, decided: new Set<number>(), succeeded: 0, fenced: 0 }
+    const clocks = this.#someClocks()
+    const progress = { ...clocks, isPaused: false, decided: new Set<number>(), succeeded: 0, fenced: 0 }
     this.#active.push({ seq, actionId: args.actionId, kind, set, batches, ...progress })
+  }
+
+  #someClocks(): Pick<Action, 'undoClock' | 'pauseClock'> {
+    const { random, hasSecondThoughts } = this.#deps
+    if (!hasSecondThoughts) return { undoClock: 'original', pauseClock: 'keep' }
+    return { undoClock: random.pick(UNDO_CLOCKS) ?? 'original', pauseClock: random.chance(0.5) ? 'hold' : 'keep' }
   }
 
   /** Failed callbacks are few, so they are preferred. */
@@ -96,7 +120,8 @@ export class BulkActions {
     const { random } = this.#deps
     const canRetry = chosen.some((run) => isPossible('retryFailureCallbacks', run))
     if (canRetry && random.chance(0.5)) return 'retryFailureCallbacks'
-    return KINDS[random.below(KINDS.length)] ?? 'cancelRuns'
+    const kinds = this.#deps.hasSecondThoughts ? REVERSIBLE_KINDS : KINDS
+    return kinds[random.below(kinds.length)] ?? 'cancelRuns'
   }
 
   /** Processes the next batch of some action; sometimes twice, as after a lost response. */
@@ -171,6 +196,9 @@ export class BulkActions {
     const before = (await this.#deps.rows()).filter(({ seq }) => items.includes(seq))
     const fenced = before.filter((run) => isFenced(action.kind, run))
     const possible = before.filter((run) => isPossible(action.kind, run) && !fenced.includes(run))
+    if (action.kind === 'cancelRuns') await this.#deps.cancelling(possible)
+    const check = action.kind === 'unpauseRuns' ? await this.#deps.resuming(possible) : undefined
+    const at = this.#deps.now()
     const { action: row, offers } = await this.#run(action, batch)
     for (const seq of items) action.decided.add(seq)
     this.#checkFenced(action, row, fenced.length)
@@ -180,7 +208,10 @@ export class BulkActions {
     }
     action.succeeded = row.succeeded
     if (action.kind === 'cancelRuns') this.#deps.cancelled(possible)
-    this.#deps.offer(offers)
+    if (action.kind === 'undoCancelRuns') await this.#deps.broughtBack(possible, action.undoClock, at)
+    if (action.kind === 'pauseRuns') this.#deps.paused(possible)
+    await check?.(at)
+    this.#deps.offer(offers, action.kind === 'undoCancelRuns' || action.kind === 'unpauseRuns')
   }
 
   /** What a fence refuses is counted as failed, once, and stays where it is. */
@@ -196,7 +227,8 @@ export class BulkActions {
     const [batch] = action.batches
     const before = action.succeeded
     const decided = batch && (await this.#run(action, batch))
-    if (decided && (decided.succeeded.length > 0 || decided.action.succeeded > before)) {
+    // `succeeded` of the batch has what it had done before, too.
+    if (decided && decided.action.succeeded > before) {
       throw new Error(`${action.actionId} continued after it was ${state}`)
     }
   }
@@ -207,6 +239,14 @@ export class BulkActions {
     switch (action.kind) {
       case 'cancelRuns':
         return store.run(bulkKinds.cancelRunsBatch, args)
+      case 'undoCancelRuns':
+        return this.#undo(action, args)
+      case 'pauseRuns': {
+        const pause = { by: 'model@example.com', clock: action.pauseClock }
+        return store.run(bulkKinds.pauseRunsBatch, { ...args, pause })
+      }
+      case 'unpauseRuns':
+        return store.run(bulkKinds.unpauseRunsBatch, args)
       case 'deleteDeadRuns':
         return store.run(bulkKinds.deleteDeadRunsBatch, args)
       case 'retryFailureCallbacks':
@@ -216,6 +256,13 @@ export class BulkActions {
       case 'restartRuns':
         return this.#revive('restart', args)
     }
+  }
+
+  async #undo({ undoClock: clock }: Action, args: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
+    const { store, accountId } = this.#deps
+    const cancelled = await store.run(bulkUndo.cancelledBatch, { ...args, accountId })
+    const fenced = cancelled.filter(isBehindFence).map(({ seq }) => seq)
+    return store.run(bulkUndo.undoRunsBatch, { ...args, clock, fenced })
   }
 
   async #revive(kind: RevivalKind, args: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
@@ -250,6 +297,12 @@ function isPossible(kind: Kind, run: RunRow): boolean {
   switch (kind) {
     case 'cancelRuns':
       return run.state === 'RUN_STARTED'
+    case 'undoCancelRuns':
+      return run.state === 'RUN_CANCELED'
+    case 'pauseRuns':
+      return run.state === 'RUN_STARTED' && run.paused_at === null
+    case 'unpauseRuns':
+      return run.state === 'RUN_STARTED' && run.paused_at !== null
     case 'retryFailureCallbacks':
       return run.dlq_id !== null && run.failure_state === 'CALLBACK_FAIL'
     case 'deleteDeadRuns':
@@ -263,6 +316,7 @@ function isPossible(kind: Kind, run: RunRow): boolean {
 const isBehindFence = ({ flow_key }: Pick<RunRow, 'flow_key'>): boolean => flow_key !== null
 
 function isFenced(kind: Kind, run: RunRow): boolean {
+  if (kind === 'undoCancelRuns') return run.state === 'RUN_CANCELED' && isBehindFence(run)
   const starts = kind === 'resumeRuns' || kind === 'restartRuns'
   return starts && run.dlq_id !== null && isBehindFence(run)
 }

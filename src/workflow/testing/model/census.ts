@@ -18,7 +18,7 @@ export const CENSUS_MODULE = import.meta.url
 const TABLES = [
   ...(['runs', 'steps', 'run_waits', 'run_events', 'run_webhooks', 'run_remains', 'run_attempts'] as const),
   ...(['messages', 'message_attempts', 'message_keys', 'queues', 'queue_turns', 'schedules', 'flow_keys'] as const),
-  ...(['bulk_actions', 'bulk_chunks'] as const),
+  ...(['bulk_actions', 'bulk_chunks', 'cancelled_deliveries', 'run_returns'] as const),
 ] as const satisfies readonly (keyof Tables)[]
 
 const counts = TABLES.map(
@@ -56,6 +56,61 @@ const readRuns = read('model.runs', function* (args: { accountId: string }): Tra
 /** The runs of an account, newest first, without their lists. */
 export const runsOf = (store: Store, accountId: string): Promise<readonly RunRow[]> =>
   store.run(readRuns, { accountId })
+
+/** What runs wait for, as far as it must survive a cancel that is undone. */
+export interface StandingRows {
+  readonly elements: readonly { readonly run_seq: number; readonly message_id: string }[]
+  readonly messages: readonly {
+    readonly seq: number
+    readonly group_key: number | null
+    readonly message_id: string
+    readonly next_at: number
+    readonly retried: number
+    readonly created_at: number
+  }[]
+  readonly waits: readonly {
+    readonly run_seq: number
+    readonly event_id: string
+    readonly message_id: string
+    readonly deadline: number
+    readonly created_at: number
+  }[]
+}
+
+type OfRuns = { seqs: readonly number[] }
+const listsOf = query<OfRuns, StandingRows['elements'][number]>(({ db, p, d }) =>
+  db
+    .selectFrom('steps')
+    .select(['run_seq', 'message_id', 'kind', 'created_at', 'body_crc'])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .orderBy('run_seq')
+    .orderBy('position'),
+)
+const deliveriesOf = query<OfRuns, StandingRows['messages'][number]>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(['seq', 'group_key', 'message_id', 'next_at', 'retried', 'created_at'])
+    .select(['url', 'method', 'headers', 'config', 'max_retries', 'labels', 'flow_key', 'caller_ip', 'host', 'path'])
+    .where(d.inNumbers('group_key', p.seqs))
+    .where('state', '=', 'pending')
+    .orderBy('message_id'),
+)
+const waitsOf = query<OfRuns, StandingRows['waits'][number]>(({ db, p, d }) =>
+  db
+    .selectFrom('run_waits')
+    .select(['run_seq', 'event_id', 'message_id', 'deadline', 'created_at', 'wait'])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .orderBy('message_id'),
+)
+
+/** Reads what runs wait for. */
+export const readStandings = read('model.standings', function* (args: OfRuns): Transaction<StandingRows> {
+  return {
+    elements: yield* all(listsOf, args),
+    messages: yield* all(deliveriesOf, args),
+    waits: yield* all(waitsOf, args),
+  }
+})
 
 interface Kept {
   accountId: string

@@ -3,6 +3,7 @@ import type { RunState } from '../../../store/schema/runs.js'
 import type { PastAttempt } from '../../transactions/runs-logs.js'
 import type { Revival } from '../../transactions/runs-revive.js'
 import type { ElementRow, RunRow } from '../../transactions/runs-rows.js'
+import type { StandingRows } from './census.js'
 import { firstResults, type ListedStep } from './program.js'
 
 /** A wait of a program. */
@@ -24,12 +25,18 @@ export class Knowledge {
   readonly waits = new Map<string, KnownWait>()
   /** Messages of waits that an event ended: they are due since. */
   readonly released = new Set<string>()
+  /** Those of paused runs, and when the event came, Unix milliseconds. */
+  readonly releasedInPause = new Map<string, number>()
   /** By message: its next attempt, after a failed one. */
   readonly retries = new Map<string, Pick<PendingMessage, 'retried' | 'nextAt'>>()
   /** By `runs.seq`, then by message: number of failed attempts that did not fail the run. */
   readonly failures = new Map<number, Map<string, number>>()
   /** `runs.seq` of cancelled runs. */
   readonly cancelled = new Set<number>()
+  /** By `runs.seq` of cancelled runs: where they stood. */
+  readonly stood = new Map<number, StandingRows>()
+  /** Paused runs, ended ones too. */
+  readonly paused = new Set<string>()
   /** Failure callbacks that were cancelled and not retried. */
   readonly cancelledCallbacks = new Set<string>()
 
@@ -52,6 +59,20 @@ export class Knowledge {
     }
     this.#runs.set(runId, known)
     return known
+  }
+
+  /** A cancel was undone. */
+  broughtBack({ run_id: runId, seq }: Pick<RunRow, 'run_id' | 'seq'>): void {
+    const known = this.run(runId)
+    if (known.state !== 'RUN_CANCELED') throw new Error(`${runId} was brought back, and is ${known.state}`)
+    known.state = 'RUN_STARTED'
+    this.cancelled.delete(seq)
+    this.stood.delete(seq)
+  }
+
+  /** Whether nothing of a run may be sent. */
+  isHeld(runId: string): boolean {
+    return this.paused.has(runId) && this.stateOf(runId) === 'RUN_STARTED'
   }
 
   moveTo(runId: string, state: RunState): void {
@@ -128,6 +149,8 @@ export interface KnownRun {
   results: string | undefined
   /** The payload that its failure function received. */
   reported: string | undefined
+  /** Of a restarted run: the results that it began with. */
+  kept?: ReadonlyMap<number, string | undefined>
 }
 
 /** Throws if the list, the deliveries or the result of an ended run violate a guarantee. */
@@ -218,10 +241,13 @@ export function checkAttempts(
 }
 
 /** The program returned the first result of each step. */
-function checkResults(runId: string, { state, results }: KnownRun, elements: readonly ElementRow[]): void {
-  if (state !== 'RUN_SUCCESS') return
+function checkResults(runId: string, { state, results, kept }: KnownRun, elements: readonly ElementRow[]): void {
   const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(({ body }) => stepOf(body))
   const first = firstResults(steps)
+  for (const [id, out] of kept ?? []) {
+    if (first.get(id) !== out) throw new Error(`${runId} was restarted with another result of step ${id}`)
+  }
+  if (state !== 'RUN_SUCCESS') return
   const expected = [...first.keys()]
     .filter((id) => id > 0)
     .sort((a, b) => a - b)

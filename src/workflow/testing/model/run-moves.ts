@@ -10,14 +10,19 @@ import * as runsCallbacks from '../../transactions/runs-callbacks.js'
 import * as runsCancel from '../../transactions/runs-cancel.js'
 import * as runsLogs from '../../transactions/runs-logs.js'
 import * as runsNotify from '../../transactions/runs-notify.js'
+import * as runsPause from '../../transactions/runs-pause.js'
+import { storedPause } from '../../transactions/runs-pause.js'
 import * as runsRevive from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
+import type { UndoClock } from '../../transactions/runs-undo.js'
 import { BulkActions } from './bulk-actions.js'
 import { runsOf } from './census.js'
 import type { EndpointDeps } from './endpoint.js'
 import { someFlow } from './flow-watch.js'
 import { checkAttempts, checkRun, type Knowledge } from './knowledge.js'
 import { randomProgram, triggerItem } from './program.js'
+import { restartSome } from './restart-move.js'
+import { checkReleased, checkStanding, noteMoved, standingsOf } from './standings.js'
 
 /** Collaborators of the actions on runs. */
 export interface RunMovesDeps {
@@ -25,14 +30,18 @@ export interface RunMovesDeps {
   readonly random: Random
   readonly accountId: string
   readonly now: () => number
+  /** Whether there are pauses, undos of cancels, and priorities. */
+  readonly hasSecondThoughts: boolean
   readonly known: Knowledge
   /** The paused flow-control keys. */
   readonly paused: ReadonlySet<string>
   readonly flowHold: Queue['flowHold']
   readonly endpoint: () => EndpointDeps
-  readonly offer: (rows: readonly PendingRow[]) => void
+  readonly offer: (rows: readonly PendingRow[], isAgain?: boolean) => void
   readonly drop: (which: DropSelector) => void
 }
+
+const AUDIT = { actor: 'model@example.com', source: 'QUEUE_TOKEN', action: 'resume', details: '{}', ip: '::1' }
 
 /** Random actions of callers on the runs of a simulation, and checks of the runs. */
 export class RunMoves {
@@ -43,9 +52,13 @@ export class RunMoves {
     this.#deps = deps
     const { store, random, accountId, now, offer, known } = deps
     this.bulk = new BulkActions({
-      ...{ store, random, offer, accountId, now },
+      ...{ store, random, offer, accountId, now, hasSecondThoughts: deps.hasSecondThoughts },
       rows: () => this.#rows(),
+      cancelling: (runs) => this.#cancelling(runs),
       cancelled: (runs) => this.#cancelled(runs),
+      broughtBack: (runs, clock, at) => this.#broughtBack(runs, clock, at),
+      paused: (runs) => this.#paused(runs),
+      resuming: (runs) => this.#resuming(runs),
       revived: (dead, revival) => known.revived(dead, revival),
     })
   }
@@ -57,7 +70,11 @@ export class RunMoves {
     const taken = random.chance(0.1) ? random.pick(known.runIds) : undefined
     const runId = taken ?? newId('wfr_', now())
     const delay: Record<string, string> = random.chance(0.1) ? { 'upstash-delay': '300s' } : {}
-    const settings = { 'upstash-retries': String(random.below(3)), ...delay, ...someFlow(random) }
+    const hasPriority = this.#deps.hasSecondThoughts && random.chance(0.3)
+    const priority: Record<string, string> = hasPriority
+      ? { 'homeport-priority': String(random.below(1_201) - 600) }
+      : {}
+    const settings = { 'upstash-retries': String(random.below(3)), ...delay, ...priority, ...someFlow(random) }
     const [reply] = await intake.submit(publisher, [triggerItem(runId, randomProgram(random), settings)])
     if (!reply || !('messageId' in reply)) throw new Error(`${runId} was triggered without a reply`)
     if (taken !== undefined && reply.deduplicated !== true) throw new Error(`${runId} was started twice`)
@@ -86,11 +103,75 @@ export class RunMoves {
     const chosen = (await this.#rows()).filter(() => random.chance(0.1))
     const expected = chosen.filter(({ state }) => state === 'RUN_STARTED').map(({ seq }) => seq)
     const args = { seqs: chosen.map(({ seq }) => seq), at: now() }
+    await this.#cancelling(chosen)
     const { cancelled, offers } = await store.run(runsCancel.cancelRuns, args)
     const same = cancelled.length === expected.length && expected.every((seq) => cancelled.includes(seq))
     if (!same) throw new Error(`cancelled ${[...cancelled]} instead of ${expected}`)
     this.#cancelled(chosen.filter(({ seq }) => expected.includes(seq)))
     offer(offers)
+  }
+
+  /** Notes where active runs stand. */
+  async #cancelling(runs: readonly RunRow[]): Promise<void> {
+    const active = runs.filter(({ state }) => state === 'RUN_STARTED')
+    for (const [seq, standing] of await standingsOf(this.#deps.store, active)) this.#deps.known.stood.set(seq, standing)
+  }
+
+  async #broughtBack(runs: readonly RunRow[], clock: UndoClock, at: number): Promise<void> {
+    const { store, known } = this.#deps
+    const after = await standingsOf(store, runs)
+    for (const run of runs) {
+      const [stood, stands] = [known.stood.get(run.seq), after.get(run.seq)]
+      if (!stood || !stands) throw new Error(`${run.run_id} was brought back, and nobody has cancelled it`)
+      checkStanding(run, stood, stands, { by: 'undo', clock, since: run.finished_at ?? 0, at })
+      noteMoved(known, stood, stands)
+      known.broughtBack(run)
+    }
+  }
+
+  #paused(runs: readonly RunRow[]): void {
+    for (const { run_id } of runs) this.#deps.known.paused.add(run_id)
+    this.#deps.drop({ groupKeys: runs.map(({ seq }) => seq), inFlight: 'ends' })
+  }
+
+  /** What paused runs wait for, before they go on. @returns checks it afterwards. */
+  async #resuming(runs: readonly RunRow[]): Promise<(at: number) => Promise<void>> {
+    const { store, known } = this.#deps
+    const before = await standingsOf(store, runs)
+    return async (at) => {
+      const after = await standingsOf(store, runs)
+      for (const run of runs) {
+        const [stood, stands] = [before.get(run.seq), after.get(run.seq)]
+        if (!stood || !stands || !known.paused.delete(run.run_id)) throw new Error(`${run.run_id} was not paused`)
+        const { clock } = storedPause(run.pause)
+        checkStanding(run, stood, stands, { by: 'resume', clock, since: run.paused_at ?? 0, at })
+        checkReleased(known, stands, at)
+        noteMoved(known, stood, stands)
+      }
+    }
+  }
+
+  /** Lets all paused runs go on. */
+  async resumeAll(): Promise<void> {
+    const { store, accountId, now, offer } = this.#deps
+    const paused = (await this.#rows()).filter(({ state, paused_at }) => state === 'RUN_STARTED' && paused_at !== null)
+    const check = await this.#resuming(paused)
+    const at = now()
+    for (const { run_id: runId } of paused) {
+      const audit = { ...AUDIT, log_id: newId('log_', at), account_id: accountId, entity: runId, at }
+      const result = await store.run(runsPause.resumeRun, { accountId, runId, audit, at })
+      if (result.kind !== 'resumed') throw new Error(`${runId} could not be resumed: ${result.kind}`)
+      offer(result.offers, true)
+    }
+    await check(at)
+  }
+
+  /** Restarts some run from one of its steps. */
+  async restart(): Promise<void> {
+    const { store, random, known, now, offer } = this.#deps
+    const run = random.pick(await this.#rows())
+    const { caller } = this.#deps.endpoint().publisher
+    if (run) await restartSome({ store, random, caller, known, now, offer }, run)
   }
 
   #cancelled(runs: readonly RunRow[]): void {
@@ -107,6 +188,7 @@ export class RunMoves {
     const { store, now, offer } = this.#deps
     const [run] = (await this.#rows()).filter(({ run_id }) => run_id === runId)
     if (!run) return this.checkGone(runId)
+    await this.#cancelling([run])
     const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: now() })
     if (cancelled.length > 0) this.#cancelled([run])
     offer(offers)
@@ -138,7 +220,12 @@ export class RunMoves {
     const [named] = random.chance(0.5) ? [random.pick(known.runIds)] : []
     const args = { accountId, eventId: `event-${random.below(3)}`, data, at: now(), ...(named && { runId: named }) }
     const notified = await store.run(runsNotify.notify, args)
-    for (const { wait } of notified.released) known.released.add(wait.message_id)
+    const rows = await this.#rows()
+    for (const { wait } of notified.released) {
+      known.released.add(wait.message_id)
+      const isHeld = rows.some(({ seq, run_id: runId }) => seq === wait.run_seq && known.isHeld(runId))
+      if (isHeld) known.releasedInPause.set(wait.message_id, now())
+    }
     drop({ seqs: notified.drop, mayBeOfferedAgain: true })
     offer(notified.offers)
   }
@@ -207,6 +294,8 @@ export class RunMoves {
       const reasons = run.because as readonly Because[]
       const runId = String(run.workflowRunId)
       if (reasons.length === 0) throw new Error(`${runId} is active, and nothing will ever happen to it`)
+      const isPaused = reasons.some(({ kind }) => kind === 'paused')
+      if (isPaused !== known.isHeld(runId)) throw new Error(`${runId} ${isPaused ? 'is' : 'is not'} paused`)
       for (const reason of reasons) checkReason(runId, reason, known, paused)
     }
   }
@@ -267,6 +356,8 @@ export function checkReason(runId: string, reason: Because, known: Knowledge, pa
     case 'webhook':
     case 'in-flight':
     case 'queued':
+    case 'paused':
+    case 'debounced':
       return
     case 'no-step':
     case 'discarded-branch':

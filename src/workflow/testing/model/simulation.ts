@@ -50,6 +50,7 @@ export class Simulation {
   readonly #flow: FlowWatch
   readonly #plain: PlainTraffic
   readonly #moves: RunMoves
+  readonly #hasSecondThoughts: boolean
   #mode: Mode = 'faulty'
   /** Rows of earlier simulations in the store. */
   #before: Census | undefined
@@ -60,7 +61,14 @@ export class Simulation {
   /** Requests from before a crash, and aborted ones; they may arrive late. */
   #late: Flight[] = []
 
-  constructor(realStore: Store, seed: number, factories: DispatcherFactories = REAL_FACTORIES) {
+  /** @param moves `basic`: without pauses, undos, restarts from a step, and priorities. */
+  constructor(
+    realStore: Store,
+    seed: number,
+    factories: DispatcherFactories = REAL_FACTORIES,
+    moves: 'all' | 'basic' = 'all',
+  ) {
+    this.#hasSecondThoughts = moves === 'all'
     const [store, random] = [withoutPatience(realStore), seeded(seed)]
     const publisher = publisherOf(newId('acc_', this.#clock.now()))
     this.#store = store
@@ -70,11 +78,18 @@ export class Simulation {
     this.#endpoint = this.#newEndpoint(publisher)
     this.#engine = this.#newEngine()
     const shared = { store, random, accountId: this.#accountId, now: () => this.#clock.now() }
-    const offer = (rows: readonly PendingRow[]): void => this.#engine.offer(rows)
+    const offer = (rows: readonly PendingRow[], isAgain?: boolean): void => this.#engine.offer(rows, isAgain)
     this.#flow = new FlowWatch({ ...shared, engine: () => this.#engine })
     this.#plain = new PlainTraffic({ ...shared, offer, drop: (seqs) => this.#drop({ seqs }) })
     this.#moves = new RunMoves({
-      ...{ ...shared, offer, known: this.#known, paused: this.#flow.paused, endpoint: () => this.#endpoint },
+      ...{
+        ...shared,
+        offer,
+        known: this.#known,
+        hasSecondThoughts: moves === 'all',
+        paused: this.#flow.paused,
+        endpoint: () => this.#endpoint,
+      },
       drop: (which) => this.#drop(which),
       flowHold: (accountId, flowKey) => this.#engine.flow.hold(accountId, flowKey, this.#clock.now()),
     })
@@ -105,6 +120,7 @@ export class Simulation {
 
   async #drain(): Promise<void> {
     await this.#moves.bulk.finish()
+    await this.#moves.resumeAll()
     await this.#plain.resumeAll()
     await this.#flow.resumeAll()
     for (let round = 0; !(await this.#isDrained()); round++) {
@@ -188,7 +204,8 @@ export class Simulation {
   }
 
   async #move(): Promise<void> {
-    const dice = this.#random.below(130)
+    const dice = this.#random.below(this.#hasSecondThoughts ? 134 : 130)
+    if (dice >= 130) return this.#moves.restart()
     if (dice < 13) return this.#moves.trigger()
     if (dice < 74) return this.#advance()
     if (dice < 91) return this.#moves.some(dice - 74)
@@ -224,6 +241,11 @@ export class Simulation {
     const runId = outbound.headers['Upstash-Workflow-Runid']?.[0]
     if (runId !== undefined && this.#known.stateOf(runId) === 'RUN_CANCELED')
       throw new Error(`${runId} was cancelled, and one of its messages was delivered`)
+    if (runId !== undefined && this.#known.isHeld(runId))
+      throw new Error(`${runId} is paused, and ${message.messageId} of it was delivered`)
+    const asleepUntil = this.#known.asleep.get(message.messageId) ?? 0
+    if (asleepUntil > this.#clock.now())
+      throw new Error(`${message.messageId} is due at ${asleepUntil}, and was delivered`)
     if (this.#known.cancelledCallbacks.has(message.messageId))
       throw new Error(`${message.messageId} was cancelled, and was delivered`)
     this.#flow.sent(message)
@@ -307,7 +329,10 @@ export class Simulation {
   #jump(): void {
     const byMs = (this.#random.below(5) - 2) * 90_000
     this.#clock.jump(byMs)
-    if (byMs < 0) this.#flow.clockWasSetBack()
+    if (byMs >= 0) return
+    // What was due at once is due later now.
+    this.#known.released.clear()
+    this.#flow.clockWasSetBack()
   }
 
   async #retain(): Promise<void> {
