@@ -7,54 +7,27 @@ import { startSink } from '../../src/queue/testing/sink.js'
 import {
   atCleanup,
   childEnv,
-  commandHost,
   MAIN_JS,
   placeFlags,
   type RunningHomeport,
-  type RunOptions,
   runHomeport,
   startHomeport,
   tempDir,
   waitFor,
 } from '../support/index.js'
+import { signedIn } from './signed-in.js'
 
 /** The built command against one real server. */
 
 let homeport: RunningHomeport
 let sink: Awaited<ReturnType<typeof startSink>>
-let credentials: Readonly<Record<string, string>>
-const host = commandHost()
+const { credentials, cli, cliAlone, works, json } = signedIn(() => homeport)
 
 beforeAll(async () => {
   homeport = await startHomeport()
   sink = await startSink()
   atCleanup(() => sink.close())
-  const { email, apiKey, queueToken } = homeport.credentials
-  credentials = {
-    HOMEPORT_API_URL: homeport.apiUrl,
-    HOMEPORT_EMAIL: email,
-    HOMEPORT_API_KEY: apiKey,
-    QSTASH_URL: homeport.queueUrl,
-    QSTASH_TOKEN: queueToken,
-  }
 })
-
-/** Runs a command with the credentials in its environment. */
-const cli = (args: readonly string[], options: RunOptions = {}) =>
-  host(args, { ...options, env: { ...credentials, ...options.env } })
-
-/** The same in a process of its own. */
-const cliAlone = (args: readonly string[], options: RunOptions = {}) =>
-  runHomeport(args, { ...options, env: { ...credentials, ...options.env } })
-
-/** Runs a command that must succeed; returns its stdout. */
-async function works(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await cli(args)
-  expect([code, stderr]).toEqual([0, ''])
-  return stdout
-}
-
-const json = async (...args: string[]) => JSON.parse(await works(...args, '--json'))
 
 describe('databases', () => {
   it('are created with every field, found by name, used with binary values, and deleted', async () => {
@@ -203,7 +176,7 @@ describe('messages', () => {
     expect(await cli(['queue', 'watch', 'msg_none'])).toMatchObject({ code: 3 })
 
     const args = ['queue', 'watch', '--label', 'watched', '--from', '1h', '--json']
-    const child = spawn(process.execPath, [MAIN_JS, ...args], { env: childEnv(credentials) })
+    const child = spawn(process.execPath, [MAIN_JS, ...args], { env: childEnv(credentials()) })
     atCleanup(() => void child.kill('SIGKILL'))
     let lines: string[] = []
     child.stdout.on('data', (bytes) => (lines = [...lines, ...String(bytes).trim().split('\n')]))
@@ -330,7 +303,7 @@ describe('the selection of the server', () => {
   })
 
   it('is never derived from the variables of a queue service alone', async () => {
-    const env = { ...credentials, HOMEPORT_API_URL: '', XDG_CONFIG_HOME: tempDir() }
+    const env = { ...credentials(), HOMEPORT_API_URL: '', XDG_CONFIG_HOME: tempDir() }
     const { code, stderr } = await runHomeport(['queue', 'logs'], { env, cwd: tempDir() })
     expect(code).toBe(4)
     expect(stderr).toContain('There are no credentials at')

@@ -1,6 +1,9 @@
+import type { Selectable } from 'kysely'
 import { all, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { AuditRow } from './accounts.js'
+import type { AuditLogTable } from '../../store/schema/accounts.js'
+
+type AuditRow = Selectable<AuditLogTable>
 
 /** An entry with the present name of what it changed; absent for what is gone or has no name. */
 export type NamedAuditRow = AuditRow & { readonly entity_name?: string }

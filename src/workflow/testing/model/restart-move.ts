@@ -3,6 +3,7 @@ import { HomeportError } from '../../../contract/errors/errors.js'
 import type { Call, Caller } from '../../../http/index.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
+import { ActivityMeter } from '../../../telemetry/index.js'
 import { restartRoutes } from '../../runs/restart-routes.js'
 import * as runsRead from '../../transactions/runs-read.js'
 import type { ElementRow, RunRow } from '../../transactions/runs-rows.js'
@@ -58,7 +59,7 @@ async function restart({ store, caller, now, offer }: RestartMoveDeps, run: RunR
     limits: { timeoutMs: 900_000 },
     gate: { pass: (_account, _runs, _at, work) => work([]) },
     lists: { idReused: () => undefined },
-    meter: { started: 0 },
+    meter: { started: 0, activity: new ActivityMeter(now) },
   })
   const call = { params: { workflowRunId: run.run_id }, body: { fromStep }, headers: {}, caller }
   try {
