@@ -50,15 +50,15 @@ function Export({ plane, database, what, onClose }: ExportDialogProps & { what: 
   const [refused, setRefused] = useState<readonly Refused[]>([])
   const task = useTask(
     async () => {
-      const parts = new SavedFile()
+      const file = new SavedFile()
       const onRefused = (name: KeyName, problem: string) =>
         setRefused((some) => [...some, { name, problem }].slice(0, MOST_REFUSALS))
       const options = { base64, nowMs: Date.now(), onRefused, onStep: setDone }
       for await (const piece of exportKeys(plane.keys, namesOf(plane, what, setSearched), options)) {
         if (end.aborted) return
-        parts.add(piece)
+        file.add(piece)
       }
-      parts.save(fileName(database, 'keys', new Date()))
+      file.save(fileName(database, 'keys', new Date()))
     },
     { errors: 'inline' },
   )
@@ -100,10 +100,10 @@ function aboutOf(what: ExportWhat): string {
 }
 
 function Work({ what, done, searched }: { what: ExportWhat; done: ExportTotals; searched: number }) {
-  const [part, whole_] = what.kind === 'names' ? [done.exported, what.names.length] : [searched, what.total]
+  const [part, total] = what.kind === 'names' ? [done.exported, what.names.length] : [searched, what.total]
   return (
     <Stack gap={4}>
-      <Progress value={whole_ === 0 ? 100 : Math.min(100, (part / whole_) * 100)} aria-label="Keys exported" />
+      <Progress value={total === 0 ? 100 : Math.min(100, (part / total) * 100)} aria-label="Keys exported" />
       <Text size="xs" c="dimmed">
         {counted(done.exported, 'key')} exported
       </Text>

@@ -50,6 +50,8 @@ export function reactionTo(pressed: Pressed, tree: KeyTree, place: Place, page: 
       return towardsParent(row, tree)
     case 'Escape':
       return tree.selected.size > 0 ? { kind: 'select-none' } : undefined
+    // The delete key of a Mac.
+    case 'Backspace':
     case 'Delete':
       return tree.selected.size > 0 ? { kind: 'delete' } : undefined
     default:

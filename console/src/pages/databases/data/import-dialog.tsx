@@ -83,7 +83,10 @@ function Import({ plane, database, onClose, onImported }: Omit<ImportDialogProps
     },
     {
       errors: 'inline',
-      onDone: () => void refreshData(plane),
+      onDone: () => {
+        onImported()
+        void refreshData(plane)
+      },
     },
   )
   const hasEnded = task.isSuccess || (task.isError && run.outcomes.total > 0)
@@ -91,7 +94,7 @@ function Import({ plane, database, onClose, onImported }: Omit<ImportDialogProps
     <form
       onSubmit={(event) => {
         event.preventDefault()
-        if (file) task.mutate(file, { onSettled: onImported })
+        if (file) task.mutate(file, { onError: onImported })
       }}
     >
       <Stack gap="md">

@@ -4,14 +4,14 @@ import type { ScanStep } from '../../../../../src/contract/databases/keys/key-st
 import { KeyTree } from './key-tree.js'
 
 /** Keys that one SCAN looks at, for the next keys, and when all are wanted. */
-export const NEXT_COUNT = 1_000
-export const ALL_COUNT = 5_000
+const NEXT_COUNT = 1_000
+const ALL_COUNT = 5_000
 /** A step ends once it has found this many keys, */
 const ENOUGH_FOUND = 200
 /** or has looked at this many: a mistyped pattern must not search for minutes. */
 const ENOUGH_SEARCHED = 50_000
 /** The most names in memory; a narrower pattern finds the others. */
-export const MOST_LISTED = 1_000_000
+const MOST_LISTED = 1_000_000
 /** How often listeners are notified of a search that goes on, milliseconds. */
 const NOTIFY_EVERY_MS = 300
 

@@ -36,7 +36,8 @@ export function Keys({ plane, database, chosen, onChoose, gone }: KeysProps) {
   const [pattern] = useDebouncedValue(typed.trim(), 300)
   const search = useMemo((): KeySearch => ({ pattern, type }), [pattern, type])
   const { list, version } = useKeyList(plane, search, view.kind === 'tree' ? view.separator : '', generation)
-  useEffect(() => list?.remove(gone), [list, gone])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each deletion: a later search may find the name again.
+  useEffect(() => list?.remove(gone), [gone])
   const again = () => {
     setGeneration((last) => last + 1)
     void refreshData(plane)
