@@ -146,7 +146,7 @@ export type ImportEnd = 'whole' | 'cut'
 export class NoKeyFile extends Error {}
 
 /**
- * Imports a file. It holds as many payloads as it sends at a time. A repeated import of the same file does no harm.
+ * Imports a file. It holds as many payloads as it sends at a time. One that was broken off can be repeated.
  * @throws NoKeyFile before anything was imported, or as the request to the database
  */
 export async function importKeys(
