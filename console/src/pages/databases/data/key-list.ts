@@ -112,16 +112,7 @@ export class KeyList {
       pausedAt = this.#now()
       if (this.#grouping !== to) return
     }
-    // What was removed, selected or not any more while this went on.
-    to.remove([...to.names].filter((name) => !from.has(name)))
-    to.selectNames(
-      [...to.selected].filter((name) => !from.isSelected(name)),
-      false,
-    )
-    to.selectNames(
-      [...from.selected].filter((name) => !to.isSelected(name)),
-      true,
-    )
+    if (this.#changes !== changes) adopt(to, from)
     this.#tree = to
     this.#grouping = undefined
     this.#notify()
@@ -187,6 +178,12 @@ export class KeyList {
 /** Makes a tree have the keys and the selection of another. */
 function adopt(to: KeyTree, from: KeyTree): void {
   to.remove([...to.names].filter((name) => !from.has(name)))
-  to.selectNames([...to.selected].filter((name) => !from.isSelected(name)), false)
-  to.selectNames([...from.selected].filter((name) => !to.isSelected(name)), true)
+  to.selectNames(
+    [...to.selected].filter((name) => !from.isSelected(name)),
+    false,
+  )
+  to.selectNames(
+    [...from.selected].filter((name) => !to.isSelected(name)),
+    true,
+  )
 }
