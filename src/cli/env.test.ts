@@ -137,7 +137,7 @@ it('exits with 2 for an unknown flag, with a suggestion, and for an invalid valu
 })
 
 it('explains every option in its help', async () => {
-  const { code, out } = await env('--help')
+  const { code, out } = await env('--help-all')
   expect(code).toBe(0)
   expect(out.replace(/\s+/g, ' ')).toContain('(default: 8700; env: HOMEPORT_API_PORT)')
 })

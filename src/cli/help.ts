@@ -31,7 +31,7 @@ export function addHelpForAll(command: Command): Command {
 
 const INDENT = '  '
 
-const configuration: Partial<Help> & { showGlobalOptions?: boolean } = {
+const configuration: Partial<Help> = {
   subcommandTerm: (command) => [command.name(), ...argumentsOf(command)].join(' '),
   subcommandDescription: (command) => firstSentence(command.summary() || command.description()),
   optionDescription: (option) => `${option.description}${defaultOf(option)}`,
@@ -70,15 +70,19 @@ export function setHelp(command: Command, path = command.name()): void {
   command
     .configureHelp({
       ...configuration,
-      visibleOptions: (one) => [
-        ...one.options.filter((option) => !option.hidden && !LEFT_OUT.has(option)),
-        helpFlag(one),
-      ],
+      // Commander also asks for the nearest flag after a mistake: then none is left out.
+      prepareContext({ helpWidth = 80 }) {
+        this.helpWidth ??= helpWidth
+        this.visibleOptions = (one) => [...shownOptions(one), helpFlag(one)]
+      },
       visibleCommands: (one) => one.commands.filter((inner) => isProgram || inner.name() !== 'help'),
     })
     .showHelpAfterError(`See: ${path} --help`)
   for (const inner of command.commands) setHelp(inner, `${path} ${inner.name()}`)
 }
+
+const shownOptions = ({ options }: Command): Option[] =>
+  options.filter((option) => !option.hidden && !LEFT_OUT.has(option))
 
 /** The flag `--help`, among the flags that commands share where there are such. */
 function helpFlag(command: Command): Option {

@@ -62,7 +62,7 @@ const addCommand = remote<object, [string, string[]]>({
   name: 'add',
   summary: 'add endpoints to a URL group; creates the group if needed',
   args: [NAME, ['<endpoints...>', 'URLs, or name=URL']],
-  examples: ['homeport queue groups add news https://a.example.com backup=https://b.example.com'],
+  examples: ['homeport queue groups add news https://a.test backup=https://b.test'],
   run: async ({ api, io, show }, _, name, endpoints) => {
     await api.call(addUrlGroupEndpoints, { params: { name }, body: { endpoints: endpoints.map(endpointOf) } })
     const found = await api.call(getUrlGroup, { params: { name } })
