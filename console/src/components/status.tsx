@@ -1,7 +1,6 @@
 import { Group, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
-import type { StateWord, Tone } from '../../../src/contract/words/states.js'
-import { capital } from '../lib/states.js'
+import type { Tone } from '../../../src/contract/words/states.js'
 import classes from './status.module.css'
 
 export type { Tone } from '../../../src/contract/words/states.js'
@@ -16,9 +15,4 @@ export function Status({ tone, children }: { tone: Tone; children: ReactNode }) 
       </Text>
     </Group>
   )
-}
-
-/** The word for a state: `<StateOf word={BACKUP_WORDS[state]} />`. */
-export function StateOf({ word: { word, tone } }: { word: StateWord }) {
-  return <Status tone={tone}>{capital(word)}</Status>
 }

@@ -16,8 +16,8 @@ import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { Panel } from '../../components/page.js'
 import { RowMenu } from '../../components/row-menu.js'
+import { StateOf } from '../../components/state-of.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
-import { StateOf } from '../../components/status.js'
 import { When } from '../../components/when.js'
 
 /** The copies of databases on second nodes, for the operator of a cluster. */

@@ -15,8 +15,8 @@ import { FilterField } from '../../components/filter-field.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
 import { type RowAction, RowMenu } from '../../components/row-menu.js'
+import { StateOf } from '../../components/state-of.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
-import { StateOf } from '../../components/status.js'
 import { duration, whole } from '../../lib/format.js'
 
 type FlowKey = Static<typeof listFlowKeys.success.body>[number]
