@@ -1,4 +1,5 @@
 import { beforeAll, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
 import { newId } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
@@ -59,12 +60,17 @@ describeOnEveryStore('the activity of accounts', (openStore) => {
     const { meter, log } = await started(clock)
     for (let minute = 0; minute < 20; minute++) {
       meter.add(accountId, 'delivered', 5)
-      await clock.advance(MINUTE_MS)
+      clock.advance(MINUTE_MS)
     }
+    const isStored = async () => (await store.run(activityBlocks.since, { accountId, from: 0 })).length === 2
+    await waitFor(isStored, { what: 'both blocks to be stored' })
+    const expected = [...Array.from({ length: 20 }, () => 5), 0]
+    const { series: own } = await log.read(accountId, '1h')
+    expect(own.delivered.slice(-21)).toEqual(expected)
     await log.stop()
     const next = await started(clock)
-    const { series } = await next.log.read(accountId, '1h')
-    expect(series.delivered.slice(-21)).toEqual([...Array.from({ length: 20 }, () => 5), 0])
+    const { series: stored } = await next.log.read(accountId, '1h')
+    expect(stored.delivered.slice(-21)).toEqual(expected)
   })
 
   it('deletes what is older than a day, in batches', async () => {

@@ -69,7 +69,8 @@ export class ActivityLog implements Service {
     if (this.#isStopped || this.#timer) return
     this.#timer = this.#deps.clock.after(STORE_AFTER_MS, () => {
       this.#timer = undefined
-      this.#writing = this.#write()
+      // One after the other: an older block must not be written over a newer one.
+      this.#writing = this.#writing.then(() => this.#write())
     })
   }
 
