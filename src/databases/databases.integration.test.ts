@@ -241,9 +241,12 @@ describe('an idempotency key', () => {
 
 describe('a deletion', () => {
   it.each([undefined, 'null', '{}', ''])('leaves nothing, with any empty body (%s)', async (sent) => {
-    const { database_id } = await create(server, { read_regions: ['us-west-1'] })
+    const { database_id, database_name } = await create(server, { read_regions: ['us-west-1'] })
     expect(enginesOf(server, database_id)).toHaveLength(2)
     const { accountId } = server.owner
+    const auditLog = () => server.store.run(accountsTransactions.auditLog, { accountId, limit: 100 })
+    const [creation] = await auditLog()
+    expect(creation).toMatchObject({ entity: database_id, entity_name: database_name })
     const { databases } = await server.databases.summaries(accountId, {})
     expect(databases.map((found) => found.database_id)).toEqual([database_id])
     expect(await server.databases.tally(accountId)).toMatchObject({ active: 1, passive: 0, modifying: 0 })
@@ -255,8 +258,8 @@ describe('a deletion', () => {
     await expectNothing(server)
     expect((await server.databases.summaries(accountId, {})).matched).toBe(0)
     expect((await server.api('DELETE', `/v2/redis/database/${database_id}`)).status).toBe(404)
-    const log = await server.store.run(accountsTransactions.auditLog, { accountId: server.owner.accountId, limit: 100 })
-    const entries = log.filter((entry) => entry.entity === database_id)
+    const entries = (await auditLog()).filter((entry) => entry.entity === database_id)
     expect(entries.map((entry) => entry.action)).toEqual(['Delete Database', 'Create Database'])
+    expect(JSON.parse(entries[0]?.details ?? '')).toEqual({ name: database_name })
   })
 })
