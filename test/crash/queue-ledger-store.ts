@@ -28,7 +28,11 @@ interface StoreAccess {
 
 const BUSY_TIMEOUT_MS = 5_000
 
-async function withStore<Result>(place: StorePlace, work: (access: StoreAccess) => Promise<Result>): Promise<Result> {
+/** Opens a connection to a store for some work. */
+export async function withStore<Result>(
+  place: StorePlace,
+  work: (access: StoreAccess) => Promise<Result>,
+): Promise<Result> {
   return place.store === undefined ? withSqlite(place.dataDir, work) : withPostgres(place.store, work)
 }
 

@@ -1,13 +1,14 @@
-import { join } from 'node:path'
 import { Client } from '@upstash/workflow'
 import { afterAll, expect, it } from 'vitest'
-import { openSqlite } from '../../src/base/index.js'
-import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
+import { atCleanup, type Place, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { withStore } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
 
 /**
- * The server is killed with SIGKILL in the middle of a bulk cancel and in the middle of its undo, again and again. Then
- * every run is back where it stood: active, with exactly one pending delivery, due at its original time.
+ * The server is killed with SIGKILL in the middle of a bulk cancel, of its undo, of the pause and the resume of a workflow, and of
+ * restarts, again and again. Then every run is where it stood: active, with exactly one pending delivery, due at its original time;
+ * nothing of it is parked; and each restart was made once. A request whose answer was lost is repeated.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
@@ -16,7 +17,10 @@ const RUNS = 600
 /** The action takes about half a second, so that most kills hit it. */
 const RATE = 1_200
 const LONGEST_LIFE_MS = 500
+/** A pause of as many runs takes about this long. */
+const LONGEST_PAUSE_MS = 150
 const DEADLINE_MS = 60_000
+const URL = 'http://127.0.0.1:9/later'
 afterAll(() => console.log(`undo crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}`))
 
 interface Action {
@@ -24,26 +28,45 @@ interface Action {
   readonly outcomes: Readonly<Record<string, number>>
 }
 
+/** URL of the PostgreSQL that the servers use; absent for SQLite. */
+let storeUrl: string | undefined
+
+const start = (place: Partial<Place> = {}): Promise<RunningHomeport> =>
+  startHomeport({ ...place, ...(storeUrl !== undefined && { args: ['--store', storeUrl] }) })
+
 /** The runs with their states, and what is pending for them. */
 interface Standing {
   readonly run_id: string
   readonly state: string
-  readonly due: string | null
+  readonly due: number | null
+  readonly paused: boolean
 }
 
-function standingOf({ place }: RunningHomeport): Standing[] {
-  const db = openSqlite(join(place.dataDir, 'homeport.sqlite'), { mustExist: true, busyTimeoutMs: 5_000 })
-  try {
-    return db
-      .prepare(
-        `SELECT run_id, runs.state, group_concat(messages.next_at) AS due FROM runs
-         LEFT JOIN messages ON messages.group_key = runs.seq AND messages.state = 'pending'
-         GROUP BY run_id ORDER BY run_id`,
-      )
-      .all() as Standing[]
-  } finally {
-    db.close()
-  }
+type Row = Omit<Standing, 'due' | 'paused'> & Readonly<Record<'due' | 'paused_at', number | string | null>>
+
+/** One entry for each pending delivery of a run, and one for a run without any. */
+async function standingOf({ place }: RunningHomeport): Promise<Standing[]> {
+  const rows = await withStore({ ...place, store: storeUrl }, (access) =>
+    access.rows<Row>(
+      `SELECT run_id, runs.state, messages.next_at AS due, paused_at FROM runs
+       LEFT JOIN messages ON messages.group_key = runs.seq AND messages.state = 'pending' ORDER BY run_id`,
+    ),
+  )
+  return rows.map(({ run_id, state, due, paused_at }) => {
+    return { run_id, state, due: due === null ? null : Number(due), paused: paused_at !== null }
+  })
+}
+
+async function until(lifeMs: number): Promise<void> {
+  const endsAt = performance.now() + lifeMs
+  await waitFor(async () => performance.now() >= endsAt, { what: 'the kill', deadlineMs: DEADLINE_MS, everyMs: 5 })
+}
+
+async function ended(homeport: RunningHomeport, actionId: string): Promise<Action['outcomes']> {
+  const read = async () => (await homeport.queue('GET', `/v2/workflows/bulkActions/${actionId}`)).body as Action
+  const isOver = async () => (await read()).state === 'finished'
+  await waitFor(isOver, { what: 'the end of the action', deadlineMs: DEADLINE_MS, everyMs: 50 })
+  return (await read()).outcomes
 }
 
 /** Starts an action, kills the server at some moment of it, and resolves with the server that has ended it. */
@@ -51,36 +74,84 @@ async function through(homeport: RunningHomeport, path: string, body: object, li
   const { status, body: answer } = await homeport.queue('POST', path, body)
   expect(status).toBe(202)
   const { actionId } = answer as { actionId: string }
-  const endsAt = performance.now() + lifeMs
-  await waitFor(async () => performance.now() >= endsAt, { what: 'the kill', deadlineMs: DEADLINE_MS, everyMs: 5 })
+  await until(lifeMs)
   await homeport.kill('SIGKILL')
-  const next = await startHomeport(homeport.place)
-  const read = async () => (await next.queue('GET', `/v2/workflows/bulkActions/${actionId}`)).body as Action
-  const isOver = async () => (await read()).state === 'finished'
-  await waitFor(isOver, { what: 'the end of the action', deadlineMs: DEADLINE_MS, everyMs: 50 })
-  return { next, actionId, outcomes: (await read()).outcomes }
+  const next = await start(homeport.place)
+  return { next, actionId, outcomes: await ended(next, actionId) }
 }
 
-it(
-  'brings every run of a bulk cancel back where it stood, whenever the server is killed',
-  async () => {
-    const random = randomFrom(SEED)
-    let homeport = await startHomeport()
-    const client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken })
-    const runs = Array.from({ length: RUNS }, () => ({ url: 'http://127.0.0.1:9/later', delay: '1h' as const }))
-    await client.trigger(runs)
-    const before = standingOf(homeport)
-    expect(before.filter(({ state, due }) => state === 'RUN_STARTED' && /^\d+$/.test(due ?? ''))).toHaveLength(RUNS)
-    for (let cycle = 0; cycle < CYCLES; cycle++) {
-      const cancel = { kind: 'cancelRuns', selector: {}, ratePerSecond: RATE }
-      const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * LONGEST_LIFE_MS)
-      expect(cancelled.outcomes).toMatchObject({ cancelled: RUNS, failed: 0 })
-      const path = `/v2/workflows/bulkActions/${cancelled.actionId}/undo`
-      const undone = await through(cancelled.next, path, { ratePerSecond: RATE }, random() * LONGEST_LIFE_MS)
-      expect(undone.outcomes).toMatchObject({ undone: RUNS, failed: 0 })
-      homeport = undone.next
-      expect(standingOf(homeport)).toEqual(before)
-    }
-  },
-  DEADLINE_MS * 4 + CYCLES * 10_000,
-)
+/** Sends a request, kills the server at some moment of it, and repeats it at the next server. */
+async function repeated(
+  homeport: RunningHomeport,
+  [path, body, headers]: readonly [path: string, body: object, headers?: Record<string, string>],
+  lifeMs: number,
+) {
+  const send = (to: RunningHomeport) => to.queue('POST', path, body, headers)
+  const first = send(homeport).catch(() => undefined)
+  await until(lifeMs)
+  await homeport.kill('SIGKILL')
+  await first
+  const next = await start(homeport.place)
+  const { status, body: answer } = await send(next)
+  return { next, status, answer: answer as { actionId: string; workflowRunId: string } }
+}
+
+/** A campaign also runs on PostgreSQL. */
+const STORES = CYCLES > 2 ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)
+
+for (const kind of STORES) {
+  it(
+    `brings every run back where it stood, whenever the server is killed, on ${kind}`,
+    async () => {
+      const random = randomFrom(SEED)
+      const server = kind === 'postgres' ? await startPostgresServer() : undefined
+      if (server) atCleanup(() => server.stop())
+      storeUrl = server && `${server.url}/postgres`
+      let homeport = await start()
+      const client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken })
+      await client.trigger(Array.from({ length: RUNS }, () => ({ url: URL, delay: '1h' as const })))
+      const before = await standingOf(homeport)
+      expect(before.filter(({ state, due }) => state === 'RUN_STARTED' && due !== null)).toHaveLength(RUNS)
+      for (let cycle = 0; cycle < CYCLES; cycle++) {
+        const cancel = { kind: 'cancelRuns', selector: {}, ratePerSecond: RATE }
+        const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * LONGEST_LIFE_MS)
+        expect(cancelled.outcomes).toMatchObject({ cancelled: RUNS, failed: 0 })
+        const path = `/v2/workflows/bulkActions/${cancelled.actionId}/undo`
+        const undone = await through(cancelled.next, path, { ratePerSecond: RATE }, random() * LONGEST_LIFE_MS)
+        expect(undone.outcomes).toMatchObject({ undone: RUNS, failed: 0 })
+        expect(await standingOf(undone.next)).toEqual(before)
+
+        const workflow = { workflowUrl: URL }
+        const paused = await repeated(undone.next, ['/v2/workflows/pause', workflow], random() * LONGEST_PAUSE_MS)
+        await ended(paused.next, paused.answer.actionId)
+        await waitForAll(paused.next, true)
+        expect((await standingOf(paused.next)).filter(({ due }) => (due ?? 0) < 1e15)).toEqual([])
+        const runId = `wfr_restarted_${cycle}`
+        const restart = [
+          `/v2/workflows/runs/${before[cycle]?.run_id}/restart`,
+          { fromStep: 1 },
+          { 'upstash-workflow-runid': runId, 'upstash-delay': '1h' },
+        ] as const
+        const restarted = await repeated(paused.next, restart, random() * 20)
+        expect(restarted).toMatchObject({ status: 200, answer: { workflowRunId: runId } })
+        const made = (await standingOf(restarted.next)).filter(({ run_id }) => run_id === runId)
+        expect(made).toMatchObject([{ state: 'RUN_STARTED', paused: true }])
+        await restarted.next.queue('DELETE', `/v2/workflows/runs/${runId}`)
+        const resumed = await repeated(restarted.next, ['/v2/workflows/resume', workflow], random() * LONGEST_PAUSE_MS)
+        await ended(resumed.next, resumed.answer.actionId)
+        await waitForAll(resumed.next, false)
+        homeport = resumed.next
+        const own = (await standingOf(homeport)).filter(({ run_id }) => !run_id.includes('restarted'))
+        expect(own).toEqual(before)
+      }
+    },
+    DEADLINE_MS * 4 + CYCLES * 20_000,
+  )
+}
+
+/** The action of the first of two requests may be the one that changes the runs. */
+async function waitForAll(homeport: RunningHomeport, paused: boolean): Promise<void> {
+  const isSo = async () =>
+    (await standingOf(homeport)).every((run) => run.state !== 'RUN_STARTED' || run.paused === paused)
+  await waitFor(isSo, { what: paused ? 'every pause' : 'every resume', deadlineMs: DEADLINE_MS, everyMs: 50 })
+}
