@@ -220,6 +220,7 @@ class DataPlane implements Gateway {
       logger,
       find,
       otherNodes,
+      reads: this.#reads,
       doorway: this.#doorway,
       port: settings.domainPort,
       certificates: settings.tls,

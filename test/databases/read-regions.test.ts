@@ -166,9 +166,17 @@ describe('a database with a read region at another node', () => {
     expect(await regions([])).toMatchObject({ status: 200 })
     await waitFor(() => !filesAtB().includes(id), { what: 'the replica to be deleted' })
     expect((await rest('b', renewed, ['GET', 'k'])).result).toBe('v')
+    const early = client('b', renewed)
+    await early.get('k')
     expect(await regions(['eu-west-1'])).toMatchObject({ status: 200 })
     expect(filesAtB()).toContain(id)
-    await untilReplicaAnswers(renewed)
+    const late = client('b', renewed)
+    await untilReplicaAnswers(renewed, () => late.get('k'))
+    // What a client does that was connected before the replica came is seen, too.
+    for (let value = 1; value <= 30; value++) {
+      await early.set('k', value)
+      expect(await late.get('k')).toBe(`${value}`)
+    }
     expect((await a.api('DELETE', `/v2/redis/database/${id}`)).body).toBe('OK')
     expect(filesAtB()).not.toContain(id)
   }, 90_000)

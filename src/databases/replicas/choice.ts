@@ -4,17 +4,24 @@ import type { DatabaseRow } from '../life.js'
 import * as standbys from '../transactions/standbys.js'
 import type { ReplicasDeps } from './deps.js'
 
+/** What node is sought. */
+export interface SoughtNode {
+  readonly row: DatabaseRow
+  readonly region: string
+  /** Nodes that are not to be chosen, by name. */
+  readonly except: readonly string[]
+}
+
 /**
  * A live node of a read region, chosen as for a new database. Undefined when there is none, or when it keeps the standby of
  * the database, whose files are elsewhere in its data directory under the same name.
  */
 export async function nodeOfRegion(
   { placement, plans, node, store }: ReplicasDeps,
-  row: DatabaseRow,
-  region: string,
+  { row, region, except: others }: SoughtNode,
 ): Promise<string | undefined> {
   const standby = await store.run(standbys.nodeOf, { databaseId: row.database_id })
-  const except = standby === undefined ? [node] : [node, standby]
+  const except = [node, ...others, ...(standby === undefined ? [] : [standby])]
   try {
     return await placement.homeFor({ region, memoryBytes: dataBoundOf(planOf(row, plans)), except, role: 'replica' })
   } catch (error) {

@@ -217,7 +217,8 @@ export class HomeSide {
     const members = awake.flatMap((databaseId) => [...(this.#wanted.get(databaseId)?.members.values() ?? [])])
     for (const databaseId of awake) this.#engines.look(databaseId)
     if (awake.length > 0) this.#regions.look()
-    let copying = members.filter(({ life, report }) => life !== undefined && report?.state !== 'following').length
+    const nowMs = performance.now()
+    let copying = members.filter((member) => member.isBeginning(nowMs)).length
     for (const member of members) if (this.#isToSeek(member) && copying++ < MOST_COPIES) this.#seek(member)
     for (const { life } of members) if (life !== undefined) this.#linkTo(life)
     for (const [life, link] of this.#links) if (!link.beating) void this.#beatNow(life)
@@ -227,8 +228,9 @@ export class HomeSide {
   #isToSeek(member: Member): boolean {
     const peer = this.#deps.cluster.peers.find(({ incarnation }) => incarnation === member.life)
     if (!peer) member.life = undefined
-    const isKept = peer !== undefined && peer.state === 'live'
-    return !isKept && !this.#seeking.has(member) && performance.now() - member.soughtMs > SEEK_EVERY_MS
+    const nowMs = performance.now()
+    const isKept = peer !== undefined && peer.state === 'live' && !member.isLost(nowMs)
+    return !isKept && !this.#seeking.has(member) && nowMs - member.soughtMs > SEEK_EVERY_MS
   }
 
   #seek(member: Member): void {
@@ -246,7 +248,8 @@ export class HomeSide {
     const { cluster, logger } = this.#deps
     const { databaseId, region } = member
     const row = this.#wanted.get(databaseId)?.row
-    const node = row && (await nodeOfRegion(this.#deps, row, region))
+    const kept = cluster.peers.find(({ incarnation }) => incarnation === member.life)
+    const node = row && (await nodeOfRegion(this.#deps, { row, region, except: kept ? [kept.name] : [] }))
     const peer = cluster.peers.find(({ name, state }) => name === node && state === 'live')
     if (!peer || peer.incarnation === member.life) return
     member.moveTo(peer.incarnation)

@@ -1,6 +1,11 @@
 import type { Incarnation, Moment } from '../../cluster/index.js'
 import { type CopyReport, LEASE_MS, type Lease, type ReadTotals, since } from './messages.js'
 
+/** A node that answers does so well within this time. */
+const ANSWERS_WITHIN_MS = 5_000
+/** A node that is back within this time keeps the replica. */
+const LOST_AFTER_MS = 30_000
+
 /** The replica of one read region of a database, as its home knows it. */
 export class Member {
   readonly databaseId: string
@@ -12,6 +17,8 @@ export class Member {
   report: CopyReport | undefined
   /** When that arrived, monotonic. */
   reportedMs = 0
+  /** When its node last reported no failure, or was chosen, monotonic. */
+  goodMs = 0
   /** In the last answer of the node. */
   stamp: Moment | undefined
   /** When the last lease was sent, monotonic. */
@@ -26,6 +33,7 @@ export class Member {
   /** Another node is to keep it. */
   moveTo(life: Incarnation): void {
     this.life = life
+    this.goodMs = performance.now()
     this.report = undefined
     this.stamp = undefined
     this.#ceiling = 0
@@ -36,6 +44,7 @@ export class Member {
     const before = this.report?.copyId === report.copyId ? this.report : undefined
     this.report = report
     this.reportedMs = performance.now()
+    if (report.state !== 'failed') this.goodMs = this.reportedMs
     this.stamp = stamp
     if (before) return since(report.totals, before.totals)
     // A copy that an earlier life of this node knew: what it had read by then is not counted again.
@@ -54,6 +63,16 @@ export class Member {
     this.#ceiling = Math.max(this.#ceiling, this.report?.totals.reads ?? 0) + more
     this.leasedMs = nowMs
     return { stamp: this.stamp, ceiling: this.#ceiling, isOnly }
+  }
+
+  /** Whether its node copies the data at the moment. */
+  isBeginning(nowMs: number): boolean {
+    return this.life !== undefined && this.report?.state !== 'following' && nowMs - this.goodMs < ANSWERS_WITHIN_MS
+  }
+
+  /** Whether its node does not answer, or fails, for so long that another one is to be found. */
+  isLost(nowMs: number): boolean {
+    return nowMs - this.goodMs > LOST_AFTER_MS
   }
 
   /** How long the last lease may still be used, milliseconds. */

@@ -4,6 +4,7 @@ import type { Clock } from '../../base/index.js'
 import type { CertificateSource } from '../../certificates/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { ClientAddress, GatewayLogger, GatewaySettings, OtherNodes } from '../deps.js'
+import type { ReadsHere } from '../replicas/reads-here.js'
 import type { Opening } from '../tls/opening.js'
 import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
@@ -29,6 +30,8 @@ export interface DomainListenerOptions {
   readonly find: (serverName: string) => Adopter | undefined
   /** The nodes that serve other databases. Absent on a server that is alone. */
   readonly otherNodes: Pick<OtherNodes, 'byServerName'> | undefined
+  /** Reads of replicas that this node keeps. Absent where it keeps none. */
+  readonly reads: Pick<ReadsHere, 'sawPrimaryAt'> | undefined
 }
 
 const BACKLOG = 511
@@ -128,6 +131,7 @@ export class DomainListener {
       const stream = await home.connect(ip).catch((cause: unknown) => {
         throw new HomeportError('node_unreachable', { node: home.node }, { cause })
       })
+      stream.on('data', () => this.#options.reads?.sawPrimaryAt(serverName ?? ''))
       pipeline(connection, stream, connection, () => undefined)
     } catch (error) {
       if (!isError(error, 'server_name_unknown')) this.#options.logger.warn('gateway_not_passed_on', { error })

@@ -126,8 +126,11 @@ export class PassingPorts {
     const { reads, ports, settings, memory } = this.#options
     const { readRegions = [] } = ports.find(databaseId) ?? {}
     const mayRead = reads?.find(databaseId) !== undefined || readRegions.some((region) => region === settings.region)
-    if (!reads || !mayRead) pipeline(client, home, client, () => undefined)
-    else new ReplicaSession(client, home, { databaseId, reads, memory, nowMs: () => performance.now() })
+    if (!reads || !mayRead) {
+      // A replica may begin here while the client is connected.
+      home.on('data', () => reads?.sawPrimary(databaseId))
+      pipeline(client, home, client, () => undefined)
+    } else new ReplicaSession(client, home, { databaseId, reads, memory, nowMs: () => performance.now() })
   }
 
   /** Clients connect again and again while a home is away. */

@@ -55,6 +55,10 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
   #state: 'new' | 'raw' | 'steered' | 'passed' = 'new'
   #isHeld = false
   #user: DataUser | undefined
+  /** Every user that the client may have logged in as. */
+  readonly #users = new Set<DataUser>()
+  /** Whether it may have logged in as somebody else. */
+  #isUnknown = false
   #protocol: 2 | 3 = 2
   /** Present while commands go to the replica. */
   #reads: ReplicaReads | undefined
@@ -204,11 +208,13 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
     if (this.#user === undefined && this.#parser.heldBytes > MOST_HELD_BEFORE_LOGIN) this.#client.destroy()
   }
 
-  /** The user has seen what is in these bytes, before they are sent. */
+  /** All users of the client have seen what is in these bytes: noted in the same turn, before any other read. */
   #onHome(chunk: Buffer): void {
-    this.#seenBy()?.sawPrimary()
+    const { reads, databaseId } = this.#deps
     if (!this.#client.write(chunk)) this.#home.pause()
     if (this.#state === 'steered') this.#replies.push(chunk)
+    if (this.#state === 'raw' || this.#isUnknown) reads.sawPrimary(databaseId)
+    for (const user of this.#users) reads.lane({ databaseId, user, protocol: this.#protocol })?.sawPrimary()
     if (this.#lastWord) this.#end(this.#lastWord)
   }
 
@@ -341,18 +347,22 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
   #loginOf(name: 'AUTH' | 'HELLO'): Special | undefined {
     // In a transaction it is queued.
     if (this.#isHeld) this.#state = 'passed'
-    const [, first, second, third] = this.#arguments()
+    const words = this.#arguments()
+    const [, first, second] = words
     const protocol = name === 'HELLO' ? protocolOf(first) : undefined
     if (name === 'AUTH') return { kind: 'login', user: second === undefined ? 'default' : first, protocol }
-    const asks = this.#arguments().findIndex((word) => word.toUpperCase() === 'AUTH')
-    const user = second?.toUpperCase() === 'AUTH' ? third : asks < 0 ? this.#user : undefined
-    return { kind: 'login', user, protocol }
+    const places = words.flatMap((word, at) => (word.toUpperCase() === 'AUTH' ? [at] : []))
+    // Elsewhere it may be a name.
+    const known = places[0] === 2 ? words[3] : undefined
+    return { kind: 'login', user: places.length === 0 ? this.#user : known, protocol }
   }
 
   #onSpecial(special: Special, first: string): void {
     const isError = first.startsWith('-')
     switch (special.kind) {
       case 'login':
+        if (special.user !== undefined) this.#users.add(special.user)
+        else this.#isUnknown ||= !isError
         // After an error the home may have logged the client in or not.
         this.#user = isError ? undefined : special.user
         this.#protocol = special.protocol ?? this.#protocol

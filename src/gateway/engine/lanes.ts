@@ -98,6 +98,11 @@ export class Lanes {
     return this.#regions?.lane(key)
   }
 
+  /** The primary has answered a client of a database of whom only that is known. */
+  sawPrimary(databaseId: string): void {
+    this.#regions?.sawPrimary(databaseId)
+  }
+
   /** Lends a dedicated lane. Return it with `giveBack` or `discard`. */
   lend(key: LaneKey): EngineLink {
     const group = this.#group(key)

@@ -68,6 +68,22 @@ export class ReadsHere {
     return this.find(key.databaseId) && this.#lanes.replica(key)
   }
 
+  /** The home has answered a client of whom only the database is known: each of its users may have seen it. */
+  sawPrimary(databaseId: string): void {
+    this.#lanes.sawPrimary(databaseId)
+  }
+
+  /** The same for a client with a REST token. */
+  sawPrimaryWith(token: string): void {
+    const access = this.byToken(token)
+    if (access) this.sawPrimary(access.database.databaseId)
+  }
+
+  /** The same for a client with a TLS server name, in lower case. */
+  sawPrimaryAt(serverName: string): void {
+    for (const [databaseId, served] of this.#served) if (served.serverName === serverName) this.sawPrimary(databaseId)
+  }
+
   /** Whether the home allows reads now. */
   mayRead(databaseId: string): boolean {
     return this.#replicas.mayRead(databaseId)

@@ -56,6 +56,12 @@ export class Regions {
     return new ReplicaLane(watch, seen, () => this.#options.replica(key))
   }
 
+  /** The primary has answered a client of a database of whom only that is known. */
+  sawPrimary(databaseId: string): void {
+    const known = this.#known.get(databaseId)
+    if (known) for (const seen of known.seenBy.values()) seen.moment = known.watch.now
+  }
+
   /** A connection to the replica of a database is lost. */
   lost(databaseId: string): void {
     this.#known.get(databaseId)?.watch.lost()

@@ -206,7 +206,8 @@ export class RestListener {
       return
     // Two nodes that take each other for the home would pass it on forever: only one that has given it away passes it on.
     const home = isForwarded(request) ? otherNodes.movedTo(token) : await otherNodes.byToken(token)
-    if (home) await passOn(exchange, home)
+    // A replica may begin here before the answer is there.
+    if (home) await passOn(exchange, home, { onAnswer: () => this.#options.reads?.sawPrimaryWith(token) })
     else await this.#grants.refuse(exchange)
   }
 }

@@ -1,0 +1,104 @@
+import { expect, it } from 'vitest'
+import { Copy } from './copy.js'
+import { Member } from './member.js'
+import { beatAnswerOf, beatOf, type CopyReport, LEASE_MS, since } from './messages.js'
+import { NodeRegions } from './node-regions.js'
+
+/** What a home allows the node of a read region, and what that node reports. */
+
+const at = (ms: number, wallMs = ms) => ({ monotonicMs: ms, wallMs })
+const newCopy = () => Object.assign(new Copy('db', 'eu-west-1', 'a', 1), { state: 'connected' as const })
+const totals = (reads: number) => ({ reads, bytesIn: 10 * reads, bytesOut: 0, commands: [['GET', reads] as const] })
+const report = (reads: number, copyId = 'one'): CopyReport => ({
+  ...{ databaseId: 'db', copyId, state: 'following', problem: '', replid: 'r', offset: 1, revision: 1 },
+  totals: totals(reads),
+})
+
+it('a lease ends by either clock, and with the copy', () => {
+  const copy = newCopy()
+  copy.allow({ stamp: at(1_000), ceiling: 10, isOnly: true })
+  expect(copy.mayRead(at(1_000 + LEASE_MS - 1))).toBe(true)
+  expect(copy.mayRead(at(1_000 + LEASE_MS))).toBe(false)
+  // The machine was suspended: only the wall clock went on. A clock that was set back proves nothing.
+  expect([copy.mayRead(at(1_001, 60_000)), copy.mayRead(at(1_001, 0))]).toEqual([false, false])
+  copy.allow(undefined)
+  expect(copy.mayRead(at(1_001))).toBe(false)
+  copy.allow({ stamp: at(1_000), ceiling: 10, isOnly: true })
+  copy.end()
+  expect(copy.mayRead(at(1_001))).toBe(false)
+})
+
+it('a lease allows a number of reads, and without a token only at the only node of a region', () => {
+  const copy = newCopy()
+  copy.allow({ stamp: at(0), ceiling: 3, isOnly: true })
+  expect([copy.take(2, at(1), 'node'), copy.take(2, at(1), 'node'), copy.take(1, at(1), 'node')]).toEqual([
+    true,
+    false,
+    true,
+  ])
+  copy.allow({ stamp: at(0), ceiling: 5, isOnly: false })
+  expect([copy.take(1, at(1), 'node'), copy.take(1, at(1), 'token')]).toEqual([false, true])
+  expect(copy.totals.reads).toBe(4)
+})
+
+it('the home counts what was read once, whatever answers are lost', () => {
+  const member = new Member('db', 'eu-west-1')
+  member.moveTo(2)
+  expect(member.lease(5, true, 0)).toBeUndefined()
+  // What was read while an earlier life of the home counted is not counted again.
+  expect(member.reported(report(7), at(1))).toBeUndefined()
+  expect(member.lease(5, true, 0)).toEqual({ stamp: at(1), ceiling: 12, isOnly: true })
+  expect(member.outstanding).toBe(5)
+  expect(member.reported(report(10), at(2))).toEqual(totals(3))
+  expect(member.outstanding).toBe(2)
+  expect(member.reported(report(10), at(3))).toMatchObject({ reads: 0 })
+  expect([member.leasedFor(100), member.leasedFor(LEASE_MS)]).toEqual([LEASE_MS - 100, 0])
+  expect(since(totals(3), undefined)).toEqual(totals(3))
+})
+
+it('a node whose region is not known may be another one of the region', () => {
+  const peers = [1, 2].map((incarnation) => ({
+    incarnation,
+    name: `n${incarnation}`,
+    advertise: '',
+    state: 'live' as const,
+  }))
+  const regions = new Map<number, string | undefined>([
+    [1, 'us-east-1'],
+    [2, 'eu-west-1'],
+  ])
+  const asked: Promise<unknown>[] = []
+  const known = new NodeRegions({
+    cluster: { peers } as never,
+    placement: { regionsOfPeers: async () => regions } as never,
+    logger: {} as never,
+  })
+  expect(known.isOnlyIn('eu-west-1', 2)).toBe(false)
+  known.look()
+  asked.push(Promise.resolve())
+  return Promise.all(asked).then(() => {
+    expect(known.isOnlyIn('eu-west-1', 2)).toBe(true)
+    known.joined(3)
+    expect(known.isOnlyIn('eu-west-1', 2)).toBe(false)
+    known.gone(3)
+    expect(known.isOnlyIn('eu-west-1', 2)).toBe(true)
+  })
+})
+
+it('what is no beat is nothing', () => {
+  const wanted = [
+    { databaseId: 'db', region: 'r', revision: 1, lease: { stamp: at(1), ceiling: 1 } },
+    { databaseId: 1 },
+  ]
+  expect(beatOf({ source: 'a', sequence: 1, wanted })).toEqual({
+    ...{ source: 'a', sequence: 1 },
+    wanted: [{ ...wanted[0], password: undefined, lease: { stamp: at(1), ceiling: 1, isOnly: false } }],
+  })
+  expect([beatOf(null), beatOf({ wanted: [] }), beatAnswerOf({ copies: [] })]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ])
+  const answer = { stamp: at(1), copies: [report(1), { databaseId: 'db' }], leaving: ['x', 1] }
+  expect(beatAnswerOf(answer)).toEqual({ stamp: at(1), copies: [report(1)], leaving: ['x'] })
+})
