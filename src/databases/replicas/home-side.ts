@@ -62,6 +62,8 @@ export class HomeSide {
   readonly #engines: Engines
   readonly #regions: NodeRegions
   readonly #wanted = new Map<string, Wanted>()
+  /** Replicas that are not wanted any more and may still be read. */
+  readonly #left = new Set<Member>()
   readonly #links = new Map<Incarnation, Link>()
   readonly #seeking = new Map<Member, Promise<void>>()
   #revisions = 0
@@ -99,6 +101,7 @@ export class HomeSide {
     const members = new Map(
       regions.map((region) => [region, before?.members.get(region) ?? new Member(databaseId, region)]),
     )
+    this.#leave([...(before?.members.values() ?? [])].filter(({ region }) => !members.has(region)))
     if (regions.length === 0) this.#forget(databaseId)
     else this.#wanted.set(databaseId, { row, revision: ++this.#revisions, members })
   }
@@ -126,9 +129,9 @@ export class HomeSide {
   /** Resolves when no lease of a database counts that was given before this call. */
   async withdraw(databaseId: string): Promise<void> {
     const wanted = this.#wanted.get(databaseId)
-    if (!wanted) return
-    this.#wanted.set(databaseId, { ...wanted, revision: ++this.#revisions })
-    await Promise.all([...wanted.members.values()].map((member) => this.#withdrawn(member)))
+    if (wanted) this.#wanted.set(databaseId, { ...wanted, revision: ++this.#revisions })
+    const left = [...this.#left].filter((member) => member.databaseId === databaseId)
+    await Promise.all([...(wanted?.members.values() ?? []), ...left].map((member) => this.#withdrawn(member)))
   }
 
   /** A node begins to serve clients. Resolves when no lease counts that was given without knowing of it. */
@@ -140,6 +143,7 @@ export class HomeSide {
   /** Resolves when the nodes of a database that this node does not serve any more have deleted their copies, or do not answer. */
   async gone(databaseId: string): Promise<void> {
     const endMs = performance.now() + GONE_WITHIN_MS
+    await this.withdraw(databaseId)
     for (const life of this.#links.keys()) {
       do await this.#beatNow(life)
       while (this.#links.get(life)?.leaving.has(databaseId) && performance.now() < endMs)
@@ -177,7 +181,15 @@ export class HomeSide {
     return this.#wanted.has(databaseId) && this.#deps.sleep.isAwake(databaseId)
   }
 
+  /** Members that are wanted no more, as long as their leases may count. */
+  #leave(members: readonly Member[]): void {
+    const nowMs = performance.now()
+    for (const member of this.#left) if (member.leasedFor(nowMs) === 0) this.#left.delete(member)
+    for (const member of members) this.#left.add(member)
+  }
+
   #forget(databaseId: string): void {
+    this.#leave([...(this.#wanted.get(databaseId)?.members.values() ?? [])])
     this.#wanted.delete(databaseId)
     this.#engines.forget(databaseId)
   }
