@@ -96,10 +96,10 @@ export class RunClients {
     const wanted = this.#wantedBy(cancel)
     const answer = await clients.ask(cancelWorkflowRuns, { body: { ...cancel, report: true } }, PATIENCE_MS)
     // With 202 the runs are cancelled later.
-    if (!isObject(answer) || typeof answer['cancelled'] !== 'number') return
+    if (!isObject(answer) || typeof answer.cancelled !== 'number') return
     stage.timeline.note(`the cancel is answered: ${JSON.stringify(answer)}`)
-    const cancelled = bulk.answered(String(answer['actionId']), answer['cancelled'])
-    const wasAborted = typeof answer['skipped'] === 'number'
+    const cancelled = bulk.answered(String(answer.actionId), answer.cancelled)
+    const wasAborted = typeof answer.skipped === 'number'
     for (const { seq, run_id, state } of stage.memory.run(census.runs, {})) {
       const run = this.#deps.runs.runs.get(run_id)
       if (run && cancelled.has(seq)) run.isCancelled = true

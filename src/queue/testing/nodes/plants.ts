@@ -1,5 +1,4 @@
 import { isObject } from '../../../base/index.js'
-import { Clustered } from '../../../cluster/index.js'
 import { Tenure } from '../../../cluster/membership.js'
 import * as nodeRows from '../../../cluster/transactions/cluster-nodes.js'
 import * as partitionRows from '../../../cluster/transactions/cluster-partitions.js'
@@ -8,6 +7,7 @@ import { query } from '../../../store/query.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import { Backlog } from '../../dispatcher/backlog.js'
 import { Ended } from '../../dispatcher/ended.js'
+import { FlowControl } from '../../dispatcher/flow-control.js'
 import { Hints } from '../../dispatcher/hints.js'
 import { DROP, DUE, type DueHint } from '../../peer-messages.js'
 import { toPendingRow } from '../../transactions/messages.js'
@@ -168,13 +168,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     redirect: (topic, to, all) => (topic === DROP ? (all.find((each) => each !== to) ?? to) : to),
   },
   'send several of a queue at once': replacing(messagesPublish.publish, publishAtOnce),
-  'let each node count a key': {
-    patch: () =>
-      patched(Clustered.prototype, 'partitionFor', (original) => {
-        return function (this: Clustered, accountId) {
-          return original.call(this, accountId, undefined)
-        }
-      }),
+  'begin the period of a key again after a hand-over': {
+    patch: () => patched(FlowControl.prototype, 'resume', () => () => undefined),
   },
   'leave a schedule due when it has fired': replacing(schedules.fire, fireAgain),
 }

@@ -23,7 +23,7 @@ it('does the same for the same seed', async () => {
     await new Simulation(memory, 3, { isTraced: true }).play(),
   ]
   expect(other).toEqual(one)
-  expect(one.requests).toBeGreaterThan(20)
+  expect([one.requests > 20, one.fires]).toEqual([true, 2])
 })
 
 /** The seeds are the first ones that meet the mistake; a few more are played in case the simulation has changed. */
@@ -31,10 +31,13 @@ const MORE = 150
 
 it.each([
   ['hint before the commit', 1],
-  ['load nothing after a gain', 46],
-  ['forget at the wrong node', 24],
-  ['act from the time of the answer', 39],
-  ['forget what ended while a load ran', 83],
+  ['load nothing after a gain', 33],
+  ['forget at the wrong node', 41],
+  ['act from the time of the answer', 9],
+  ['forget what ended while a load ran', 147],
+  ['send several of a queue at once', 4],
+  ['begin the period of a key again after a hand-over', 50],
+  ['leave a schedule due when it has fired', 1],
 ] as const)('would find a mistake: %s', async (name, from) => {
   let seed = from - 1
   let problem: string | undefined

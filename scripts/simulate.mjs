@@ -1,0 +1,23 @@
+/** `npm run simulate [-- <options>]`: bundles `simulate.ts`, which then runs a fifth faster than from its sources, and runs it. */
+import { mkdirSync, rmSync } from 'node:fs'
+import { script } from './lib/main.mjs'
+import { inProject, ROOT } from './lib/paths.mjs'
+import { run } from './lib/processes.mjs'
+import { SetupError } from './lib/say.mjs'
+
+await script(async () => {
+  const { build } = await import('esbuild')
+  // Beside the packages that it imports.
+  const folder = inProject('node_modules/.cache')
+  mkdirSync(folder, { recursive: true })
+  const outfile = `${folder}/simulate.${process.pid}.mjs`
+  const options = { bundle: true, platform: 'node', format: 'esm', packages: 'external', target: 'node20' }
+  try {
+    await build({ ...options, entryPoints: [inProject('scripts/simulate.ts')], outfile, logLevel: 'error' })
+    const { code } = await run(process.execPath, [outfile, ...process.argv.slice(2)], { cwd: ROOT })
+    if (code !== 0)
+      throw new SetupError('the simulation found a broken promise, or failed; its output above says which.')
+  } finally {
+    rmSync(outfile, { force: true })
+  }
+})
