@@ -50,11 +50,3 @@ it.each([
 it('sends nothing of a cancelled message that another cancel had given its turn', async () => {
   expect((await new Simulation(memory, 488).play()).problem).toBeUndefined()
 })
-
-it('lets an owner that took a key over begin a period of its own', async () => {
-  expect((await new Simulation(memory, 21_004).play()).problem).toBeUndefined()
-})
-
-it('gives a node time whose load is slow', async () => {
-  expect((await new Simulation(memory, 20_799).play()).problem).toBeUndefined()
-})
