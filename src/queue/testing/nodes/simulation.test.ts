@@ -1,4 +1,7 @@
 import { afterAll, expect, it } from 'vitest'
+import { isObject } from '../../../base/index.js'
+import { look } from '../../../cluster/transactions/cluster-partitions.js'
+import type { Operation } from '../../../store/operation.js'
 import { ClusterMemory } from './cluster-memory.js'
 import { PLANTS } from './plants.js'
 import { Simulation } from './simulation.js'
@@ -24,6 +27,28 @@ it('does the same for the same seed', async () => {
   ]
   expect(other).toEqual(one)
   expect([one.requests > 20, one.fires]).toEqual([true, 2])
+})
+
+/** Compares each quick look with a whole one. */
+class ComparedMemory extends ClusterMemory {
+  looks = 0
+  differences = 0
+
+  override run<Args, Result>(operation: Operation<Args, Result>, args: Args): Result {
+    const result = super.run(operation, args)
+    if (operation.name === look.name && isObject(args)) {
+      this.looks++
+      if (JSON.stringify(result) !== JSON.stringify(this.wholeLook(Number(args['seen'])))) this.differences++
+    }
+    return result
+  }
+}
+
+it('sees with a quick look what a whole look sees', async () => {
+  const compared = new ComparedMemory()
+  await new Simulation(compared, 5).play()
+  compared.close()
+  expect([compared.looks > 100, compared.differences]).toEqual([true, 0])
 })
 
 /** The seeds are the first ones that meet the mistake; a few more are played in case the simulation has changed. */
