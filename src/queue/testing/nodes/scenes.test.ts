@@ -13,7 +13,7 @@ import * as messagesSweep from '../../transactions/messages-sweep.js'
 import * as census from './census.js'
 import { ClusterMemory } from './cluster-memory.js'
 import { Effects } from './effects.js'
-import { ACCOUNT, KEYS, Ledger } from './ledger.js'
+import { ACCOUNT, KEYS, Ledger, QUEUE, type Tracked } from './ledger.js'
 import { Network } from './network.js'
 import { type Redirect, SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
@@ -219,4 +219,25 @@ it('finds no stray while a hint is on its way from a node whose clock is behind'
   }
   await pass(2_000)
   expect([key !== '', owner.meter.strays]).toEqual([true, 0])
+})
+
+it('sends nothing of a cancelled message that another cancel had given its turn', async () => {
+  const { timeline, network, nodes, pass, at } = await scene(['a', 'b'], { answersAfterMs: () => 20_000 })
+  const [a, b] = nodes
+  if (!a || !b) return
+  const clients = at(a)
+  const [first, second] = [1, 2].map(() => clients.publish({ queue: QUEUE, hasCallback: false }))
+  await pass(200)
+  // The other node answers late that it has forgotten the first message.
+  network.toPeer = (from) => ({ kind: 'ok', there: from === a.process ? 800 : 2, back: 2 })
+  const cancel = (node: SimulatedNode, message: Tracked | undefined) =>
+    node.process.clock.after(0, () => {
+      const params = { messageId: message?.messageId }
+      void node.call(cancelMessage, { params }).then(() => Object.assign(message ?? {}, { isCancelled: true }))
+    })
+  cancel(a, first)
+  await pass(100)
+  cancel(b, second)
+  await pass(3_000)
+  expect([first?.isCancelled, second?.isCancelled, timeline.problem]).toEqual([true, true, undefined])
 })

@@ -71,7 +71,3 @@ it.each([
   }
   expect(problem).toBeDefined()
 })
-
-it('sends nothing of a cancelled message that another cancel had given its turn', async () => {
-  expect((await new Simulation(memory, 488).play()).problem).toBeUndefined()
-})
