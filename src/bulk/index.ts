@@ -104,6 +104,7 @@ export function createBulk(deps: BulkDeps): Bulk {
     start: async () => {
       await nodes.loadFences()
       await worker.start()
+      nodes.start()
       afterLostCommits.start()
       await retention.start()
     },

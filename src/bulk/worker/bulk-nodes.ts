@@ -1,4 +1,4 @@
-import { type Clock, isObject, pause } from '../../base/index.js'
+import { type Clock, isObject, pause, type Timer } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
 import type { Store } from '../../store/index.js'
 import type { BulkActionRow } from '../transactions/bulk-action.js'
@@ -19,6 +19,8 @@ const WORKFLOWS = 'bulk.workflows'
 const FENCES = 'bulk.fences'
 
 const AGAIN_MS = 1_000
+/** How often the leader looks for actions of nodes that are gone. */
+const TAKE_OVER_EVERY_MS = 10_000
 
 /** What `BulkNodes` is built from. */
 export interface BulkNodesDeps {
@@ -35,6 +37,7 @@ export class BulkNodes {
   /** Changes are read and applied one after the other: an older row must not undo a newer one. */
   #following: Promise<void> = Promise.resolve()
   #isStopped = false
+  #timer: Timer | undefined
 
   constructor(deps: BulkNodesDeps) {
     this.#deps = deps
@@ -61,8 +64,22 @@ export class BulkNodes {
     await fences.load(store, clock.now())
   }
 
+  start(): void {
+    if (!this.#deps.cluster.isAlone) this.#takeOverLater()
+  }
+
   stop(): void {
     this.#isStopped = true
+    this.#timer?.cancel()
+  }
+
+  /** A node that was declared dead may have stored or resumed an action since, before it noticed. */
+  #takeOverLater(): void {
+    const { clock, cluster, worker } = this.#deps
+    this.#timer = clock.after(TAKE_OVER_EVERY_MS, () => {
+      if (cluster.isLeader) worker.takeOver()
+      this.#takeOverLater()
+    })
   }
 
   /**

@@ -71,9 +71,7 @@ export class BulkWorker implements Service {
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
-    deps.cluster.onGone(() => {
-      if (this.#state.kind !== 'new') void this.#takingOver.run().catch(() => undefined)
-    })
+    deps.cluster.onGone(() => this.takeOver())
     this.#createdAt = deps.clock.now()
     this.#meter = deps.meter ?? new BulkMeter()
     const { store } = deps
@@ -91,7 +89,11 @@ export class BulkWorker implements Service {
     this.#continueAll(rows)
   }
 
-  /** Continues the actions of a node that has gone. */
+  /** Continues the actions of nodes that are gone. */
+  takeOver(): void {
+    if (this.#state.kind !== 'new') void this.#takingOver.run().catch(() => undefined)
+  }
+
   async #takeOver(): Promise<void> {
     const rows = await this.#takeOverUntil(Number.POSITIVE_INFINITY)
     if (rows.length > 0) this.#deps.logger.info('bulk_resumed', { actions: rows.length })
