@@ -80,12 +80,11 @@ export class BulkWorker implements Service {
 
   /** Continues the actions that an earlier life, or nodes that are gone, left running, and deletes their drafts. */
   async start(): Promise<void> {
-    const { logger } = this.#deps
     const rows = await this.#takeOverUntil(this.#deps.clock.now() + START_TIMEOUT_MS)
     if (this.#state.kind !== 'new') return
     this.#state = { kind: 'idle' }
     const running = rows.filter(({ state }) => state === 'running')
-    if (running.length > 0) logger.info('bulk_resumed', { actions: running.length })
+    if (running.length > 0) this.#deps.logger.info('bulk_resumed', { actions: running.length })
     this.#continueAll(rows)
   }
 
