@@ -50,7 +50,12 @@ it.each([
   ['db creat', "unknown command 'creat'", '(Did you mean create?)', 'See: homeport db --help'],
   ['dbb list', "unknown command 'dbb'", '(Did you mean db?)', 'See: homeport --help'],
   ['runs list --lable x', "unknown option '--lable'", '(Did you mean --label?)', 'See: homeport runs list --help'],
-  ['start --retention-byte 1', "unknown option '--retention-byte'", '(Did you mean --retention-bytes?)', 'See: homeport start --help'],
+  [
+    'start --retention-byte 1',
+    "unknown option '--retention-byte'",
+    '(Did you mean --retention-bytes?)',
+    'See: homeport start --help',
+  ],
   ['queue queues get', "missing required argument 'name'", '', 'See: homeport queue queues get --help'],
   ['runs list --state finished', 'Expected one of: active, succeeded, failed, cancelled.', '', 'runs list --help'],
 ])('names the nearest word and the help after a mistake: %s', async (line, ...expected) => {

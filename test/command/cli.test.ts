@@ -246,7 +246,7 @@ describe('runs', () => {
     expect(await json('workflows', 'list')).toMatchObject([{ workflowUrl: url, paused: { reason: 'a test' } }])
     expect(await works('runs', 'explain', 'flow-2')).toContain('its workflow was paused')
     const resumed = await cli(['workflows', 'resume', url])
-    expect(resumed).toMatchObject({ code: 0, stdout: 'finished: 2 runs, 2 let go on\n' })
+    expect(resumed).toMatchObject({ code: 0, stdout: 'finished: 2 runs, 2 unpaused\n' })
     expect(await works('workflows', 'list')).toBe('No workflow is paused.\n')
     expect(await cli(['runs', 'cancel', '--label', 'flow', '--yes'])).toMatchObject({ code: 0 })
   })

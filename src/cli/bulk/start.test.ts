@@ -46,7 +46,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     const selector = await run('bulk', 'start', 'cancelRuns', '--selector', '{"label":"red"}', '--yes', '--watch')
     expect(selector).toMatchObject({ code: 0, out: finishedCancel('finished: 2 runs, 2 cancelled') })
     const undo = await run('bulk', 'undo', /bulk_\w+/.exec(selector.out)?.[0] ?? '', '--watch')
-    expect(undo).toMatchObject({ code: 0, out: 'finished: 2 runs, 2 brought back\n' })
+    expect(undo).toMatchObject({ code: 0, out: 'finished: 2 cancelled runs, 2 brought back\n' })
 
     for (let made = 0; made < 3; made++) {
       await server.ask(
@@ -110,7 +110,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     expect(named).toMatchObject({ code: 0, out: 'finished: 1 failure function, 1 sent again\n' })
     await allFailed()
     const both = await run('runs', 'retry-callbacks', '--label', 'unheard')
-    expect(both).toMatchObject({ code: 0, out: 'finished: 2 failed runs, 2 sent again\n' })
+    expect(both).toMatchObject({ code: 0, out: 'finished: 2 failure functions, 2 sent again\n' })
     expect(await run('runs', 'retry-callbacks')).toMatchObject({ code: 2 })
   })
 

@@ -1,4 +1,5 @@
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
+import { NO_LIMIT } from '../../contract/databases/plans.js'
 import {
   type DatabaseStats,
   DEFAULT_STATS_PERIOD,
@@ -7,7 +8,6 @@ import {
   type StatsPeriod,
   type StatsPoint,
 } from '../../contract/databases/stats.js'
-import { NO_LIMIT } from '../../contract/databases/plans.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'

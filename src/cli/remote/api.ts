@@ -141,7 +141,8 @@ function initOf(
 async function refusalOf(response: Response): Promise<HomeportError> {
   const body = tryParseJson(await response.text().catch(() => ''))
   const error = isObject(body) ? body.error : undefined
-  const said = typeof error === 'string' ? withCommands(error) : `The server responded with ${response.status} and no reason.`
+  const said =
+    typeof error === 'string' ? withCommands(error) : `The server responded with ${response.status} and no reason.`
   return new HomeportError('server_refused', { status: response.status, said })
 }
 

@@ -7,7 +7,10 @@ import { withCommands } from './requests.js'
 const WITHOUT_COMMAND = /\/v2\/qstash\/users?/
 
 it.each([
-  ['There is no schedule "x". GET /v2/schedules lists all of them.', '`homeport queue schedules list` lists all of them.'],
+  [
+    'There is no schedule "x". GET /v2/schedules lists all of them.',
+    '`homeport queue schedules list` lists all of them.',
+  ],
   ['Follow it with GET /v2/workflows/bulkActions/bulk_1.', 'Follow it with `homeport bulk show bulk_1`.'],
   ['GET /v2/workflows/logs?workflowRunId=wfr_1 shows what it did.', '`homeport runs show wfr_1` shows what it did.'],
   ['Enable TLS first: POST /v2/redis/enable-tls/{id}.', 'Enable TLS first: `homeport db tls`.'],

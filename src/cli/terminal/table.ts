@@ -52,7 +52,11 @@ export function renderTable<Row>(io: Io, all: readonly Column<Row>[], rows: read
 }
 
 /** Leaves out extra columns, the last first, until the others fit into a line when they are cut. */
-function thatFit<Row>(columns: readonly Column<Row>[], rows: readonly Row[], available: number): readonly Column<Row>[] {
+function thatFit<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  available: number,
+): readonly Column<Row>[] {
   const least = columns.map(({ title, value, cuts }) => {
     const width = Math.max(widthOf(title), ...rows.map((row) => widthOf(printable(String(value(row) ?? '')))))
     return cuts === true ? Math.min(width, LEAST_WIDTH) : width

@@ -28,6 +28,7 @@ const COLUMNS: readonly Column<Paused>[] = [
 const listCommand = remote({
   name: 'list',
   summary: 'list paused workflows',
+  examples: ['homeport workflows list'],
   run: async ({ api, io, show }) => {
     const { workflows } = await api.call(listPausedWorkflows, {})
     show(workflows, () => (workflows.length === 0 ? 'No workflow is paused.\n' : renderTable(io, COLUMNS, workflows)))

@@ -60,7 +60,8 @@ function databases({ databases: { suspended } }: Overview): Concern[] {
       key: 'suspended',
       tone: 'bad',
       title: `${counted(suspended, 'database is', 'databases are')} suspended`,
-      advice: 'Their data is kept, but commands are refused. Raise the budget or change the plan.',
+      advice:
+        'Commands are refused, the data is kept. Raise the budget or change the plan, or resume what its owner has suspended.',
       to: '/databases',
     },
   ]

@@ -51,12 +51,7 @@ function Work({ overview: { databases, messages, runs, bulk_actions } }: { overv
   const asleep = databases.passive === 0 ? '' : `, ${whole(databases.passive)} asleep`
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md">
-      <Figure
-        label="Databases"
-        to="/databases"
-        value={whole(all)}
-        note={`${whole(databases.active)} active${asleep}`}
-      />
+      <Figure label="Databases" to="/databases" value={whole(all)} note={`${whole(databases.active)} awake${asleep}`} />
       <Figure
         label="Pending messages"
         to="/messages"

@@ -271,7 +271,7 @@ const FIRST_SEEDS: Readonly<Record<string, number>> = {
   'a load restores messages that were dropped during it': 2,
   'a cancel counts ended runs': 4,
   'the pending messages of a resumed run are not offered': 42,
-  'a call that is requested twice is made twice': 4,
+  'a call that is requested twice is made twice': 5,
   'a failure callback is lost': 3,
   'a cancelled failure callback is delivered': 5,
   'a bulk cancel counts ended runs': 4,
