@@ -25,7 +25,7 @@ export default defineConfig({
     pool: 'forks',
     // Many tests wait for a server, a browser or a disk, so two for each core of a small machine; and no more than there
     // are stretches of ports (`test/support/ports.ts`).
-    maxWorkers: Math.min(8, Math.max(4, availableParallelism())),
+    maxWorkers: Math.min(8, Math.max(5, availableParallelism())),
     // A process runs one file after the other: to start one and to load the sources anew for each file would take a third
     // of the time. Nothing in the sources is remembered outside of what a test makes, and each file undoes what it opened.
     isolate: false,
