@@ -115,7 +115,9 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
   })
 
   it('takes conditions and saved selectors', async () => {
-    await startRuns(store, 'acc_test', 3, (index) => ({ labels: '|when|', ...(index === 0 && { dueAt: Date.now() }) }))
+    // Due for a while: what has just become due and nobody has offered, the server would report as missing.
+    const at = Date.now() - 60_000
+    await startRuns(store, 'acc_test', 3, (index) => ({ labels: '|when|', at, ...(index === 0 && { dueAt: at }) }))
     const save = await run(
       ...['bulk', 'selectors', 'save', 'late', 'cancelRuns', '--label', 'when', '--state', 'delayed,sleeping'],
     )
