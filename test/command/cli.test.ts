@@ -107,6 +107,8 @@ describe('databases', () => {
     const before = await state()
     const file = join(tempDir(), 'keys.jsonl')
     expect((await cli(['db', 'keys', 'export', 'shared', file])).stdout).toContain('7 keys')
+    const output = await cli(['db', 'keys', 'export', 'shared', '-'])
+    expect([output.stdout.trim().split('\n').length, output.stderr]).toEqual([9, expect.stringContaining('7 keys')])
     await send('/pipeline', [['FLUSHALL'], ['SET', 'text', 'newer']])
     expect(await works('db', 'keys', 'import', 'shared', file)).toBe('6 imported, 1 skipped\n')
     expect(await cli(['db', 'keys', 'import', 'shared', file, '--replace'])).toMatchObject({ code: 2 })

@@ -26,6 +26,8 @@ import { printable } from '../terminal/text.js'
 import { databaseAccess, postTo } from './data-plane.js'
 import { DATABASE, databaseNamed } from './find.js'
 
+/** As the name of a file: the standard input, or the standard output. */
+const STANDARD_STREAM = '-'
 /** Keys that one SCAN looks at. */
 const SCAN_COUNT = 1_000
 /** Requests of an import at a time. */
@@ -45,7 +47,10 @@ interface ExportFlags {
 const exportCommand = remote<ExportFlags, [string, string]>({
   name: 'export',
   summary: 'write keys of a database to a file of JSON lines, with their types and expiry',
-  args: [DATABASE, ['<file>', 'the file to write; an existing file is replaced when the export is complete']],
+  args: [
+    DATABASE,
+    ['<file>', 'the file to write, or "-" for the standard output; a file is replaced when the export is complete'],
+  ],
   flags: (command) =>
     command
       .option('--match <pattern>', 'only the keys that match this pattern of SCAN')
@@ -53,14 +58,17 @@ const exportCommand = remote<ExportFlags, [string, string]>({
       .option('--key <name...>', 'exactly these keys; the only way with a read-only key, which cannot list keys'),
   examples: ["homeport db keys export shop users.jsonl --match 'user:*'"],
   run: async (session, flags, wanted, file) => {
-    const { api, io, show, endWith } = session
+    const { api, io, show, say, endWith } = session
     const store = await storeOf(api, wanted, 'read')
     let totals: ExportTotals = { exported: 0, gone: 0, refused: 0 }
     const refuse = (name: KeyName, problem: string) => io.err(`not exported: ${shown(name)}: ${printable(problem)}\n`)
     const names = flags.key === undefined ? await searched(session, store, flags) : [flags.key]
     const options = { base64, nowMs: Date.now(), onRefused: refuse, onStep: (now: ExportTotals) => (totals = now) }
-    await toFile(file, exportKeys(store, names, options)).catch(refusedBy)
-    show({ file, ...totals }, () => `${file}  ${counted(totals.exported, 'key')}${leftOut(totals)}\n`)
+    const pieces = exportKeys(store, names, options)
+    await (file === STANDARD_STREAM ? toOutput(io, pieces) : toFile(file, pieces)).catch(refusedBy)
+    const summary = `${counted(totals.exported, 'key')}${leftOut(totals)}`
+    if (file === STANDARD_STREAM) say(summary)
+    else show({ file, ...totals }, () => `${file}  ${summary}\n`)
     if (totals.refused > 0) endWith(FAILED)
   },
 })
@@ -88,6 +96,11 @@ const leftOut = ({ gone, refused }: ExportTotals): string =>
     .filter((text) => text !== false)
     .map((text) => `, ${text}`)
     .join('')
+
+/** The standard output takes each piece before the next one is made: Node.js writes to pipes and files at once. */
+async function toOutput(io: Io, pieces: AsyncIterable<string>): Promise<void> {
+  for await (const piece of pieces) io.out(piece)
+}
 
 /** Writes to `<file>.part`, and renames it when it is complete. */
 async function toFile(file: string, pieces: AsyncIterable<string>): Promise<void> {
@@ -157,7 +170,7 @@ const shown = (name: KeyName): string =>
 
 /** @throws HomeportError `cli_misused` for a file that cannot be read. */
 async function* inputOf({ terminal }: Io, file: string): AsyncGenerator<Uint8Array> {
-  const input = file === '-' ? (terminal?.input ?? Readable.from([])) : createReadStream(file)
+  const input = file === STANDARD_STREAM ? (terminal?.input ?? Readable.from([])) : createReadStream(file)
   try {
     for await (const chunk of input) yield Buffer.from(chunk)
   } catch (cause) {
