@@ -115,12 +115,14 @@ export class BulkActions {
     return { undoClock: random.pick(UNDO_CLOCKS) ?? 'original', pauseClock: random.chance(0.5) ? 'hold' : 'keep' }
   }
 
-  /** Failed callbacks are few, so they are preferred. */
+  /** Failed callbacks are few, so they are preferred; and so are pauses, because much has to happen during one. */
   #someKind(chosen: readonly RunRow[]): Kind {
     const { random } = this.#deps
     const canRetry = chosen.some((run) => isPossible('retryFailureCallbacks', run))
     if (canRetry && random.chance(0.5)) return 'retryFailureCallbacks'
-    const kinds = this.#deps.hasSecondThoughts ? REVERSIBLE_KINDS : KINDS
+    const { hasSecondThoughts } = this.#deps
+    if (hasSecondThoughts && random.chance(0.3)) return 'pauseRuns'
+    const kinds = hasSecondThoughts ? REVERSIBLE_KINDS : KINDS
     return kinds[random.below(kinds.length)] ?? 'cancelRuns'
   }
 

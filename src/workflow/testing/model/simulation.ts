@@ -45,6 +45,8 @@ export class Simulation {
   readonly #factories: DispatcherFactories
   readonly #steady = new ManualClock()
   readonly #clock = new JumpingClock(this.#steady)
+  /** Messages that were due when the clock was set back: they are sent. */
+  readonly #wasDue = new Set<string>()
   readonly #accountId: string
   readonly #known = new Knowledge()
   readonly #flow: FlowWatch
@@ -244,7 +246,7 @@ export class Simulation {
     if (runId !== undefined && this.#known.isHeld(runId))
       throw new Error(`${runId} is paused, and ${message.messageId} of it was delivered`)
     const asleepUntil = this.#known.asleep.get(message.messageId) ?? 0
-    if (asleepUntil > this.#clock.now())
+    if (asleepUntil > this.#clock.now() && !this.#wasDue.has(message.messageId))
       throw new Error(`${message.messageId} is due at ${asleepUntil}, and was delivered`)
     if (this.#known.cancelledCallbacks.has(message.messageId))
       throw new Error(`${message.messageId} was cancelled, and was delivered`)
@@ -328,8 +330,10 @@ export class Simulation {
 
   #jump(): void {
     const byMs = (this.#random.below(5) - 2) * 90_000
+    const before = this.#clock.now()
     this.#clock.jump(byMs)
     if (byMs >= 0) return
+    for (const [messageId, until] of this.#known.asleep) if (until <= before) this.#wasDue.add(messageId)
     // What was due at once is due later now.
     this.#known.released.clear()
     this.#flow.clockWasSetBack()
