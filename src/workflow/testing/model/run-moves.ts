@@ -22,7 +22,7 @@ import { someFlow } from './flow-watch.js'
 import { checkAttempts, checkRun, type Knowledge } from './knowledge.js'
 import { randomProgram, triggerItem } from './program.js'
 import { restartSome } from './restart-move.js'
-import { checkReleased, checkStanding, noteMoved, standingsOf } from './standings.js'
+import { checkParked, checkReleased, checkStanding, noteMoved, standingsOf } from './standings.js'
 
 /** Collaborators of the actions on runs. */
 export interface RunMovesDeps {
@@ -138,6 +138,10 @@ export class RunMoves {
   async #resuming(runs: readonly RunRow[]): Promise<(at: number) => Promise<void>> {
     const { store, known } = this.#deps
     const before = await standingsOf(store, runs)
+    for (const run of runs) {
+      const stood = before.get(run.seq)
+      if (stood) checkParked(run, stood)
+    }
     return async (at) => {
       const after = await standingsOf(store, runs)
       for (const run of runs) {

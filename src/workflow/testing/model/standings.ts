@@ -1,4 +1,4 @@
-import { dueTime } from '../../../queue/transactions/messages-parked.js'
+import { dueTime, isParkedTime } from '../../../queue/transactions/messages-parked.js'
 import type { Store } from '../../../store/index.js'
 import type { PauseClock } from '../../transactions/runs-pause.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
@@ -27,6 +27,12 @@ export async function standingsOf(store: Store, runs: readonly RunRow[]): Promis
       },
     ]),
   )
+}
+
+/** Throws unless all that a paused run is to be sent is parked. */
+export function checkParked({ run_id: runId }: RunRow, { messages }: StandingRows): void {
+  const loose = messages.find(({ next_at }) => !isParkedTime(next_at))
+  if (loose) throw new Error(`${runId} is paused, and ${loose.message_id} is not parked`)
 }
 
 /**
