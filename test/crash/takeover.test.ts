@@ -3,6 +3,7 @@ import { expect, it, vi } from 'vitest'
 import { pause, systemClock } from '../../src/base/index.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseStandby } from '../../src/contract/server/standbys.js'
+import { Recorder, type Route } from '../histories/recorder.js'
 import { atCleanup, call, waitFor } from '../support/index.js'
 import { isRunning, NodeScene, type SceneNode } from './nodes.js'
 import { randomFrom } from './random.js'
@@ -10,7 +11,8 @@ import { randomFrom } from './random.js'
 /**
  * The home of a database dies, is paused, or is cut off, while clients write. The standby's node takes over; every write
  * that the home had answered by `complete_until` is there, in the mode `replicated` every write that it had answered at all,
- * and the old home acknowledges nothing after the new one.
+ * and the old home acknowledges nothing after the new one. In the mode `replicated`, one order of all that clients at both
+ * nodes were answered, before, meanwhile and after, explains it (`../histories`).
  * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does.
  */
 
@@ -32,6 +34,9 @@ const WRITE_EVERY_MS = 5
 const AWAY_MS = 7_000
 const TAKEN_WITHIN_MS = 30_000
 const UNNOTICED_MS = 700
+const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? 20_261_128)
+/** Clients through each node. */
+const CLIENTS = 2
 
 type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
 
@@ -46,6 +51,15 @@ const rest = ({ homeport }: SceneNode, token: string, command: readonly string[]
     ...{ method: 'POST', json: command, headers: { authorization: `Bearer ${token}` } },
     signal: AbortSignal.timeout(2_000),
   })
+
+/** Through a node, whether it is the home or not. */
+const routeBy =
+  (node: SceneNode, { rest_token }: Made): Route =>
+  async (command) => {
+    const { status, body } = await rest(node, rest_token, command)
+    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`)
+    return (body as { result: unknown }).result
+  }
 
 const standbyOf = async (node: SceneNode, { database_id }: Made): Promise<DatabaseStandby | undefined> =>
   ((await node.homeport.api('GET', '/v2/node-standbys')).body as DatabaseStandby[]).find(
@@ -166,6 +180,10 @@ async function suffer(scene: NodeScene, index: number, [home, other]: readonly [
   await waitFor(() => direct.answered.length > 100, { what: 'writes' }).catch((error: unknown) => {
     throw new Error(`${mode}: ${seen()}`, { cause: error })
   })
+  const name = `cycle${index}`
+  const clients = { name, random: randomFrom(SEED + index), clients: CLIENTS }
+  const recorder = new Recorder([routeBy(home, made), routeBy(other, made)], clients)
+  await waitFor(() => recorder.answered > 50, { what: 'calls of clients' })
   const writtenAt = Date.now()
   let completeUntil = 0
   const isFollowing = async () => {
@@ -181,9 +199,14 @@ async function suffer(scene: NodeScene, index: number, [home, other]: readonly [
   const serves = async () => (await rest(other, made.rest_token, ['SET', 'taken', fault])).status === 200
   await waitFor(() => serves().catch(() => false), { what: 'the new home', deadlineMs: TAKEN_WITHIN_MS })
   const ms = Date.now() - beganAt
+  const before = recorder.answered
+  await waitFor(() => recorder.answered > before + 50, { what: 'calls of clients at the new home' })
   await end(fault, home, direct)
   await waitFor(() => !isRunning(home.homeport.pid), { what: 'the old home to end', deadlineMs: 60_000 })
   direct.stop()
+  const calls = recorder.answered
+  const breaches = await recorder.breaches()
+  if (mode === 'replicated') expect({ seed: SEED, breaches }).toEqual({ seed: SEED, breaches: [] })
 
   const late = direct.answered.filter(({ at }) => at > promotedAt)
   expect(late).toEqual([])
@@ -195,12 +218,12 @@ async function suffer(scene: NodeScene, index: number, [home, other]: readonly [
   expect(metrics).toMatch(/^homeport_database_promotions_total [1-9]/m)
   home.homeport = await scene.restart(home)
   expect((await rest(home, made.rest_token, ['GET', 'taken'])).status).toBe(200)
-  return { fault, mode, ms, answered: direct.answered.length, lost: lost.length }
+  return { fault, mode, ms, answered: direct.answered.length, lost: lost.length, calls, breaches: breaches.length }
 }
 
 it('a standby takes over from a home that is lost, and only then', { timeout: 120_000 + CYCLES * 90_000 }, async () => {
   vi.spyOn(console, 'warn').mockImplementation(() => undefined)
-  const scene = await NodeScene.start({ nodes: 2, random: randomFrom(1), onDisturbance: () => undefined })
+  const scene = await NodeScene.start({ nodes: 2, random: randomFrom(SEED), onDisturbance: () => undefined })
   atCleanup(() => scene.stop())
   let [home, other] = scene.nodes as [SceneNode, SceneNode]
   const asked = { database_name: 'guarded', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
