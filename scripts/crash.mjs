@@ -1,6 +1,8 @@
 /**
  * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>]`: runs the crash tests of the queue, of runs, of bulk
- * actions, of undo, of alerts and of homes with a standby (`--only takeover`), and the checker of stale reads of read regions (`--only read-regions`), with many more kills than `npm test` has time for, and the outages of PostgreSQL (`--only outages`).
+ * actions, of undo, of alerts and of homes with a standby (`--only takeover`), and the outages of PostgreSQL (`--only outages`),
+ * with many more kills than `npm test` has time for; the checker of stale reads of read regions (`--only read-regions`) with more
+ * rounds, and the drain of a node (`--only drain`) with more databases.
  * They print their seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'
@@ -11,6 +13,11 @@ import { SetupError } from './lib/say.mjs'
 import { setUp } from './lib/setup.mjs'
 
 const DEFAULT_CYCLES = 100
+/** Tests that are not in `test/crash`. */
+const ELSEWHERE = {
+  'read-regions': ['test/databases/read-regions', '-t', 'never shows'],
+  drain: ['test/databases/moves', '-t', 'drained'],
+}
 
 /** Checks that an option is a positive whole number. */
 function whole(name, text) {
@@ -25,7 +32,7 @@ await script(async () => {
   const env = { HOMEPORT_CRASH_CYCLES: whole('cycles', values.cycles ?? String(DEFAULT_CYCLES)) }
   if (values.seed !== undefined) env.HOMEPORT_CRASH_SEED = whole('seed', values.seed)
   const vitest = inProject('node_modules/vitest/vitest.mjs')
-  const tests = values.only === 'read-regions' ? 'test/databases/read-regions' : `test/crash/${values.only}`
-  const { code } = await run(process.execPath, [vitest, 'run', tests], { cwd: ROOT, env })
+  const tests = ELSEWHERE[values.only] ?? [`test/crash/${values.only}`]
+  const { code } = await run(process.execPath, [vitest, 'run', ...tests], { cwd: ROOT, env })
   if (code !== 0) throw new SetupError('a crash test failed; its output above says what was lost.')
 })

@@ -369,6 +369,7 @@ function trafficThrough(gateway: Port<Gateway>): Parameters<typeof createDatabas
   return {
     meterOf: (databaseId) => gateway.target.usageOf(databaseId)?.meter,
     release: (databaseId, manner) => gateway.target.releaseEngines(databaseId, manner),
+    sendAway: (databaseId) => gateway.target.sendAway(databaseId),
     reads: {
       allow: (databaseId, outstanding) => gateway.target.allowReads(databaseId, outstanding),
       note: (databaseId, totals) => gateway.target.noteReads(databaseId, totals),

@@ -116,9 +116,11 @@ export interface Traffic {
   /**
    * Closes the connections to a database's engines. Clients stay connected; their next command asks for the engines
    * again. Returns false, and closes nothing, while a client uses one of the connections. `and-send-away` first
-   * disconnects the clients that have state on a connection.
+   * disconnects the clients that have state on a connection, and has new commands wait.
    */
   readonly release: (databaseId: string, manner: 'when-unused' | 'and-send-away') => boolean
+  /** Disconnects the clients of a database without answering what waits. */
+  readonly sendAway: (databaseId: string) => void
   /** Limits and counts reads that other nodes answer. Omitted: none do. */
   readonly reads?: ReadControl
 }

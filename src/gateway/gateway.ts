@@ -90,6 +90,8 @@ export interface Gateway extends Service {
    * `when-unused`, such a client keeps the engines, and the answer is false.
    */
   releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean
+  /** Disconnects the clients on the port of a database. What has not been answered stays without an answer. */
+  sendAway(databaseId: string): void
   /**
    * Serves a connection of a client that another node has accepted.
    * @param ip address of the client.
@@ -239,6 +241,10 @@ class DataPlane implements Gateway {
     const isReleased = this.#lanes.release(databaseId, manner)
     if (isReleased) this.#guards.fallAsleep(databaseId)
     return isReleased
+  }
+
+  sendAway(databaseId: string): void {
+    this.#open.get(databaseId)?.listener.sendAway()
   }
 
   accept(service: PassedService, connection: Duplex, ip: string, detail: string): void {

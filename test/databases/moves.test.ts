@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Redis as RedisClient } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { pause, systemClock } from '../../src/base/index.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseMove } from '../../src/contract/server/moves.js'
 import type { EngineInfo } from '../../src/fleet/index.js'
@@ -22,7 +23,13 @@ beforeAll(async () => {
   return () => postgres.stop()
 })
 
-const record = ({ body }: Answer) => body as DatabaseRecord & Record<'rest_token' | 'password', string>
+type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
+
+const WRITE_EVERY_MS = 5
+/** How many databases leave a drained node; `npm run crash -- --only drain --cycles 50` has more. */
+const DRAINED = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 3)
+
+const record = ({ body }: Answer) => body as Made
 const start = async (name: string, place = nodePlace()) =>
   startNode(name, await place, { store: `${postgres.url}/postgres` }, engine)
 
@@ -42,6 +49,39 @@ const meet = (one: RunningNode, other: RunningNode) =>
     },
     { what: 'the nodes to know each other' },
   )
+
+/** A client that writes without a break, as applications do: with the client's own queue, and its own way to connect again. */
+class DrainedClient {
+  readonly errors: unknown[] = []
+  connects = 0
+  written = 0
+  readonly #redis: RedisClient
+  readonly #writing: Promise<void>
+  #isOver = false
+
+  constructor({ port, password }: Made) {
+    this.#redis = new RedisClient({ host: '127.0.0.1', port, password, retryStrategy: () => 20 })
+    this.#redis.on('ready', () => this.connects++).on('error', () => undefined)
+    atCleanup(() => this.#redis.disconnect())
+    this.#writing = this.#write()
+  }
+
+  async #write(): Promise<void> {
+    while (!this.#isOver) {
+      await this.#redis.incr('count').then(
+        () => this.written++,
+        (error: unknown) => this.errors.push(error),
+      )
+      await pause(systemClock, WRITE_EVERY_MS)
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#writing
+    this.#redis.disconnect()
+  }
+}
 
 const latest = async (node: RunningNode, databaseId: string) =>
   ((await node.api('GET', '/v2/node-moves')).body as DatabaseMove[]).find((move) => move.database_id === databaseId)
@@ -170,16 +210,25 @@ describe('a database that moves to another node', () => {
     const d = await start('d')
     await meet(c, d)
     await meet(d, c)
-    const made = [await create(c, 'one'), await create(c, 'two'), await create(c, 'three')]
-    for (const { rest_token } of made) await c.rest(rest_token, ['SET', 'k', 'v'])
+    const made: Made[] = []
+    for (let number = 0; number < DRAINED; number++) made.push(await create(c, `drained-${number}`))
+    const clients = made.map((one) => new DrainedClient(one))
+    await waitFor(() => clients.every(({ written }) => written > 10), { what: 'writes to every database' })
     const away = async (): Promise<boolean> => {
       const nodes = (await d.api('GET', '/v2/nodes')).body as { name: string; databases: number }[]
       return nodes.some(({ name, databases }) => name === 'c' && databases === 0)
     }
     expect(await d.api('POST', '/v2/nodes/c/drain')).toMatchObject({ status: 200 })
-    await waitFor(away, { what: 'the databases to leave' })
-    for (const { rest_token } of made) {
-      expect((await d.rest(rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
+    await waitFor(away, { what: 'the databases to leave', deadlineMs: 60_000 + DRAINED * 2_000 })
+    const before = clients.map(({ written }) => written)
+    await waitFor(() => clients.every(({ written }, index) => written > (before[index] ?? 0) + 10), {
+      what: 'writes at the new home',
+    })
+    for (const client of clients) await client.stop()
+    expect(clients.filter(({ connects, errors }) => connects > 2 || errors.length > 0)).toEqual([])
+    for (const [index, { rest_token }] of made.entries()) {
+      const { body } = await d.rest(rest_token, ['GET', 'count'])
+      expect(body).toEqual({ result: String(clients[index]?.written) })
     }
     await waitFor(async () => ((await readdir(join(c.place.dataDir, 'databases'))).length === 0 ? true : undefined), {
       what: 'the old files to be set aside',

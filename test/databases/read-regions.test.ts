@@ -4,6 +4,7 @@ import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seeded } from '../../src/base/testing/random.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
+import type { DatabaseMove } from '../../src/contract/server/moves.js'
 import { laySlowWire, type SlowWire } from '../../src/gateway/testing/slow-wire.js'
 import { atCleanup, call, freePort, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
 import { engineCalls } from './engine-calls.js'
@@ -27,6 +28,7 @@ let placeOfB: Place
 
 const place = () => newPlace({ dataDir: tempDir() })
 const startB = () => startNode('b', placeOfB, { host: HOSTS.b, region: 'eu-west-1' })
+const HOST_OF_C = '127.0.0.4'
 
 beforeAll(async () => {
   const stop = await startNodeStore()
@@ -234,6 +236,47 @@ describe('a database with a read region at another node', () => {
     },
     90_000 + 30_000 * ROUNDS,
   )
+
+  it('is read there after a move of the home, and while answers wait for a standby', async () => {
+    const made = await create('moves')
+    const { database_id: id } = made
+    const write = async (value: number) => expect((await rest('b', made, ['SET', 'k', value])).status).toBe(200)
+    await write(0)
+    await untilReplicaAnswers(made)
+    const redis = client('b', made)
+    const c = await startNode('c', await place(), { host: HOST_OF_C, region: 'us-east-1' })
+    const homeIsC = async () => {
+      const moves = (await c.api('GET', '/v2/node-moves')).body as DatabaseMove[]
+      return moves.some((move) => move.database_id === id && move.state === 'done')
+    }
+    await waitFor(async () => (await a.api('POST', '/v2/nodes/c/databases', { database_id: id })).status === 200, {
+      what: 'the nodes to know each other',
+    })
+    for (let value = 1; !(await homeIsC()); value++) {
+      await write(value)
+      expect((await rest('b', made, ['GET', 'k'])).result).toBe(`${value}`)
+    }
+    await waitFor(() => redis.status === 'end', { what: 'the client to be disconnected' })
+    await untilReplicaAnswers(made)
+
+    expect((await c.api('PUT', `/v2/nodes/a/standbys/${id}`, { mode: 'replicated' })).status).toBe(200)
+    const isReplicated = async () => ((await c.api('GET', `/v2/redis/database/${id}`)).body as Made).consistent
+    await waitFor(isReplicated, { what: 'the standby to have everything' })
+    const again = client('b', made)
+    for (let value = 1; value <= 30; value++) {
+      await again.set('k', value)
+      expect(await again.get('k')).toBe(`${value}`)
+    }
+    // The replica may have what the standby does not have yet, so the home answers until the mode is another one.
+    const before = await callsAt('b', made)
+    await again.get('k')
+    expect(await callsAt('b', made)).toBe(before)
+    expect((await c.api('PUT', `/v2/node-standbys/${id}`, { mode: 'async' })).status).toBe(200)
+    await untilReplicaAnswers(made, () => again.get('k'))
+    expect((await c.api('DELETE', `/v2/redis/database/${id}`)).body).toBe('OK')
+    expect(filesAtB()).not.toContain(id)
+    await c.stop()
+  }, 90_000)
 
   it('is read at its home while the node of the region is away', async () => {
     const made = await create('alone')

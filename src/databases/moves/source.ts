@@ -14,7 +14,7 @@ const CLOSE_POLL_MS = 5
 const SILENT_FOR_MS = 10_000
 /** Clients wait only when the copy is this close. */
 const NEAR_BYTES = 1_000_000
-/** Clients that send commands without a pause are disconnected after this time. */
+/** Clients whose commands run for longer are disconnected. */
 const RELEASE_WITHIN_MS = 1_000
 const EQUAL_WITHIN_MS = 5_000
 /** Far longer than a switch. An engine whose Homeport has died ends, so no pause outlives its reason. */
@@ -110,7 +110,7 @@ export class Source {
 
   /** Clients wait while this runs; then the target serves them, or this node as before. */
   async #switch(move: moves.MoveRow, peer: Peer): Promise<void> {
-    const { changes, directory, locator, clock, logger } = this.#deps
+    const { changes, directory, locator, clock, logger, traffic } = this.#deps
     const { database_id: databaseId, target } = move
     const row = directory.rowOf(databaseId)
     if (!row) throw new MoveFailed('the database is gone')
@@ -125,6 +125,9 @@ export class Source {
         await this.#taken(move, peer)
         isGone = true
         locator.moved(target, row)
+        // The commands that wait have reached no engine. An error in answer to them would end in applications; most clients
+        // send them again when they are disconnected.
+        traffic.sendAway(databaseId)
         directory.remove(databaseId)
       })
     } finally {
@@ -153,8 +156,8 @@ export class Source {
   }
 
   /**
-   * Closes the connections of clients to the engine as soon as no command runs, and new commands wait. If commands run all
-   * the time, all clients are disconnected, and those commands have no answer.
+   * Closes the connections of clients to the engine once it has answered what it had; new commands wait. If commands run
+   * for longer, all clients are disconnected, and those commands have no answer.
    */
   async #released(databaseId: string): Promise<void> {
     const { traffic, clock, directory, usage } = this.#deps
@@ -162,6 +165,7 @@ export class Source {
     while (!traffic.release(databaseId, 'and-send-away')) {
       if (performance.now() > endMs) {
         await usage.handOver(databaseId)
+        traffic.sendAway(databaseId)
         directory.remove(databaseId)
         return usage.expect(databaseId)
       }

@@ -28,7 +28,11 @@ beforeAll(async () => {
   server = await startManagement({
     clock,
     awakeDatabases: 2,
-    traffic: { meterOf: (id) => meters.get(id), release: (id, manner) => release(id, manner) },
+    traffic: {
+      meterOf: (id) => meters.get(id),
+      release: (id, manner) => release(id, manner),
+      sendAway: () => undefined,
+    },
     ensure: async (fleet, spec) => {
       if (spec.state === 'running') starts++
       if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'the test says so' })

@@ -51,7 +51,7 @@ export class CrashableDatabases {
       },
       problems: new Problems(systemClock, silentLogger),
       isOperator: () => true,
-      traffic: { meterOf: () => undefined, release: () => true },
+      traffic: { meterOf: () => undefined, release: () => true, sendAway: () => undefined },
       emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
       onServing: (databaseId) => this.#effect('port opened', () => this.#gate.open(databaseId)),
     })

@@ -166,7 +166,7 @@ function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, op
     isOperator: (accountId) => accounts.isFirst(accountId),
     isAccountSuspended: (accountId) => accounts.standingOf(accountId) !== 'active',
     databaseLimitOf: (accountId) => accounts.databaseLimitOf(accountId),
-    traffic: options.traffic ?? { meterOf: () => undefined, release: () => true },
+    traffic: options.traffic ?? { meterOf: () => undefined, release: () => true, sendAway: () => undefined },
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     onServing: (databaseId) => gate.open(databaseId),
   })

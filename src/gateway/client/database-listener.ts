@@ -102,6 +102,11 @@ export class DatabaseListener {
     timer.cancel()
   }
 
+  /** Disconnects the clients. What has not been answered stays without an answer. */
+  sendAway(): void {
+    for (const session of this.#sessions) session.hangUp()
+  }
+
   /** Takes over a connection from the shared port, whose client is about to start its TLS handshake. */
   adopt(connection: Socket): void {
     this.#track(connection)

@@ -22,7 +22,7 @@ import type { Awaited, ReplySink } from './reply-sink.js'
  *
  * - idle: no reply is pending, nothing is written.
  * - dialling, greeting: commands wait in the writer.
- * - ready: commands go out once per turn of the event loop; replies arrive in order.
+ * - ready: commands go out once per turn of the event loop; replies arrive in order. Held, it sends nothing more.
  * - closed: for good; every command fails.
  *
  * Guarantee: every expected reply is delivered or failed exactly once, in order. Bytes that are no reply, or a reply that
@@ -32,7 +32,7 @@ export type LinkState =
   | { readonly kind: 'idle' }
   | { readonly kind: 'dialling'; readonly abort: AbortController }
   | { readonly kind: 'greeting'; readonly socket: Socket }
-  | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting }
+  | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting; readonly isHeld?: true }
   | { readonly kind: 'closed' }
 
 /** Receives all bytes of an engine, not divided into replies. */
@@ -189,13 +189,22 @@ export class EngineLink {
   get isUnused(): boolean {
     const { kind } = this.#state
     if (kind !== 'ready') return kind === 'idle' || kind === 'closed'
-    return this.isQuiet && !this.hasState && this.#stream === undefined
+    const isAnswered = this.#state.isHeld ? this.#pending.count === this.#unsent : this.isQuiet
+    return isAnswered && !this.hasState && this.#stream === undefined
   }
 
-  /** Closes an unused connection; the next command makes a new one. */
+  /** Sends what has been taken, and nothing more on this connection: later commands wait for the next one. */
+  hold(): void {
+    if (this.#state.kind !== 'ready') return
+    this.#flush()
+    this.#state = { ...this.#state, isHeld: true }
+  }
+
+  /** Closes an unused connection; the next command, or one that waits, makes a new one. */
   hangUp(): void {
-    if (this.isUnused && this.#state.kind === 'ready')
-      this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}))
+    if (!this.isUnused || this.#state.kind !== 'ready') return
+    this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}), this.#unsent)
+    if (this.#unsent > 0) this.#wake()
   }
 
   /** Closes the connection for good; pending replies fail. */
@@ -206,24 +215,18 @@ export class EngineLink {
   #wake(): void {
     switch (this.#state.kind) {
       case 'ready':
-        this.#scheduleFlush()
-        return
+        return void this.#scheduleFlush()
       case 'idle':
         return void this.#dial()
       case 'closed':
-        this.#failLater()
-        return
+        // Not at once: senders do not expect an answer before the call that sends returns.
+        return void queueMicrotask(() => this.#failAll(new HomeportError('engine_lost', {}), false))
       case 'dialling':
       case 'greeting':
         return
       default:
         unreachable(this.#state)
     }
-  }
-
-  /** Not at once: senders do not expect an answer before the call that sends returns. */
-  #failLater(): void {
-    queueMicrotask(() => this.#failAll(new HomeportError('engine_lost', {}), false))
   }
 
   #scheduleFlush(): void {
@@ -242,7 +245,7 @@ export class EngineLink {
   }
 
   #flush(): void {
-    if (this.#state.kind !== 'ready') return
+    if (this.#state.kind !== 'ready' || this.#state.isHeld) return
     this.#unsent = 0
     this.#writer.flush(this.#state.socket)
   }

@@ -182,13 +182,15 @@ export class Lanes {
 
   /**
    * Closes every connection to a database's engines, so that they may be stopped; the next command connects again. With
-   * `and-send-away`, clients with state on a dedicated lane are disconnected first.
+   * `and-send-away`, clients with state on a dedicated lane are disconnected first, and from the first call on new commands
+   * wait for the next connection.
    * @returns false, with nothing closed, when a client still uses a connection or has state on it
    */
   release(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean {
     const groups = [...this.#groups].filter(([name]) => name.startsWith(`${databaseId}/`)).map(([, group]) => group)
     if (manner === 'and-send-away') for (const group of groups) disconnectClients(group)
     const links = groups.flatMap((group) => [...group.all])
+    if (manner === 'and-send-away') for (const link of links) link.hold()
     if (!links.every((link) => link.isUnused)) return false
     for (const link of links) link.hangUp()
     this.#regions?.lost(databaseId)

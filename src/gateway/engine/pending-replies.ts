@@ -31,6 +31,11 @@ export class PendingReplies {
     return this.#length === 0
   }
 
+  /** Pending replies of the engine. */
+  get count(): number {
+    return this.#pendingCount
+  }
+
   /** The sink of the next reply; undefined when none is pending. */
   get headSink(): ReplySink | undefined {
     return this.#sinks[this.#head]
