@@ -1,7 +1,7 @@
 import { HeaderReader, INCOMPLETE, INVALID, PlainCommand, printable } from './command-headers.js'
-import type { ParseOutcome } from './command-limits.js'
-import { type CommandLimits, LIMITS_BEFORE_LOGIN } from './command-limits.js'
+import { type CommandLimits, LIMITS_BEFORE_LOGIN, type ParseOutcome } from './command-limits.js'
 import { encodeLatin1Command } from './encode.js'
+import { GatherMemory } from './gather-memory.js'
 import { behindEmptyLines, splitInline } from './inline.js'
 import { ChunkQueue, isLent, keep, type LentBytes } from './lent-memory.js'
 
@@ -10,7 +10,8 @@ type Fate = 'gathered' | 'skipped' | 'streamed'
 
 /** The name and the first argument, usually a key, are never streamed. */
 const WHOLE_ARGUMENTS = 2
-
+/** A client that announces a long argument and sends a short part of it does not get the memory for all. */
+const MOST_FORESEEN = 8
 /** Bytes that are taken from a chunk at a time while the length of the command is not known. */
 const HEADER_STEP_BYTES = 64
 const INLINE_STEP_BYTES = 4096
@@ -27,7 +28,7 @@ const AT_HEADER = 0
  * that lies whole in one chunk. A command that is spread over chunks is gathered in a buffer that doubles as it grows.
  * Bytes that were parsed are not read again, so the work is linear in what arrives, whatever the chunks are.
  *
- * Bytes of a frame that was handed out are never overwritten.
+ * Bytes of a frame that was handed out are not overwritten before `release`, nor afterwards unless they are lent.
  *
  * It is at least as strict as the engine: every command that it accepts, the engine frames in the same way.
  */
@@ -51,6 +52,7 @@ export class CommandParser {
   #end = 0
   /** End of the part of `#buffer` that may be written to. */
   #capacity = 0
+  readonly #memory = new GatherMemory()
   /** The chunks behind `#buffer`. */
   readonly #chunks = new ChunkQueue()
   /** First byte of the current command; nothing before it is needed. */
@@ -126,17 +128,17 @@ export class CommandParser {
    * unless `repeat` was called.
    */
   release(): void {
-    if (this.#begin < this.#end || this.#chunks.bytes > 0 || this.#repeat) {
-      this.#keepRest()
-      return
+    if (this.#begin < this.#end || this.#chunks.bytes > 0 || this.#repeat) this.#keepRest()
+    else {
+      this.frameBuffer = EMPTY
+      this.#replace(EMPTY, 0)
     }
-    this.frameBuffer = EMPTY
-    this.#replace(EMPTY, 0)
+    this.#memory.giveBack()
   }
 
   #keepRest(): void {
     this.#chunks.keepLast()
-    if (!isLent(this.#buffer)) return
+    if (this.#memory.isCurrent(this.#buffer) || !isLent(this.#buffer)) return
     if (this.#repeat && this.frameBuffer === this.#buffer) this.#keepFrame()
     else if (this.#begin === this.#end) this.#replace(EMPTY, 0)
     else this.#grow(0)
@@ -158,6 +160,7 @@ export class CommandParser {
 
   #replace(memory: LentBytes, length: number): void {
     const shift = this.#begin
+    this.#memory.leave()
     this.#buffer = memory
     this.#capacity = length
     this.#end = length
@@ -185,18 +188,26 @@ export class CommandParser {
     this.#end += bytes
   }
 
-  /** Doubles the buffer. In the last argument of a command, not beyond what the command needs. */
   #grow(bytes: number): void {
-    const held = this.#end - this.#begin
-    const doubled = 2 * (held + bytes) + HEADER_STEP_BYTES
-    const known = held + Math.max(bytes, this.#neededBytes()) + HEADER_STEP_BYTES
-    const inLastArgument = this.#argumentsLeft === 1 && this.#payloadLeft !== AT_HEADER
-    const grown = Buffer.allocUnsafeSlow(inLastArgument ? Math.min(known, doubled) : doubled)
+    const grown = this.#memory.take(this.#bytesToGather(bytes))
     this.#buffer.copy(grown, 0, this.#begin, this.#end)
     this.#buffer = grown
     this.#capacity = grown.length
     this.#end -= this.#begin
     this.#moveBack(this.#begin)
+  }
+
+  /**
+   * Space for what is held and `bytes` more: twice as much, so that the work stays linear. In the last argument of a
+   * command as much as the command needs, up to `MOST_FORESEEN` times what has arrived.
+   */
+  #bytesToGather(bytes: number): number {
+    const held = this.#end - this.#begin
+    if (this.#argumentsLeft === BETWEEN_COMMANDS && bytes === 0) return held
+    const inLastArgument = this.#argumentsLeft === 1 && this.#payloadLeft !== AT_HEADER
+    if (!inLastArgument) return 2 * (held + bytes) + HEADER_STEP_BYTES
+    const known = held + Math.max(bytes, this.#neededBytes()) + HEADER_STEP_BYTES
+    return Math.min(known, MOST_FORESEEN * (held + bytes) + HEADER_STEP_BYTES)
   }
 
   #moveBack(shift: number): void {

@@ -25,8 +25,9 @@ export interface KeptBytes extends Buffer {
  *
  * - `common`: one block for all clients, who are many and mostly silent.
  * - `replaceable`: one block for each connection to an engine. When its bytes are kept, the connection takes another.
+ * - `gathered`: memory in which a client's command is gathered that is spread over reads (`gather-memory.ts`).
  */
-type Loan = 'common' | 'replaceable'
+type Loan = 'common' | 'replaceable' | 'gathered'
 
 /** Large enough that a pipeline of large values mostly arrives in one read: few commands are spread over two. */
 const COMMON_BLOCK_BYTES = 262_144
@@ -92,11 +93,17 @@ export function keep(bytes: LentBytes): KeptBytes {
  */
 export function keepInPlace(bytes: LentBytes): void {
   const loan = loans.get(bytes.buffer)
-  if (loan === 'common') throw new Error('bytes of a client can only be copied')
+  if (loan === 'common' || loan === 'gathered') throw new Error('bytes of a client can only be copied')
   if (loan === 'replaceable') loans.delete(bytes.buffer)
 }
 
-function newBlock(loan: Loan, bytes: number): Buffer {
+/** Whether these bytes lie in memory for gathering. */
+export function isGathered(bytes: LentBytes): boolean {
+  return loans.get(bytes.buffer) === 'gathered'
+}
+
+/** New memory that is lent from now on. */
+export function newBlock(loan: Loan, bytes: number): Buffer {
   const block = Buffer.allocUnsafeSlow(bytes)
   loans.set(block.buffer, loan)
   return block
