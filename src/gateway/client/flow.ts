@@ -21,6 +21,8 @@ export type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'pause' 
 export interface FlowOwner {
   /** Takes the commands that are held, and reads more. */
   takeMore(): void
+  /** Reads no more until then. */
+  stopReading(): void
   /** Closes the connection of a client that leaves too much unread. */
   dropLostReader(): void
 }
@@ -98,6 +100,7 @@ export class Flow {
     if (pendingReplies >= this.#window) this.#wait = 'window'
     else if (state.link.isCongested) {
       this.#wait = 'engine'
+      this.#owner.stopReading()
       state.link.onceWritable(() => this.#proceedSoon('engine'))
     }
   }

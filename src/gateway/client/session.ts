@@ -240,6 +240,10 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     this.#takeCommands()
   }
 
+  stopReading(): void {
+    this.#socket.pause()
+  }
+
   dropLostReader(): void {
     this.#cutAndWarn('gateway_client_not_reading')
   }

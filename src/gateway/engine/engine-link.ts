@@ -10,6 +10,7 @@ import type { LinkOptions } from './link-options.js'
 import { PendingReplies } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
 import type { Awaited, ReplySink } from './reply-sink.js'
+import { WaitingSenders } from './waiting-senders.js'
 
 /**
  * One connection to one engine, made when it is first needed and made again after it was lost.
@@ -51,7 +52,7 @@ const MOST_DIALS = 40
  */
 const EARLY_FLUSH_BYTES = 64 * 1024
 /** Unsent bytes above which senders should wait for `onceWritable`. */
-const CONGESTED_BYTES = 4 * 1024 * 1024
+const CONGESTED_BYTES = 1024 * 1024
 
 /** A connection to an engine that many senders may share. */
 export class EngineLink {
@@ -80,7 +81,7 @@ export class EngineLink {
   #refusals = 0
   #stream: StreamReader | undefined
   #awaitingGreeting: ((outcome: Greeting | HomeportError) => void)[] = []
-  #awaitingDrain: (() => void)[] = []
+  readonly #waitingSenders = new WaitingSenders(() => this.isCongested)
 
   constructor(options: LinkOptions) {
     this.#options = options
@@ -172,7 +173,7 @@ export class EngineLink {
 
   /** Calls back once the link is no longer congested, or broken. */
   onceWritable(callback: () => void): void {
-    this.#awaitingDrain.push(callback)
+    this.#waitingSenders.add(callback)
   }
 
   /** Stops reading from the engine, so that a slow reader does not fill memory. */
@@ -272,7 +273,7 @@ export class EngineLink {
       fail: (error) => this.#onEnd(socket, error),
     })
     socket.write(greetingCommand(this.identity))
-    socket.on('drain', () => this.#notifyWritable())
+    socket.on('drain', () => this.#waitingSenders.release())
     socket.on('error', (error) => this.#onEnd(socket, error))
     // Until `close` the link would still write to an engine that is gone.
     socket.on('end', () => this.#onEnd(socket, undefined))
@@ -388,10 +389,6 @@ export class EngineLink {
     }
     this.#pending.fail(error, partial, kept)
     for (const notify of this.#awaitingGreeting.splice(0)) notify(error)
-    this.#notifyWritable()
-  }
-
-  #notifyWritable(): void {
-    for (const callback of this.#awaitingDrain.splice(0)) callback()
+    this.#waitingSenders.releaseAll()
   }
 }

@@ -92,7 +92,7 @@ describe('a reply', () => {
     await raw.send('SETRANGE large 8388607 x\r\n').expect(':8388608\r\n')
     mode = 'replicated'
     raw.send('GET large\r\n')
-    await waitFor(() => questions.length > 10, { what: 'the first part' })
+    await waitFor(() => questions.length > 3, { what: 'the first part' })
     const most = 40
     expect(questions.length).toBeLessThan(most)
     mode = 'async'

@@ -24,6 +24,17 @@ describe('keep', () => {
   })
 })
 
+describe('the memory that a connection reads into', () => {
+  it('grows when a read has filled it', () => {
+    const memory = new ReadMemory()
+    const { length } = memory.block
+    memory.view(length - 1)
+    expect(memory.block).toHaveLength(length)
+    for (let reads = 0; reads < 10; reads++) memory.view(memory.block.length)
+    expect(memory.block).toHaveLength(4 * length)
+  })
+})
+
 describe('keepInPlace', () => {
   it('keeps bytes of an engine without a copy and throws for those of a client', () => {
     const memory = new ReadMemory()

@@ -31,8 +31,9 @@ type Loan = 'common' | 'replaceable' | 'gathered'
 
 /** Large enough that a pipeline of large values mostly arrives in one read: few commands are spread over two. */
 const COMMON_BLOCK_BYTES = 262_144
-/** As much as an engine writes at a time. */
-const REPLACEABLE_BLOCK_BYTES = 65_536
+/** As much as an engine writes at a time, while its replies are short, and as much as the system holds for it. */
+const LEAST_REPLACEABLE_BYTES = 65_536
+const MOST_REPLACEABLE_BYTES = 262_144
 /** From this size on, replacing a block costs less than copying out of it. */
 const COPY_LIMIT_BYTES = 16_384
 
@@ -43,16 +44,19 @@ export const COMMON_BLOCK = newBlock('common', COMMON_BLOCK_BYTES)
 
 /** The memory that one connection to an engine reads into. */
 export class ReadMemory {
-  #block = newBlock('replaceable', REPLACEABLE_BLOCK_BYTES)
+  #bytes = LEAST_REPLACEABLE_BYTES
+  #block = newBlock('replaceable', LEAST_REPLACEABLE_BYTES)
 
   /** Where the next read goes. */
   get block(): Buffer {
-    if (!loans.has(this.#block.buffer)) this.#block = newBlock('replaceable', REPLACEABLE_BLOCK_BYTES)
+    if (this.#block.length < this.#bytes || !loans.has(this.#block.buffer))
+      this.#block = newBlock('replaceable', this.#bytes)
     return this.#block
   }
 
-  /** The bytes of the last read. */
+  /** The bytes of the last read. A read that fills the block makes the next block larger: long replies take fewer reads. */
   view(bytes: number): LentBytes {
+    if (bytes === this.#bytes) this.#bytes = Math.min(2 * bytes, MOST_REPLACEABLE_BYTES)
     return this.#block.subarray(0, bytes)
   }
 }

@@ -1,0 +1,40 @@
+/** Senders that continue in one turn of the event loop. Each may send as much as one read brings, 256 KiB. */
+const A_TURN = 4
+
+/**
+ * Senders that wait until a connection is no longer congested, in order. They continue a few at a time: all together would
+ * send the next megabytes before the first of them has to wait, and those would leave the processor's cache.
+ */
+export class WaitingSenders {
+  readonly #isCongested: () => boolean
+  #waiting: (() => void)[] = []
+  #isScheduled = false
+
+  constructor(isCongested: () => boolean) {
+    this.#isCongested = isCongested
+  }
+
+  /** Calls `proceed` when it is the turn of this sender. */
+  add(proceed: () => void): void {
+    this.#waiting.push(proceed)
+  }
+
+  /** Something was sent: lets senders continue, and more of them in later turns while the connection is not congested. */
+  release(): void {
+    if (this.#waiting.length === 0 || this.#isScheduled || this.#isCongested()) return
+    for (const proceed of this.#waiting.splice(0, A_TURN)) proceed()
+    if (this.#waiting.length === 0) return
+    this.#isScheduled = true
+    setImmediate(this.#onTurn)
+  }
+
+  /** The connection is over: nobody has to wait for it. */
+  releaseAll(): void {
+    for (const proceed of this.#waiting.splice(0)) proceed()
+  }
+
+  readonly #onTurn = (): void => {
+    this.#isScheduled = false
+    this.release()
+  }
+}
