@@ -74,6 +74,8 @@ export interface Operation<Args, Result> {
   readonly combining?: CallCombining<Args, Result>
   /** A cheaper way for PostgreSQL to do the usual. Default: none. */
   readonly shortcut?: Shortcut<Args, Result>
+  /** A cheaper way for SQLite to do the usual. Default: none. */
+  readonly compact?: CompactCall<Args, Result>
   /** Delayed calls of others that PostgreSQL adds to a call of this operation. Default: none. */
   readonly carrying?: Carrying
   /** Encoding of a large result for the way from the store thread. Default: a structured clone. */
@@ -88,6 +90,19 @@ export interface Shortcut<Args, Result> {
   readonly operation: Operation<Args, Result | undefined>
   /** Whether it is worth a try. */
   readonly fits: (args: Args) => boolean
+}
+
+/**
+ * Another operation that SQLite tries first, because objects with member names cost more on their way between threads than
+ * the statements of a small transaction: its arguments and result are short lists of values. It answers `undefined` where the
+ * usual case does not apply; then it has changed nothing, and the operation itself runs.
+ */
+export interface CompactCall<Args, Result> {
+  readonly operation: AnyOperation
+  /** Its arguments; `undefined` if it is not worth a try. */
+  readonly pack: (args: Args) => unknown
+  /** The result of the operation itself. */
+  readonly unpack: (packed: never, args: Args) => Result
 }
 
 /**
@@ -172,7 +187,10 @@ export function read<Args, Result>(
 export function write<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
-  how: Pick<Operation<Args, Result>, 'maxDelayMs' | 'turn' | 'combining' | 'isSingle' | 'shortcut' | 'carrying'> = {},
+  how: Pick<
+    Operation<Args, Result>,
+    'maxDelayMs' | 'turn' | 'combining' | 'isSingle' | 'shortcut' | 'compact' | 'carrying'
+  > = {},
 ): Operation<Args, Result> {
   return register({ name, access: 'write', body, ...how })
 }
@@ -188,6 +206,18 @@ export function combineCalls<Args, Result, Joined, All>(
   // Safe: `split` receives the result of this operation.
   const split = (result: unknown, all: readonly Args[]) => how.split(result as All, all)
   return { ...how, operation, split }
+}
+
+/** Declares a cheaper call; see `CompactCall`. */
+export function compactCall<Args, Result, Packed, Short>(
+  operation: Operation<Packed, Short | undefined>,
+  how: {
+    readonly pack: (args: Args) => Packed | undefined
+    readonly unpack: (short: Short, args: Args) => Result
+  },
+): CompactCall<Args, Result> {
+  // Safe: the store calls the operation with what `pack` has made, and unpacks what it answers.
+  return { ...how, operation } as CompactCall<Args, Result>
 }
 
 /** Declares which calls are carried; see `Carrying`. */

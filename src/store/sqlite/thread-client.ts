@@ -84,7 +84,17 @@ export class ThreadClient {
   }
 
   /** Runs an operation on the thread. One with `maxDelayMs` is sent with the next one without. */
-  run({ name, maxDelayMs = 0, combining, encoding }: AnyOperation, args: unknown): Promise<unknown> {
+  run(operation: AnyOperation, args: unknown): Promise<unknown> {
+    const packed = operation.compact?.pack(args as never)
+    return packed === undefined ? this.#run(operation, args) : this.#runCompact(operation, args, packed)
+  }
+
+  async #runCompact(operation: AnyOperation, args: unknown, packed: unknown): Promise<unknown> {
+    const short = operation.compact && (await this.#run(operation.compact.operation, packed))
+    return short === undefined ? this.#run(operation, args) : operation.compact?.unpack(short as never, args as never)
+  }
+
+  #run({ name, maxDelayMs = 0, combining, encoding }: AnyOperation, args: unknown): Promise<unknown> {
     if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
     // The clock is read once for all calls of a tick.
     if (!this.#unsent.isDueSoon) this.#calledAtMs = performance.now()

@@ -121,7 +121,8 @@ interface Plain {
   readonly delivery: DeliveryColumns
 }
 
-function plainOf({ submissions, quota, paused }: SubmitArgs): Plain | undefined {
+/** The only submission of a request, if nothing but its run matters to it. */
+export function plainOf({ submissions, quota, paused }: SubmitArgs): Plain | undefined {
   const [submission, ...others] = submissions
   if (!submission || others.length > 0 || quota || paused?.length || submission.kind === 'confirm') return undefined
   const needsLook = submission.kind === 'append' ? submission.mark !== undefined : dependsOnOthers(submission)

@@ -5,6 +5,7 @@ import type { KeyRule } from '../../queue/transactions/rule-keys.js'
 import { change, combineCalls, first, insertUnlessTaken, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type Appending, appendAndEnd, type ListEnd } from './runs-append.js'
+import { appendCompactly } from './runs-append-step.js'
 import { carryDone } from './runs-done.js'
 import { insertRun, type LockedRun, type LockedRuns, lockedRuns, type RunToInsert, runRow } from './runs-locked.js'
 import { pauseBegun } from './runs-pause.js'
@@ -64,6 +65,7 @@ export const submit = write(
       keysOf,
     }),
     shortcut: { operation: submitOne, fits: isPlain },
+    compact: appendCompactly,
     carrying: carryDone({ load: (args: SubmitArgs, carried) => ({ ...args, carried }), removedBy }),
   },
 )
