@@ -57,6 +57,14 @@ export function newId(prefix: string, nowMs: number): string {
   return id.toString('latin1', 0, end)
 }
 
+/** Later times have no digits left. */
+const LAST_MS = 62 ** TIME_DIGITS - 1
+
+/** What the ids of this millisecond begin with: ids made earlier sort before it, ids made later after it. */
+export function idsFrom(prefix: string, ms: number): string {
+  return prefix + digitsOf(Math.min(Math.max(0, Math.floor(ms)), LAST_MS))
+}
+
 /** A secret of `bytes` random bytes in URL-safe base64 without padding. */
 export function randomSecret(bytes = 32): string {
   return randomBytes(bytes).toString('base64url')

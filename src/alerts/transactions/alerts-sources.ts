@@ -93,7 +93,7 @@ const failedRuns = query<RowsQuery, StoredEvent>(({ db, p }) =>
     .selectFrom('runs')
     .select([
       'seq',
-      sql<number>`finished_at`.as('at'),
+      sql<number>`died_at`.as('at'),
       'run_id as id',
       sql<string>`host || path`.as('subject'),
       'failure_status as status',
@@ -101,8 +101,8 @@ const failedRuns = query<RowsQuery, StoredEvent>(({ db, p }) =>
     ])
     .where('account_id', '=', p.accountId)
     .where('dlq_id', 'is not', null)
-    .where('finished_at', '>=', p.at)
-    .orderBy('finished_at')
+    .where('died_at', '>=', p.at)
+    .orderBy('died_at')
     .orderBy('seq')
     .limit(p.limit),
 )

@@ -37,7 +37,7 @@ const cancelledMessages = query<CancelledArgs, { seq: number; finished_at: numbe
     .selectFrom('messages')
     .select(['seq', sql<number>`finished_at`.as('finished_at')])
     .where(d.inNumbers('seq', p.seqs))
-    .where('account_id', '=', p.accountId)
+    .where(d.alsoIs('account_id', p.accountId))
     .where('state', '=', sql.lit('canceled'))
     .orderBy('seq'),
 )

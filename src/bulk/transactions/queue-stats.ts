@@ -1,6 +1,6 @@
 /** What the queue of an account did, counted from the messages and runs that are kept. */
 import { sql } from 'kysely'
-import { newId } from '../../base/index.js'
+import { idsFrom } from '../../base/index.js'
 import { all, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 
@@ -59,9 +59,6 @@ const runs = query<Scope, { step: number; count: number }>(({ db, p }) => {
     .groupBy('step')
 })
 
-/** Length of the part of a message's id that stands for its time. */
-const TIME_LENGTH = 'msg_'.length + 8
-
 /** What `counts` answers. */
 export interface QueueCounts {
   readonly messages: readonly MessageCount[]
@@ -76,7 +73,7 @@ export const counts = read(
   'queueStats.counts',
   function* (args: StatsWindow & { accountId: string; most: number }): Transaction<QueueCounts> {
     // Ids begin with their time, and the index over them is at hand.
-    const scope = { ...args, fromId: newId('msg_', args.from).slice(0, TIME_LENGTH) }
+    const scope = { ...args, fromId: idsFrom('msg_', args.from) }
     // PostgreSQL answers sums and counts as texts where they are large.
     const counted = (yield* all(messages, scope)).map((row) => ({
       ...row,

@@ -94,6 +94,22 @@ export function revisionOf(headers: IncomingHttpHeaders, now: number, deps: Revi
   }
 }
 
+/** Reads that one request makes to find any letter. */
+const MOST_READS = 10
+
+/** A page of letters. A page that finds none goes on, up to a limit; then the answer is empty and has a cursor. */
+async function untilFound<Page extends { readonly cursor: string | undefined }>(
+  selector: DeadSelector,
+  read: (selector: DeadSelector) => Promise<Page>,
+  countOf: (page: Page) => number,
+): Promise<Page> {
+  let page = await read(selector)
+  for (let reads = 1; countOf(page) === 0 && page.cursor !== undefined && reads < MOST_READS; reads++) {
+    page = await read({ ...selector, after: page.cursor })
+  }
+  return page
+}
+
 async function retry(
   deps: ApiDeps,
   call: Call,
@@ -102,20 +118,28 @@ async function retry(
   const at = deps.clock.now()
   const revision = revisionOf(call.headers, at, deps)
   const ids = Array.from({ length: selector.limit }, () => newId('msg_', at))
-  const { messageIds, offers, cursor } = await deps.store.run(messagesDead.retryDeadLetters, {
+  const { messageIds, offers, cursor } = await untilFound(
     selector,
-    ids,
-    at,
-    revision,
-  })
+    (one) => deps.store.run(messagesDead.retryDeadLetters, { selector: one, ids, at, revision }),
+    ({ messageIds }) => messageIds.length,
+  )
   deps.offer(offers)
   return { ids: messageIds, cursor }
 }
 
 const list = (deps: ApiDeps, selector: DeadSelector): Promise<DeadPage> =>
-  deps.store.run(messagesDead.wholePage, selector)
+  untilFound(
+    selector,
+    (one) => deps.store.run(messagesDead.wholePage, one),
+    ({ letters }) => letters.length,
+  )
 
-const remove = (deps: ApiDeps, selector: DeadSelector) => deps.store.run(messagesDead.deleteDeadLetters, selector)
+const remove = (deps: ApiDeps, selector: DeadSelector) =>
+  untilFound(
+    selector,
+    (one) => deps.store.run(messagesDead.deleteDeadLetters, one),
+    ({ deleted }) => deleted,
+  )
 
 /** Operations on one dead letter. */
 function singleRoutes(deps: ApiDeps): Route[] {

@@ -121,10 +121,11 @@ export function eventsOf(history: MessageHistory, mostBytes: number): EventView[
 const DEFAULT_COUNT = 100
 const LARGEST_COUNT = 1_000
 const MESSAGES_PER_READ = 100
-/** Reads that find messages; after this many, a request answers what it has, with a cursor. */
-const MAX_MATCHING_READS = 20
-/** All reads of a request: of many messages few may match the filter. */
-const MAX_READS = 500
+/**
+ * Reads of a request: of many messages few may match the filter. After these, it answers what it has, with a cursor, so that
+ * no request takes long.
+ */
+const MAX_READS = 10
 /** Entries repeat the body of their message. A page with this many characters of bodies is full. */
 const PAGE_CHARACTERS = 8 * 2 ** 20
 
@@ -187,7 +188,6 @@ class EventReader {
   readonly #count: number
   readonly #events: EventView[] = []
   #characters = 0
-  #matchingReads = 0
   #place: Place | undefined
 
   constructor(deps: ApiDeps, wire: WireEvents) {
@@ -199,7 +199,7 @@ class EventReader {
   }
 
   async page(accountId: string, filter: MessageFilter): Promise<EventPage> {
-    for (let reads = 0; reads < MAX_READS && this.#matchingReads < MAX_MATCHING_READS; reads++) {
+    for (let reads = 0; reads < MAX_READS; reads++) {
       const more = await this.#readSome(accountId, filter)
       if (!more) return { events: this.#events }
       if (this.#isFull) break
@@ -219,7 +219,6 @@ class EventReader {
     const bodies = this.#wire.trimBody === 0 ? 'none' : 'whole'
     const args = { accountId, kind: PLAIN, filter: narrowed, order, after, limit: MESSAGES_PER_READ, bodies } as const
     const { histories, next } = await this.#deps.store.run(messagesRead.history, args)
-    if (histories.length > 0) this.#matchingReads++
     for (const history of histories) {
       const { message_id: messageId } = history.message
       const entries = this.#matching(eventsOf(history, this.#wire.trimBody ?? Number.MAX_SAFE_INTEGER), filter)

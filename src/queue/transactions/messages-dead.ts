@@ -1,5 +1,5 @@
-import { sql } from 'kysely'
-import { all, change, read, type Transaction, write } from '../../store/operation.js'
+import { type RawBuilder, sql } from 'kysely'
+import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { configUnder } from './flow-keys.js'
 import { type MessageRow, type NewMessage, type PendingRow, withoutLargeBody } from './messages.js'
@@ -31,9 +31,39 @@ export interface DeadPage<Letter = MessageRow> {
   readonly cursor: string | undefined
 }
 
-type DeadQuery = FilterParams & { accountId: string; kind: string; afterAt: number; afterSeq: number; limit: number }
+type DeadQuery = FilterParams &
+  Place & { untilAt: number; untilSeq: number; accountId: string; kind: string; limit: number }
 
 type DeadOrder = 'earliestFirst' | 'latestFirst'
+
+/** Dead letters that one read looks at, however few of them match, unless a page is larger. */
+const MOST_SEARCHED = 2_000
+
+/** Position of a dead letter in the order of failures. */
+interface Place {
+  readonly afterAt: number
+  readonly afterSeq: number
+}
+
+/** What comes after the place, in the order. */
+const behind = (order: DeadOrder, p: Place): RawBuilder<boolean> =>
+  sql<boolean>`(finished_at, seq) ${order === 'earliestFirst' ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`
+
+const aheadQuery = (order: DeadOrder) =>
+  query<Place & { accountId: string; ahead: number }, Place>(({ db, p }) =>
+    db
+      .selectFrom('messages')
+      .select([sql<number>`finished_at`.as('afterAt'), 'seq as afterSeq'])
+      .where('dlq_id', 'is not', null)
+      .where('account_id', '=', p.accountId)
+      .where(behind(order, p))
+      .orderBy('finished_at', order === 'earliestFirst' ? 'asc' : 'desc')
+      .orderBy('seq', order === 'earliestFirst' ? 'asc' : 'desc')
+      .offset(p.ahead)
+      .limit(1),
+  )
+
+const AHEAD = { earliestFirst: aheadQuery('earliestFirst'), latestFirst: aheadQuery('latestFirst') }
 
 const deadQuery = (order: DeadOrder) =>
   query<DeadQuery, DeadPlace>(({ db, p, d }) =>
@@ -43,8 +73,9 @@ const deadQuery = (order: DeadOrder) =>
       .where('dlq_id', 'is not', null)
       .where('account_id', '=', p.accountId)
       .where('kind', '=', p.kind)
+      .where(behind(order, p))
       .where(
-        sql<boolean>`(finished_at, seq) ${order === 'earliestFirst' ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`,
+        sql<boolean>`(finished_at, seq) ${order === 'earliestFirst' ? sql`<=` : sql`>=`} (${p.untilAt}, ${p.untilSeq})`,
       )
       .where(passes(p, d, 'finished_at'))
       .orderBy('finished_at', order === 'earliestFirst' ? 'asc' : 'desc')
@@ -71,8 +102,7 @@ const byIds = query<DeadIdsQuery, DeadPlace>(({ db, p, d }) =>
     .select(['seq', 'dlq_id', contentBytes])
     .where(d.inNumbers('seq', p.seqs))
     .where(d.inTexts('dlq_id', p.ids))
-    // Written so that the rows are looked up by number: an index on the account walks all its dead letters.
-    .where(sql<boolean>`(account_id || '') = ${p.accountId}`)
+    .where(d.alsoIs('account_id', p.accountId))
     .where('kind', '=', p.kind)
     .where(sql<boolean>`(finished_at, seq) > (${p.afterAt}, ${p.afterSeq})`)
     .orderBy('finished_at')
@@ -80,7 +110,7 @@ const byIds = query<DeadIdsQuery, DeadPlace>(({ db, p, d }) =>
 )
 
 /** Position of a dead letter, from its id `<finished_at>-<seq>`. */
-function placeOf(dlqId: string): { afterAt: number; afterSeq: number } {
+function placeOf(dlqId: string): Place {
   const [at, seq] = dlqId.split('-')
   return { afterAt: Number(at), afterSeq: Number(seq) }
 }
@@ -95,16 +125,38 @@ function* lettersById(
   return { letters: yield* all(byIds, { accountId, kind, seqs, ids: dlqIds, ...place }), cursor: undefined }
 }
 
-/** Selects one row more than a page holds, to know whether there is another page. */
+const EVER = Number.MAX_SAFE_INTEGER
+
+/** Between which places the letters of a filter are, in the order. */
+function placesInTime(order: DeadOrder, { fromDate, toDate }: MessageFilter): { first: Place; last: Place } {
+  const start = { afterAt: (fromDate ?? 0) - 1, afterSeq: EVER }
+  const end = { afterAt: toDate ?? EVER, afterSeq: EVER }
+  return order === 'earliestFirst' ? { first: start, last: end } : { first: end, last: start }
+}
+
+function isBehind(order: DeadOrder, one: Place, other: Place): boolean {
+  const difference = one.afterAt - other.afterAt || one.afterSeq - other.afterSeq
+  return order === 'earliestFirst' ? difference > 0 : difference < 0
+}
+
+/**
+ * Selects one row more than a page holds, to know whether there is another page. Where few letters match, the page has
+ * looked at as many as others may wait for, and its cursor goes on from there.
+ */
 function* page(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
-  const { accountId, kind, dlqIds, order, after } = selector
+  const { accountId, kind, dlqIds, order, after, filter, limit } = selector
   if (dlqIds) return yield* lettersById(selector, dlqIds)
-  const end = { afterAt: order === 'earliestFirst' ? 0 : Number.MAX_SAFE_INTEGER, afterSeq: 0 }
-  const place = after === undefined ? end : placeOf(after)
-  const params = { ...filterParams(selector.filter), ...place, accountId, kind, limit: selector.limit + 1 }
+  const range = placesInTime(order, filter)
+  const given = after === undefined ? range.first : placeOf(after)
+  const place = isBehind(order, given, range.first) ? given : range.first
+  const ahead = yield* first(AHEAD[order], { ...place, accountId, ahead: Math.max(MOST_SEARCHED, limit + 1) - 1 })
+  const more = ahead && isBehind(order, range.last, ahead) ? ahead : undefined
+  const { afterAt: untilAt, afterSeq: untilSeq } = more ?? range.last
+  const params = { ...filterParams(filter), ...place, untilAt, untilSeq, accountId, kind, limit: limit + 1 }
   const rows = yield* all(BY_FILTER[order], params)
-  const letters = rows.slice(0, selector.limit)
-  return { letters, cursor: rows.length > letters.length ? (letters.at(-1)?.dlq_id ?? undefined) : undefined }
+  const letters = rows.slice(0, limit)
+  if (rows.length > limit) return { letters, cursor: letters.at(-1)?.dlq_id ?? undefined }
+  return { letters, cursor: more && `${more.afterAt}-${more.afterSeq}` }
 }
 
 /** A page of dead letters without content. A cursor must have the form `<number>-<number>`. */

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely'
+import { idsFrom } from '../../base/index.js'
 import { intact, isIntact, reportChanged } from '../../store/checksum.js'
 import { all, first, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -151,7 +152,21 @@ const attemptsOf = { whole: attemptsQuery('whole'), none: attemptsQuery('none') 
 /** Where each order begins. Ids consist of ASCII letters, digits and `_`. */
 const BEFORE_ALL = { newestFirst: '~', oldestFirst: '' }
 
-const opposite = (order: HistoryOrder): HistoryOrder => (order === 'newestFirst' ? 'oldestFirst' : 'newestFirst')
+/** An id may have been made this long before or after the time of the message's row. */
+const ID_MARGIN_MS = 60_000
+
+/**
+ * Between which ids the messages are that were created in time: ids begin with their time.
+ * @returns the id after which they begin, and the last one, in the given order.
+ */
+function idsInTime(order: HistoryOrder, { fromDate, toDate }: MessageFilter): { after: string; until: string } {
+  const earliest = fromDate === null ? BEFORE_ALL.oldestFirst : idsFrom('msg_', fromDate - ID_MARGIN_MS)
+  const latest = toDate === null ? BEFORE_ALL.newestFirst : idsFrom('msg_', toDate + ID_MARGIN_MS)
+  return order === 'newestFirst' ? { after: latest, until: earliest } : { after: earliest, until: latest }
+}
+
+const laterOf = (order: HistoryOrder, one: string, other: string): string =>
+  one > other === (order === 'oldestFirst') ? one : other
 
 /** Selects a page of an account's messages. */
 export interface HistoryArgs {
@@ -204,14 +219,19 @@ function byMessage(attempts: readonly AttemptRow[]): ReadonlyMap<number, Attempt
 }
 
 /** The matching messages among those scanned, and the last one scanned if there are more. */
-function* placesOf({ accountId, kind, filter, order, after = BEFORE_ALL[order], limit }: HistoryArgs): Transaction<{
+function* placesOf({ accountId, kind, filter, order, after: from, limit }: HistoryArgs): Transaction<{
   found: readonly MessagePlace[]
   end: string | undefined
 }> {
+  const range = idsInTime(order, filter)
+  const after = from === undefined ? range.after : laterOf(order, range.after, from)
   const by = filter.messageIds.length > 0 ? 'ids' : 'filter'
   const ahead =
     by === 'filter' ? yield* first(ID_AHEAD[order], { accountId, after, ahead: MAX_SCANNED - 1 }) : undefined
-  const until = ahead?.message_id ?? BEFORE_ALL[opposite(order)]
+  // Past the last one in time, there is nothing more.
+  const isMore = ahead !== undefined && laterOf(order, ahead.message_id, range.until) === range.until
+  const end = isMore ? ahead.message_id : undefined
+  const until = end ?? range.until
   const found = yield* all(HISTORIES[order][by], { ...filterParams(filter), accountId, kind, after, until, limit })
-  return { found, end: ahead?.message_id }
+  return { found, end }
 }

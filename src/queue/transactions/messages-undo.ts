@@ -40,7 +40,7 @@ const lockCancelled = query<UndoMessagesArgs, { seq: number }>(({ db, p, d }) =>
       .selectFrom('messages')
       .select('seq')
       .where(d.inNumbers('seq', p.seqs))
-      .where('account_id', '=', p.accountId)
+      .where(d.alsoIs('account_id', p.accountId))
       .where('state', '=', sql.lit('canceled'))
       // A message that another has replaced says so; no bulk action has cancelled it.
       .where('error', 'is', null)

@@ -3,7 +3,6 @@ import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../../contract
 import { FAILURE_STATES } from '../../contract/workflow/dead-letters.js'
 import { checkUnit } from '../../queue/index.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../transactions/runs-dead.js'
-import type { RunRow } from '../transactions/runs-rows.js'
 
 const MAX_PAGE = 100
 const CURSOR = /^(\d{1,15})-(\d{1,15})$/
@@ -39,9 +38,8 @@ export function onlyLetter(accountId: string, dlqId: string): DeadRunSelector {
 }
 
 /** The cursor of the next page; absent after the last page, which tells clients that it is the last. */
-export function cursorOf(page: { readonly runs: readonly RunRow[]; readonly more: boolean }): { cursor?: string } {
-  const last = page.runs.at(-1)
-  return page.more && last ? { cursor: `${last.finished_at}-${last.seq}` } : {}
+export function cursorOf({ next }: { readonly next?: DeadRunPlace }): { cursor?: string } {
+  return next ? { cursor: `${next.at}-${next.seq}` } : {}
 }
 
 function placeOf(cursor: unknown): DeadRunPlace | undefined {

@@ -33,7 +33,7 @@ import { type FailureRecord, metaOfElement } from '../runs/columns.js'
 import type { TriggerGate } from '../runs/trigger-gate.js'
 import type { CallbackChange } from '../transactions/runs-callbacks.js'
 import * as runsCallbacks from '../transactions/runs-callbacks.js'
-import type { DeadRunSelector } from '../transactions/runs-dead.js'
+import type { DeadRunPage, DeadRunSelector } from '../transactions/runs-dead.js'
 import * as runsDead from '../transactions/runs-dead.js'
 import type { DeadLetterRow } from '../transactions/runs-dead-list.js'
 import * as runsDeadList from '../transactions/runs-dead-list.js'
@@ -64,6 +64,21 @@ export function deadLetterRoutes(deps: DeadLetterDeps): Route[] {
   return [...readingRoutes(deps), ...deletingRoutes(deps), ...revivingRoutes(deps), ...callbackRoutes(deps)]
 }
 
+/** Reads that one request makes to find any letter. */
+const MOST_READS = 10
+
+/** A page of letters. A page that finds none goes on, up to a limit; then the answer is empty and has a cursor. */
+async function untilFound<Page extends Pick<DeadRunPage, 'next'> & { readonly runs: readonly unknown[] }>(
+  selector: DeadRunSelector,
+  read: (selector: DeadRunSelector) => Promise<Page>,
+): Promise<Page> {
+  let page = await read(selector)
+  for (let reads = 1; page.runs.length === 0 && page.next && reads < MOST_READS; reads++) {
+    page = await read({ ...selector, after: page.next })
+  }
+  return page
+}
+
 function readingRoutes({ store }: DeadLetterDeps): Route[] {
   const letters = new RunDeadLetters(store)
   return [
@@ -78,7 +93,7 @@ function readingRoutes({ store }: DeadLetterDeps): Route[] {
 }
 
 function deletingRoutes({ store }: DeadLetterDeps): Route[] {
-  const remove = (selector: DeadRunSelector) => store.run(runsDead.deleteDeadRuns, selector)
+  const remove = (selector: DeadRunSelector) => untilFound(selector, (one) => store.run(runsDead.deleteDeadRuns, one))
   return [
     route(deleteDeadRuns, async ({ caller, query, body }) => {
       const selector = selectorOf(caller.accountId, { ...query, ...body })
@@ -126,7 +141,7 @@ async function revive(
   const overrides = overridesOf(headers, at, limits)
   queue.refuseForbidden([], settingsIn(headers))
   if (!selector) return { workflowRuns: [] }
-  const page = await store.run(runsRevive.revivable, selector)
+  const page = await untilFound(selector, (one) => store.run(runsRevive.revivable, one))
   const revivals = page.runs.map((dead) => revivalOf(kind, dead, overrides, at))
   const args = { accountId: selector.accountId, revivals, dueAt: overrides.dueAt, at }
   const starting = revivals.map((revival) => revival.run)
@@ -187,7 +202,7 @@ export class RunDeadLetters implements DeadLetterSource {
   async list({ accountId }: Caller, query: DeadQuery): Promise<DeadLetterPage> {
     const selector = selectorOf(accountId, query)
     if (!selector) return { messages: [] }
-    const page = await this.#store.run(runsDeadList.listDead, selector)
+    const page = await untilFound(selector, (one) => this.#store.run(runsDeadList.listDead, one))
     const most = typeof query.trimBody === 'number' ? query.trimBody : undefined
     return { messages: page.runs.map((run) => trimBodies(deadLetterOf(run), most)), ...cursorOf(page) }
   }

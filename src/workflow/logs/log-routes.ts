@@ -70,7 +70,7 @@ async function page({ store, queue, clock, inFlight, nodes }: LogDeps, accountId
 }
 
 /** Reads that one request makes to find anything. */
-const MOST_READS = 20
+const MOST_READS = 4
 
 /** A page of runs. A search that finds nothing goes on, up to a limit; then the page is empty and has a cursor. */
 async function searched(store: Store, args: RunLogArgs): Promise<RunLogPage> {

@@ -13,7 +13,7 @@ export interface DeadLetterRow extends RunRow {
   readonly meta: string | null
 }
 
-/** A page of dead letters with their payloads; `more`: others follow. */
+/** A page of dead letters with their payloads. */
 export interface DeadLetterRows extends DeadRunPage {
   readonly runs: readonly DeadLetterRow[]
 }
@@ -53,9 +53,12 @@ function* listedLetters(
 
 /** Reads a page of dead letters with their payloads: as many as fit, but at least one. */
 export const listDead = read('runs.listDead', function* (selector: DeadRunSelector): Transaction<DeadLetterRows> {
-  const { places, more } = yield* selectPlaces(selector)
+  const { places, next } = yield* selectPlaces(selector)
   const found = inOrderOf(places, yield* all(sizes, { seqs: places.map(({ seq }) => seq) }))
   const fitting = firstFitting(found)
   const rows = yield* listedLetters(yield* all(letters, { seqs: fitting.map(({ seq }) => seq) }))
-  return { runs: inOrderOf(fitting, rows), more: more || fitting.length < found.length }
+  const runs = inOrderOf(fitting, rows)
+  const last = fitting.length < found.length ? runs.at(-1) : undefined
+  const after = last ? { at: last.died_at ?? 0, seq: last.seq } : next
+  return { runs, ...(after && { next: after }) }
 })

@@ -156,11 +156,9 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
       if (message) await fail(message, AT + at)
     }
     const first = await store.run(revivable, { ...selector(), limit: 2 })
-    expect([first.runs.map(({ run_id }) => run_id), first.more]).toEqual([['run-1', 'run-2'], true])
-    const last = first.runs.at(-1)
-    const after = { at: last?.finished_at ?? 0, seq: last?.seq ?? 0 }
-    const second = await store.run(revivable, { ...selector(), after, limit: 2 })
-    expect([second.runs.map(({ run_id }) => run_id), second.more]).toEqual([['run-0'], false])
+    expect([first.runs.map(({ run_id }) => run_id), first.next?.at]).toEqual([['run-1', 'run-2'], AT + 20])
+    const second = await store.run(revivable, { ...selector(), ...(first.next && { after: first.next }), limit: 2 })
+    expect([second.runs.map(({ run_id }) => run_id), second.next]).toEqual([['run-0'], undefined])
     const filters = { runIdPrefixes: ['run-'], statuses: [503], labels: ['a'], urls: [columns.url], from: AT + 15 }
     expect((await letters(filters)).map(({ run_id }) => run_id)).toEqual(['run-2', 'run-0'])
     const [dead] = await letters()

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
-import { all, change, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { type Building, type Query, query } from '../../store/query.js'
 import type { FailureState } from '../../store/schema/runs.js'
 import { dropRemains } from './runs-remains.js'
@@ -44,13 +44,21 @@ export interface DeadRunSelector {
   readonly limit: number
 }
 
-/** A page of dead letters; `more`: others follow. */
+/** A page of dead letters. It may be empty and still have a next one. */
 export interface DeadRunPage {
   readonly runs: readonly RunRow[]
-  readonly more: boolean
+  /** The next page begins after this one; absent after the last. */
+  readonly next?: DeadRunPlace
 }
 
-type Params = DeadRunFilter & { accountId: string; afterAt: number; afterSeq: number; limit: number }
+interface Range {
+  readonly afterAt: number
+  readonly afterSeq: number
+  readonly untilAt: number
+  readonly untilSeq: number
+}
+
+type Params = DeadRunFilter & Range & { accountId: string; limit: number }
 type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
 
 const CONDITIONS = {
@@ -97,6 +105,7 @@ function pageOf(order: DeadRunOrder, shape: readonly ConditionName[], { db, p, d
     .where('dlq_id', 'is not', null)
     .where('account_id', '=', p.accountId)
     .where(sql<boolean>`(died_at, seq) ${forward ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`)
+    .where(sql<boolean>`(died_at, seq) ${forward ? sql`<=` : sql`>=`} (${p.untilAt}, ${p.untilSeq})`)
   for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
   const direction = forward ? 'asc' : 'desc'
   return runs.orderBy('died_at', direction).orderBy('seq', direction).limit(p.limit)
@@ -128,27 +137,82 @@ function failedBetween(dlqIds: readonly string[]): { readonly from: number; read
   })
 }
 
-function pageParams({ accountId, filter, order, limit, after }: DeadRunSelector) {
-  const start = order === 'earliestFirst' ? { at: -1, seq: 0 } : { at: Number.MAX_SAFE_INTEGER, seq: 0 }
-  const { at: afterAt, seq: afterSeq } = after ?? start
-  const labels = filter.labels?.map((label) => `|${label}|`)
-  const bounded = filter.dlqIds ? { ...filter, ...failedBetween(filter.dlqIds) } : filter
-  const params = { ...bounded, ...(labels && { labels }), accountId, afterAt, afterSeq, limit: limit + 1 }
-  return { params, shape: NAMES.filter((name) => bounded[name] !== undefined) }
+/** Dead letters that one read looks at, however few of them match, unless a page is larger. */
+const MOST_SEARCHED = 2_000
+const EVER = Number.MAX_SAFE_INTEGER
+
+const aheadQuery = (order: DeadRunOrder) =>
+  query<DeadRunPlace & { accountId: string; ahead: number }, DeadRunPlace>(({ db, p }) => {
+    const forward = order === 'earliestFirst'
+    const direction = forward ? 'asc' : 'desc'
+    return db
+      .selectFrom('runs')
+      .select([sql<number>`died_at`.as('at'), 'seq'])
+      .where('dlq_id', 'is not', null)
+      .where('account_id', '=', p.accountId)
+      .where(sql<boolean>`(died_at, seq) ${forward ? sql`>` : sql`<`} (${p.at}, ${p.seq})`)
+      .orderBy('died_at', direction)
+      .orderBy('seq', direction)
+      .offset(p.ahead)
+      .limit(1)
+  })
+
+const AHEAD = { earliestFirst: aheadQuery('earliestFirst'), latestFirst: aheadQuery('latestFirst') }
+
+function isBehind(order: DeadRunOrder, one: DeadRunPlace, other: DeadRunPlace): boolean {
+  const difference = one.at - other.at || one.seq - other.seq
+  return order === 'earliestFirst' ? difference > 0 : difference < 0
 }
 
-/** Reads a page of dead letters; one row more than its limit shows whether others follow. */
+/** What a page looks at, and where the next one begins if it does not find enough. */
+interface Search {
+  readonly params: Params
+  readonly shape: readonly ConditionName[]
+  readonly end: DeadRunPlace | undefined
+}
+
+/** One row more than the limit of a page shows whether others follow. */
+function* searchOf({ accountId, filter, order, limit, after }: DeadRunSelector): Transaction<Search> {
+  const labels = filter.labels?.map((label) => `|${label}|`)
+  const bounded = filter.dlqIds ? { ...filter, ...failedBetween(filter.dlqIds) } : filter
+  const oldest = { at: (bounded.from ?? 0) - 1, seq: EVER }
+  const newest = { at: bounded.to ?? EVER, seq: EVER }
+  const [begin, last] = order === 'earliestFirst' ? [oldest, newest] : [newest, oldest]
+  const place = after && isBehind(order, after, begin) ? after : begin
+  const distance = Math.max(MOST_SEARCHED, limit + 1) - 1
+  // A request that names its letters gets all of them at once.
+  const ahead = filter.dlqIds ? undefined : yield* first(AHEAD[order], { ...place, accountId, ahead: distance })
+  const end = ahead && isBehind(order, last, ahead) ? ahead : undefined
+  const { at: untilAt, seq: untilSeq } = end ?? last
+  const range = { afterAt: place.at, afterSeq: place.seq, untilAt, untilSeq }
+  const params = { ...bounded, ...(labels && { labels }), ...range, accountId, limit: limit + 1 }
+  return { params, shape: NAMES.filter((name) => bounded[name] !== undefined), end }
+}
+
+/** The rows of a page, and where the next one begins. */
+function pageOfRows<Row extends PlaceRow>(found: readonly Row[], limit: number, end: DeadRunPlace | undefined) {
+  const rows = found.slice(0, limit)
+  const last = rows.at(-1)
+  const next = found.length > limit && last ? { at: last.died_at ?? 0, seq: last.seq } : end
+  return { rows, ...(next && { next }) }
+}
+
+/** Reads a page of dead letters. */
 export function* selectDead(selector: DeadRunSelector, access: Access): Transaction<DeadRunPage> {
-  const { params, shape } = pageParams(selector)
-  const rows = yield* all(matching(selector.order, shape, access), params)
-  return { runs: rows.slice(0, selector.limit), more: rows.length > selector.limit }
+  const { params, shape, end } = yield* searchOf(selector)
+  const found = yield* all(matching(selector.order, shape, access), params)
+  const { rows: runs, ...rest } = pageOfRows(found, selector.limit, end)
+  return { runs, ...rest }
 }
 
 /** The positions of a page of dead letters, in order. */
-export function* selectPlaces(selector: DeadRunSelector): Transaction<{ places: PlaceRow[]; more: boolean }> {
-  const { params, shape } = pageParams(selector)
-  const rows = yield* all(places(selector.order, shape), params)
-  return { places: rows.slice(0, selector.limit), more: rows.length > selector.limit }
+export function* selectPlaces(
+  selector: DeadRunSelector,
+): Transaction<{ places: PlaceRow[]; next?: DeadRunPlace | undefined }> {
+  const { params, shape, end } = yield* searchOf(selector)
+  const found = yield* all(places(selector.order, shape), params)
+  const { rows, ...rest } = pageOfRows(found, selector.limit, end)
+  return { places: rows, ...rest }
 }
 
 /** A dead letter found by id, without the record of its failure, which may be large. */
@@ -203,14 +267,12 @@ export function* deadAmong(seqs: readonly number[], accountId: string): Transact
   return (yield* all(stillDead, { seqs, accountId })).map((row) => row.seq)
 }
 
-/** `runs.seq` of a page of dead letters, and the position of the last one if others follow. */
+/** `runs.seq` of a page of dead letters, and where the next one begins. */
 export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelector): Transaction<{
   seqs: number[]
   next: DeadRunPlace | undefined
 }> {
-  const { places, more } = yield* selectPlaces(selector)
-  const last = places.at(-1)
-  const next = more && last ? { at: last.died_at ?? 0, seq: last.seq } : undefined
+  const { places, next } = yield* selectPlaces(selector)
   return { seqs: places.map(({ seq }) => seq), next }
 })
 

@@ -31,7 +31,10 @@ const lockRun = query<{ accountId: string; runId: string }, LockedRun>(({ db, p,
       .where('run_id', '=', p.runId),
   ),
 )
-/** The newest first, everywhere, so that transactions with several common runs cannot deadlock. */
+/**
+ * The newest first, everywhere, so that transactions with several common runs cannot deadlock. Not simply by number: SQLite
+ * would walk all runs of the account in that order, to save itself a sort of these.
+ */
 const lockRuns = query<RunsOf, LockedRun>(({ db, p, d }) =>
   d.forUpdate(
     db
@@ -39,7 +42,7 @@ const lockRuns = query<RunsOf, LockedRun>(({ db, p, d }) =>
       .select(['seq', 'run_id', 'state', 'contact', 'created_at'])
       .where('account_id', '=', p.accountId)
       .where(d.inTexts('run_id', p.runIds))
-      .orderBy('seq', 'desc'),
+      .orderBy(sql`seq + 0`, 'desc'),
   ),
 )
 

@@ -55,7 +55,7 @@ export interface RunLogArgs {
 
 /** Filters by id are resolved to `seqs` first. */
 type Params = Omit<RunLogFilter, 'runIds' | 'identities' | 'messageId'> &
-  RunLogArgs & { readonly seqs?: readonly number[]; readonly least?: number }
+  RunLogArgs & { readonly seqs?: readonly number[]; readonly active?: true; readonly least: number }
 type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
 
 /** The error of a failure is the member `text` of its record. */
@@ -68,6 +68,8 @@ function mentionedIn(d: Dialect, text: string): RawBuilder<boolean> {
 const CONDITIONS = {
   accountId: (_, p) => sql<boolean>`account_id = ${p.accountId}`,
   seqs: (d, p) => d.inNumbers('seq', p.seqs),
+  active: (_, p) => sql<boolean>`seq in (select seq from open_runs
+    where account_id = ${p.accountId} and seq < ${p.before} and seq >= ${p.least})`,
   states: (d, p) => d.inTexts('state', p.states),
   // A cancel leaves `paused_at` in place, so that an undo brings the run back paused.
   paused: () => sql<boolean>`(paused_at is not null and state = 'RUN_STARTED')`,
@@ -199,22 +201,65 @@ function* withContents(runs: readonly Sized[]): Transaction<Sized[]> {
   return runs.map(({ seq }) => ({ seq, bytes: totals.get(seq) ?? 0 }))
 }
 
-/** Filters that few of many runs may match, and that no index helps. */
-const WALKING = ['search', 'endedFrom', 'endedTo', 'minDurationMs'] as const
-
-/** Runs that one search looks at: other reads must not wait for more. */
+/** Runs that one read looks at, however few of them match: other reads must not wait for more. */
 const MOST_SEARCHED = 5_000
 
-const runAhead = query<{ accountId: string; before: number }, { seq: number }>(({ db, p }) =>
+type Ahead = { accountId: string; before: number; least: number }
+
+const aheadIn = (table: 'runs' | 'open_runs') =>
+  query<Ahead, { seq: number }>(({ db, p }) =>
+    db
+      .selectFrom(table)
+      .select('seq')
+      .where('account_id', '=', p.accountId)
+      .where('seq', '<', p.before)
+      .where('seq', '>=', p.least)
+      .orderBy('seq', 'desc')
+      .offset(sql.lit(MOST_SEARCHED - 1))
+      .limit(1),
+  )
+
+const AHEAD = { all: aheadIn('runs'), active: aheadIn('open_runs') }
+
+const newestUpTo = query<{ accountId: string; upTo: number }, { seq: number; created_at: number }>(({ db, p }) =>
   db
     .selectFrom('runs')
-    .select('seq')
+    .select(['seq', 'created_at'])
     .where('account_id', '=', p.accountId)
-    .where('seq', '<', p.before)
+    .where('seq', '<=', p.upTo)
     .orderBy('seq', 'desc')
-    .offset(sql.lit(MOST_SEARCHED - 1))
     .limit(1),
 )
+
+/**
+ * Runs are numbered in the order of their creation, so a time is found by halving. The clock may have been set back by this
+ * much: then runs with larger numbers are older by that.
+ */
+const CLOCK_MARGIN_MS = 600_000
+
+/** The largest number up to which all runs were created by this time: about twenty look-ups. */
+function* numberAt(accountId: string, at: number): Transaction<number> {
+  const newest = yield* first(newestUpTo, { accountId, upTo: Number.MAX_SAFE_INTEGER })
+  let [low, high] = [0, newest?.seq ?? 0]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    const run = yield* first(newestUpTo, { accountId, upTo: middle })
+    if (!run || run.created_at <= at) low = middle
+    else high = run.seq - 1
+  }
+  return low
+}
+
+/** Between which numbers the runs are that were created in time, with those of the margin. */
+function* numbersInTime({
+  accountId,
+  before,
+  filter: { from, to },
+}: RunLogArgs): Transaction<Omit<Ahead, 'accountId'>> {
+  const end = to === undefined ? before : (yield* numberAt(accountId, to + CLOCK_MARGIN_MS)) + 1
+  const least = from === undefined ? 0 : (yield* numberAt(accountId, from - CLOCK_MARGIN_MS)) + 1
+  return { before: Math.min(before, end), least }
+}
 
 /** A page of runs. */
 export interface MatchingRuns {
@@ -226,31 +271,40 @@ export interface MatchingRuns {
   readonly searchedTo?: number
 }
 
-/** The runs of a page. */
+const isActive = (states: RunLogFilter['states'] = []): boolean =>
+  states.length > 0 && states.every((state) => state === 'RUN_STARTED')
+
+/**
+ * The runs of a page. Runs that are named by ids are looked up. Otherwise the runs of the account are walked, newest first: as
+ * many as other reads may wait for.
+ */
 export function* matchingRuns(args: RunLogArgs): Transaction<MatchingRuns> {
-  const { runIds: _, identities: __, messageId: ___, labels, ...filter } = args.filter
+  const { accountId } = args
+  const { runIds: _, identities: __, messageId: ___, labels, states, ...filter } = args.filter
   const seqs = yield* namedSeqs(args)
-  const isWalk = seqs === undefined && WALKING.some((name) => filter[name] !== undefined)
-  const least = isWalk ? (yield* first(runAhead, args))?.seq : undefined
+  const active = isActive(states) && seqs === undefined
+  const range = seqs ? { before: args.before, least: 0 } : yield* numbersInTime(args)
+  const isWalk = seqs === undefined && Object.keys(args.filter).length > 0
+  const searchedTo = isWalk ? (yield* first(AHEAD[active ? 'active' : 'all'], { accountId, ...range }))?.seq : undefined
   const given = {
     ...filter,
     ...(labels && { labels: labels.map((label) => `|${label}|`) }),
+    ...(active ? { active } : states && { states }),
     ...(seqs && { seqs }),
-    ...(least !== undefined && { least }),
+    least: searchedTo ?? range.least,
   }
   // Runs found by id belong to the account already. The condition again would make the database scan all its runs.
-  const asked: Partial<Params> = seqs ? given : { ...given, accountId: args.accountId }
+  const asked: Partial<Params> = seqs ? given : { ...given, accountId }
   const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
   const shape = names.filter((name) => asked[name] !== undefined)
-  const found = yield* all(matching(shape), { ...args, ...given, limit: args.limit + 1 })
+  const found = yield* all(matching(shape), { ...args, ...given, before: range.before, limit: args.limit + 1 })
   const page = found.slice(0, args.limit)
   const fitting = page.length > 1 ? firstFitting(yield* withContents(page)) : page
   const rows = yield* all(rowsOf, { seqs: fitting.map(({ seq }) => seq) })
   const isCut = fitting.length < found.length
-  const searchedTo = isCut ? undefined : least
   return {
     runs: inOrderOf(fitting, rows),
     more: isCut || searchedTo !== undefined,
-    ...(searchedTo !== undefined && { searchedTo }),
+    ...(!isCut && searchedTo !== undefined && { searchedTo }),
   }
 }

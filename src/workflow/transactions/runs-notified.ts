@@ -115,7 +115,7 @@ const runIds = query<{ accountId: string; seqs: readonly number[] }, { seq: numb
     .selectFrom('runs')
     .select(['seq', 'run_id'])
     .where(d.inNumbers('seq', p.seqs))
-    .where('account_id', '=', p.accountId),
+    .where(d.alsoIs('account_id', p.accountId)),
 )
 
 /** A page of the newest events of an account. */

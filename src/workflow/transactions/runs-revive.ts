@@ -5,7 +5,7 @@ import { intact } from '../../store/checksum.js'
 import { all, change, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
-import { type DeadRunPage, type DeadRunSelector, deadAmong, removeDeadLetters, selectDead } from './runs-dead.js'
+import { type DeadRunPlace, type DeadRunSelector, deadAmong, removeDeadLetters, selectDead } from './runs-dead.js'
 import { insertRun } from './runs-locked.js'
 import { notifyParents } from './runs-parents.js'
 import { type PausedWorkflow, parkBegun } from './runs-pause.js'
@@ -33,10 +33,10 @@ const firstMetas = query<{ seqs: readonly number[] }, { run_seq: number; meta: s
 /** Reads a page of dead letters that are about to be revived. */
 export const revivable = read('runs.revivable', function* (selector: DeadRunSelector): Transaction<{
   runs: DeadRun[]
-  more: boolean
+  next?: DeadRunPlace
 }> {
-  const page: DeadRunPage = yield* selectDead(selector, 'reading')
-  return { runs: yield* withMetas(page.runs), more: page.more }
+  const { runs, ...rest } = yield* selectDead(selector, 'reading')
+  return { runs: yield* withMetas(runs), ...rest }
 })
 
 function* withMetas(runs: readonly RunRow[]): Transaction<DeadRun[]> {
