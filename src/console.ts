@@ -108,7 +108,11 @@ async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview>
     memory: { resident_bytes: process.memoryUsage.rss() },
     problems: deps.problems.visibleTo(accountId).map(renderProblem),
     databases,
-    messages: { waiting: counts.pendingMessages, dead: counts.deadMessages },
+    messages: {
+      waiting: counts.pendingMessages,
+      ...(counts.morePending && { waiting_at_least: true }),
+      dead: counts.deadMessages,
+    },
     runs: { unfinished: counts.activeRuns, dead: counts.deadRuns },
     bulk_actions: { unfinished: counts.activeActions },
   }

@@ -31,7 +31,7 @@ function factsOf(overview: Overview): Fact[] {
     ['memory', `${bytes(memory.resident_bytes)}, without the engines`],
     ['disk', `${bytes(disk.free_bytes)} free of ${bytes(disk.total_bytes)}`],
     ['databases', databasesText(databases)],
-    ['messages', `${most(messages.waiting)} pending, ${most(messages.dead)} dead letters`],
+    ['messages', `${most(messages.waiting, messages.waiting_at_least)} pending, ${most(messages.dead)} dead letters`],
     ['runs', `${most(runs.unfinished)} active, ${most(runs.dead)} failed`],
     ['bulk actions', `${figure(bulk_actions.unfinished)} active`],
   ]
@@ -49,7 +49,7 @@ function databasesText({ active, passive, suspended, modifying }: Overview['data
 }
 
 /** The server stops counting at a number. */
-const most = (count: number): string => figure(count) + (count >= MOST_COUNTED ? ' or more' : '')
+const most = (count: number, isAtLeast = count >= MOST_COUNTED): string => figure(count) + (isAtLeast ? ' or more' : '')
 
 function problemsOf(problems: readonly Problem[]): string {
   return problems

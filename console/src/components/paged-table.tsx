@@ -15,6 +15,12 @@ type Pages = Pick<
   | 'fetchNextPage'
 >
 
+/**
+ * The footer of a filtered list whose last page is not full: the server has looked at as many rows as one request may, and
+ * goes on when asked.
+ */
+export const foundSoFar = (found: string): string => `${found} found so far; older ones are not searched yet`
+
 /** A table that loads page by page: its rows, more near the end, and the error when loading fails. */
 export function PagedTable<Row>({
   pages,

@@ -22,7 +22,7 @@ describeOnEveryStore('the counts of an account', (openStore) => {
     const others = [message('4', { kind: 'workflow' }), message('5', { account_id: 'other' })]
     await store.run(messages.insert, [...own, ...others])
     expect(await count('acc', 10)).toEqual({ ...none, pendingMessages: 3 })
-    expect(await count('acc', 2)).toEqual({ ...none, pendingMessages: 2 })
+    expect(await count('acc', 2)).toEqual({ ...none, pendingMessages: 2, morePending: true })
     expect(await count('other', 10)).toEqual({ ...none, pendingMessages: 1 })
   })
 })

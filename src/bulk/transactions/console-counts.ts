@@ -8,20 +8,21 @@ type CountParams = { accountId: string; most: number }
 // States are literals in the SQL text, because a partial index is used only when the text names its condition. Pending
 // messages are read in the order of the index that holds nothing else.
 
-const pendingMessages = query<CountParams, Count>(({ db, p }) =>
+/** Deliveries of runs are pending messages, too: only so many are looked at, however few messages are among them. */
+const pendingMessages = query<CountParams, Count & { looked: number }>(({ db, p }) =>
   db
     .selectFrom(
       db
         .selectFrom('messages')
-        .select('seq')
+        .select('kind')
         .where('account_id', '=', p.accountId)
         .where('state', '=', sql.lit('pending'))
-        .where('kind', '=', 'http')
         .orderBy('next_at')
         .limit(p.most)
         .as('counted'),
     )
-    .select(({ fn }) => fn.countAll<number>().as('count')),
+    .select(sql<number>`count(*) filter (where kind = 'http')`.as('count'))
+    .select(({ fn }) => fn.countAll<number>().as('looked')),
 )
 const deadMessages = query<CountParams, Count>(({ db, p }) =>
   db
@@ -67,6 +68,8 @@ const activeActions = query<{ accountId: string }, Count>(({ db, p }) =>
 /** Counts of an account, for Home. */
 export interface Counts {
   readonly pendingMessages: number
+  /** Set where there may be more of them. */
+  readonly morePending?: true
   readonly deadMessages: number
   readonly activeRuns: number
   readonly deadRuns: number
@@ -78,9 +81,11 @@ export interface Counts {
  * @param args.most counting stops here, which bounds the cost.
  */
 export const ofAccount = read('consoleCounts.ofAccount', function* (args: CountParams): Transaction<Counts> {
-  const { accountId } = args
+  const { accountId, most } = args
+  const { count, looked } = yield* only(pendingMessages, args)
   return {
-    pendingMessages: (yield* only(pendingMessages, args)).count,
+    pendingMessages: Number(count),
+    ...(Number(looked) >= most && { morePending: true }),
     deadMessages: (yield* only(deadMessages, args)).count,
     activeRuns: (yield* only(activeRuns, args)).count,
     deadRuns: (yield* only(deadRuns, args)).count,

@@ -112,6 +112,9 @@ export const OverviewSchema = Type.Object({
   databases: DatabaseTallySchema,
   messages: Type.Object({
     waiting: count(`Messages that have not ended. ${CAPPED}`),
+    waiting_at_least: Type.Optional(
+      Type.Literal(true, { description: 'There are more than `waiting`, or there may be.' }),
+    ),
     dead: count(`Messages that could not be delivered. ${CAPPED}`),
   }),
   runs: Type.Object({

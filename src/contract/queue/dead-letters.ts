@@ -49,7 +49,8 @@ export const listDeadLetters = endpoint({
   access: 'read',
   scopes: ['read'],
   summary: 'List dead letters',
-  description: 'Messages that could not be delivered. Date filters apply to the time of the failure.',
+  description:
+    'Messages that could not be delivered. Date filters apply to the time of the failure. With filters, a page may have fewer letters than `count`, or none, and still a `cursor`, with which the next request goes on.',
   query: deadListing,
   body: { kind: 'none' },
   success: {

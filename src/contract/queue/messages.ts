@@ -276,7 +276,7 @@ const EventPage = Type.Object({
 
 const eventsDescription =
   'What happened to messages: published, attempted, retried, ended. Entries are ordered by message (newest first), ' +
-  'then by time. Date filters apply to the time of the entry. `count` counts entries, also when they are grouped.'
+  'then by time. Date filters apply to the time of the entry. `count` counts entries, also when they are grouped. With filters, a request looks at a limited number of messages: a page may have fewer entries, or none, and still a `cursor`, with which the next request goes on.'
 
 const logAt = (id: string, path: string, summary: string) =>
   endpoint({

@@ -337,7 +337,7 @@ const logs = (id: string, path: string, summary: string) =>
     scopes: ['read'],
     summary,
     description:
-      'Runs with their steps: finished steps in sequential or parallel groups, and steps that are running, retried or failed under `next`.',
+      'Runs with their steps: finished steps in sequential or parallel groups, and steps that are running, retried or failed under `next`. With filters, a request looks at a limited number of runs: a page may have fewer than `count`, or none, and still a `cursor`, with which the next request goes on.',
     query: logQuery,
     body: { kind: 'none' },
     success: { status: 200, description: 'A page of runs.', body: logsAnswer },

@@ -65,7 +65,7 @@ export function deadLetterRoutes(deps: DeadLetterDeps): Route[] {
 }
 
 /** Reads that one request makes to find any letter. */
-const MOST_READS = 10
+const MOST_READS = 5
 
 /** A page of letters. A page that finds none goes on, up to a limit; then the answer is empty and has a cursor. */
 async function untilFound<Page extends Pick<DeadRunPage, 'next'> & { readonly runs: readonly unknown[] }>(

@@ -73,7 +73,8 @@ describeOnEveryStore('a search in the logs of runs', (openStore) => {
     const named = (name: string, count: number) => Array.from({ length: count }, (_, n) => start(`${name}-${n}`))
     const search = (before: number) =>
       store.run(runsLogs.logPage, { accountId, filter: { search: 'needle' }, before, limit: 10 })
-    await store.run(runsSubmit.submit, { accountId, submissions: named('needle', 2), at: AT })
+    const longAgo = AT - 86_400_000
+    await store.run(runsSubmit.submit, { accountId, submissions: named('needle', 2), at: longAgo })
     for (let batch = 0; batch < 6; batch++) {
       await store.run(runsSubmit.submit, { accountId, submissions: named(`hay-${batch}`, 1_000), at: AT })
     }
@@ -83,5 +84,15 @@ describeOnEveryStore('a search in the logs of runs', (openStore) => {
     const oldest = await search(newest.searchedTo ?? 0)
     expect([oldest.runs.map(({ run_id }) => run_id), oldest.more]).toEqual([['needle-1', 'needle-0'], false])
     expect(oldest.searchedTo).toBeUndefined()
+
+    // Every filter looks at as many, except those by time, which go to that time at once.
+    const page = (filter: object) =>
+      store.run(runsLogs.logPage, { accountId, filter, before: Number.MAX_SAFE_INTEGER, limit: 10 })
+    expect(await page({ labels: ['none'] })).toMatchObject({ runs: [], more: true, searchedTo: newest.searchedTo })
+    expect(await page({ states: ['RUN_STARTED'], paths: ['/none'] })).toMatchObject({ runs: [], more: true })
+    const old = await page({ to: longAgo })
+    expect([old.runs.map(({ run_id }) => run_id), old.more]).toEqual([['needle-1', 'needle-0'], false])
+    expect(await page({ from: longAgo, to: AT - 7_200_000, paths: ['/w'] })).toMatchObject({ more: false })
+    expect(await page({ to: longAgo - 1 })).toMatchObject({ runs: [], more: false })
   })
 })

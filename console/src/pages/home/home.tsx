@@ -55,7 +55,7 @@ function Work({ overview: { databases, messages, runs, bulk_actions } }: { overv
       <Figure
         label="Pending messages"
         to="/messages"
-        value={capped(messages.waiting, MOST_COUNTED)}
+        value={capped(messages.waiting, messages.waiting_at_least ? messages.waiting : MOST_COUNTED)}
         note={`${capped(messages.dead, MOST_COUNTED)} dead ${messages.dead === 1 ? 'letter' : 'letters'}`}
       />
       <Figure

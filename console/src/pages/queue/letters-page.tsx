@@ -4,8 +4,9 @@ import { type ComponentProps, type ReactNode, useMemo, useState } from 'react'
 import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'
 import { Page, Panel } from '../../components/page.js'
-import { PagedTable } from '../../components/paged-table.js'
+import { foundSoFar, PagedTable } from '../../components/paged-table.js'
 import { EmptyState } from '../../components/states.js'
+import { counted } from '../../lib/format.js'
 
 /** Dead letters per page. */
 export const LETTERS_PAGE = 100
@@ -52,6 +53,7 @@ export function LettersPage<Letter extends { readonly dlqId: string }>({
   const [open, setOpen] = useState<Letter | undefined>()
   const onClose = () => setOpen(undefined)
   const rows = useMemo(() => pages.data?.pages.flatMap(({ messages }) => messages), [pages.data])
+  const isShort = (pages.data?.pages.at(-1)?.messages.length ?? 0) < LETTERS_PAGE
   const shown = useMemo(() => columns(setOpen), [columns])
   return (
     <Page
@@ -65,6 +67,7 @@ export function LettersPage<Letter extends { readonly dlqId: string }>({
           columns={shown}
           pages={pages}
           rows={rows}
+          searched={isFiltered && isShort ? foundSoFar(counted(rows?.length ?? 0, 'dead letter')) : undefined}
           rowKey={({ dlqId }) => dlqId}
           onOpen={setOpen}
           empty={isFiltered ? <NoMatches title={empty.filtered} /> : empty.whole}

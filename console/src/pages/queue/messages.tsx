@@ -14,7 +14,7 @@ import { barField } from '../../components/filter-bar.js'
 import { FilterField } from '../../components/filter-field.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { PagedTable } from '../../components/paged-table.js'
+import { foundSoFar, PagedTable } from '../../components/paged-table.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
@@ -72,13 +72,7 @@ export function MessagesPage() {
           columns={columns}
           pages={log}
           rows={rows}
-          searched={
-            (filters.standing ?? filters.search) &&
-            log.data &&
-            (filters.search === undefined
-              ? `Searched the newest ${counted(entriesOf(log.data), 'log entry', 'log entries')}`
-              : `${counted(rows?.length ?? 0, 'message')} found so far; older ones are not searched yet`)
-          }
+          searched={log.data && searchedOf(filters, log.data, rows?.length ?? 0)}
           rowKey={({ messageId }) => messageId}
           onOpen={({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } })}
           empty={
@@ -117,8 +111,18 @@ function CancelLink({ filters: { url, label, queue } }: { filters: MessageSearch
   )
 }
 
-const entriesOf = ({ pages }: { pages: readonly { logs: readonly unknown[] }[] }): number =>
-  pages.reduce((sum, { logs }) => sum + logs.length, 0)
+/** How much was searched, where the browser or the server looks at messages one by one. */
+function searchedOf({ standing, ...others }: MessageSearch, data: Entries, shown: number): string | undefined {
+  const isFull = (data.pages.at(-1)?.logs.length ?? 0) >= PAGE
+  if (!isFull && Object.keys(others).length > 0) return foundSoFar(counted(shown, 'message'))
+  return standing && `Searched the newest ${counted(entriesOf(data), 'log entry', 'log entries')}`
+}
+
+interface Entries {
+  readonly pages: readonly { readonly logs: readonly unknown[] }[]
+}
+
+const entriesOf = ({ pages }: Entries): number => pages.reduce((sum, { logs }) => sum + logs.length, 0)
 
 function useMessages({ standing, search, happened, from, to, ...filters }: Omit<MessageSearch, 'publish'>) {
   const log = useApiPages(

@@ -10,7 +10,7 @@ import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { PagedTable } from '../../components/paged-table.js'
+import { foundSoFar, PagedTable } from '../../components/paged-table.js'
 import { orderText } from '../../components/sorting.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
@@ -97,12 +97,11 @@ interface ListProps {
 }
 
 /** How much the rows are of all runs, where the browser or the server has to look at runs one by one. */
-function searchedOf(filters: RunSearch, loaded: number, shown: number): string | undefined {
-  const { search, endedFrom, endedTo, took, waits } = filters
+function searchedOf(filters: RunSearch, loaded: number, shown: number, isFull: boolean): string | undefined {
+  const { sort: _, waits, ...others } = filters
   if (waits !== undefined)
     return `${counted(shown, 'run')} of the newest ${whole(loaded)}; older ones are not searched yet`
-  if ([search, endedFrom, endedTo, took].some((filter) => filter !== undefined))
-    return `${counted(shown, 'run')} found so far; older ones are not searched yet`
+  if (!isFull && Object.keys(others).length > 0) return foundSoFar(counted(shown, 'run'))
   if (runOrderOf(filters) === undefined) return undefined
   return `The newest ${counted(loaded, 'run')}, sorted; older ones are not loaded yet`
 }
@@ -117,6 +116,7 @@ function List({ filters, empty, onChange }: ListProps) {
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
   const loaded = useMemo(() => pages.data?.pages.flatMap(({ runs }) => runs), [pages.data])
+  const isLastFull = pages.data?.pages.at(-1)?.runs.length === PAGE
   const { sort, waits } = filters
   const rows = useMemo(() => loaded && arranged(loaded, given({ sort, waits }), Date.now()), [loaded, sort, waits])
   const columns = useColumns(chosen, setChosen, setAgain)
@@ -131,7 +131,7 @@ function List({ filters, empty, onChange }: ListProps) {
         columns={columns}
         pages={pages}
         rows={rows}
-        searched={loaded && rows && searchedOf(filters, loaded.length, rows.length)}
+        searched={loaded && rows && searchedOf(filters, loaded.length, rows.length, isLastFull)}
         order={runOrderOf(filters)}
         onOrder={(order) => onChange({ ...filters, sort: orderText(order) })}
         rowKey={({ workflowRunId }) => workflowRunId}
