@@ -101,7 +101,7 @@ export class DatabaseGuard {
     this.pause = new CommandPause(options.clock, options.listFunctions)
     this.scripts = new ScriptWatch(scriptLimits(database), options)
     this.database = database
-    this.touch()
+    this.#turnMonth(options.clock.now())
   }
 
   /** The database with its present limits. */
