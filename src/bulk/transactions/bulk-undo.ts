@@ -160,7 +160,8 @@ export const undoRunsBatch = batchOperation(
 export const undoMessagesBatch = batchOperation(
   'bulk.undoMessagesBatch',
   function* (seqs, action, batch: UndoBatch): Transaction<KindResult> {
-    const { from, to } = batch.cancel ?? { from: 0, to: batch.at }
+    // Without a cancel, items are named by id. The clock may have been set back since they were cancelled.
+    const { from, to } = batch.cancel ?? { from: 0, to: Number.MAX_SAFE_INTEGER }
     const args = { seqs, accountId: action.account_id, from, to, clock: batch.clock, at: batch.at }
     const { seqs: succeeded, offers } = yield* undoMessages(args)
     return { succeeded, offers, outcomeOf: otherwise }

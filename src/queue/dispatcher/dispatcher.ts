@@ -151,8 +151,7 @@ export class Dispatcher implements Service {
     // The message of a queue set the limits of its key when it was published (`held`). By the time of its turn, later
     // messages may have set others.
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
-    const free = rows.some((row) => row.held) ? rows.filter((row) => !row.held) : rows
-    this.#backlog.offer(free, this.#deps.clock.now(), isAgain)
+    this.#backlog.offer(rows, this.#deps.clock.now(), isAgain)
     this.#noteWork()
   }
 

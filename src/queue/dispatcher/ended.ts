@@ -89,6 +89,10 @@ export class Ended {
 
   /** A message was parked before its attempt was sent: it may be offered again with the same due time. */
   parked({ seq }: Place): void {
+    this.#forgetAttempt(seq)
+  }
+
+  #forgetAttempt(seq: number): void {
     this.#newerAttempts.delete(seq)
     this.#olderAttempts.delete(seq)
   }
@@ -106,8 +110,12 @@ export class Ended {
     for (const [seq, group] of this.#readmitted) if (dropped.has(seq, group)) this.#readmitted.delete(seq)
   }
 
-  /** A committed transaction has brought back a message, or others of its group: the drops before no longer count for it. */
+  /**
+   * A committed transaction has brought back a message, or others of its group: the drops before no longer count for it, nor does
+   * an attempt at the time at which it is due again.
+   */
   readmit({ seq, group_key }: PendingRow): void {
+    this.#forgetAttempt(seq)
     if (this.#isDropped(seq, group_key)) this.#readmitted.set(seq, group_key)
   }
 

@@ -92,8 +92,7 @@ export class SimulatedDispatcher {
   /** Like `Dispatcher.offer`. */
   offer(rows: readonly PendingRow[], isAgain = false): void {
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
-    const free = rows.filter((row) => !row.held)
-    this.#backlog.offer(free, this.#deps.clock.now(), isAgain)
+    this.#backlog.offer(rows, this.#deps.clock.now(), isAgain)
   }
 
   /** Like `Dispatcher.drop`. Answers the aborted requests; their destinations may have received them all the same. */

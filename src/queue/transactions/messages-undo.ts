@@ -11,7 +11,7 @@ import {
   type StoredPending,
   withIntactBodies,
 } from './messages.js'
-import { advanceOrMakeAll } from './queue-turns.js'
+import { advanceOrMakeAll, goOnInTurn } from './queue-turns.js'
 
 /** The cancelled messages to bring back. */
 export interface UndoMessagesArgs {
@@ -49,14 +49,16 @@ const lockCancelled = query<UndoMessagesArgs, { seq: number }>(({ db, p, d }) =>
       .orderBy('seq'),
   ),
 )
-/** A message of a queue takes its place in the line again, by the time when it was published. */
+/** A message of a queue takes its place in the line again, by the time when it was published, unless its turn has not ended. */
 const bringBack = query<Omit<UndoMessagesArgs, 'accountId' | 'from' | 'to'>, Ended>(({ db, p, d }) =>
   db
     .updateTable('messages')
     .set({
       state: sql<'held' | 'pending'>`case when queue is null then 'pending' else 'held' end`,
       finished_at: null,
-      next_at: sql<number>`case ${p.clock} when 'now' then ${p.at} when 'hold' then next_at + ${p.at} - finished_at else next_at end`,
+      // A clock that was set back must not bring due times forward.
+      next_at: sql<number>`case when ${p.clock} = 'now' then ${p.at}
+        when ${p.clock} = 'hold' and ${p.at} > finished_at then next_at + ${p.at} - finished_at else next_at end`,
     })
     .where(d.inNumbers('seq', p.seqs))
     .returning(['seq', 'account_id', 'queue', 'next_at']),
@@ -70,15 +72,23 @@ const rowsOf = query<{ seqs: readonly number[] }, StoredPending>(({ db, p, d }) 
     .where(d.inNumbers('seq', p.seqs)),
 )
 
+const waitingForTurn = (row: PendingRow): PendingRow => ({ ...row, body: null, held: true })
+
+const NONE: ReadonlySet<number> = new Set()
+
 /** Brings cancelled messages back, with their bodies, settings and failed attempts, as part of another transaction. */
 export function* undoMessages(args: UndoMessagesArgs): Transaction<{ seqs: number[]; offers: PendingRow[] }> {
   const seqs = (yield* all(lockCancelled, args)).map(({ seq }) => seq)
   if (seqs.length === 0) return { seqs, offers: [] }
   const { clock, at } = args
   const back = yield* all(bringBack, { seqs, clock, at })
+  const queues = back.flatMap(({ account_id: accountId, queue: name }) => (name === null ? [] : [{ accountId, name }]))
+  const inTurn = queues.length > 0 ? yield* goOnInTurn(seqs) : NONE
   const rows = withIntactBodies(yield* all(rowsOf, { seqs }))
   yield* noteFlowKeys(rows)
-  const queues = back.flatMap(({ account_id: accountId, queue: name }) => (name === null ? [] : [{ accountId, name }]))
   const turns = yield* advanceOrMakeAll(queues, at)
-  return { seqs, offers: [...rows.filter(({ queue }) => queue === null), ...turns] }
+  const begun = new Set(turns.map(({ seq }) => seq))
+  const others = rows.filter(({ seq }) => !begun.has(seq))
+  const offers = others.map((row) => (row.queue === null || inTurn.has(row.seq) ? row : waitingForTurn(row)))
+  return { seqs, offers: [...offers, ...turns] }
 }

@@ -165,6 +165,16 @@ export function* endTurns(seqs: readonly number[]): Transaction<PendingRow[]> {
   return yield* advanceQueues(freed.map(({ account_id, queue }) => ({ accountId: account_id, name: queue })))
 }
 
+/**
+ * Lets held messages go on whose turn has not ended, because a callback of an earlier attempt is pending.
+ * @returns their numbers.
+ */
+export function* goOnInTurn(seqs: readonly number[]): Transaction<ReadonlySet<number>> {
+  const turns = (yield* all(lockTurns, { seqs })).map((row) => row.message_seq)
+  const begun = turns.length > 0 ? yield* all(begin, { seqs: turns }) : []
+  return new Set(begun.map(({ seq }) => seq))
+}
+
 /** Distinct queues in the order in which every transaction locks them. */
 function inLockOrder(queues: readonly QueueKey[]): QueueKey[] {
   const distinct = new Map(queues.map((queue) => [`${queue.accountId}/${queue.name}`, queue]))

@@ -15,6 +15,7 @@ import type { PauseClock } from '../../transactions/runs-pause.js'
 import type { Revival } from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
 import type { UndoClock } from '../../transactions/runs-undo.js'
+import type { KnownPause } from './knowledge.js'
 
 const CHUNK_ITEMS = 8
 /** The kinds of actions on runs. */
@@ -68,7 +69,7 @@ export interface BulkActionsDeps {
   /** Cancelled runs have just been brought back. */
   broughtBack(runs: readonly RunRow[], clock: UndoClock, at: number): Promise<void>
   /** Runs have just been paused. */
-  paused(runs: readonly RunRow[]): void
+  paused(runs: readonly RunRow[], pause: KnownPause): void
   /** What paused runs wait for, before they go on. @returns checks it afterwards. */
   resuming(runs: readonly RunRow[]): Promise<(at: number) => Promise<void>>
   /** A dead run was resumed or restarted as a new run. */
@@ -115,13 +116,18 @@ export class BulkActions {
     return { undoClock: random.pick(UNDO_CLOCKS) ?? 'original', pauseClock: random.chance(0.5) ? 'hold' : 'keep' }
   }
 
-  /** Failed callbacks are few, so they are preferred; and so are pauses, because much has to happen during one. */
+  /** Failed callbacks are few, so they are preferred; and so are pauses and cancels during them, because much has to happen then. */
   #someKind(chosen: readonly RunRow[]): Kind {
     const { random } = this.#deps
     const canRetry = chosen.some((run) => isPossible('retryFailureCallbacks', run))
     if (canRetry && random.chance(0.5)) return 'retryFailureCallbacks'
     const { hasSecondThoughts } = this.#deps
     if (hasSecondThoughts && random.chance(0.3)) return 'pauseRuns'
+    if (hasSecondThoughts && random.chance(0.4)) {
+      const held = chosen.filter(({ paused_at }) => paused_at !== null)
+      if (held.some(({ state }) => state === 'RUN_CANCELED')) return 'undoCancelRuns'
+      if (held.some(({ state }) => state === 'RUN_STARTED')) return 'cancelRuns'
+    }
     const kinds = hasSecondThoughts ? REVERSIBLE_KINDS : KINDS
     return kinds[random.below(kinds.length)] ?? 'cancelRuns'
   }
@@ -211,7 +217,7 @@ export class BulkActions {
     action.succeeded = row.succeeded
     if (action.kind === 'cancelRuns') this.#deps.cancelled(possible)
     if (action.kind === 'undoCancelRuns') await this.#deps.broughtBack(possible, action.undoClock, at)
-    if (action.kind === 'pauseRuns') this.#deps.paused(possible)
+    if (action.kind === 'pauseRuns') this.#deps.paused(possible, { clock: action.pauseClock, since: at })
     await check?.(at)
     this.#deps.offer(offers, action.kind === 'undoCancelRuns' || action.kind === 'unpauseRuns')
   }

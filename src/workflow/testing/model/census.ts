@@ -238,6 +238,40 @@ export const plainMessages = read('model.plainMessages', function* (args: OfAcco
   return (yield* all(plainSeqs, args)).map(({ seq }) => seq)
 })
 
+/** What the undo of a message must bring back. */
+export interface PlainRow {
+  readonly seq: number
+  readonly message_id: string
+  readonly state: MessageState
+  readonly queue: string | null
+  readonly flow_key: string | null
+  readonly next_at: number
+  readonly finished_at: number | null
+  readonly created_at: number
+  readonly retried: number
+  /** The message whose turn in its queue a callback belongs to, `messages.seq`. */
+  readonly slot_seq: number | null
+  readonly url: string
+  readonly headers: string
+  readonly config: string
+  readonly schedule_id: string | null
+}
+
+const plainRows = query<OfAccount, PlainRow>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select(['seq', 'message_id', 'state', 'queue', 'flow_key', 'next_at', 'finished_at', 'created_at', 'retried'])
+    .select(['url', 'headers', 'config', 'schedule_id', 'slot_seq'])
+    .where('account_id', '=', p.accountId)
+    .where('kind', '=', 'http')
+    .orderBy('seq'),
+)
+
+/** The plain messages of an account, without their bodies. */
+export const readPlain = read('model.plain', function* (args: OfAccount): Transaction<PlainRow[]> {
+  return yield* all(plainRows, args)
+})
+
 interface ChunkState {
   readonly action_seq: number
   readonly seqs: Uint8Array | null

@@ -1,6 +1,7 @@
 import type { PendingMessage } from '../../../queue/index.js'
 import type { RunState } from '../../../store/schema/runs.js'
 import type { PastAttempt } from '../../transactions/runs-logs.js'
+import type { PauseClock } from '../../transactions/runs-pause.js'
 import type { Revival } from '../../transactions/runs-revive.js'
 import type { ElementRow, RunRow } from '../../transactions/runs-rows.js'
 import type { StandingRows } from './census.js'
@@ -13,6 +14,13 @@ export interface KnownWait {
   /** Unix milliseconds. */
   readonly since: number
   readonly until: number
+}
+
+/** A pause of a run. */
+export interface KnownPause {
+  readonly clock: PauseClock
+  /** Unix milliseconds. */
+  readonly since: number
 }
 
 /** Expected state of the runs of a simulation, tracked without reading the store. */
@@ -36,7 +44,7 @@ export class Knowledge {
   /** By `runs.seq` of cancelled runs: where they stood. */
   readonly stood = new Map<number, StandingRows>()
   /** Paused runs, ended ones too. */
-  readonly paused = new Set<string>()
+  readonly paused = new Map<string, KnownPause>()
   /** Failure callbacks that were cancelled and not retried. */
   readonly cancelledCallbacks = new Set<string>()
 

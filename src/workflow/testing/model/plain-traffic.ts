@@ -11,6 +11,7 @@ import * as queues from '../../../queue/transactions/queues.js'
 import * as schedules from '../../../queue/transactions/schedules.js'
 import type { Store } from '../../../store/index.js'
 import { someFlow } from './flow-watch.js'
+import { undoSome } from './plain-undo.js'
 import { json, type Payload, PROGRAM_URL, randomProgram } from './program.js'
 
 /** Each queue has this parallelism at first. */
@@ -27,7 +28,7 @@ export interface PlainDeps {
   readonly accountId: string
   readonly random: Random
   readonly now: () => number
-  readonly offer: (rows: readonly PendingRow[]) => void
+  readonly offer: (rows: readonly PendingRow[], isAgain?: boolean) => void
   readonly drop: (seqs: readonly number[]) => void
 }
 
@@ -164,6 +165,15 @@ export class PlainTraffic {
     this.#deps.offer(offers)
   }
 
+  /** Brings some cancelled messages back. */
+  async undo(): Promise<void> {
+    const undone = await undoSome(this.#deps, [...this.#cancelled])
+    for (const { seq, slot_seq: turn } of undone) {
+      this.#cancelled.delete(seq)
+      if (turn !== null && turn !== seq) this.#turns.callbackCameBack(seq, turn)
+    }
+  }
+
   async #waiting(): Promise<number[]> {
     const { store, accountId } = this.#deps
     const found: number[] = []
@@ -201,14 +211,19 @@ interface Turn {
  */
 export class TurnWatch {
   readonly #turns = new Map<number, Turn>()
+  /** Callbacks that were brought back after their turn had ended: they are sent without one. */
+  readonly #turnless = new Set<number>()
 
   /** A message is about to be sent. @param maxTurns limit of the turns of a queue. */
   sent({ messageId, seq, queue, turn }: PendingMessage, maxTurns: (queue: string) => number): void {
-    if (turn === undefined) return
+    if (turn === undefined || this.#turnless.has(seq)) return
     if (queue === undefined && !this.#turns.get(turn)?.pending.has(seq))
       throw new Error(`${messageId} is a callback of a turn that had ended without it`)
     if (queue === undefined) return
-    if (!this.#turns.has(turn)) this.#turns.set(turn, { queue, pending: new Set([seq]) })
+    const known = this.#turns.get(turn)
+    // One that was brought back goes on in its turn.
+    if (known) known.pending.add(seq)
+    else this.#turns.set(turn, { queue, pending: new Set([seq]) })
     const turns = [...this.#turns.values()].filter((other) => other.queue === queue).length
     if (turns > maxTurns(queue))
       throw new Error(`${turns} messages of ${queue} are active, which has ${maxTurns(queue)} turns`)
@@ -227,6 +242,13 @@ export class TurnWatch {
       throw new Error(`the callback of ${messageId} does not belong to its turn`)
     for (const callback of callbacks) pending.add(callback.seq)
     if (isOver) this.ended(seq)
+  }
+
+  /** The cancel of a callback was undone. */
+  callbackCameBack(seq: number, turn: number): void {
+    const pending = this.#turns.get(turn)?.pending
+    if (pending) pending.add(seq)
+    else this.#turnless.add(seq)
   }
 
   /** A message or a callback has ended. */

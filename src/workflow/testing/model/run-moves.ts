@@ -11,7 +11,6 @@ import * as runsCancel from '../../transactions/runs-cancel.js'
 import * as runsLogs from '../../transactions/runs-logs.js'
 import * as runsNotify from '../../transactions/runs-notify.js'
 import * as runsPause from '../../transactions/runs-pause.js'
-import { storedPause } from '../../transactions/runs-pause.js'
 import * as runsRevive from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
 import type { UndoClock } from '../../transactions/runs-undo.js'
@@ -19,9 +18,10 @@ import { BulkActions } from './bulk-actions.js'
 import { runsOf } from './census.js'
 import type { EndpointDeps } from './endpoint.js'
 import { someFlow } from './flow-watch.js'
-import { checkAttempts, checkRun, type Knowledge } from './knowledge.js'
+import { checkAttempts, checkRun, type Knowledge, type KnownPause } from './knowledge.js'
 import { randomProgram, triggerItem } from './program.js'
 import { restartSome } from './restart-move.js'
+import { RuleWatch, someRule } from './rule-watch.js'
 import { checkParked, checkReleased, checkStanding, noteMoved, standingsOf } from './standings.js'
 
 /** Collaborators of the actions on runs. */
@@ -46,18 +46,20 @@ const AUDIT = { actor: 'model@example.com', source: 'QUEUE_TOKEN', action: 'resu
 /** Random actions of callers on the runs of a simulation, and checks of the runs. */
 export class RunMoves {
   readonly bulk: BulkActions
+  readonly rules: RuleWatch
   readonly #deps: RunMovesDeps
 
   constructor(deps: RunMovesDeps) {
     this.#deps = deps
     const { store, random, accountId, now, offer, known } = deps
+    this.rules = new RuleWatch((runId) => known.stateOf(runId) === 'RUN_STARTED')
     this.bulk = new BulkActions({
       ...{ store, random, offer, accountId, now, hasSecondThoughts: deps.hasSecondThoughts },
       rows: () => this.#rows(),
       cancelling: (runs) => this.#cancelling(runs),
       cancelled: (runs) => this.#cancelled(runs),
       broughtBack: (runs, clock, at) => this.#broughtBack(runs, clock, at),
-      paused: (runs) => this.#paused(runs),
+      paused: (runs, pause) => this.#paused(runs, pause),
       resuming: (runs) => this.#resuming(runs),
       revived: (dead, revival) => known.revived(dead, revival),
     })
@@ -66,7 +68,7 @@ export class RunMoves {
   /** Triggers a run; sometimes with the id of another run, which must start nothing. */
   async trigger(): Promise<void> {
     const { random, known, now } = this.#deps
-    const { intake, publisher } = this.#deps.endpoint()
+    if (this.#deps.hasSecondThoughts && random.chance(0.25)) return this.#triggerWithKey()
     const taken = random.chance(0.1) ? random.pick(known.runIds) : undefined
     const runId = taken ?? newId('wfr_', now())
     const delay: Record<string, string> = random.chance(0.1) ? { 'upstash-delay': '300s' } : {}
@@ -74,12 +76,36 @@ export class RunMoves {
     const priority: Record<string, string> = hasPriority
       ? { 'homeport-priority': String(random.below(1_201) - 600) }
       : {}
-    const settings = { 'upstash-retries': String(random.below(3)), ...delay, ...priority, ...someFlow(random) }
-    const [reply] = await intake.submit(publisher, [triggerItem(runId, randomProgram(random), settings)])
-    if (!reply || !('messageId' in reply)) throw new Error(`${runId} was triggered without a reply`)
+    const reply = await this.#submit(runId, { ...delay, ...priority })
     if (taken !== undefined && reply.deduplicated !== true) throw new Error(`${runId} was started twice`)
     known.run(runId).accepted.add(reply.messageId)
     if (taken === undefined && delay['upstash-delay']) known.asleep.set(reply.messageId, now() + 300_000)
+  }
+
+  /** Triggers a run with a debounce or singleton key: it starts, replaces the run that holds the key, or starts nothing. */
+  async #triggerWithKey(): Promise<void> {
+    const { random, known, now } = this.#deps
+    const [rule, runId] = [someRule(random), newId('wfr_', now())]
+    const holder = this.rules.holder(rule)
+    const older = (await this.#rows()).filter(({ run_id }) => run_id === holder)
+    await this.#cancelling(older)
+    const reply = await this.#submit(runId, rule.headers)
+    if (!this.rules.triggered(runId, rule, holder, reply)) return
+    for (const { run_id, seq } of older) {
+      known.moveTo(run_id, 'RUN_CANCELED')
+      known.cancelled.add(seq)
+    }
+    known.run(runId).accepted.add(reply.messageId)
+    if (rule.delayMs > 0) known.asleep.set(reply.messageId, now() + rule.delayMs)
+  }
+
+  async #submit(runId: string, settings: Readonly<Record<string, string>>) {
+    const { random } = this.#deps
+    const { intake, publisher } = this.#deps.endpoint()
+    const headers = { 'upstash-retries': String(random.below(3)), ...settings, ...someFlow(random) }
+    const [reply] = await intake.submit(publisher, [triggerItem(runId, randomProgram(random), headers)])
+    if (!reply || !('messageId' in reply)) throw new Error(`${runId} was triggered without a reply`)
+    return reply
   }
 
   /** Does one random action of a caller. @param dice from 0 to 16. */
@@ -123,14 +149,16 @@ export class RunMoves {
     for (const run of runs) {
       const [stood, stands] = [known.stood.get(run.seq), after.get(run.seq)]
       if (!stood || !stands) throw new Error(`${run.run_id} was brought back, and nobody has cancelled it`)
-      checkStanding(run, stood, stands, { by: 'undo', clock, since: run.finished_at ?? 0, at })
+      const isHeld = known.paused.get(run.run_id)?.clock === 'hold'
+      const shift = { by: 'undo', clock: isHeld && clock === 'hold' ? 'original' : clock } as const
+      checkStanding(run, stood, stands, { ...shift, since: run.finished_at ?? 0, at })
       noteMoved(known, stood, stands)
       known.broughtBack(run)
     }
   }
 
-  #paused(runs: readonly RunRow[]): void {
-    for (const { run_id } of runs) this.#deps.known.paused.add(run_id)
+  #paused(runs: readonly RunRow[], pause: KnownPause): void {
+    for (const { run_id } of runs) this.#deps.known.paused.set(run_id, pause)
     this.#deps.drop({ groupKeys: runs.map(({ seq }) => seq), inFlight: 'ends' })
   }
 
@@ -146,9 +174,10 @@ export class RunMoves {
       const after = await standingsOf(store, runs)
       for (const run of runs) {
         const [stood, stands] = [before.get(run.seq), after.get(run.seq)]
-        if (!stood || !stands || !known.paused.delete(run.run_id)) throw new Error(`${run.run_id} was not paused`)
-        const { clock } = storedPause(run.pause)
-        checkStanding(run, stood, stands, { by: 'resume', clock, since: run.paused_at ?? 0, at })
+        const pause = known.paused.get(run.run_id)
+        if (!stood || !stands || !pause) throw new Error(`${run.run_id} was not paused`)
+        known.paused.delete(run.run_id)
+        checkStanding(run, stood, stands, { by: 'resume', ...pause, at })
         checkReleased(known, stands, at)
         noteMoved(known, stood, stands)
       }

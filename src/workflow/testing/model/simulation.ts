@@ -32,6 +32,9 @@ const RECENT_MS = 600_000
 /** Programs fetch larger lists, in half of the simulations. */
 const INLINE_LIMIT_BYTES = 500
 
+/** How much time passes while nothing happens, at most: clocks that are held must be told from those that go on. */
+const LONGEST_PASSING_MS = 40_000
+
 /** With random failures, or without. */
 type Mode = 'faulty' | 'clean'
 
@@ -206,7 +209,9 @@ export class Simulation {
   }
 
   async #move(): Promise<void> {
-    const dice = this.#random.below(this.#hasSecondThoughts ? 134 : 130)
+    const dice = this.#random.below(this.#hasSecondThoughts ? 144 : 130)
+    if (dice >= 142) return this.#plain.undo()
+    if (dice >= 134) return void this.#steady.advance(this.#random.below(LONGEST_PASSING_MS))
     if (dice >= 130) return this.#moves.restart()
     if (dice < 13) return this.#moves.trigger()
     if (dice < 74) return this.#advance()
@@ -241,6 +246,7 @@ export class Simulation {
 
   #check({ message, outbound }: Flight): void {
     const runId = outbound.headers['Upstash-Workflow-Runid']?.[0]
+    if (runId !== undefined) this.#moves.rules.sent(runId)
     if (runId !== undefined && this.#known.stateOf(runId) === 'RUN_CANCELED')
       throw new Error(`${runId} was cancelled, and one of its messages was delivered`)
     if (runId !== undefined && this.#known.isHeld(runId))

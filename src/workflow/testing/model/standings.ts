@@ -48,10 +48,10 @@ export function checkStanding(run: RunRow, before: StandingRows, after: Standing
   for (const message of before.messages) {
     const now = after.messages.find(({ message_id }) => message_id === message.message_id)
     if (!now) throw new Error(`${run.run_id} does not stand where it stood: ${message.message_id} is gone`)
-    const dueAt = dueAfter(shift, run, message, deadlines.has(message.message_id))
+    const dueAt = dueAfter(shift, message, deadlines.has(message.message_id))
     checkMessage(message, now, { dueAt, mayBeParked: run.paused_at !== null && shift.by !== 'resume', shift, fail })
   }
-  checkWaits(run, before, after, shift, fail)
+  checkWaits(before, after, shift, fail)
   const added = after.elements.slice(before.elements.length).map(({ message_id }) => message_id)
   const known = new Set([...added, ...before.messages.map(({ message_id }) => message_id)])
   for (const { message_id } of after.messages) if (!known.has(message_id)) fail(`${message_id} is new`)
@@ -75,9 +75,9 @@ function checkMessage(before: Message, now: Message, { dueAt, mayBeParked, shift
   if (nextAt !== dueTime(nextAt) && !mayBeParked) fail(`${id} is parked`)
 }
 
-function checkWaits(run: RunRow, before: StandingRows, after: StandingRows, shift: Shift, fail: Fail): void {
+function checkWaits(before: StandingRows, after: StandingRows, shift: Shift, fail: Fail): void {
   for (const wait of before.waits) {
-    const deadline = dueAfter(shift, run, { next_at: wait.deadline, created_at: wait.created_at }, true)
+    const deadline = dueAfter(shift, { next_at: wait.deadline, created_at: wait.created_at }, true)
     const isThere = after.waits.some((now) => JSON.stringify(now) === JSON.stringify({ ...wait, deadline }))
     if (!isThere) fail(`the wait ${JSON.stringify(wait)} became ${JSON.stringify(after.waits)}`)
   }
@@ -92,7 +92,6 @@ function fixedOf({ next_at: _, seq: _seq, created_at, ...fixed }: Message, shift
 /** When something is due after the shift. */
 function dueAfter(
   shift: Shift,
-  run: Pick<RunRow, 'paused_at' | 'pause'>,
   { next_at, created_at }: { readonly next_at: number; readonly created_at: number },
   isDeadline: boolean,
 ): number {
@@ -102,7 +101,7 @@ function dueAfter(
       return due
     case 'undo':
       if (shift.clock === 'now') return isDeadline ? due : shift.at
-      if (shift.clock === 'original' || run.pause?.includes('"clock":"hold"')) return due
+      if (shift.clock === 'original') return due
       return due + Math.max(0, shift.at - shift.since)
     case 'resume': {
       if (shift.clock === 'keep') return due
