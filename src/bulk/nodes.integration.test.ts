@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { systemClock } from '../base/index.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
 import { LocalCluster, type LocalNode } from '../cluster/testing/local-cluster.js'
 import type { Store } from '../store/index.js'
 import { describeOnStore } from '../store/testing/index.js'
 import type { Starting } from '../workflow/index.js'
 import { type BulkUnderTest, startBulk } from './testing/harness.js'
-import { countEnded, startRuns } from './testing/runs.js'
+import { countEnded, startRuns, statesOf } from './testing/runs.js'
 import * as bulkRead from './transactions/bulk-read.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
@@ -51,12 +52,14 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     return (answer.body as { actionId: string }).actionId
   }
   /** The first node stops in the middle of an action. */
-  const halt = (after: number) => {
+  const halt = (after: number, batch = 'bulk.cancelBatch') => {
     let batches = 0
     const halted = new Promise<void>((resolve) => (release = resolve))
-    gate = (operation) => (operation === 'bulk.cancelBatch' && ++batches > after ? halted : undefined)
+    gate = (operation) => (operation === batch && ++batches > after ? halted : undefined)
     return () => batches > after
   }
+  const finished = (actionId: string) =>
+    waitFor(async () => (await row(actionId)).state === 'finished', { what: 'the end of the action' })
 
   it('continue an action whose node dies in the middle: counts are exact, each run is dropped', async () => {
     const ids = await startRuns(store, account, 6_000)
@@ -69,6 +72,58 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     expect(await row(actionId)).toMatchObject({ matched: 6_000, succeeded: 6_000, owner: nodes[1].incarnation })
     expect(await countEnded(store, account, ids)).toBe(6_000)
     expect(new Set(b.dropped).size).toBe(6_000)
+  })
+
+  it('continue an undo whose node dies in the middle: each run is brought back once', async () => {
+    const ids = await startRuns(store, account, 400)
+    const cancelled = await begin(b)
+    await finished(cancelled)
+    halt(1, 'bulk.undoRunsBatch')
+    const undo = await a.ask(account, 'POST', `${ACTIONS}/${cancelled}/undo`, { ratePerSecond: 400 })
+    expect(undo).toMatchObject({ status: 202 })
+    const { actionId } = undo.body as { actionId: string }
+    await waitFor(async () => (await row(actionId)).succeeded > 0, { what: 'its first batch' })
+    expect((await row(actionId)).succeeded).toBeLessThan(400)
+    await cluster.declareDead(nodes[0], nodes[1])
+    await finished(actionId)
+    expect(await row(actionId)).toMatchObject({ matched: 400, succeeded: 400, owner: nodes[1].incarnation })
+    expect(new Set(await statesOf(store, account, ids))).toEqual(new Set(['RUN_STARTED']))
+    release()
+  })
+
+  it('continue what a node has stored after it was declared dead, without hearing of it', async () => {
+    const clock = new ManualClock(Date.now())
+    await b.stop()
+    b = await startBulk(store, clock, { cluster: nodes[1] })
+    const ids = await startRuns(store, account, 50)
+    await cluster.declareDead(nodes[0], nodes[1])
+    halt(0)
+    const actionId = await begin(a)
+    expect(await row(actionId)).toMatchObject({ owner: nodes[0].incarnation, state: 'running' })
+    clock.advance(10_000)
+    await finished(actionId)
+    expect(await row(actionId)).toMatchObject({ succeeded: 50, owner: nodes[1].incarnation })
+    expect(await countEnded(store, account, ids)).toBe(50)
+  })
+
+  it('pause a workflow and resume it from any node: runs that start at another one are paused, too', async () => {
+    const workflowUrl = 'https://x.test/work'
+    await startRuns(store, account, 20)
+    const paused = await a.ask(account, 'POST', '/v2/workflows/pause', { workflowUrl })
+    expect(paused.status).toBeLessThan(300)
+    await finished((paused.body as { actionId: string }).actionId)
+    const c = await startBulk(store, systemClock, { cluster: cluster.add() })
+    const pausedAt = (at: BulkUnderTest) =>
+      at.bulk.gate.pass(account, [starting('wfr_new')], Date.now(), async (workflows) =>
+        workflows.map(({ url }) => url),
+      )
+    for (const node of [a, b, c]) expect(await pausedAt(node)).toEqual([workflowUrl])
+    const resumed = await b.ask(account, 'POST', '/v2/workflows/resume', { workflowUrl })
+    const { actionId } = resumed.body as { actionId: string }
+    await finished(actionId)
+    expect((await row(actionId)).succeeded).toBe(20)
+    for (const node of [a, b, c]) expect(await pausedAt(node)).toEqual([])
+    await c.stop()
   })
 
   it('ignore what a node decides that was declared dead', async () => {

@@ -1,22 +1,44 @@
 import type { Stage } from '../../../queue/testing/nodes/stage.js'
+import * as runsPause from '../../../workflow/transactions/runs-pause.js'
 import { type BulkActionRow, decidedItems } from '../../transactions/bulk-action.js'
+import type { DecidedBatch } from '../../transactions/bulk-batch.js'
 import * as bulkControl from '../../transactions/bulk-control.js'
 import * as bulkKinds from '../../transactions/bulk-kinds.js'
+import * as bulkUndo from '../../transactions/bulk-undo.js'
 import * as census from './census.js'
 
-/** What bulk cancels have done, by their commits. */
+/** What bulk actions and pauses have done, by their commits. */
 export class BulkLedger {
   readonly #stage: Stage
-  /** By `bulk_actions.seq`: `runs.seq` of those that it has cancelled. */
-  readonly #cancelled = new Map<number, Set<number>>()
+  /** By `bulk_actions.seq`: `runs.seq` of those that it has changed. */
+  readonly #done = new Map<number, Set<number>>()
+  /** `runs.seq` of those that are cancelled, and of those that are paused. */
+  readonly #cancelled = new Set<number>()
+  readonly #paused = new Set<number>()
+  /** By `runs.seq`: when it was last brought back. */
+  readonly #broughtBackAt = new Map<number, number>()
   /** By id of actions: since the answer to a pause or an abort they do nothing more. */
   readonly #stopped = new Set<string>()
   /** By id of actions: when they were last resumed. */
   readonly #resumed = new Map<string, number>()
+  readonly #changed: (seq: number) => void
 
-  constructor(stage: Stage) {
+  /** @param changed a run was brought back, or its pause has ended. */
+  constructor(stage: Stage, changed: (seq: number) => void) {
     this.#stage = stage
-    stage.effects.on(bulkKinds.cancelRunsBatch, (_, { succeeded, action }) => this.#decided(action, succeeded))
+    this.#changed = changed
+    const decided = (_: unknown, { succeeded, action }: DecidedBatch): void => this.#decided(action, succeeded)
+    stage.effects.on(bulkKinds.cancelRunsBatch, decided)
+    stage.effects.on(bulkUndo.undoRunsBatch, decided)
+    stage.effects.on(bulkKinds.pauseRunsBatch, decided)
+    stage.effects.on(bulkKinds.unpauseRunsBatch, decided)
+    stage.effects.on(runsPause.pauseRun, (_, result) => {
+      if (result.kind === 'paused') this.#paused.add(result.runSeq)
+    })
+    stage.effects.on(runsPause.resumeRun, ({ runId }, { kind }) => {
+      const run = kind === 'resumed' && stage.memory.run(census.runs, {}).find(({ run_id }) => run_id === runId)
+      if (run) this.#goesOn(run.seq)
+    })
     stage.effects.on(bulkControl.resume, ({ actionId }) => {
       this.#stopped.delete(actionId)
       this.#resumed.set(actionId, stage.timeline.now)
@@ -25,23 +47,64 @@ export class BulkLedger {
 
   #decided(action: BulkActionRow, succeeded: readonly number[]): void {
     const { timeline } = this.#stage
-    const known = this.#cancelled.get(action.seq) ?? new Set()
-    this.#cancelled.set(action.seq, known)
+    const known = this.#done.get(action.seq) ?? new Set()
+    this.#done.set(action.seq, known)
     // The result also has those of an earlier attempt.
     const fresh = succeeded.filter((seq) => !known.has(seq))
     if (fresh.length === 0) return
-    timeline.note(`action ${action.seq} cancels the runs ${fresh.join(', ')}`)
+    timeline.note(`action ${action.seq} (${action.kind}) changes the runs ${fresh.join(', ')}`)
     if (this.#stopped.has(action.action_id))
       timeline.fail(`I8: action ${action.seq} went on after the answer to its stop`)
     for (const seq of fresh) {
-      if (this.all.has(seq)) timeline.fail(`I8: two actions have cancelled run ${seq}`)
       known.add(seq)
+      this.#change(action.kind, seq)
     }
   }
 
-  /** All cancelled runs. */
+  #change(kind: BulkActionRow['kind'], seq: number): void {
+    const { timeline } = this.#stage
+    const isCancelled = this.#cancelled.has(seq)
+    switch (kind) {
+      case 'cancelRuns':
+        if (isCancelled) timeline.fail(`I8: two actions have cancelled run ${seq}`)
+        this.#cancelled.add(seq)
+        return
+      case 'undoCancelRuns':
+        if (!isCancelled) timeline.fail(`I8: run ${seq} was brought back, and was not cancelled`)
+        this.#cancelled.delete(seq)
+        this.#broughtBackAt.set(seq, timeline.now)
+        this.#changed(seq)
+        return
+      case 'pauseRuns':
+        if (isCancelled || this.#paused.has(seq)) timeline.fail(`I8: run ${seq} was paused, and could not be`)
+        this.#paused.add(seq)
+        return
+      case 'unpauseRuns':
+        this.#goesOn(seq)
+        return
+      default:
+        timeline.fail(`I8: nobody has started an action of the kind ${kind}`)
+    }
+  }
+
+  #goesOn(seq: number): void {
+    this.#paused.delete(seq)
+    this.#changed(seq)
+  }
+
+  /** All runs that are cancelled now. */
   get all(): ReadonlySet<number> {
-    return new Set([...this.#cancelled.values()].flatMap((seqs) => [...seqs]))
+    return this.#cancelled
+  }
+
+  /** Whether a run is paused now. */
+  isPaused(seq: number): boolean {
+    return this.#paused.has(seq)
+  }
+
+  /** Whether a run was brought back since then. */
+  isBackSince(seq: number, at: number): boolean {
+    return (this.#broughtBackAt.get(seq) ?? Number.NEGATIVE_INFINITY) >= at
   }
 
   /**
@@ -59,7 +122,7 @@ export class BulkLedger {
 
   /** An action is answered: the runs that it has cancelled. @param count in the answer. */
   answered(actionId: string, count: unknown): ReadonlySet<number> {
-    const cancelled = this.#cancelled.get(this.#find(actionId)?.seq ?? 0) ?? new Set()
+    const cancelled = this.#done.get(this.#find(actionId)?.seq ?? 0) ?? new Set()
     if (count !== cancelled.size)
       this.#stage.timeline.fail(
         `I8: ${actionId} was answered with ${String(count)} cancelled runs of ${cancelled.size}`,
@@ -67,7 +130,7 @@ export class BulkLedger {
     return cancelled
   }
 
-  /** Counts add up: each item of each action has one outcome, and the cancelled runs are those of the actions. */
+  /** Counts add up: each item of each action has one outcome, and the changed runs are those of the actions. */
   checkEnd(): void {
     for (const action of this.#stage.memory.run(census.actions, {})) this.#checkAction(action)
   }
@@ -78,7 +141,7 @@ export class BulkLedger {
     if (state !== 'finished' && state !== 'aborted') timeline.fail(`I8: action ${seq} has not ended: ${state}`)
     if (decidedItems(action) !== matched)
       timeline.fail(`I8: action ${seq} has ${decidedItems(action)} outcomes for ${matched} runs`)
-    const known = this.#cancelled.get(seq)?.size ?? 0
-    if (succeeded !== known) timeline.fail(`I8: action ${seq} counts ${succeeded} cancelled runs of ${known}`)
+    const known = this.#done.get(seq)?.size ?? 0
+    if (succeeded !== known) timeline.fail(`I8: action ${seq} counts ${succeeded} changed runs of ${known}`)
   }
 }

@@ -13,6 +13,7 @@ import type { BulkLedger } from './bulk-ledger.js'
 import * as census from './census.js'
 import { RETRIES, type RunLedger } from './run-ledger.js'
 import { EVENTS, isNotNow } from './sdk.js'
+import { SecondThoughts } from './second-thoughts.js'
 
 const KINDS: readonly StepKind[] = ['run', 'run', 'run', 'sleep', 'wait', 'call']
 /** A client waits this long for a cancel, which may be slow because of its rate. */
@@ -37,12 +38,15 @@ export interface RunClientsDeps {
   readonly bulk: BulkLedger
 }
 
-/** Clients that trigger runs, notify events, cancel in bulk and control the cancels. */
+/** Clients that trigger runs, notify events, cancel in bulk and control the cancels, undo them, and pause runs. */
 export class RunClients {
   readonly #deps: RunClientsDeps
 
+  readonly #secondThoughts: SecondThoughts
+
   constructor(deps: RunClientsDeps) {
     this.#deps = deps
+    this.#secondThoughts = new SecondThoughts(deps)
   }
 
   /** Perhaps does something. */
@@ -52,6 +56,7 @@ export class RunClients {
     else if (dice < 45) this.#try(() => this.#notify())
     else if (dice < 51) this.#try(() => this.#cancel())
     else if (dice < 75) this.#control()
+    else if (dice < 93) this.#try(() => this.#secondThoughts.act())
   }
 
   /** What a client is refused, or does not know the outcome of, is no breach. */
@@ -94,6 +99,7 @@ export class RunClients {
     const cancel = this.#anyCancel()
     stage.timeline.note(`a client cancels runs: ${JSON.stringify(cancel)}`)
     const wanted = this.#wantedBy(cancel)
+    const askedAt = stage.timeline.now
     const answer = await clients.ask(cancelWorkflowRuns, { body: { ...cancel, report: true } }, PATIENCE_MS)
     // With 202 the runs are cancelled later.
     if (!isObject(answer) || typeof answer.cancelled !== 'number') return
@@ -102,8 +108,9 @@ export class RunClients {
     const wasAborted = typeof answer.skipped === 'number'
     for (const { seq, run_id, state } of stage.memory.run(census.runs, {})) {
       const run = this.#deps.runs.runs.get(run_id)
-      if (run && cancelled.has(seq)) run.isCancelled = true
-      if (state === 'RUN_STARTED' && wanted.has(run_id) && !wasAborted)
+      if (run && cancelled.has(seq) && bulk.all.has(seq)) run.isCancelled = true
+      const isBack = bulk.isBackSince(seq, askedAt)
+      if (state === 'RUN_STARTED' && wanted.has(run_id) && !wasAborted && !isBack)
         stage.timeline.fail(`I8: ${run_id} is active after the answer to its cancel`)
     }
   }

@@ -9,6 +9,8 @@ export interface KnownRun {
   isAcknowledged: boolean
   /** Clients have heard that it is cancelled. */
   isCancelled: boolean
+  /** A client has heard that it is paused. */
+  isPaused: boolean
   /** Responses of its program that were not 2xx. */
   failures: number
   /** What its program has returned. */
@@ -47,7 +49,15 @@ export class RunLedger {
   /** A client is about to trigger a run. */
   trigger(runId: string, program: Program): KnownRun {
     const run: KnownRun = {
-      ...{ runId, program, isAcknowledged: false, isCancelled: false, failures: 0, results: undefined },
+      ...{
+        runId,
+        program,
+        isAcknowledged: false,
+        isCancelled: false,
+        isPaused: false,
+        failures: 0,
+        results: undefined,
+      },
       firsts: new Map(),
     }
     this.runs.set(runId, run)
@@ -59,6 +69,17 @@ export class RunLedger {
     this.deliveries++
     if (this.runs.get(runId)?.isCancelled)
       this.#stage.timeline.fail(`I8: a request of ${runId} began after the answer to its cancel`)
+    if (this.runs.get(runId)?.isPaused)
+      this.#stage.timeline.fail(`I8: a request of ${runId} began after the answer to its pause`)
+  }
+
+  /** A run may be sent again: it was brought back, or its pause has ended. */
+  goesOn(seq: number): void {
+    const row = this.#stage.memory.run(census.runs, {}).find((each) => each.seq === seq)
+    const run = this.runs.get(row?.run_id ?? '')
+    if (!run) return
+    run.isCancelled = false
+    run.isPaused = false
   }
 
   /** I7: a list is what is stored up to its last element, and of parallel results one list is the first to hold all. */

@@ -25,9 +25,10 @@ function attach({ store, clock, cluster, queue }: AttachmentDeps): Attachment {
   return { services: [workflow, bulk], routes: [...workflow.routes(), ...bulk.routes()] }
 }
 
-/** Runs and bulk cancels of runs, for a simulation of nodes. */
+/** Runs, bulk cancels of runs with their undo, and pauses, for a simulation of nodes. */
 export function runPart(stage: Stage): Part {
-  const [clients, runs, bulk] = [new Clients(stage), new RunLedger(stage), new BulkLedger(stage)]
+  const [clients, runs] = [new Clients(stage), new RunLedger(stage)]
+  const bulk = new BulkLedger(stage, (seq) => runs.goesOn(seq))
   const sdk = new Sdk(stage, clients, runs)
   const runClients = new RunClients({ stage, clients, runs, bulk })
   return {

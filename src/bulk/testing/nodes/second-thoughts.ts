@@ -1,0 +1,107 @@
+import { isObject } from '../../../base/index.js'
+import { pauseWorkflow, resumeWorkflow } from '../../../contract/bulk/paused.js'
+import { undoBulkAction, undoCancelOfRun } from '../../../contract/bulk/undo.js'
+import { type ErrorCode, isError } from '../../../contract/errors/errors.js'
+import { pauseRun, unpauseRun } from '../../../contract/workflow/pause.js'
+import { PROGRAM_URL } from '../../../workflow/testing/model/program.js'
+import * as census from './census.js'
+import type { RunClientsDeps } from './run-clients.js'
+import { isNotNow } from './sdk.js'
+
+/** A slow request to pause takes effect within this time. */
+const PAUSED_WITHIN_MS = 20_000
+const CLOCKS = ['original', 'hold', 'now'] as const
+/** Other clients may have undone or cancelled it, or it has ended. */
+const TOO_LATE: readonly ErrorCode[] = [
+  'bulk_action_refused',
+  'bulk_action_not_found',
+  'run_not_found',
+  'run_not_pausable',
+]
+
+/** Clients that undo cancels, and pause runs and their workflow for a while. */
+export class SecondThoughts {
+  readonly #deps: RunClientsDeps
+
+  constructor(deps: RunClientsDeps) {
+    this.#deps = deps
+  }
+
+  /** Does one of these. */
+  async act(): Promise<void> {
+    const { random } = this.#deps.stage.timeline
+    const work = random.pick([
+      () => this.#undoAction(),
+      () => this.#undoRun(),
+      () => this.#pauseRun(),
+      () => this.#pauseAll(),
+    ])
+    try {
+      await work?.()
+    } catch (error) {
+      if (!TOO_LATE.some((code) => isError(error, code))) throw error
+    }
+  }
+
+  async #undoAction(): Promise<void> {
+    const { stage, clients } = this.#deps
+    const { random } = stage.timeline
+    const cancels = stage.memory.run(census.actions, {}).filter(({ kind }) => kind === 'cancelRuns')
+    const action = random.pick(cancels)
+    if (!action) return
+    stage.timeline.note(`a client undoes action ${action.seq}`)
+    const body = { clock: random.pick(CLOCKS), ...(random.chance(0.5) && { ratePerSecond: 1 + random.below(4) }) }
+    await clients.ask(undoBulkAction, { params: { actionId: action.action_id }, body })
+  }
+
+  async #undoRun(): Promise<void> {
+    const { stage, clients } = this.#deps
+    const run = stage.timeline.random.pick(
+      stage.memory.run(census.runs, {}).filter(({ state }) => state === 'RUN_CANCELED'),
+    )
+    if (!run) return
+    stage.timeline.note(`a client undoes the cancel of ${run.run_id}`)
+    await clients.ask(undoCancelOfRun, { params: { workflowRunId: run.run_id }, body: {} })
+  }
+
+  /** Pauses a run, and lets it go on later, whether or not it hears of the pause. */
+  async #pauseRun(): Promise<void> {
+    const { stage, clients, runs, bulk } = this.#deps
+    const { timeline } = stage
+    const row = timeline.random.pick(stage.memory.run(census.runs, {}).filter(({ state }) => state === 'RUN_STARTED'))
+    if (!row) return
+    timeline.note(`a client pauses ${row.run_id}`)
+    const params = { workflowRunId: row.run_id }
+    this.#later(() => clients.ask(unpauseRun, { params }))
+    await clients.ask(pauseRun, { params, body: { clock: timeline.random.pick(['keep', 'hold']) } })
+    const run = runs.runs.get(row.run_id)
+    // Another client may have resumed it before this one hears of the pause.
+    if (run && bulk.isPaused(row.seq)) run.isPaused = true
+  }
+
+  async #pauseAll(): Promise<void> {
+    const { stage, clients } = this.#deps
+    const body = { workflowUrl: PROGRAM_URL }
+    stage.timeline.note('a client pauses the workflow')
+    this.#later(() => clients.ask(resumeWorkflow, { body }))
+    const answer = await clients.ask(pauseWorkflow, { body })
+    if (!isObject(answer)) stage.timeline.fail(`the pause of the workflow was answered ${String(answer)}`)
+  }
+
+  /** Ends a pause: until that has succeeded, and none is on its way any more. */
+  #later(resume: () => Promise<unknown>): void {
+    const { timeline } = this.#deps.stage
+    const until = timeline.now + PAUSED_WITHIN_MS
+    const again = async (): Promise<void> => {
+      try {
+        await resume()
+        if (timeline.now > until) return
+      } catch (error) {
+        if (TOO_LATE.some((code) => isError(error, code))) return
+        if (!isNotNow(error)) timeline.fail(`a client got ${String(error)}`)
+      }
+      timeline.after(2_500, () => void again())
+    }
+    timeline.after(timeline.between(500, 6_000), () => void again())
+  }
+}
