@@ -10,7 +10,7 @@ import { localEngine } from '../../src/fleet/testing/test-fleet.js'
 import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
 import { randomFrom } from '../crash/random.js'
 import { Recorder } from '../histories/recorder.js'
-import { type Answer, atCleanup, waitFor } from '../support/index.js'
+import { type Answer, atCleanup, freePortRange, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
 import { nodePlace, type RunningNode, startNode } from './running-nodes.js'
 
 /** Moves of databases between nodes, while clients write. */
@@ -33,13 +33,18 @@ const record = ({ body }: Answer) => body as Made
 const start = async (name: string, place = nodePlace()) =>
   startNode(name, await place, { store: `${postgres.url}/postgres` }, engine)
 
-const create = async (node: RunningNode, name: string, more: object = {}) =>
-  record(
-    await node.api('POST', '/v2/redis/database', {
-      ...{ database_name: name, platform: 'aws', primary_region: 'us-east-1', plan: 'payg' },
-      ...more,
-    }),
-  )
+async function create(node: RunningNode, name: string, more: object = {}): Promise<Made> {
+  const asked = { database_name: name, platform: 'aws', primary_region: 'us-east-1', plan: 'payg', ...more }
+  const answer = await node.api('POST', '/v2/redis/database', asked)
+  expect(answer).toMatchObject({ status: 200 })
+  return record(answer)
+}
+
+/** A place with a port for every database that is drained. */
+async function roomyPlace(): Promise<Place> {
+  const { from, to } = await freePortRange(DRAINED + 10)
+  return newPlace({ dataDir: tempDir(), redisPorts: `${from}-${to}` })
+}
 
 const meet = (one: RunningNode, other: RunningNode) =>
   waitFor(
@@ -208,8 +213,8 @@ describe('a database that moves to another node', () => {
   it(
     'leaves a node that is drained, which is then removed',
     async () => {
-      const c = await start('c')
-      const d = await start('d')
+      const c = await start('c', roomyPlace())
+      const d = await start('d', roomyPlace())
       await meet(c, d)
       await meet(d, c)
       const made: Made[] = []
