@@ -32,13 +32,18 @@ async function ensurePeers() {
   if (code !== 0) throw new SetupError('npm could not install the products for comparison; its output above says why.')
 }
 
-/** Benchmarks compare the REST data plane with webdis, where that can be installed. */
-async function ensureWebdis() {
-  if (findProgram('webdis') || !canUseApt()) return
+/** What benchmarks compare the data plane with, where they can be installed. Programs and packages have the same names. */
+const PROXIES = ['webdis', 'haproxy', 'nutcracker']
+
+async function ensureProxies() {
+  const missing = PROXIES.filter((name) => !findProgram(name))
+  if (missing.length === 0 || !canUseApt()) return
   await aptUpdate()
-  if (!(await aptKnows('webdis'))) return
-  say('installing webdis, which the benchmarks compare with Homeport; its own service is not started')
-  await aptInstall(['webdis'], ['webdis'])
+  for (const name of missing) {
+    if (!(await aptKnows(name))) continue
+    say(`installing ${name}, which the benchmarks compare with Homeport; its own service is not started`)
+    await aptInstall([name], [name])
+  }
 }
 
 await script(async () => {
@@ -48,7 +53,7 @@ await script(async () => {
   const names = chosen(positionals)
   await setUp()
   await ensurePeers()
-  if (names.some((name) => name.startsWith('gateway'))) await ensureWebdis()
+  if (names.some((name) => name.startsWith('gateway'))) await ensureProxies()
   const failed = []
   for (const name of names) {
     console.log(`\n== ${name.replace('.bench.ts', '')}`)

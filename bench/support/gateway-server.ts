@@ -15,6 +15,7 @@ export interface GatewayFacts {
   readonly enginePort: number
   readonly enginePassword: string
   readonly socketPath: string
+  readonly enginePid: number
   readonly restPort: number
   readonly token: string
 }
@@ -28,6 +29,7 @@ const facts: GatewayFacts = {
   enginePort,
   enginePassword: ENGINE_PASSWORDS.default,
   socketPath: rig.engine.socketPath,
+  enginePid: rig.engine.pid,
   restPort: Number(new URL(rig.restUrl).port),
   token: CREDENTIALS.token,
 }

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** A load on one HTTP server: several connections, each with one request at a time. */
+/** A load on one HTTP server: several connections, each with one request, or one pipeline of them, at a time. */
 export interface HttpLoad {
   readonly port: number
   readonly connections: number
@@ -8,6 +8,8 @@ export interface HttpLoad {
   readonly requests: number
   /** The bytes of a request, head and body. */
   readonly request: Buffer
+  /** Requests that a connection sends together. Default 1. */
+  readonly pipeline?: number
 }
 
 /** The result of a load. */
@@ -28,18 +30,23 @@ function onAnswers(socket: Socket, onAnswer: (status: number) => void): void {
   socket.setEncoding('latin1')
   socket.on('data', (chunk: string) => {
     text += chunk
-    const head = text.indexOf(HEAD_END)
-    if (head < 0) return
-    const length = Number(/content-length: (\d+)/i.exec(text.slice(0, head))?.[1] ?? 0)
-    if (text.length < head + HEAD_END.length + length) return
-    const status = Number(text.slice(9, 12))
-    text = ''
-    onAnswer(status)
+    for (;;) {
+      const head = text.indexOf(HEAD_END)
+      if (head < 0) return
+      const length = Number(/content-length: (\d+)/i.exec(text.slice(0, head))?.[1] ?? 0)
+      const end = head + HEAD_END.length + length
+      if (text.length < end) return
+      const status = Number(text.slice(9, 12))
+      text = text.slice(end)
+      onAnswer(status)
+    }
   })
 }
 
 /** Runs a load and measures it. Rejects when an answer is not 2xx or a connection breaks. */
-export async function runHttpLoad({ port, connections, requests, request }: HttpLoad): Promise<HttpLoadResult> {
+export async function runHttpLoad(load: HttpLoad): Promise<HttpLoadResult> {
+  const { port, connections, requests, request, pipeline = 1 } = load
+  const batch = Buffer.concat(new Array<Buffer>(pipeline).fill(request))
   const latencies: number[] = []
   let left = requests
   const one = (): Promise<void> =>
@@ -47,21 +54,24 @@ export async function runHttpLoad({ port, connections, requests, request }: Http
       const socket = connect(port, '127.0.0.1')
       socket.setNoDelay(true)
       let sentAt = 0
+      let pending = 0
       const next = (): void => {
-        if (left-- <= 0) {
+        if (left <= 0) {
           socket.destroy()
           resolve()
           return
         }
+        left -= pipeline
+        pending = pipeline
         sentAt = performance.now()
-        socket.write(request)
+        socket.write(batch)
       }
       socket.once('connect', next)
       socket.once('error', reject)
       onAnswers(socket, (status) => {
         if (status < 200 || status > 299) reject(new Error(`an answer had status ${status}`))
         latencies.push(performance.now() - sentAt)
-        next()
+        if (--pending === 0) next()
       })
     })
   const started = performance.now()

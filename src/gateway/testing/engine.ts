@@ -8,6 +8,8 @@ import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
 /** A real engine on a Unix socket, for tests of the gateway. It ends at cleanup. */
 export interface TestEngine {
   readonly socketPath: string
+  /** Its process. */
+  readonly pid: number
   /** Kills the engine, like a crash. */
   kill(): Promise<void>
   /** Freezes the process, so that it answers nothing, or continues it. */
@@ -50,7 +52,15 @@ export async function startEngine(settings: readonly string[] = []): Promise<Tes
   const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => void child?.kill(name)
   atCleanup(kill)
   await start()
-  return { socketPath, kill, start, signal }
+  return {
+    socketPath,
+    get pid() {
+      return child?.pid ?? 0
+    },
+    kill,
+    start,
+    signal,
+  }
 }
 
 /** Path of a tool of the engine, such as its `cli`; the name of Redis' tool when there is none beside the engine. */
