@@ -102,6 +102,24 @@ describe('a command with a large value', () => {
     await raw.expect('+OK\r\n')
   })
 
+  it('may follow others that are not answered, and each gets its reply', async () => {
+    const raw = await client()
+    for (let sent = 0; sent < 40; sent++) raw.send(write('SET', 'a', MIB + sent))
+    await raw
+      .send(`STRLEN a\r\n${write('SET', 'a', MIB)}GET b\r\n`)
+      .expect(`${'+OK\r\n'.repeat(40)}:${MIB + 39}\r\n+OK\r\n$-1\r\n`)
+    raw.received = ''
+    const before = meter.bytesIn
+    rig.engine.signal('SIGSTOP')
+    raw.send(`${write('SET', 'a', MIB)}${head('SET', 'a', 2 * MIB)}${'x'.repeat(MIB)}`)
+    await waitFor(() => meter.bytesIn > before + MIB, { what: 'the first to be sent' })
+    await rig.engine.kill()
+    await rig.engine.start()
+    raw.send(`${'x'.repeat(MIB)}\r\nGET b\r\n`)
+    await waitFor(() => raw.received.endsWith('$-1\r\n'), { what: 'the replies' })
+    expect(raw.received).toMatch(/^-[^\r]+\r\n(-[^\r]+|\+OK)\r\n\$-1\r\n$/)
+  })
+
   it('is passed on in pieces wherever the limits can be checked before the value', async () => {
     const bytes = 24 * MIB
     const raw = await client()

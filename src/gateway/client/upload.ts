@@ -4,11 +4,9 @@ import type { CommandContext } from '../commands/command-context.js'
 import { findCommand, type KnownCommand, type ServedCommand } from '../commands/command-table.js'
 import type { Permits } from '../commands/permits.js'
 import type { ReplySink } from '../engine/reply-sink.js'
-import { errorText } from '../error-text.js'
 import type { Verdict } from '../limits/database-guard.js'
 import { isUploadable } from '../limits/inspect.js'
 import type { CommandParser } from '../resp/command-parser.js'
-import { encodeError } from '../resp/encode.js'
 import type { Transaction } from './lane-state.js'
 import type { PauseHold } from './pause-hold.js'
 
@@ -45,6 +43,8 @@ export class Upload implements ReplySink {
   readonly #permits: Permits
   readonly #hold: PauseHold
   #state: UploadState = { kind: 'none' }
+  /** Large commands that the engine has not answered, with the present one. On a pinned lane they are not counted. */
+  #pendingReplies = 0
   /** The verdict that the engine had to be asked for. */
   #ruling: { readonly verdict: Verdict } | undefined
   /** Call it when the script that was sent last was answered. */
@@ -71,7 +71,8 @@ export class Upload implements ReplySink {
     const command = findCommand(parser.frameBuffer, parser.nameStart, parser.nameEnd)
     if (!this.#mayBegin(command) || !this.#permits.takeToken()) return
     if (!this.#hold.passes(command, parser.largeIndex)) return
-    if (!context.flush() || !context.quietOrRetry()) return
+    if (!context.flush()) return
+    if (!this.#mayFollow(command) && !context.quietOrRetry()) return
     const verdict = this.#ruling ? this.#ruling.verdict : this.#permits.inspectUpload(command)
     this.#ruling = undefined
     if (verdict instanceof Promise) this.#waitFor(verdict)
@@ -125,17 +126,29 @@ export class Upload implements ReplySink {
   }
 
   deliver(chunk: Buffer, start: number, end: number, completed: number): void {
-    this.#settle()
+    this.#settle(completed)
     this.#context.lane.deliver(chunk, start, end, completed)
   }
 
   fail(count: number, error: HomeportError, partial: boolean): void {
     const { lane } = this.#context
-    const substitute = this.#substitute ?? encodeError(errorText(error))
+    const substitute = partial && count === 1 ? undefined : this.#substitute
     this.#substitute = undefined
-    this.#settle()
-    if (partial) lane.fail(count, error, true)
-    else lane.deliver(substitute, 0, substitute.length, 1)
+    this.#settle(count)
+    const failed = substitute ? count - 1 : count
+    if (failed > 0) lane.fail(failed, error, partial)
+    // The command that was broken off is the last.
+    if (substitute) lane.deliver(substitute, 0, substitute.length, 1)
+  }
+
+  /**
+   * Whether the command may follow others that the engine has not answered: the client has a lane of its own, no limit is a
+   * question to the engine, and nothing can be found wrong with the rest of the command, which would cost the lane.
+   */
+  #mayFollow(command: ServedCommand): boolean {
+    const { state } = this.#context.lane
+    const isLast = this.#parser.largeIndex === this.#parser.argumentCount - 1
+    return state.kind === 'dedicated' && isReplaceable(state.transaction) && isLast && command.effect === 'none'
   }
 
   #mayBegin(command: KnownCommand | undefined): command is ServedCommand {
@@ -163,8 +176,12 @@ export class Upload implements ReplySink {
     this.#state = { kind: 'sending', command }
     if (command.mayWrite) this.#hold.noteWrites()
     this.#monitor(command)
-    if (lane.isPinned) lane.send(frameBuffer, frameStart, frameEnd, 1)
-    else lane.sendFor(this, frameBuffer, frameStart, frameEnd)
+    if (lane.isPinned) {
+      lane.send(frameBuffer, frameStart, frameEnd, 1)
+      return
+    }
+    this.#pendingReplies++
+    lane.sendFor(this, frameBuffer, frameStart, frameEnd)
   }
 
   /** Shows the command to clients that MONITOR the database, without its large argument. */
@@ -176,11 +193,12 @@ export class Upload implements ReplySink {
     monitors.note({ row: command, words, address: profile.address, isWhole: false })
   }
 
-  /** The reply has arrived, or never will. The rest of a command that has not ended is dropped. */
-  #settle(): void {
+  /** Replies have arrived, or never will. The rest of a command that is answered before its end is dropped. */
+  #settle(count: number): void {
     this.#scriptEnded()
     this.#scriptEnded = () => {}
-    if (this.#state.kind === 'sending') this.#state = { kind: 'answered' }
+    this.#pendingReplies -= count
+    if (this.#pendingReplies === 0 && this.#state.kind === 'sending') this.#state = { kind: 'answered' }
   }
 }
 
