@@ -2,7 +2,7 @@ import type { Server } from 'node:net'
 import { isTurnSpent, scheduleSlice } from '../../base/index.js'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import type { ClientSocket } from './client-socket.js'
-import { type ConnectionHandle, interceptConnections, openSocket } from './node-internals.js'
+import { type ConnectionHandle, interceptConnections, openSocket, presetOptions } from './node-internals.js'
 
 /**
  * Receives the bytes of a client: the first `length` of `memory`, which may be lent (`lent-memory.ts`). Passing a view
@@ -10,7 +10,7 @@ import { type ConnectionHandle, interceptConnections, openSocket } from './node-
  */
 export type Receiver = (memory: Buffer, length: number) => void
 
-const KEEP_ALIVE_DELAY_MS = 300_000
+const KEEP_ALIVE_DELAY_SECONDS = 300
 /** A client that sends this much at a time may have more on the way, and the system would deliver all of it in one turn. */
 const MUCH_BYTES = 65_536
 
@@ -20,22 +20,24 @@ export class Inlet {
   /** The connection below the socket; undefined where internals of Node are not used. */
   readonly handle: ConnectionHandle | undefined
   receive: Receiver = () => {}
+  readonly #isSettled: boolean
 
-  private constructor(open: (receive: Receiver) => ClientSocket, handle?: ConnectionHandle) {
+  private constructor(open: (receive: Receiver) => ClientSocket, isSettled: boolean, handle?: ConnectionHandle) {
     this.socket = open((memory, length) => this.#take(memory, length))
     this.handle = handle
+    this.#isSettled = isSettled
   }
 
   /** For a connection that reads into memory of its own. */
   static of(socket: ClientSocket): Inlet {
-    return new Inlet((receive) => socket.on('data', (chunk: Buffer) => receive(chunk, chunk.length)))
+    return new Inlet((receive) => socket.on('data', (chunk: Buffer) => receive(chunk, chunk.length)), false)
   }
 
-  /** For a connection that reads into the common block. */
-  static ofHandle(handle: ConnectionHandle): Inlet {
+  /** For a connection that reads into the common block. `isSettled`: whether it has its options already. */
+  static ofHandle(handle: ConnectionHandle, isSettled: boolean): Inlet {
     const open = (receive: Receiver): ClientSocket =>
       openSocket(handle, COMMON_BLOCK, (length) => receive(COMMON_BLOCK, length))
-    return new Inlet(open, handle)
+    return new Inlet(open, isSettled, handle)
   }
 
   /** Pauses reading until the next turn when other clients have to wait. A client that is paused for another reason stays so. */
@@ -49,8 +51,9 @@ export class Inlet {
 
   /** Sets the socket options of a client that has logged in. A client that has not is not worth the system calls. */
   settle(): void {
+    if (this.#isSettled) return
     this.socket.setNoDelay(true)
-    this.socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
+    this.socket.setKeepAlive(true, 1000 * KEEP_ALIVE_DELAY_SECONDS)
   }
 }
 
@@ -60,5 +63,6 @@ export class Inlet {
  */
 export function takeInlets(server: Server, take: (inlet: Inlet) => void): void {
   server.on('connection', (socket) => take(Inlet.of(socket)))
-  interceptConnections(server, (connection) => take(Inlet.ofHandle(connection)))
+  const isSettled = presetOptions(server, KEEP_ALIVE_DELAY_SECONDS)
+  interceptConnections(server, (connection) => take(Inlet.ofHandle(connection, isSettled)))
 }

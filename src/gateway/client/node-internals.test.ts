@@ -1,6 +1,7 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
 import { CREDENTIALS, RawClient, startRig } from '../testing/rig.js'
 import { type Inlet, takeInlets } from './inlet.js'
@@ -19,7 +20,7 @@ const refuse = (): never => {
 
 function switchOff(): void {
   switchNodeInternals('off')
-  atCleanup(() => switchNodeInternals('on'))
+  onTestFinished(() => switchNodeInternals('on'))
 }
 
 async function listen(): Promise<Server> {
@@ -75,6 +76,18 @@ describe('the internals of Node', () => {
     expect(inlet.handle).toBeUndefined()
     expect(DirectWriter.of(inlet.handle, () => {})).toBeUndefined()
   })
+})
+
+/** Whether the system keeps a local connection alive: its timer is the one of keep-alive (proc_net_tcp of Linux). */
+function isKeptAlive({ localPort = 0, remotePort = 0 }: Inlet['socket']): boolean {
+  const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, '0')
+  const row = new RegExp(`:${hex(localPort)} [0-9A-F]{8}:${hex(remotePort)} .. \\S+ (..):`)
+  return row.exec(readFileSync('/proc/net/tcp', 'latin1'))?.[1] === '02'
+}
+
+it.runIf(process.platform === 'linux')('accepted connections have the options of the listening socket', async () => {
+  const { inlet } = await connect(await listen())
+  await waitFor(() => isKeptAlive(inlet.socket), { what: 'the timer of keep-alive' })
 })
 
 describe.each(['on', 'off'] as const)('with internals of Node %s', (to) => {

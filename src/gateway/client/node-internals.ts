@@ -34,6 +34,8 @@ export interface StreamBinding {
 interface ServerHandle {
   /** Called for every connection that the system hands over. */
   onconnection: (this: ServerHandle, error: unknown, connection: unknown) => void
+  setNoDelay(isOn: boolean): void
+  setKeepAlive(isOn: boolean, delaySeconds: number): void
 }
 
 type ReadCallback = (this: unknown, memory: unknown) => void
@@ -96,6 +98,18 @@ export function interceptConnections(
     if (isConnectionHandle(connection)) decide(connection, accept)
     else accept()
   }
+}
+
+/**
+ * Sets the options of a listening socket that Linux passes on to every connection: no delay, and keep-alive after this
+ * time. Five system calls less for each connection that would set them itself.
+ * @returns whether connections have the options
+ */
+export function presetOptions(server: Server, keepAliveSeconds: number): boolean {
+  const handle = isOn && process.platform === 'linux' ? handleOf(server) : undefined
+  handle?.setNoDelay(true)
+  handle?.setKeepAlive(true, keepAliveSeconds)
+  return handle !== undefined
 }
 
 /**
@@ -188,7 +202,12 @@ function handleOf(server: Server): ServerHandle | undefined {
 }
 
 function isServerHandle(value: unknown): value is ServerHandle {
-  return isObject(value) && typeof value.onconnection === 'function'
+  return (
+    isObject(value) &&
+    typeof value.onconnection === 'function' &&
+    typeof value.setNoDelay === 'function' &&
+    typeof value.setKeepAlive === 'function'
+  )
 }
 
 function isConnectionHandle(value: unknown): value is ConnectionHandle {
