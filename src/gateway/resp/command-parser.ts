@@ -133,7 +133,7 @@ export class CommandParser {
       this.frameBuffer = EMPTY
       this.#replace(EMPTY, 0)
     }
-    this.#memory.giveBack()
+    if (!this.#repeat) this.#memory.giveBack()
   }
 
   #keepRest(): void {

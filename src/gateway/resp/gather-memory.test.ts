@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
+import { CommandParser } from './command-parser.js'
 import { GatherMemory } from './gather-memory.js'
-import { isLent, keep } from './lent-memory.js'
+import { COMMON_BLOCK, isLent, keep } from './lent-memory.js'
 
 it('lends memory to one client after the other, and leaves alone what frames may still need', () => {
   const one = new GatherMemory()
@@ -21,4 +22,30 @@ it('does not lend memory for few bytes, nor for very many', () => {
     [false, 100],
     [false, 100_000],
   ])
+})
+
+it('is not lent to others while a command in it is taken again', () => {
+  const write = (letter: string): Buffer =>
+    Buffer.from(`*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000\r\n${letter.repeat(9000)}\r\n`)
+  const gather = (parser: CommandParser, bytes: Buffer): string => {
+    // As clients are read: both pieces into one block.
+    for (const piece of [bytes.subarray(0, 6_000), bytes.subarray(6_000)]) {
+      piece.copy(COMMON_BLOCK)
+      parser.push(COMMON_BLOCK, piece.length)
+      if (piece.length < 6_000) return parser.next()
+      parser.next()
+      parser.release()
+    }
+    return 'more'
+  }
+  const [waiting, other] = [new CommandParser(), new CommandParser()]
+  expect(gather(waiting, write('a'))).toBe('frame')
+  waiting.repeat()
+  waiting.release()
+  waiting.push(Buffer.from('*1\r\n'))
+  waiting.release()
+  expect(gather(other, write('b'))).toBe('frame')
+  expect(waiting.next()).toBe('frame')
+  const { frameBuffer, frameStart, frameEnd } = waiting
+  expect(frameBuffer.subarray(frameStart, frameEnd).equals(write('a'))).toBe(true)
 })

@@ -25,13 +25,15 @@ describe('keep', () => {
 })
 
 describe('the memory that a connection reads into', () => {
-  it('grows when a read has filled it', () => {
+  it('grows when a read has filled it, until it is kept', () => {
     const memory = new ReadMemory()
     const { length } = memory.block
     memory.view(length - 1)
     expect(memory.block).toHaveLength(length)
     for (let reads = 0; reads < 10; reads++) memory.view(memory.block.length)
     expect(memory.block).toHaveLength(4 * length)
+    keepInPlace(memory.view(1))
+    expect(memory.block).toHaveLength(length)
   })
 })
 

@@ -49,8 +49,10 @@ export class ReadMemory {
 
   /** Where the next read goes. */
   get block(): Buffer {
-    if (this.#block.length < this.#bytes || !loans.has(this.#block.buffer))
-      this.#block = newBlock('replaceable', this.#bytes)
+    const isKept = !loans.has(this.#block.buffer)
+    // A client that does not read may keep all of a block for a short reply.
+    if (isKept) this.#bytes = LEAST_REPLACEABLE_BYTES
+    if (isKept || this.#block.length < this.#bytes) this.#block = newBlock('replaceable', this.#bytes)
     return this.#block
   }
 
