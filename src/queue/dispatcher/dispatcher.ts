@@ -17,6 +17,7 @@ import { forgetDropsLater } from './forget-drops.js'
 import { backlogLimits, maxLingering } from './limits.js'
 import { Loader } from './loader.js'
 import { Partitions } from './partitions.js'
+import { PumpTurn } from './pump-turn.js'
 import { isOutOfDescriptors, type RequestSender, Sender, type Sending } from './sender.js'
 import { StoredLimits } from './stored-limits.js'
 import { TracedAttempt } from './traced-attempt.js'
@@ -78,7 +79,9 @@ export class Dispatcher implements Service {
   #phase: 'idle' | 'running' | 'stopping' | 'stopped' = 'idle'
   #wake: Timer | undefined
   #wakeAt = Number.POSITIVE_INFINITY
-  #pumpScheduled = false
+  readonly #turn = new PumpTurn(() => {
+    if (this.#phase === 'running') this.#pump()
+  })
   /** While it runs, nothing is sent. */
   #pauseTimer: Timer | undefined
   #onQuiet: (() => void) | undefined
@@ -152,7 +155,8 @@ export class Dispatcher implements Service {
     // messages may have set others.
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
     this.#backlog.offer(rows, this.#deps.clock.now(), isAgain)
-    this.#noteWork()
+    this.#sweep.noteActivity()
+    if (this.#phase === 'running') this.#turn.afterAnswers()
   }
 
   #noteWork(): void {
@@ -196,7 +200,7 @@ export class Dispatcher implements Service {
 
   /** Whether nothing is being read, sent or committed. Messages that wait for their time or their flow key do not count. */
   get isIdle(): boolean {
-    return !this.#pumpScheduled && this.#unsettled.size === 0 && !this.#backlog.isLoading
+    return !this.#turn.isDue && this.#unsettled.size === 0 && !this.#backlog.isLoading
   }
 
   /** Resolves when no message is unsettled, or after a time limit. */
@@ -211,17 +215,8 @@ export class Dispatcher implements Service {
     })
   }
 
-  /**
-   * One pump for all offers and outcomes of a tick, at its end. By then publishers have their replies and can read them
-   * while requests are built.
-   */
   #schedulePump(): void {
-    if (this.#pumpScheduled || this.#phase !== 'running') return
-    this.#pumpScheduled = true
-    setImmediate(() => {
-      this.#pumpScheduled = false
-      if (this.#phase === 'running') this.#pump()
-    })
+    if (this.#phase === 'running') this.#turn.atEndOfTick()
   }
 
   #pump(): void {
