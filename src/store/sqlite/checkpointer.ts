@@ -7,6 +7,8 @@ import { type LogLength, logLength } from './write-ahead-log.js'
 
 /** Delay before the log is measured, so that many writes cost one measurement. */
 const MEASURE_AFTER_MS = 20
+/** The same while the log was short: the main thread measures it, and a commit takes a hundredth of this time. */
+const MEASURE_SHORT_AFTER_MS = 100
 /** New pages (8 MB) after which the log is checkpointed. */
 const CHECKPOINT_FRAMES = 2_000
 /** Pages (48 MB) after which the log should restart from its beginning. */
@@ -52,6 +54,7 @@ export class Checkpointer {
   readonly #writer: CheckpointingWriter
   #state: State = { kind: 'none' }
   #measuring: Timer | undefined
+  #measureAfterMs = MEASURE_AFTER_MS
   /** Memory shared with the current thread. */
   #shared = sharedMemory()
   /** Length of the log at the last checkpoint. */
@@ -68,7 +71,7 @@ export class Checkpointer {
   /** Call on every write: the log may become long. */
   noteWrite(): void {
     if (this.#measuring || this.#state.kind === 'over') return
-    this.#measuring = systemClock.after(MEASURE_AFTER_MS, () => {
+    this.#measuring = systemClock.after(this.#measureAfterMs, () => {
       this.#measuring = undefined
       if (this.#state.kind === 'none' || this.#state.kind === 'idle') this.#checkpointIfLong()
     })
@@ -78,7 +81,9 @@ export class Checkpointer {
     const length = logLength(this.#path)
     if (!length) return
     const before = length.generation === this.#checkpointed.generation ? this.#checkpointed.frames : 0
-    if (length.frames - before < CHECKPOINT_FRAMES) return
+    const added = length.frames - before
+    this.#measureAfterMs = added < CHECKPOINT_FRAMES / 4 ? MEASURE_SHORT_AFTER_MS : MEASURE_AFTER_MS
+    if (added < CHECKPOINT_FRAMES) return
     this.#checkpointed = length
     const worker = this.#thread()
     this.#state = { kind: 'checkpointing', worker }
