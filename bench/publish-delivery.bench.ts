@@ -1,7 +1,8 @@
 /**
  * From publish to delivery: Homeport (SQLite, synchronous=FULL, or PostgreSQL) compared with BullMQ (Redis, appendfsync
  * always), graphile-worker, pg-boss (PostgreSQL; both tuned: local queue, batched completion) and a model of River
- * (PostgreSQL; claims and completions in batches), all delivering to the same server, 50 at a time:
+ * (PostgreSQL; claims and completions in batches), all delivering to the same server, 50 at a time, and on SQLite a floor
+ * (`support/delivery-floor.ts`): the same requests and commits with the least work.
  *
  * - backlog: delivery of pending messages, from the first arrival to the last;
  * - throughput: 50 connections publish while messages are delivered, until the last has arrived;
@@ -12,15 +13,16 @@
  *
  * `HOMEPORT_BENCH_ROUNDS` sets how many rounds there are (default 1; the medians are reported), `HOMEPORT_BENCH_BACKLOG`
  * the size of the backlog (the throughput is measured over a fifth of it), `HOMEPORT_BENCH_SECONDS` how long the latency
- * is measured.
+ * is measured, `HOMEPORT_BENCH_ONLY` names of contestants, with commas.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { type Contestant, NAMES, type Name, startContest } from './support/contestants.js'
+import { type Contestant, startContest } from './support/contestants.js'
 import { median, percentile } from './support/figures.js'
 import { runHttpLoad } from './support/http-load.js'
+import { benchStore } from './support/store-choice.js'
 
 const RATE = 200
 const SECONDS = Number(process.env.HOMEPORT_BENCH_SECONDS ?? 20)
@@ -126,10 +128,18 @@ async function round(contestant: Contestant): Promise<Round> {
 }
 
 const contest = await startContest(IN_FLIGHT)
-const rounds = new Map<Name, Round[]>(NAMES.map((name) => [name, []]))
+/** Names of the contestants of this run. */
+const playing: Readonly<Record<string, Contestant>> =
+  benchStore === 'sqlite' ? { ...contest.of, floor: contest.floor } : contest.of
+const only = process.env.HOMEPORT_BENCH_ONLY?.split(',')
+const names = Object.keys(playing).filter((name) => only?.includes(name) ?? true)
+const rounds = new Map<string, Round[]>(names.map((name) => [name, []]))
 // In turns, so that a machine that gets slower or faster affects all contestants.
 for (let turn = 0; turn < ROUNDS; turn++) {
-  for (const name of NAMES) rounds.get(name)?.push(await round(contest.of[name]))
+  for (const name of names) {
+    const contestant = playing[name]
+    if (contestant) rounds.get(name)?.push(await round(contestant))
+  }
 }
 const rows = Object.fromEntries(
   [...rounds].map(([name, list]) => {

@@ -2,8 +2,8 @@
  * Runs of five steps, one and fifty at a time, from the trigger to the end, in turns: Homeport on SQLite
  * (synchronous=FULL), or on the PostgreSQL server of DBOS, with a minimal program that speaks the step protocol over
  * HTTP; Restate with its own server and SDK; DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library;
- * and two floors, the requests of Homeport in both directions through a bare server that stores nothing, and through one
- * that commits one row for each on the PostgreSQL server.
+ * and three floors, the requests of Homeport in both directions through a bare server that stores nothing, and through one
+ * that commits one row for each, on SQLite and on the PostgreSQL server.
  *
  *   npm run bench workflow-steps
  *   npm run bench workflow-steps -- --store postgres
@@ -105,7 +105,9 @@ const CONTESTANTS: Readonly<Record<string, () => Promise<Contestant>>> = {
   restate,
   dbos,
   'floor: bare HTTP, nothing kept': () => stepService('workflow-floor.ts'),
-  'floor: bare HTTP, a row for each request': async () => {
+  'floor: bare HTTP, a row for each request on SQLite': () =>
+    stepService('workflow-floor.ts', { FLOOR_STORE: 'sqlite' }),
+  'floor: bare HTTP, a row for each request on PostgreSQL': async () => {
     const url = await postgresUrl()
     await createDatabase(url, 'floor_bench')
     return stepService('workflow-floor.ts', { POSTGRES_URL: `${url}/floor_bench` })

@@ -5,10 +5,7 @@ import { type Peer, startPeer, startRedis } from './peers.js'
 import { benchStore } from './store-choice.js'
 
 /** The names of the contestants. */
-export const NAMES = ['homeport', 'bullmq', 'graphile-worker', 'pg-boss', "river's model"] as const
-
-/** The name of a contestant. */
-export type Name = (typeof NAMES)[number]
+type Name = 'homeport' | 'bullmq' | 'graphile-worker' | 'pg-boss' | "river's model"
 
 /** A queue with an HTTP front. */
 export interface Contestant {
@@ -24,8 +21,11 @@ export interface Contestant {
 /** All contestants, running. */
 export interface Contest {
   readonly of: Readonly<Record<Name, Contestant>>
-  /** Stores batches in Homeport's table with the least work; see `publish-floor.mjs`. Only on PostgreSQL. */
-  readonly floor: Contestant | undefined
+  /**
+   * Does the same with the least work. On SQLite it publishes and delivers (`delivery-floor.ts`); on PostgreSQL it only
+   * stores batches in Homeport's table (`publish-floor.mjs`).
+   */
+  readonly floor: Contestant
   stop(): Promise<void>
 }
 
@@ -78,12 +78,15 @@ export async function startContest(inFlight: number): Promise<Contest> {
     ...store,
   })
   // Homeport has made the table by now.
-  const floor = benchStore === 'postgres' ? await startPeer<{ port: number }>('publish-floor.mjs', store) : undefined
+  const floor =
+    benchStore === 'postgres'
+      ? await startPeer<{ port: number }>('publish-floor.mjs', store)
+      : await startPeer<{ port: number }>('delivery-floor.ts', common)
   const bullmq = await startPeer<{ port: number }>('bullmq.mjs', { ...ofRedis, BENCH_ROLE: 'server' })
   const graphile = await startPeer<{ port: number }>('graphile.mjs', server)
   const pgBoss = await startPeer<{ port: number }>('pg-boss.mjs', server)
   const river = await startPeer<{ port: number }>('river-model.mjs', server)
-  const running: Peer<unknown>[] = [ours, bullmq, graphile, pgBoss, river, ...(floor ? [floor] : [])]
+  const running: Peer<unknown>[] = [ours, bullmq, graphile, pgBoss, river, floor]
   return {
     of: {
       homeport: homeport(ours.facts.port, ours.facts.token),
@@ -92,7 +95,13 @@ export async function startContest(inFlight: number): Promise<Contest> {
       'pg-boss': fronted(pgBoss.facts.port, () => startPeer('pg-boss.mjs', ofPostgres)),
       "river's model": fronted(river.facts.port, () => startPeer('river-model.mjs', ofPostgres)),
     },
-    floor: floor && fronted(floor.facts.port, () => Promise.reject(new Error('the floor delivers nothing'))),
+    floor: {
+      ...fronted(floor.facts.port, () => Promise.reject(new Error('the floor is not started again'))),
+      deliver: async () => {
+        floor.child.send('deliver')
+        return async () => void floor.child.send('pause')
+      },
+    },
     stop: async () => {
       await Promise.all(running.map((peer) => peer.stop()))
       await redis.stop()

@@ -1,13 +1,14 @@
 /**
  * The floor of running workflows: the same HTTP requests in both directions over a bare node:http server and undici,
- * with lists in memory, without signatures, checks, storage or retries. With a database in `POSTGRES_URL` it commits one
- * row for each request before it answers and delivers: the fewest commits that keep each step. Sends `{port, token}` on its
- * IPC channel.
+ * with lists in memory, without signatures, checks, storage or retries. With a database in `POSTGRES_URL`, or with
+ * `FLOOR_STORE=sqlite`, it commits one row for each request before it answers and delivers: the fewest commits that keep each
+ * step. Sends `{port, token}` on its IPC channel.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
 import { Agent, request } from 'undici'
+import { openFloorRows } from './floor-rows.js'
 
 interface Item {
   readonly destination: string
@@ -18,6 +19,7 @@ interface Item {
 const lists = new Map<string, string[]>()
 const dispatcher = new Agent({ connections: 50 })
 
+const rows = process.env.FLOOR_STORE === 'sqlite' ? openFloorRows() : undefined
 const database = process.env.POSTGRES_URL === undefined ? undefined : await openDatabase(process.env.POSTGRES_URL)
 
 async function openDatabase(url: string): Promise<pg.Client> {
@@ -28,6 +30,7 @@ async function openDatabase(url: string): Promise<pg.Client> {
 }
 
 async function commit(content: string): Promise<void> {
+  await rows?.add(content)
   await database?.query({
     name: 'floor',
     text: 'INSERT INTO floor (content) VALUES ($1) RETURNING seq',
