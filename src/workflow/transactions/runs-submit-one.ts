@@ -115,7 +115,7 @@ const start = query<ToStart, Stored>((building) => stored(building, newRun(build
 const startCarrying = query<ToStart & Carried, Stored>((building) => storedCarrying(building, newRun(building)))
 
 /** A submission without regard to others of its run, whose delivery settings are known. */
-interface Plain {
+export interface Plain {
   readonly submission: Exclude<Submission, { kind: 'confirm' }>
   readonly element: NewElement
   readonly delivery: DeliveryColumns
@@ -184,7 +184,8 @@ function toInsert(run: (Submission & { kind: 'start' })['run'], accountId: strin
   return { ...run, account_id: accountId, created_at: at, parent_seq: null, parent: null }
 }
 
-function resultOf(submission: Plain['submission'], at: number): Submitted {
+/** The result of a plain submission that was stored. */
+export function resultOf(submission: Plain['submission'], at: number): Submitted {
   return submission.kind === 'append'
     ? { kind: 'appended' }
     : { kind: 'started', runId: submission.run.run_id, createdAt: at }

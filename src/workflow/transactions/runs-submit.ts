@@ -5,7 +5,6 @@ import type { KeyRule } from '../../queue/transactions/rule-keys.js'
 import { change, combineCalls, first, insertUnlessTaken, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type Appending, appendAndEnd, type ListEnd } from './runs-append.js'
-import { appendCompactly } from './runs-append-step.js'
 import { carryDone } from './runs-done.js'
 import { insertRun, type LockedRun, type LockedRuns, lockedRuns, type RunToInsert, runRow } from './runs-locked.js'
 import { pauseBegun } from './runs-pause.js'
@@ -13,6 +12,7 @@ import { callFor, invocationFor } from './runs-repeats.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 import { holdKey, lockForRun } from './runs-rules.js'
 import type { ElementPlace, Submission, SubmitArgs, SubmitResult, Submitted } from './runs-submissions.js'
+import { submitCompactly } from './runs-submit-compact.js'
 import { isPlain, submitOne } from './runs-submit-one.js'
 import { asExisting, ruleOf, successorsOf } from './runs-successors.js'
 
@@ -65,7 +65,7 @@ export const submit = write(
       keysOf,
     }),
     shortcut: { operation: submitOne, fits: isPlain },
-    compact: appendCompactly,
+    compact: submitCompactly,
     carrying: carryDone({ load: (args: SubmitArgs, carried) => ({ ...args, carried }), removedBy }),
   },
 )
