@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { extname, join, relative, sep } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { brotliDecompressSync, gzipSync } from 'node:zlib'
 import type { FastifyReply } from 'fastify'
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -27,13 +27,17 @@ const API = /^\/v\d+(?:\/|$)/
 
 interface SiteFile {
   readonly type: string
-  readonly bytes: Buffer
+  /**
+   * What is kept in memory. `brotli`: compressed when the site was built; browsers ask for it at this computer and with https.
+   * Others get what it unpacks to, which few need and which takes three times the memory.
+   */
+  readonly kept: { readonly as: 'plain' | 'brotli'; readonly bytes: Buffer }
   readonly etag: string
   readonly cacheControl: string
-  /** Compressed with Brotli when the site was built; browsers ask for it at this computer and with https. */
-  readonly brotli: Buffer | undefined
   gzip?: Buffer
 }
+
+const plainOf = ({ as, bytes }: SiteFile['kept']): Buffer => (as === 'brotli' ? brotliDecompressSync(bytes) : bytes)
 
 /** Settings of a site. */
 export interface SiteOptions {
@@ -84,23 +88,25 @@ export class Site {
 }
 
 function readFile(path: string, name: string): [string, SiteFile] {
-  const bytes = readFileSync(path)
+  const isPacked = existsSync(path + BROTLI)
+  const bytes = readFileSync(isPacked ? path + BROTLI : path)
   const cacheControl = name.startsWith(HASHED) ? 'public, max-age=31536000, immutable' : 'no-cache'
   const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
-  const brotli = existsSync(path + BROTLI) ? readFileSync(path + BROTLI) : undefined
-  return [name, { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes, etag, cacheControl, brotli }]
+  const kept = { as: isPacked ? 'brotli' : 'plain', bytes } as const
+  return [name, { type: TYPES[extname(name)] ?? 'application/octet-stream', kept, etag, cacheControl }]
 }
 
 function send(file: SiteFile, headers: IncomingHttpHeaders, response: FastifyReply): FastifyReply {
-  response.headers({ etag: file.etag, 'cache-control': file.cacheControl, vary: 'Accept-Encoding' })
-  if (headers['if-none-match'] === file.etag) return response.code(304).send()
-  response.code(200).type(file.type)
+  const { kept, etag, type } = file
+  response.headers({ etag, 'cache-control': file.cacheControl, vary: 'Accept-Encoding' })
+  if (headers['if-none-match'] === etag) return response.code(304).send()
+  response.code(200).type(type)
   const accepted = String(headers['accept-encoding'] ?? '')
-  if (file.brotli !== undefined && /\bbr\b/.test(accepted)) {
-    return response.header('content-encoding', 'br').send(file.brotli)
+  if (kept.as === 'brotli' && /\bbr\b/.test(accepted)) {
+    return response.header('content-encoding', 'br').send(kept.bytes)
   }
-  if (!/\bgzip\b/.test(accepted) || !COMPRESSIBLE.test(file.type)) return response.send(file.bytes)
-  file.gzip ??= gzipSync(file.bytes)
+  if (!/\bgzip\b/.test(accepted) || !COMPRESSIBLE.test(type)) return response.send(plainOf(kept))
+  file.gzip ??= gzipSync(plainOf(kept))
   return response.header('content-encoding', 'gzip').send(file.gzip)
 }
 

@@ -20,8 +20,9 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   h: 3_600_000,
   d: 86_400_000,
 }
-const GO_DURATION = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|μs|ms|s|m|h|d))+$/
-const GO_PART = /(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d)/g
+// Escaped, because a character that is not of Latin 1 doubles the memory of the whole bundled file.
+const GO_DURATION = /^(?:\d+(?:\.\d+)?(?:ns|us|[\u00b5\u03bc]s|ms|s|m|h|d))+$/
+const GO_PART = /(\d+(?:\.\d+)?)(ns|us|[\u00b5\u03bc]s|ms|s|m|h|d)/g
 
 /** Milliseconds from seconds, an HTTP date, or a duration such as `6m5s`; `undefined` for anything else. */
 function waitOf(text: string, now: number): number | undefined {
