@@ -64,10 +64,14 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   let removeNote = (): void => undefined
   try {
     await prepare?.()
-    // Loaded late, so that other commands do not load the whole server.
+    // Loaded late, so that other commands do not load the whole server. The engine answers while the rest is loaded.
+    const { probeEngine } = await import('../fleet/index.js')
+    const probing = probeEngine(config.engineBinary)
+    probing.catch(() => undefined)
     const [{ createApp }, { endOnDefects }] = await Promise.all([import('../app.js'), import('./crash.js')])
     ignoreDefects = endOnDefects(config)
     const app = await createApp(config, {
+      engine: await probing,
       onFailure: (error) => giveUp(error, config, io),
       telemetry: telemetryVariablesOfProcess(),
       storageVariables: storageVariablesOfProcess(),
