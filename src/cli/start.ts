@@ -1,5 +1,6 @@
+import { join } from 'node:path'
 import { Command } from 'commander'
-import { systemClock } from '../base/index.js'
+import { keepCompiled, systemClock } from '../base/index.js'
 import {
   argumentsOfProcess,
   type Config,
@@ -64,6 +65,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   let removeNote = (): void => undefined
   try {
     await prepare?.()
+    keepCompiled(join(config.dataDir, 'compiled'), import.meta.url)
     // Loaded late, so that other commands do not load the whole server. The engine answers while the rest is loaded.
     const { probeEngine } = await import('../fleet/index.js')
     const probing = probeEngine(config.engineBinary)

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { Script } from 'node:vm'
 import { type TransferListItem, Worker } from 'node:worker_threads'
+import { compileCacheVariables } from '../../base/index.js'
 import type { ThreadSettings } from './protocol.js'
 
 /** The thread's program is outside this module, because it loads the transactions of all modules. */
@@ -24,7 +25,10 @@ export function startScript(
   workerData: object,
   transferList: TransferListItem[] = [],
 ): Worker {
-  if (!import.meta.url.endsWith('.ts')) return new Worker(url, { workerData, transferList })
+  if (!import.meta.url.endsWith('.ts')) {
+    const env = compileCacheVariables()
+    return new Worker(url, { workerData, transferList, ...(env && { env }) })
+  }
   const { code, compiled } = fromSources([...modules, url.href])
   return new Worker(RUN_COMPILED, { workerData: { code, compiled, workerData }, transferList, eval: true })
 }
