@@ -79,6 +79,8 @@ export interface Accounts extends Service, Authenticator {
    * @param before `log_id` of an entry: only older ones.
    */
   auditLog(caller: Caller, limit: number, before?: string, search?: string): Promise<AuditLog[]>
+  /** Where a search of the audit log goes on: after this `log_id`. `undefined`: it has looked at everything. */
+  auditSearchEnd(caller: Caller, before?: string): Promise<string | undefined>
 }
 
 const DEFAULT_EMAIL = 'owner@homeport.local'
@@ -245,6 +247,10 @@ class StoredAccounts implements Accounts {
     })
     const customer = this.account(accountId)?.email ?? ''
     return rows.map((row) => auditLogOf(row, customer))
+  }
+
+  auditSearchEnd({ accountId }: Caller, before?: string): Promise<string | undefined> {
+    return this.#deps.store.run(accountsTransactions.auditSearchEnd, { accountId, before })
   }
 
   /** Loads accounts, keys and members from the store; resolves to the number of accounts. */

@@ -98,9 +98,22 @@ function operatorRoutes({ operator }: Accounts): Route[] {
   ]
 }
 
+interface AuditQuery {
+  readonly limit?: number
+  readonly before?: string
+  readonly search?: string
+}
+
 function auditRoutes(accounts: Accounts): Route[] {
-  const read = (call: { caller: Caller; query: { limit?: number; before?: string; search?: string } }) =>
-    accounts.auditLog(call.caller, call.query.limit ?? MOST_AUDIT_ENTRIES, call.query.before, call.query.search)
+  const read = async ({ caller, query }: { caller: Caller; query: AuditQuery }) => {
+    const { limit = MOST_AUDIT_ENTRIES, before, search } = query
+    const entries = await accounts.auditLog(caller, limit, before, search)
+    // A page that is full goes on after its last entry.
+    if (search === undefined || entries.length >= limit) return entries
+    const end = await accounts.auditSearchEnd(caller, before)
+    // The body is a list, so only a header can say it.
+    return end === undefined ? entries : reply(200, entries, { 'Homeport-Searched-To': end })
+  }
   return [route(listAuditLogs, read), route(listAuditLogsAtRoot, read)]
 }
 

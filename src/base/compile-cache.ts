@@ -14,8 +14,8 @@ const caching = module as CompileCaching
 
 /**
  * Has Node keep what it compiles of modules that are loaded from now on, for the next start: that saves a fifth of its
- * processor time. Node checks what it finds there, and writes it when the process exits. Each build has a folder, and those of others
- * are deleted.
+ * processor time. Node checks what it finds there, and writes it when the process exits. Each build has a folder, and those
+ * of others are deleted.
  * @param folder private, because its content is run.
  * @param build the URL of a file whose name differs in each build.
  */
@@ -39,8 +39,8 @@ function foldersIn(folder: string): readonly string[] {
   }
 }
 
-/** The variables of a thread that shall use the same folder; `undefined` while nothing is kept. */
-export function compileCacheVariables(): NodeJS.ProcessEnv | undefined {
+/** The environment of a thread that shall use the same folder and needs no other variable; `undefined` while nothing is kept. */
+export function compileCacheVariables(): Readonly<Record<string, string>> | undefined {
   const folder = caching.getCompileCacheDir?.()
-  return folder === undefined ? undefined : { ...process.env, NODE_COMPILE_CACHE: dirname(folder) }
+  return folder === undefined ? undefined : { NODE_COMPILE_CACHE: dirname(folder) }
 }

@@ -211,13 +211,11 @@ class StoredDatabases implements Databases {
     const known = new Set(before.map((row) => row.database_id))
     // Data of a database that another node serves may be there after this node was given another name. It stays.
     const databaseIds = onDisk.filter((databaseId) => !known.has(databaseId))
-    // First of all: a wrong store must be refused before any row of it decides what is deleted.
+    // First: a wrong store must be refused before any row of it decides what is deleted.
     this.quarantine.check({ databaseIds, backups: [], known: before.length })
     const blocked = await this.backups.recover()
     this.#engines.block(blocked)
-    // Read again where what precedes, or another node, may have changed rows: ten thousand take their time.
-    const mayDiffer = settings.node !== undefined || stored.some(({ modifying_state }) => modifying_state !== '')
-    const rows = mayDiffer ? (await everyRow(store)).filter((row) => this.homes.isHere(row)) : here
+    const rows = (await everyRow(store, settings.node ? [] : stored)).filter((row) => this.homes.isHere(row))
     await Promise.all(rows.map((row) => this.#recover(row)))
     // A restore that could not be completed still needs its files.
     const backups = blocked.size === 0 ? await this.backups.unknownFiles() : []

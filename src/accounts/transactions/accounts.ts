@@ -208,3 +208,24 @@ export const auditLog = read('accounts.auditLog', function* (args: AuditLogArgs)
   const rows = search === undefined ? yield* all(auditEntries, page) : yield* all(searchedEntries, { ...page, search })
   return yield* withNames(accountId, rows)
 })
+
+const auditAhead = query<{ accountId: string; before: number }, { log_id: string }>(({ db, p }) =>
+  db
+    .selectFrom('audit_log')
+    .select('log_id')
+    .where('account_id', '=', p.accountId)
+    .where('seq', '<', p.before)
+    .orderBy('seq', 'desc')
+    .offset(sql.lit(MOST_AUDIT_SEARCHED - 1))
+    .limit(1),
+)
+
+/** Where a search that begins after an entry ends, by `log_id`; `undefined` if it looks at all older entries. */
+export const auditSearchEnd = read(
+  'accounts.auditSearchEnd',
+  function* (args: { accountId: string; before?: string | undefined }): Transaction<string | undefined> {
+    const { accountId, before } = args
+    const place = before === undefined ? { seq: NEWEST } : yield* first(auditPlace, { accountId, logId: before })
+    return place && (yield* first(auditAhead, { accountId, before: place.seq }))?.log_id
+  },
+)

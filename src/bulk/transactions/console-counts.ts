@@ -8,7 +8,7 @@ type CountParams = { accountId: string; most: number }
 // States are literals in the SQL text, because a partial index is used only when the text names its condition. Pending
 // messages are read in the order of the index that holds nothing else.
 
-/** Deliveries of runs are pending messages, too: only so many are looked at, however few messages are among them. */
+/** Deliveries of runs are pending messages, too: a limited number is looked at, however few messages are among them. */
 const pendingMessages = query<CountParams, Count & { looked: number }>(({ db, p }) =>
   db
     .selectFrom(

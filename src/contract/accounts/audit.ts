@@ -127,7 +127,7 @@ const AuditQuery = Type.Object({
   ),
   before: Type.Optional(text('`log_id` of the last entry of the previous page; only older entries are returned.')),
   search: searchFilter(
-    `Entries of which the action, the actor, an entity, the source or the notes contain this text. Only the newest ${MOST_AUDIT_SEARCHED.toLocaleString('en-US')} entries, or those after \`before\`, are searched`,
+    `Entries of which the action, the actor, an entity, the source or the notes contain this text. Only the newest ${MOST_AUDIT_SEARCHED.toLocaleString('en-US')} entries, or those after \`before\`, are searched. If there are older ones, the response header \`Homeport-Searched-To\` has the \`before\` with which the search goes on`,
   ),
 })
 
