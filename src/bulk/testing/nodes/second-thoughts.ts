@@ -88,19 +88,19 @@ export class SecondThoughts {
     if (!isObject(answer)) stage.timeline.fail(`the pause of the workflow was answered ${String(answer)}`)
   }
 
-  /** Ends a pause: until that has succeeded, and none is on its way any more. */
+  /** Ends a pause, and does so again as long as one may be on its way, or a run may be brought back that is still paused. */
   #later(resume: () => Promise<unknown>): void {
-    const { timeline } = this.#deps.stage
+    const { timeline, memory } = this.#deps.stage
     const until = timeline.now + PAUSED_WITHIN_MS
     const again = async (): Promise<void> => {
       try {
         await resume()
-        if (timeline.now > until) return
       } catch (error) {
-        if (TOO_LATE.some((code) => isError(error, code))) return
-        if (!isNotNow(error)) timeline.fail(`a client got ${String(error)}`)
+        const isExpected = isNotNow(error) || TOO_LATE.some((code) => isError(error, code))
+        if (!isExpected) timeline.fail(`a client got ${String(error)}`)
       }
-      timeline.after(2_500, () => void again())
+      if (timeline.now > until && !memory.run(census.isBusy, {})) return
+      timeline.after(3_000, () => void again())
     }
     timeline.after(timeline.between(500, 6_000), () => void again())
   }

@@ -42,6 +42,8 @@ export class FlowWatch {
   #started = 0
   /** Start of a period from before the clock was set back: it may continue, or another may start at the same time. */
   #unsure = Number.NaN
+  /** Since the last period that was seen: the next one may begin earlier than the clock says. */
+  #wasSetBack = false
 
   constructor(deps: FlowWatchDeps) {
     this.#deps = deps
@@ -66,7 +68,9 @@ export class FlowWatch {
     const { engine, accountId, now } = this.#deps
     const { periodStart } = engine().flow.use(accountId, 'slow', now())
     if (periodStart === this.#unsure) return
-    const isTooSoon = periodStart > this.#periodStart && periodStart < this.#periodStart + PERIOD_MS
+    const isNext = periodStart > this.#periodStart && !this.#wasSetBack
+    const isTooSoon = isNext && periodStart < this.#periodStart + PERIOD_MS
+    this.#wasSetBack = false
     if (isTooSoon) throw new Error(`a period of the rate began ${periodStart - this.#periodStart} ms after another`)
     this.#started = periodStart === this.#periodStart ? this.#started + 1 : 1
     this.#periodStart = periodStart
@@ -75,6 +79,7 @@ export class FlowWatch {
 
   clockWasSetBack(): void {
     this.#unsure = this.#periodStart
+    this.#wasSetBack = true
   }
 
   /** Periods are not durable: a restarted engine begins a new one. */
