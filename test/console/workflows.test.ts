@@ -213,6 +213,37 @@ it('cancels a run after a confirmation', async () => {
   await ended('Cancelled')
 })
 
+it('pauses a workflow: runs that begin wait until it is resumed', async () => {
+  const { page } = browser
+  const { workflowRunId: first } = await client.trigger({ url: `${app.url}/parent`, label: 'held' })
+  await browser.open('/runs?label=held', 'Runs')
+  const actions = (id: string) =>
+    page
+      .getByRole('row')
+      .filter({ hasText: id })
+      .getByRole('button', { name: /^Actions/ })
+  await actions(first).click()
+  await page.getByRole('menuitem', { name: 'Pause the workflow…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Pause the workflow' }).click()
+  const paused = page.getByRole('alert').filter({ hasText: 'Paused workflows' })
+  await paused
+    .getByText(withoutScheme(`${app.url}/parent`))
+    .first()
+    .waitFor()
+  const { workflowRunId: second } = await client.trigger({ url: `${app.url}/parent`, label: 'held' })
+  await page.getByRole('row').filter({ hasText: second }).getByText('Paused').waitFor()
+  // A tooltip is part of the page, too.
+  await page
+    .getByRole('button', { name: 'API documentation' })
+    .or(page.getByRole('link', { name: 'API documentation' }))
+    .hover()
+  await page.getByRole('tooltip').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await paused.getByRole('button', { name: /^Resume/ }).click()
+  await paused.waitFor({ state: 'detached' })
+  await page.getByRole('row').filter({ hasText: second }).getByText('Sleeping').waitFor()
+})
+
 it('filters are in the URL, and new runs appear without a reload', async () => {
   const { page } = browser
   await browser.open('/runs?label=live', 'Runs')

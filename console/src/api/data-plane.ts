@@ -1,5 +1,6 @@
 /** Sends commands to one database over its public REST API, as a user's program would. */
 import type { DatabaseRecord } from '../../../src/contract/databases/databases.js'
+import { isBinaryName, requestInPath } from '../../../src/contract/databases/keys/key-name.js'
 import { KeyStore } from '../../../src/contract/databases/keys/key-store.js'
 import { base64 } from '../lib/base64.js'
 import { parseReplies, type Reply } from '../lib/resp.js'
@@ -38,13 +39,23 @@ export class DataPlane {
 
   /** Sends one command. @throws CommandError when the engine replies with an error. */
   async send(...line: CommandLine): Promise<Reply> {
-    const [reply] = await this.#post('', line)
+    const [reply] = await this.#sendLine(line)
     return refused(reply)
   }
 
   /** Sends commands in order; each has its own reply, errors included. */
   async sendAll(lines: readonly CommandLine[]): Promise<Reply[]> {
-    return lines.length === 0 ? [] : this.#post('/pipeline', lines)
+    if (lines.length === 0) return []
+    if (!lines.some(hasBinaryName)) return this.#post('/pipeline', JSON.stringify(lines))
+    const replies: Reply[] = []
+    for (const line of lines) replies.push(...(await this.#sendLine(line).catch(asReply)))
+    return replies
+  }
+
+  #sendLine(line: CommandLine): Promise<Reply[]> {
+    if (!hasBinaryName(line)) return this.#post('', JSON.stringify(line))
+    const { path, body } = requestInPath(line)
+    return this.#post(path, body)
   }
 
   /** Sends commands in order. @throws CommandError with the first error; the commands before it have run. */
@@ -60,8 +71,8 @@ export class DataPlane {
     for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
   }
 
-  async #post(path: string, body: unknown): Promise<Reply[]> {
-    const response = await this.#fetch(path, JSON.stringify(body), { 'upstash-response-format': 'resp2' })
+  async #post(path: string, body: string | undefined): Promise<Reply[]> {
+    const response = await this.#fetch(path, body, { 'upstash-response-format': 'resp2' })
     if (!response.ok) throw new CommandError(await refusalOf(response))
     return parseReplies(new Uint8Array(await response.arrayBuffer()))
   }
@@ -95,6 +106,14 @@ export class DataPlane {
     this.#seen = response.headers.get('upstash-sync-token') ?? this.#seen
     return response
   }
+}
+
+/** No JSON can hold such a name. */
+const hasBinaryName = (line: CommandLine): boolean => line.some((word) => isBinaryName(String(word)))
+
+function asReply(error: unknown): Reply[] {
+  if (error instanceof CommandError) return [{ kind: 'error', text: error.message }]
+  throw error
 }
 
 function refused(reply: Reply | undefined): Reply {

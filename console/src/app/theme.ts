@@ -95,6 +95,8 @@ export const theme = createTheme({
     Tooltip: defaults<TooltipProps>({
       withArrow: true,
       openDelay: 250,
+      // Inside the landmark of the page, if there is one.
+      portalProps: { target: '#content' },
       events: { hover: true, focus: true, touch: true },
     }),
   },

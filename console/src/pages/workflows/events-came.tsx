@@ -14,6 +14,7 @@ import { Status, type Tone } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { bytes, counted } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
+import { EventLink } from './event-link.js'
 import type { EventSearch } from './search.js'
 
 type NotifiedEvent = Static<typeof NotifiedEventSchema>
@@ -82,11 +83,7 @@ const COLUMNS: readonly Column<NotifiedEvent>[] = [
   {
     key: 'event',
     title: 'Event',
-    render: ({ eventId }) => (
-      <TextLink to="/events" search={{ event: eventId }}>
-        {eventId}
-      </TextLink>
-    ),
+    render: ({ eventId }) => <EventLink id={eventId} />,
   },
   {
     key: 'outcome',

@@ -15,6 +15,7 @@ import { Page, Panel } from '../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { given } from '../../lib/search.js'
+import { EventLink } from './event-link.js'
 import { EventsThatCame } from './events-came.js'
 import { NotifyForm } from './notify.js'
 import type { EventSearch } from './search.js'
@@ -120,11 +121,7 @@ const EVENT_COLUMNS: readonly Column<AwaitedEvent>[] = [
   {
     key: 'event',
     title: 'Event',
-    render: ({ eventId }) => (
-      <TextLink to="/events" search={{ event: eventId }}>
-        {eventId}
-      </TextLink>
-    ),
+    render: ({ eventId }) => <EventLink id={eventId} />,
   },
   {
     key: 'runs',

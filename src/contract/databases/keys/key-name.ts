@@ -39,6 +39,44 @@ export function binaryText(bytes: Uint8Array): string {
   return text
 }
 
+/** A command in the path of a request, which can hold names that no JSON can. */
+export interface RequestInPath {
+  readonly path: string
+  /** The longest argument behind the name, which may be too long for a path. */
+  readonly body?: string
+}
+
+/**
+ * The request for a command with a binary name. Arguments before the body are segments of the path, those behind it are the query.
+ * @throws RangeError if an argument cannot stand in a path: URLs drop `.` and `..`
+ */
+export function requestInPath(line: readonly (string | number)[]): RequestInPath {
+  const words = line.map(String)
+  const at = placeOfBody(words)
+  const inPath = words.slice(0, at)
+  if (inPath.some((word) => word === '.' || word === '..')) throw new RangeError('"." and ".." cannot stand in a path')
+  // The server drops one empty segment at the end.
+  const end = at === words.length && words.at(-1) === '' ? '/' : ''
+  const query = words
+    .slice(at + 1)
+    .map(encodeURIComponent)
+    .join('&')
+  const path = `/${inPath.map(pathSegment).join('/')}${end}${query === '' ? '' : `?${query}`}`
+  const body = words[at]
+  return body === undefined ? { path } : { path, body }
+}
+
+/** Which argument is the body; the number of arguments if none can be, because a query has no empty arguments. */
+function placeOfBody(words: readonly string[]): number {
+  let place = words.length
+  for (let at = words.length - 1; at > 0; at--) {
+    const word = words[at] ?? ''
+    if (word === '' || word === '_token' || isBinaryName(word)) return place
+    if (place === words.length || word.length > (words[place]?.length ?? 0)) place = at
+  }
+  return place
+}
+
 /** Bytes in a segment of a URL's path, percent-encoded. */
 export function pathSegment(name: KeyName): string {
   if (!isBinaryName(name)) return encodeURIComponent(name)

@@ -1,13 +1,13 @@
 import IconChevronRight from 'icon:chevron-right'
 import IconFolder from 'icon:folder'
-import { Checkbox, Text, UnstyledButton } from '@mantine/core'
+import { Checkbox, UnstyledButton } from '@mantine/core'
 import type { CSSProperties, MouseEvent } from 'react'
 import type { KeyFacts } from '../../../../../src/contract/databases/keys/key-store.js'
 import { bytes, counted, duration } from '../../../lib/format.js'
 import classes from './key-grid.module.css'
 import type { KeyRow } from './key-rows.js'
 import type { Selected } from './key-tree.js'
-import { canOpen, shownName } from './shown-name.js'
+import { shownName } from './shown-name.js'
 
 /** The id of a row's element, for `aria-activedescendant`. */
 export const idOf = (index: number): string => `key-row-${index}`
@@ -60,12 +60,6 @@ export function Row({ row, index, isActive, isChosen, selected, isOpen, facts, o
 }
 
 function Name({ row, full, isOpen }: { row: KeyRow; full: string; isOpen: boolean }) {
-  if (row.kind === 'key' && !canOpen(row.name))
-    return (
-      <Text size="sm" c="dimmed" className="truncate">
-        {row.label}
-      </Text>
-    )
   return (
     <>
       {row.kind === 'folder' ? (

@@ -12,7 +12,6 @@ import type { KeyRow } from './key-rows.js'
 import type { KeyTree, Selected } from './key-tree.js'
 import { useFacts } from './reads.js'
 import { scrolledTo, windowAt } from './row-window.js'
-import { canOpen } from './shown-name.js'
 
 const ROW_HEIGHT = 34
 /** Facts are asked for once scrolling has paused, milliseconds. */
@@ -69,7 +68,7 @@ export function KeyGrid({ plane, list, version, chosen, onChoose, onDelete }: Ke
       case 'open-folder':
         return list.change((changed) => changed.open(reaction.row.folder, reaction.isOpen))
       case 'open-key':
-        return canOpen(reaction.row.name) ? onChoose(reaction.row.name) : undefined
+        return onChoose(reaction.row.name)
       case 'toggle':
         return list.change((changed) => changed.select(reaction.row, !isSelected(tree, reaction.row)))
       case 'select-all':
@@ -88,7 +87,7 @@ export function KeyGrid({ plane, list, version, chosen, onChoose, onDelete }: Ke
     if (event.target instanceof HTMLInputElement)
       return list.change((changed) => changed.select(row, !isSelected(tree, row)))
     if (row.kind === 'folder') return list.change((changed) => changed.open(row.folder, !tree.isOpen(row.folder)))
-    if (canOpen(row.name)) onChoose(row.name)
+    onChoose(row.name)
   }
   const active = Math.min(place.active, rows.count - 1)
   const ref = useMergedRef(setFrame, sized)

@@ -1,11 +1,8 @@
 /** Names of keys as the page shows them. */
-import { bytesOfKeyName, isBinaryName, type KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
+import { bytesOfKeyName, type KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import { escaped } from '../../../lib/resp.js'
 
 /** A name in which every character can be shown; other bytes are escaped. */
 export const shownName = (name: KeyName): string => (PLAIN.test(name) ? name : escaped(bytesOfKeyName(name)))
 
 const PLAIN = /^[^\u0000-\u001f\u007f"\\\ud800-\udfff]*$/
-
-/** Whether a key can be opened: its name can be sent as text. */
-export const canOpen = (name: KeyName): boolean => !isBinaryName(name)

@@ -14,6 +14,7 @@ import { escaped } from '../../../lib/resp.js'
 import { type Collection, type Element, textsOf } from './collections.js'
 import { ElementDialog, type ElementTask } from './element-dialog.js'
 import { refreshData, useElementCount, useElements } from './reads.js'
+import { shownName } from './shown-name.js'
 
 interface ElementsProps {
   readonly plane: DataPlane
@@ -50,7 +51,7 @@ export function ElementsValue({ plane, name, type, collection }: ElementsProps) 
         ) : null}
       </Group>
       <PagedTable
-        label={`Elements of ${name}`}
+        label={`Elements of ${shownName(name)}`}
         columns={columns}
         pages={elements}
         rows={elements.data && rows}

@@ -14,6 +14,7 @@ import { collectionOf } from './collections.js'
 import { Expiry } from './expiry.js'
 import { ExportDialog } from './export-dialog.js'
 import { type OpenKeyFacts, refreshData, useKeyFacts } from './reads.js'
+import { shownName } from './shown-name.js'
 import { ElementsValue } from './value-elements.js'
 import { StringValue } from './value-string.js'
 
@@ -33,9 +34,9 @@ export function ValuePanel({ plane, database, name, onGone }: ValuePanelProps) {
       <Stack gap="md">
         <Group gap={4} wrap="nowrap">
           <Text fw={600} ff="monospace" className="truncate" component="h2">
-            {name}
+            {shownName(name)}
           </Text>
-          <Copy value={name} what="the key name" />
+          <Copy value={shownName(name)} what="the key name" />
           <ExportOne plane={plane} database={database} name={name} />
         </Group>
         <Loaded query={facts}>
@@ -77,7 +78,7 @@ function Open({ plane, name, facts, onGone }: OpenProps) {
       title: 'Delete the key',
       text: (
         <>
-          <Term>{name}</Term> and its value are deleted. There is no way back.
+          <Term>{shownName(name)}</Term> and its value are deleted. There is no way back.
         </>
       ),
       action: 'Delete the key',
