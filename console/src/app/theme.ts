@@ -102,7 +102,7 @@ export const theme = createTheme({
   },
 })
 
-/** Dimmed and error texts keep a contrast of 4.5 to 1 on every background that the pages use. */
+/** Dimmed and error texts, and titles of warnings, keep a contrast of 4.5 to 1 on every background that the pages use. */
 export const cssVariablesResolver: CSSVariablesResolver = () => ({
   variables: {},
   light: {
@@ -110,6 +110,8 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-placeholder': '#69727c',
     '--mantine-color-error': '#c01f1f',
     '--mantine-color-anchor': '#0d5872',
+    '--mantine-color-yellow-light-color': '#7a4b00',
+    '--mantine-color-orange-light-color': '#8f3206',
     '--hp-ground': '#f6f8fa',
     '--hp-surface': '#ffffff',
     '--hp-line': '#dfe4e9',

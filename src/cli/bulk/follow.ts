@@ -17,11 +17,27 @@ export async function followToEnd(session: Session, actionId: string): Promise<v
   if (action.failed > 0) session.endWith(FAILED)
 }
 
-/** Follows an action with a progress bar until it ends or is paused. Returns its last state. */
-export async function watch({ api, io }: Session, actionId: string): Promise<Action> {
+/** Follows an action to its end, and prints a line of JSON for each change with `--json`, otherwise the result. */
+export async function watchToEnd(session: Session, actionId: string): Promise<void> {
+  if (!session.isJson) return followToEnd(session, actionId)
+  const print = (action: Action): void => session.io.out(`${JSON.stringify(action)}\n`)
+  const { failed } = await watch(session, actionId, print)
+  if (failed > 0) session.endWith(FAILED)
+}
+
+/**
+ * Follows an action with a progress bar until it ends or is paused. Returns its last state.
+ * @param changed gets each state, the last one too.
+ */
+export async function watch(
+  { api, io }: Session,
+  actionId: string,
+  changed: (action: Action) => void = () => undefined,
+): Promise<Action> {
   let progress: Progress | undefined
   try {
     for await (const action of follow(api, actionId)) {
+      changed(action)
       progress ??= progressOf(io, BULK_KIND_WORDS[action.kind].items)
       progress.at(action.done, action.matched)
       if (action.state !== 'running') return action

@@ -10,7 +10,7 @@ import { figure, moment } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable, stateColumn } from '../terminal/table.js'
 import { type Action, actionFacts, actionOrMissing } from './action.js'
 import { controlCommands } from './control.js'
-import { followToEnd } from './follow.js'
+import { watchToEnd } from './follow.js'
 import { selectorsCommand } from './selectors.js'
 import { startCommand } from './start.js'
 import { undoCommand } from './undo.js'
@@ -101,8 +101,9 @@ const watchCommand = remote({
   name: 'watch',
   summary: 'follow a bulk action to its end; exit code 1 when an item failed',
   args: [ID],
-  examples: ['homeport bulk watch bulk_…'],
-  run: (session, _, actionId) => followToEnd(session, actionId),
+  isStream: true,
+  examples: ['homeport bulk watch bulk_…', 'homeport bulk watch bulk_… --json | jq .done'],
+  run: (session, _, actionId) => watchToEnd(session, actionId),
 })
 
 /** `homeport bulk` with its commands. */

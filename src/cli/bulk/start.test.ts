@@ -47,6 +47,12 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     expect(selector).toMatchObject({ code: 0, out: finishedCancel('finished: 2 runs, 2 cancelled') })
     const undo = await run('bulk', 'undo', /bulk_\w+/.exec(selector.out)?.[0] ?? '', '--watch')
     expect(undo).toMatchObject({ code: 0, out: 'finished: 2 cancelled runs, 2 brought back\n' })
+    const watched = await run('bulk', 'watch', /bulk_\w+/.exec(selector.out)?.[0] ?? '', '--json')
+    const states = watched.out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(states.at(-1)).toMatchObject({ state: 'finished', matched: 2, done: 2 })
 
     for (let made = 0; made < 3; made++) {
       await server.ask(

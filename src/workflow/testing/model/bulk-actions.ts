@@ -93,8 +93,7 @@ export class BulkActions {
   /** Fixes a set of runs in any state and stores an action over it. */
   async start(): Promise<void> {
     const { random, store, accountId } = this.#deps
-    // Dead letters are few, and most kinds of actions work on them.
-    const chosen = (await this.#deps.rows()).filter(({ dlq_id }) => random.chance(dlq_id === null ? 0.2 : 0.9))
+    const chosen = (await this.#deps.rows()).filter((run) => random.chance(this.#share(run)))
     const set = chosen.map(({ seq }) => seq)
     set.sort((a, b) => a - b)
     const kind = this.#someKind(chosen)
@@ -108,6 +107,12 @@ export class BulkActions {
     const clocks = this.#someClocks()
     const progress = { ...clocks, isPaused: false, decided: new Set<number>(), succeeded: 0, fenced: 0 }
     this.#active.push({ seq, actionId: args.actionId, kind, set, batches, ...progress })
+  }
+
+  /** Dead letters are few, and most kinds of actions work on them; an undo needs cancelled runs, best those that were paused. */
+  #share({ dlq_id, state, paused_at }: RunRow): number {
+    if (dlq_id !== null) return 0.9
+    return this.#deps.hasSecondThoughts && (state === 'RUN_CANCELED' || paused_at !== null) ? 0.6 : 0.2
   }
 
   #someClocks(): Pick<Action, 'undoClock' | 'pauseClock'> {
@@ -127,6 +132,7 @@ export class BulkActions {
       const held = chosen.filter(({ paused_at }) => paused_at !== null)
       if (held.some(({ state }) => state === 'RUN_CANCELED')) return 'undoCancelRuns'
       if (held.some(({ state }) => state === 'RUN_STARTED')) return 'cancelRuns'
+      if (chosen.some(({ state }) => state === 'RUN_CANCELED')) return 'undoCancelRuns'
     }
     const kinds = hasSecondThoughts ? REVERSIBLE_KINDS : KINDS
     return kinds[random.below(kinds.length)] ?? 'cancelRuns'
