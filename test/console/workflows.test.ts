@@ -223,7 +223,10 @@ it('pauses a workflow: runs that begin wait until it is resumed', async () => {
       .filter({ hasText: id })
       .getByRole('button', { name: /^Actions/ })
   await actions(first).click()
-  await page.getByRole('menuitem', { name: 'Pause the workflow…' }).click()
+  const pause = page.getByRole('menuitem', { name: 'Pause the workflow…' })
+  await pause.waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await pause.click()
   await page.getByRole('dialog').getByRole('button', { name: 'Pause the workflow' }).click()
   const paused = page.getByRole('alert').filter({ hasText: 'Paused workflows' })
   await paused

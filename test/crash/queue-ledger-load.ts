@@ -144,6 +144,17 @@ async function publishBurst(scene: Scene): Promise<void> {
   burst.isComplete = true
 }
 
+/** Publishes a message with a singleton key, and another one that must not be stored while the first waits. */
+async function publishSingle(scene: Scene): Promise<void> {
+  const path = `ok/single-${nextId()}`
+  const headers = { 'homeport-singleton': path, 'homeport-singleton-mode': 'skip', 'upstash-delay': '3s' }
+  scene.ledger.once.add(path)
+  const messageId = await publish(scene, path, 'delivered', headers)
+  const again = await asked(scene, 'POST', `/v2/publish/${scene.destinations.url}/${path}`, headers)
+  const { messageId: other } = again as { messageId: string }
+  if (other !== messageId) throw new Error(`the singleton key ${path} has ${messageId} and ${other}`)
+}
+
 /** Retries a dead letter. */
 async function revive(scene: Scene): Promise<void> {
   const path = `revive/${nextId()}`
@@ -189,6 +200,7 @@ export function startQueueLoad(scene: Scene, repeat = untilGone): Promise<unknow
     repeat('group', () => publishToGroup(scene)),
     repeat('once', () => publishOnce(scene)),
     repeat('burst', () => publishBurst(scene), BURSTS),
+    repeat('singleton', () => publishSingle(scene), BURSTS),
     ...QUEUES.map((queue) => repeat(`queue ${queue}`, () => enqueue(scene, queue))),
     repeat('cancel', () => cancel(scene)),
     repeat('revive', () => revive(scene)),

@@ -6,9 +6,9 @@ import { withStore } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
 
 /**
- * The server is killed with SIGKILL in the middle of a bulk cancel, of its undo, of the pause and the resume of a workflow, and of
+ * The server is killed with SIGKILL in the middle of a bulk cancel of runs or messages, of its undo, of the pause and the resume of a workflow, and of
  * restarts, again and again. Then every run is where it stood: active, with exactly one pending delivery, due at its original time;
- * nothing of it is parked; and each restart was made once. A request whose answer was lost is repeated.
+ * nothing of it is parked; every message is due when it was, and those of a paused queue wait; and each restart was made once. A request whose answer was lost is repeated.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
@@ -22,6 +22,8 @@ const LONGEST_PAUSE_MS = 150
 const LONGEST_RESTART_MS = 20
 const DEADLINE_MS = 60_000
 const URL = 'http://127.0.0.1:9/later'
+const QUEUE = 'held'
+const MESSAGES = 300
 afterAll(() => console.log(`undo crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}`))
 
 interface Action {
@@ -97,6 +99,30 @@ async function repeated(
   return { next, status, answer: answer as { actionId: string; workflowRunId: string } }
 }
 
+type Message = Readonly<Record<'message_id' | 'state', string> & Record<'next_at' | 'queue', string | number | null>>
+
+/** The messages of clients, with when they are due. */
+async function messagesOf({ place }: RunningHomeport): Promise<Message[]> {
+  const rows = await withStore({ ...place, store: storeUrl }, (access) =>
+    access.rows<Message>(
+      `SELECT message_id, state, next_at, queue FROM messages WHERE kind = 'http' ORDER BY message_id`,
+    ),
+  )
+  return rows.map((row) => ({ ...row, next_at: Number(row.next_at) }))
+}
+
+/** Messages that are due later, and some of a queue that is paused, with a kill after the answer to its pause. */
+async function withMessages(homeport: RunningHomeport): Promise<RunningHomeport> {
+  expect((await homeport.queue('POST', `/v2/queues`, { queueName: QUEUE, parallelism: 2 })).status).toBe(200)
+  expect((await homeport.queue('POST', `/v2/queues/${QUEUE}/pause`)).status).toBe(200)
+  await homeport.kill('SIGKILL')
+  const next = await start(homeport.place)
+  const item = { destination: URL, headers: { 'Upstash-Delay': '1h' } }
+  const batch = Array.from({ length: MESSAGES }, (_, index) => (index < 20 ? { destination: URL, queue: QUEUE } : item))
+  expect((await next.queue('POST', '/v2/batch', batch)).status).toBe(200)
+  return next
+}
+
 /** A campaign also runs on PostgreSQL. */
 const STORES = CYCLES > 2 ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)
 
@@ -113,6 +139,9 @@ for (const kind of STORES) {
       await client.trigger(Array.from({ length: RUNS }, () => ({ url: URL, delay: '1h' as const })))
       const before = await standingOf(homeport)
       expect(before.filter(({ state, due }) => state === 'RUN_STARTED' && due !== null)).toHaveLength(RUNS)
+      homeport = await withMessages(homeport)
+      const messages = await messagesOf(homeport)
+      expect(messages.filter(({ state }) => state === 'held')).toHaveLength(20)
       for (let cycle = 0; cycle < CYCLES; cycle++) {
         const cancel = { kind: 'cancelRuns', selector: {}, ratePerSecond: RATE }
         const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * LONGEST_LIFE_MS)
@@ -121,7 +150,7 @@ for (const kind of STORES) {
         const undone = await through(cancelled.next, path, { ratePerSecond: RATE }, random() * LONGEST_LIFE_MS)
         expect(undone.outcomes).toMatchObject({ undone: RUNS, failed: 0 })
         expect(await originals(undone.next)).toEqual(before)
-        homeport = undone.next
+        homeport = await throughMessages(undone.next, messages, random)
         // Each kill costs the start of a server.
         if (cycle % 2 === 1) continue
         homeport = await throughPause(homeport, before[cycle]?.run_id ?? '', `wfr_restarted_${cycle}`, random)
@@ -130,6 +159,18 @@ for (const kind of STORES) {
     },
     DEADLINE_MS * 4 + CYCLES * 20_000,
   )
+}
+
+/** Cancels the messages, those of the paused queue too, and brings them back, with a kill during each. */
+async function throughMessages(homeport: RunningHomeport, before: readonly Message[], random: () => number) {
+  const cancel = { kind: 'cancelMessages', selector: {}, ratePerSecond: RATE }
+  const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * LONGEST_PAUSE_MS)
+  expect(cancelled.outcomes).toMatchObject({ cancelled: MESSAGES, failed: 0 })
+  const path = `/v2/workflows/bulkActions/${cancelled.actionId}/undo`
+  const undone = await through(cancelled.next, path, { ratePerSecond: RATE }, random() * LONGEST_PAUSE_MS)
+  expect(undone.outcomes).toMatchObject({ undone: MESSAGES, failed: 0 })
+  expect(await messagesOf(undone.next)).toEqual(before)
+  return undone.next
 }
 
 /** Pauses the workflow, restarts a run, and resumes the workflow, with a kill during each. */

@@ -7,6 +7,7 @@ import {
   type DrawerProps,
   localStorageColorSchemeManager,
   type MantineColorsTuple,
+  type MenuProps,
   type ModalProps,
   type NotificationProps,
   type NumberInputProps,
@@ -53,6 +54,9 @@ const size = 'sm'
 /** The library renders the title bar of a dialog as a `header`, which would be a second banner of the page. */
 const DIALOG_PARTS = { header: { role: 'presentation' } }
 
+/** What opens beside a control of the shell or its pages is inside the main landmark. */
+const IN_PAGE = { target: '#content' }
+
 /** `public/color-scheme.js` reads the same key before the first paint. */
 export const colorSchemes = localStorageColorSchemeManager({ key: 'homeport-color-scheme' })
 
@@ -79,6 +83,8 @@ export const theme = createTheme({
     Badge: defaults<BadgeProps>({ variant: 'light', radius: 'sm', tt: 'none', fw: 550 }),
     Button: defaults<ButtonProps>({ size }),
     Drawer: defaults<DrawerProps>({ closeButtonProps: { 'aria-label': 'Close' }, attributes: DIALOG_PARTS }),
+    // The library would add an element to the list that no menu may have, to be focused instead of the first item.
+    Menu: defaults<MenuProps>({ portalProps: IN_PAGE, withInitialFocusPlaceholder: false }),
     Modal: defaults<ModalProps>({
       centered: true,
       closeButtonProps: { 'aria-label': 'Close' },
@@ -95,8 +101,7 @@ export const theme = createTheme({
     Tooltip: defaults<TooltipProps>({
       withArrow: true,
       openDelay: 250,
-      // Inside the landmark of the page, if there is one.
-      portalProps: { target: '#content' },
+      portalProps: IN_PAGE,
       events: { hover: true, focus: true, touch: true },
     }),
   },
