@@ -123,8 +123,9 @@ async function withMessages(homeport: RunningHomeport): Promise<RunningHomeport>
   return next
 }
 
-/** A campaign also runs on PostgreSQL. */
-const STORES = CYCLES > 2 ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)
+/** A campaign also cancels messages, and runs on PostgreSQL. */
+const IS_CAMPAIGN = CYCLES > 2
+const STORES = IS_CAMPAIGN ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)
 
 for (const kind of STORES) {
   it(
@@ -139,9 +140,9 @@ for (const kind of STORES) {
       await client.trigger(Array.from({ length: RUNS }, () => ({ url: URL, delay: '1h' as const })))
       const before = await standingOf(homeport)
       expect(before.filter(({ state, due }) => state === 'RUN_STARTED' && due !== null)).toHaveLength(RUNS)
-      homeport = await withMessages(homeport)
+      if (IS_CAMPAIGN) homeport = await withMessages(homeport)
       const messages = await messagesOf(homeport)
-      expect(messages.filter(({ state }) => state === 'held')).toHaveLength(20)
+      expect(messages.filter(({ state }) => state === 'held')).toHaveLength(IS_CAMPAIGN ? 20 : 0)
       for (let cycle = 0; cycle < CYCLES; cycle++) {
         const cancel = { kind: 'cancelRuns', selector: {}, ratePerSecond: RATE }
         const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * LONGEST_LIFE_MS)
@@ -150,14 +151,14 @@ for (const kind of STORES) {
         const undone = await through(cancelled.next, path, { ratePerSecond: RATE }, random() * LONGEST_LIFE_MS)
         expect(undone.outcomes).toMatchObject({ undone: RUNS, failed: 0 })
         expect(await originals(undone.next)).toEqual(before)
-        homeport = await throughMessages(undone.next, messages, random)
+        homeport = IS_CAMPAIGN ? await throughMessages(undone.next, messages, random) : undone.next
         // Each kill costs the start of a server.
         if (cycle % 2 === 1) continue
         homeport = await throughPause(homeport, before[cycle]?.run_id ?? '', `wfr_restarted_${cycle}`, random)
         expect(await originals(homeport)).toEqual(before)
       }
     },
-    DEADLINE_MS * 4 + CYCLES * 20_000,
+    DEADLINE_MS * 4 + CYCLES * 60_000,
   )
 }
 

@@ -4,8 +4,8 @@ import type { Activity } from '../../../../src/contract/console/activity.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { TextLink } from '../../components/link.js'
 import { EmptyState } from '../../components/states.js'
-import { timeOfDay, whole } from '../../lib/format.js'
-import { busySteps, CHARTS, startOf, timesOf } from './charts.js'
+import { timeOfDay } from '../../lib/format.js'
+import { busySteps, CHARTS, countText, startOf, timesOf } from './charts.js'
 
 const PARTS = CHARTS.flatMap(({ parts }) => parts)
 
@@ -34,9 +34,9 @@ function Counts({ activity, step }: { activity: Activity; step: number }) {
   const counted = PARTS.filter(({ kind }) => (activity.series[kind][step] ?? 0) > 0)
   return (
     <Group gap="sm">
-      {counted.map(({ kind, word, list }) => (
-        <TextLink key={kind} {...list(...timesOf(activity, step))}>
-          {whole(activity.series[kind][step] ?? 0)} {word}
+      {counted.map((part) => (
+        <TextLink key={part.kind} {...part.list(...timesOf(activity, step))}>
+          {countText(part, activity.series[part.kind][step] ?? 0)}
         </TextLink>
       ))}
     </Group>

@@ -10,8 +10,8 @@ import { TextLink } from '../../components/link.js'
 import { Panel } from '../../components/page.js'
 import { Loaded } from '../../components/states.js'
 import { Status } from '../../components/status.js'
-import { timeOfDay, whole } from '../../lib/format.js'
-import { CHARTS, type Chart, type ChartPart, startOf, sumOf, timesOf, wholeTimesOf } from './charts.js'
+import { timeOfDay } from '../../lib/format.js'
+import { CHARTS, type Chart, type ChartPart, countText, startOf, sumOf, timesOf, wholeTimesOf } from './charts.js'
 
 const route = getRouteApi('/shell/')
 
@@ -62,9 +62,9 @@ export function ActivityPanel() {
 
 function ChartView({ chart: { title, parts }, activity }: { chart: Chart; activity: Activity }) {
   const navigate = useNavigate()
-  const words = parts.map(({ kind, word }) => `${whole(sumOf(activity, kind))} ${word}`).join(', ')
+  const words = parts.map((part) => countText(part, sumOf(activity, part.kind))).join(', ')
   const titleOf = (step: number): string => {
-    const counts = parts.map(({ kind, word }) => `${whole(activity.series[kind][step] ?? 0)} ${word}`)
+    const counts = parts.map((part) => countText(part, activity.series[part.kind][step] ?? 0))
     return `${timeOfDay(new Date(startOf(activity, step)))}: ${counts.join(', ')}`
   }
   const open = (step: number): void => {
@@ -109,9 +109,7 @@ function ChartView({ chart: { title, parts }, activity }: { chart: Chart; activi
 /** The sum of a count, as a link to the list behind it. */
 function Total({ part, activity, hasTone }: { part: ChartPart; activity: Activity; hasTone: boolean }) {
   const link = (
-    <TextLink {...part.list(...wholeTimesOf(activity))}>
-      {whole(sumOf(activity, part.kind))} {part.word}
-    </TextLink>
+    <TextLink {...part.list(...wholeTimesOf(activity))}>{countText(part, sumOf(activity, part.kind))}</TextLink>
   )
   return hasTone ? <Status tone={part.tone}>{link}</Status> : link
 }

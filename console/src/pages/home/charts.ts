@@ -1,6 +1,7 @@
 /** The charts of Home: what they count, and the lists behind them. */
 import type { Activity, ActivityKind } from '../../../../src/contract/console/activity.js'
 import type { Tone } from '../../components/status.js'
+import { whole } from '../../lib/format.js'
 
 /** The list behind a count, with the filters of a time. */
 export interface ListLink {
@@ -11,8 +12,8 @@ export interface ListLink {
 /** One count of a chart. */
 export interface ChartPart {
   readonly kind: ActivityKind
-  /** The count in words, after its number. */
-  readonly word: string
+  /** The word after a count of one, and after others. */
+  readonly words: readonly [one: string, many: string]
   readonly tone: Tone
   /** Times are Unix milliseconds, both included. */
   readonly list: (from: number, to: number) => ListLink
@@ -32,9 +33,12 @@ const runsEnded =
   (endedFrom: number, endedTo: number): ListLink => ({ to: '/runs', search: { state, endedFrom, endedTo } })
 /** Databases have no list of commands by time. */
 const databases = (): ListLink => ({ to: '/databases', search: { sort: '-requests' } })
-const part = (kind: ActivityKind, word: string, tone: Tone, list: ChartPart['list']): ChartPart => ({
-  ...{ kind, word, tone, list },
-})
+const part = (
+  kind: ActivityKind,
+  words: string | ChartPart['words'],
+  tone: Tone,
+  list: ChartPart['list'],
+): ChartPart => ({ kind, words: typeof words === 'string' ? [words, words] : words, tone, list })
 
 /** All charts, in their order. */
 export const CHARTS: readonly Chart[] = [
@@ -58,13 +62,16 @@ export const CHARTS: readonly Chart[] = [
       part('cancelled_runs', 'cancelled', 'idle', runsEnded('RUN_CANCELED')),
     ],
   },
-  { title: 'Commands', parts: [part('commands', 'commands', 'busy', databases)] },
+  { title: 'Commands', parts: [part('commands', ['command', 'commands'], 'busy', databases)] },
   {
     title: 'Errors',
     parts: [
-      part('failed_messages', 'dead letters', 'bad', messages('FAILED')),
-      part('failed_step_attempts', 'failed steps', 'warn', (_, to) => ({ to: '/runs', search: { to } })),
-      part('refused_commands', 'refused commands', 'idle', databases),
+      part('failed_messages', ['dead letter', 'dead letters'], 'bad', messages('FAILED')),
+      part('failed_step_attempts', ['failed step', 'failed steps'], 'warn', (_, to) => ({
+        to: '/runs',
+        search: { to },
+      })),
+      part('refused_commands', ['refused command', 'refused commands'], 'idle', databases),
     ],
   },
 ]
@@ -83,6 +90,10 @@ export const wholeTimesOf = (activity: Activity): [number, number] => [
   startOf(activity, 0),
   startOf(activity, activity.series.published.length) - 1,
 ]
+
+/** A count with its word. */
+export const countText = ({ words: [one, many] }: Pick<ChartPart, 'words'>, count: number): string =>
+  `${whole(count)} ${count === 1 ? one : many}`
 
 /** The sum of a count. */
 export const sumOf = ({ series }: Activity, kind: ActivityKind): number =>

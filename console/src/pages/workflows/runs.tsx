@@ -212,7 +212,7 @@ function useColumns(
 
 const COLUMNS: readonly Column<Run>[] = [
   {
-    ...{ key: 'state', title: 'State', sorts: 'asc', width: '115px' },
+    ...{ key: 'state', title: 'State', sorts: 'asc', width: '125px' },
     render: ({ workflowState }) => {
       const { tone, title } = RUN_WORDS[workflowState]
       return <Status tone={tone}>{title}</Status>
@@ -220,14 +220,17 @@ const COLUMNS: readonly Column<Run>[] = [
   },
   { key: 'run', title: 'Run', sorts: 'asc', render: (run) => <Name run={run} /> },
   {
-    ...{ key: 'url', title: 'Workflow', sorts: 'asc', from: 'sm' },
+    ...{ key: 'url', title: 'Workflow', sorts: 'asc', from: 'sm', wraps: true },
     render: ({ workflowUrl }) => withoutScheme(workflowUrl),
   },
   {
     ...{ key: 'label', title: 'Labels', sorts: 'asc', width: '105px', from: 'lg' },
     render: ({ labels }) => labels?.join(', ') ?? '',
   },
-  { ...{ key: 'now', title: 'Waits for', sorts: 'asc', width: '165px', from: 'md' }, render: (run) => whyOf(run) },
+  {
+    ...{ key: 'now', title: 'Waits for', sorts: 'asc', width: '165px', from: 'md', wraps: true },
+    render: (run) => whyOf(run),
+  },
   {
     ...{ key: 'lasted', title: 'Took', sorts: 'desc', width: '95px', from: 'md', align: 'right' },
     render: (run) => <Lasted run={run} />,
