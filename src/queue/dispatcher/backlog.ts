@@ -67,17 +67,14 @@ export class Backlog {
     return this.#arrivals !== undefined
   }
 
-  /**
-   * Offers committed messages. Those whose place memory covers are held, unless they wait for their turn. `isAgain`: a drop before
-   * the offer does not count, neither now nor when the turn of a message has come.
-   */
+  /** Holds committed messages that memory covers and that wait for no turn. `isAgain`: a drop before the offer never counts. */
   offer(rows: readonly PendingRow[], now: number, isAgain = false): void {
     if (isAgain) for (const row of rows) this.#readmit(row)
     for (const row of rows) {
-      const place = { nextAt: row.next_at, seq: row.seq }
       if (row.held || this.#ended.isOver(row)) continue
-      if (this.#arrivals || this.#coverage.covers(row.account_id, () => laneOf(row), place))
-        this.#admit(toEntry(row, 'offer'), now)
+      const place = { nextAt: row.next_at, seq: row.seq }
+      const isCovered = this.#arrivals || this.#coverage.covers(row.account_id, () => laneOf(row), place)
+      if (isCovered) this.#admit(toEntry(row, 'offer'), now)
     }
   }
 

@@ -32,7 +32,7 @@ const RECENT_MS = 600_000
 /** Programs fetch larger lists, in half of the simulations. */
 const INLINE_LIMIT_BYTES = 500
 
-/** How much time passes while nothing happens, at most: clocks that are held must be told from those that go on. */
+/** How much time passes while nothing happens, at most: clocks that are held have to differ from those that go on. */
 const LONGEST_PASSING_MS = 40_000
 
 /** With random failures, or without. */
