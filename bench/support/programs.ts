@@ -83,6 +83,8 @@ async function start(recipe: Recipe, launcher: readonly string[]): Promise<Progr
   const args = recipe.args(file, directory, await freePort())
   const [first = recipe.program, ...rest] = [...launcher, recipe.program, ...args]
   const child = spawn(first, rest, { stdio: 'ignore' })
+  // A benchmark that fails leaves no program behind.
+  process.once('exit', () => child.kill())
   const failed = Promise.race([once(child, 'error'), once(child, 'exit')]).then(() => 'missing' as const)
   const stop = (): void => {
     child.kill()
