@@ -85,13 +85,12 @@ export class ThreadClient {
 
   /** Runs an operation on the thread. One with `maxDelayMs` is sent with the next one without. */
   run(operation: AnyOperation, args: unknown): Promise<unknown> {
-    const packed = operation.compact?.pack(args as never)
-    return packed === undefined ? this.#run(operation, args) : this.#runCompact(operation, args, packed)
-  }
-
-  async #runCompact(operation: AnyOperation, args: unknown, packed: unknown): Promise<unknown> {
-    const short = operation.compact && (await this.#run(operation.compact.operation, packed))
-    return short === undefined ? this.#run(operation, args) : operation.compact?.unpack(short as never, args as never)
+    const { compact } = operation
+    const packed = compact?.pack(args as never)
+    if (!compact || packed === undefined) return this.#run(operation, args)
+    return this.#run(compact.operation, packed).then((short) =>
+      short === undefined ? this.#run(operation, args) : compact.unpack(short as never, args as never),
+    )
   }
 
   #run({ name, maxDelayMs = 0, combining, encoding }: AnyOperation, args: unknown): Promise<unknown> {
