@@ -18,7 +18,7 @@ const unzip = promisify(gunzip)
 const NAMES = ['valkey-server', 'redis-server'] as const
 /** Directories of package managers that the short PATH of a service lacks. */
 const MORE_DIRECTORIES = ['/usr/local/bin', '/usr/bin', '/opt/homebrew/bin', '/opt/local/bin']
-const RUN_TIMEOUT_MS = 10_000
+const RUN_TIMEOUT_MS = 30_000
 const VERSION = /^(Redis|Valkey) server v=(\d+\.\d+\.\d+)/
 
 /** The standard output of a command, or undefined when it fails or is not there. */

@@ -46,6 +46,11 @@ export interface Query<Params, Row> {
 
 let compilations = 0
 
+const declared: Pick<Query<never, unknown>, 'compile'>[] = []
+
+/** Every query that was declared so far: a test reads their plans. */
+export const declaredQueries = (): readonly Pick<Query<never, unknown>, 'compile'>[] => declared
+
 const parameterNames: object = new Proxy({}, { get: (_target, name) => new Parameter(String(name)) })
 
 /**
@@ -60,7 +65,7 @@ export function query<Params extends object, Row = unknown>(
   build: (building: Building<Params>) => Compilable<Row>,
 ): Query<Params, Row> {
   const byDialect = new Map<Dialect, Compiled>()
-  return {
+  const made: Query<Params, Row> = {
     compile(dialect) {
       let compiled = byDialect.get(dialect)
       if (!compiled) {
@@ -78,6 +83,8 @@ export function query<Params extends object, Row = unknown>(
       return compiled
     },
   }
+  declared.push(made)
+  return made
 }
 
 /** The parameter values of a call, in the order of the statement. */
