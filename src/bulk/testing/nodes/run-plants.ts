@@ -7,6 +7,7 @@ import type { BatchArgs, DecidedBatch } from '../../transactions/bulk-batch.js'
 import * as bulkControl from '../../transactions/bulk-control.js'
 import * as bulkKinds from '../../transactions/bulk-kinds.js'
 import * as bulkRead from '../../transactions/bulk-read.js'
+import * as bulkUndo from '../../transactions/bulk-undo.js'
 
 type DeliveryArgs = Parameters<typeof runsRead.delivery.body>[0]
 
@@ -39,6 +40,12 @@ const countEnded = write('simulation.countEnded', function* (args: BatchArgs): T
   return decided
 })
 
+const undoOneMore = write('simulation.undoOneMore', function* (args: bulkUndo.UndoBatch): Transaction<DecidedBatch> {
+  const decided = yield* bulkUndo.undoRunsBatch.body(args)
+  yield* change(countOneMore, args)
+  return decided
+})
+
 const pauseNothing = write(
   'simulation.pauseNothing',
   function* (args: bulkControl.ControlArgs): Transaction<bulkControl.Controlled> {
@@ -53,6 +60,15 @@ export const RUN_PLANTS: Readonly<Record<string, Plant>> = {
   'answer a cancel before the other nodes have dropped its messages': {
     patch: () => patched(QueueNodes.prototype, 'drop', () => () => Promise.resolve()),
   },
+  'answer a pause of a run before the other nodes have dropped its messages': {
+    patch: () =>
+      patched(QueueNodes.prototype, 'drop', (original) => {
+        return function (this: QueueNodes, which) {
+          return which.inFlight === 'ends' ? Promise.resolve() : original.call(this, which)
+        }
+      }),
+  },
+  'count a run as brought back that was not cancelled': replacing(bulkUndo.undoRunsBatch, undoOneMore),
   'count an ended run as cancelled': replacing(bulkKinds.cancelRunsBatch, countEnded),
   'answer a pause and go on': replacing(bulkControl.pause, pauseNothing),
 }
