@@ -34,7 +34,7 @@ export async function copyRunning(dataDir: string, intoDir: string): Promise<voi
     import.meta.url.endsWith('.ts') ? './sqlite/vacuum-thread.ts' : './vacuum-thread.js',
     import.meta.url,
   )
-  const worker = startScript(script, [], { path: sqliteFileIn(dataDir), into })
+  const worker = startScript(script, { path: sqliteFileIn(dataDir), into })
   const [code] = (await once(worker, 'exit')) as [number]
   if (code !== 0) throw new Error(`the thread that copies the store ended with ${code}`)
   await syncPath(into)

@@ -106,7 +106,7 @@ export class Checkpointer {
     const script = new URL(`./checkpoint-thread${import.meta.url.slice(-3)}`, import.meta.url)
     const { port1, port2 } = new MessageChannel()
     const shared = sharedMemory()
-    const worker = startScript(script, [], { path: this.#path, link: { port: port1, shared } }, [port1])
+    const worker = startScript(script, { path: this.#path, link: { port: port1, shared } }, [port1])
     this.#shared = shared
     this.#writer.link({ port: port2, shared })
     worker.on('message', () => this.#done(worker))

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
-import type { Worker } from 'node:worker_threads'
 import { TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { TransactionMeter } from '../../telemetry/index.js'
 import { type AnyCombining, combineBatch, Gathering } from '../combining.js'
 import type { AnyOperation } from '../operation.js'
 import type { StoreWatch } from '../types.js'
+import type { StoreThread } from './from-sources.js'
 import type { CheckpointLink } from './paced-checkpoints.js'
 import {
   type Call,
@@ -45,7 +45,7 @@ type State = { readonly kind: 'open' } | { readonly kind: 'closing' | 'ended'; r
  * the order in which the thread ran the calls.
  */
 export class ThreadClient {
-  readonly #worker: Worker
+  readonly #worker: StoreThread
   readonly #access: ThreadSettings['access']
   readonly #watch: StoreWatch
   #state: State = { kind: 'open' }
@@ -61,7 +61,7 @@ export class ThreadClient {
   #calledAtMs = 0
   readonly #meter: TransactionMeter
 
-  private constructor(worker: Worker, access: ThreadSettings['access'], watch: StoreWatch) {
+  private constructor(worker: StoreThread, access: ThreadSettings['access'], watch: StoreWatch) {
     this.#worker = worker
     this.#access = access
     this.#watch = watch
