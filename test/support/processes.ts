@@ -15,14 +15,24 @@ const attempt = (read: () => string): string => {
   }
 }
 
-function describe(pid: number): Omit<FoundProcess, 'pid'> & { traces: string; isZombie: boolean } {
-  const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ')
-  const environment = attempt(() => readFileSync(`/proc/${pid}/environ`, 'utf8'))
-  const directory = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
-  const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, 'utf8'))
+/** Whether the process names the mark. Most do not, and the kernel's own have no command line, so the cheap looks come first. */
+function names(folder: string, command: string, mark: string): boolean {
+  return (
+    command !== '' &&
+    (command.includes(mark) ||
+      attempt(() => readlinkSync(`${folder}/cwd`)).includes(mark) ||
+      attempt(() => readFileSync(`${folder}/environ`, 'utf8')).includes(mark))
+  )
+}
+
+/** The process if it names the mark and has not ended. */
+function found(pid: number, mark: string): FoundProcess | undefined {
+  const folder = `/proc/${pid}`
+  const command = attempt(() => readFileSync(`${folder}/cmdline`, 'utf8')).replaceAll('\0', ' ')
+  if (!names(folder, command, mark)) return undefined
+  const stat = attempt(() => readFileSync(`${folder}/stat`, 'utf8'))
   const [state, parentPid] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const isZombie = state === 'Z'
-  return { command, parentPid: Number(parentPid), traces: `${command}\n${environment}\n${directory}`, isZombie }
+  return state === undefined || state === 'Z' ? undefined : { pid, parentPid: Number(parentPid), command }
 }
 
 /**
@@ -30,17 +40,16 @@ function describe(pid: number): Omit<FoundProcess, 'pid'> & { traces: string; is
  * server, or a value its environment was marked with. Works where `/proc` exists; elsewhere it finds nothing.
  */
 export function processesMarked(mark: string): FoundProcess[] {
-  const names = attempt(() => readdirSync('/proc').join(' ')).split(' ')
-  const pids = names.filter((name) => /^\d+$/.test(name)).map(Number)
+  const entries = attempt(() => readdirSync('/proc').join(' ')).split(' ')
+  const pids = entries.filter((name) => /^\d+$/.test(name)).map(Number)
   return pids
     .filter((pid) => pid !== process.pid)
-    .map((pid) => ({ pid, ...describe(pid) }))
-    .filter((found) => found.traces.includes(mark) && !found.isZombie)
-    .map(({ pid, parentPid, command }) => ({ pid, parentPid, command }))
+    .map((pid) => found(pid, mark))
+    .filter((process) => process !== undefined)
 }
 
 /** The engines with this working directory, without the children that they fork to write a snapshot. */
 export function enginesIn(folder: string): FoundProcess[] {
-  const found = processesMarked(folder)
-  return found.filter(({ parentPid }) => !found.some(({ pid }) => pid === parentPid))
+  const all = processesMarked(folder)
+  return all.filter(({ parentPid }) => !all.some(({ pid }) => pid === parentPid))
 }
