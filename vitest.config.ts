@@ -29,9 +29,9 @@ export default defineConfig({
     // A process runs one file after the other: to start one and to load the sources anew for each file would take a third
     // of the time. Nothing in the sources is remembered outside of what a test makes, and each file undoes what it opened.
     isolate: false,
-    // The cores are busy with the other files, so garbage is collected by the thread that makes it, without helpers that
-    // would take turns with it; and seldom, because most objects of a test are short-lived: a tenth of all processor time.
-    execArgv: ['--single-threaded-gc', '--min-semi-space-size=32', '--max-semi-space-size=64'],
+    // The cores are busy with the other files, so garbage is collected by the thread that makes it: helpers would only take
+    // turns with it.
+    execArgv: ['--single-threaded-gc'],
     sequence: { sequencer: SlowestFirst },
     // What is soon done on a quiet machine takes long on a busy one; a test that waits for a condition gives up before.
     testTimeout: 120_000,

@@ -32,7 +32,7 @@ function found(pid: number, mark: string): FoundProcess | undefined {
   if (!names(folder, command, mark)) return undefined
   const stat = attempt(() => readFileSync(`${folder}/stat`, 'utf8'))
   const [state, parentPid] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return state === undefined || state === 'Z' ? undefined : { pid, parentPid: Number(parentPid), command }
+  return !state || state === 'Z' ? undefined : { pid, parentPid: Number(parentPid), command }
 }
 
 /**
