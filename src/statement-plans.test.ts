@@ -7,15 +7,8 @@ import { migratedDataDir } from './store/testing/migrated-file.js'
 /** Tables of which an account may have a million rows. */
 const LARGE = 'messages|message_attempts|runs|steps|run_waits|audit_log|alerts|notified_events'
 
-/** In a process of its own, which declares no statements of tests. */
-const PROGRAM = `
-  await import('./src/transactions.ts')
-  const { declaredQueries } = await import('./src/store/query.ts')
-  const { sqliteDialect } = await import('./src/store/dialect.ts')
-  console.log(JSON.stringify(declaredQueries().map((one) => one.compile(sqliteDialect).sql)))`
-
 function declaredStatements(): readonly string[] {
-  const args = ['--import', './scripts/lib/measured.mjs', '--input-type=module', '--eval', PROGRAM]
+  const args = ['--import', './scripts/lib/measured.mjs', 'test/support/declared-statements.ts']
   const output = execFileSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 2 ** 24 })
   return JSON.parse(output)
 }
