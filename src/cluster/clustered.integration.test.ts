@@ -162,6 +162,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     a.cluster.hint(b.cluster.owned[0] ?? 0, 'news', 'for the owner')
     a.cluster.hint(a.cluster.owned[0] ?? 0, 'news', 'for nobody')
     b.cluster.hintLeader('news', 'for the leader')
+    await rig.until(() => a.heard.length > 0 && b.heard.length > 0)
     await rig.pass(250)
     expect([a.heard, b.heard]).toEqual([['for the leader'], ['for the owner']])
   })
