@@ -16,6 +16,7 @@ const TOO_LATE: readonly ErrorCode[] = [
   'bulk_action_refused',
   'bulk_action_not_found',
   'run_not_found',
+  'undo_refused',
   'run_not_pausable',
 ]
 
