@@ -69,8 +69,14 @@ export class RunLedger {
     this.deliveries++
     if (this.runs.get(runId)?.isCancelled)
       this.#stage.timeline.fail(`I8: a request of ${runId} began after the answer to its cancel`)
-    if (this.runs.get(runId)?.isPaused)
+    // The results of requests in flight may have ended it meanwhile, and with it its pause.
+    if (this.runs.get(runId)?.isPaused && this.#isActive(runId))
       this.#stage.timeline.fail(`I8: a request of ${runId} began after the answer to its pause`)
+  }
+
+  #isActive(runId: string): boolean {
+    const row = this.#stage.memory.run(census.runs, {}).find(({ run_id }) => run_id === runId)
+    return row?.state === 'RUN_STARTED'
   }
 
   /** A run may be sent again: it was brought back, or its pause has ended. */

@@ -1,5 +1,6 @@
 import { PARTITIONS } from '../../../cluster/index.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
+import { isParkedTime } from '../../transactions/messages-parked.js'
 import * as census from './census.js'
 import type { Ledger } from './ledger.js'
 import type { SimulatedNode } from './simulated-node.js'
@@ -86,7 +87,11 @@ export class Checks {
     for (const { queue, turns, parallelism } of this.#memory.run(census.turns, {})) {
       if (turns > parallelism) this.#timeline.fail(`I4: the queue ${queue} has ${turns} turns`)
     }
-    for (const row of this.pending()) if (row.state === 'pending' && row.flow_key === null) this.#checkHeld(row)
+    // What was parked meanwhile is waited for since its return.
+    const pending = this.pending().filter((row) => row.state === 'pending' && !isParkedTime(row.next_at))
+    const attempts = new Set(pending.map(attemptOf))
+    for (const attempt of this.#rowsSince.keys()) if (!attempts.has(attempt)) this.#rowsSince.delete(attempt)
+    for (const row of pending) if (row.flow_key === null) this.#checkHeld(row)
   }
 
   /** I3: a due message of an owner that nothing disturbs is sent, at the latest after a sweep. */
@@ -108,8 +113,8 @@ export class Checks {
   readonly #rowsSince = new Map<string, number>()
 
   /** When a message was first seen pending at this attempt. */
-  #committedAt({ seq, retried }: census.CensusRow): number {
-    const attempt = `${seq} ${retried}`
+  #committedAt(row: census.CensusRow): number {
+    const attempt = attemptOf(row)
     const since = this.#rowsSince.get(attempt) ?? this.#timeline.now
     this.#rowsSince.set(attempt, since)
     return since
@@ -155,3 +160,5 @@ export class Checks {
     return open.map(({ cluster }) => cluster.owned.length)
   }
 }
+
+const attemptOf = ({ seq, retried }: census.CensusRow): string => `${seq} ${retried}`
