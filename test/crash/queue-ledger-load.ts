@@ -149,7 +149,11 @@ async function publishBurst(scene: Scene): Promise<void> {
 /** Publishes a message with a singleton key, and another one that must not be stored while the first waits. */
 async function publishSingle(scene: Scene): Promise<void> {
   const path = `ok/single-${nextId()}`
-  const headers = { 'homeport-singleton': path, 'homeport-singleton-mode': 'skip', 'upstash-delay': `${SINGLE_WAITS_S}s` }
+  const headers = {
+    'homeport-singleton': path,
+    'homeport-singleton-mode': 'skip',
+    'upstash-delay': `${SINGLE_WAITS_S}s`,
+  }
   const beganAt = performance.now()
   const messageId = await publish(scene, path, 'delivered', headers)
   const again = await asked(scene, 'POST', `/v2/publish/${scene.destinations.url}/${path}`, headers)
