@@ -12,6 +12,9 @@ interface CompileCaching {
 // Safe: both members are optional.
 const caching = module as CompileCaching
 
+/** Nothing else in the folder is deleted. */
+const NAME_OF_A_BUILD = /^[\w-]+\.js$/
+
 /**
  * Has Node keep what it compiles of modules that are loaded from now on, for the next start: that saves a fifth of its
  * processor time. Node checks what it finds there, and writes it when the process exits. Each build has a folder, and those
@@ -24,7 +27,7 @@ export function keepCompiled(folder: string, build: string): void {
   const own = basename(build)
   try {
     for (const other of foldersIn(folder))
-      if (other !== own) rmSync(join(folder, other), { recursive: true, force: true })
+      if (other !== own && NAME_OF_A_BUILD.test(other)) rmSync(join(folder, other), { recursive: true, force: true })
   } catch {
     // They only take space.
   }
