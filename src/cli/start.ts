@@ -94,9 +94,9 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
         const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
         noteAddresses(config)
         if (isFirstProcess()) removeNote = noteServer(config, stateHomeOfProcess)
+        if (isFirstProcess()) io.out(welcome(config) + (own ? firstStart(config, own, manager) : ''))
         void manager.notify('READY=1')
         tellParent()
-        if (isFirstProcess()) io.out(welcome(config) + (own ? firstStart(config, own, manager) : ''))
       },
     })
   } finally {

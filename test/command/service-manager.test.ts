@@ -36,7 +36,7 @@ it('tells systemd when everything serves and when the server stops', async () =>
   const server = await startHomeport({ env: { NOTIFY_SOCKET: socket, PATH: `${folder}:${process.env.PATH}` } })
   await waitFor(() => readFileSync(calls, 'utf8') === `${socket} READY=1\n`, { what: 'the first notification' })
   // Its journal keeps what is printed, and must not hold credentials.
-  expect(server.logs()).toContain('homeport env')
+  await waitFor(() => server.logs().includes('homeport env'), { what: 'the line that says how to print them' })
   expect(server.logs()).not.toContain('HOMEPORT_API_KEY=')
   expect(await server.kill('SIGTERM')).toEqual({ code: 0, signal: null })
   const both = `${socket} READY=1\n${socket} STOPPING=1\n`
