@@ -9,7 +9,7 @@ import { atCleanup, processesMarked, type RunningHomeport, startHomeport, waitFo
  * data is old or all data is new, and the records match the files. `HOMEPORT_CRASH_CYCLES` sets the number of kills.
  */
 
-const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 /** Longer than a backup or restore of this little data takes, so that some kills happen after its end. */
 const LATEST_KILL_MS = 900
 const KEYS = 2_000

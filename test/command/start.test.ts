@@ -19,7 +19,7 @@ const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 
 const isUp = async (url: string): Promise<boolean> => (await fetch(`${url}/health`)).ok
 
-it('prints the credentials once, ready to paste; `env` prints them again while the server runs', async () => {
+it('prints the credentials once, and shares its data directory with no other server', async () => {
   const first = await startHomeport()
   // The listeners respond shortly before the whole server is healthy.
   const printed = await waitFor(() => exportsIn(first.logs()) || undefined, { what: 'the credentials to be printed' })
@@ -34,6 +34,11 @@ it('prints the credentials once, ready to paste; `env` prints them again while t
     queueUrl: first.queueUrl,
   })
 
+  const refused = await runHomeport(['start', ...placeFlags(await newPlace({ dataDir: first.place.dataDir }))])
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toContain(`Another Homeport (process ${first.pid}) already uses the data directory`)
+  expect(await isUp(first.apiUrl)).toBe(true)
+
   expect(await first.kill('SIGTERM')).toEqual({ code: 0, signal: null })
   const second = await startHomeport(first.place)
   expect(second.credentials).toEqual(first.credentials)
@@ -42,35 +47,30 @@ it('prints the credentials once, ready to paste; `env` prints them again while t
 
 const exportsIn = (logs: string): string => (logs.match(/^export .*$/gm) ?? []).join('\n')
 
-it('refuses a data directory that another server uses, and names that server', async () => {
-  const server = await startHomeport()
-  const other = await newPlace({ dataDir: server.place.dataDir })
-  const { code, stderr } = await runHomeport(['start', ...placeFlags(other)])
-  expect(code).toBe(1)
-  expect(stderr).toContain(`Another Homeport (process ${server.pid}) already uses the data directory`)
-  expect(await isUp(server.apiUrl)).toBe(true)
-})
-
-it.each(['apiPort', 'restPort', 'queuePort'] as const)('ends with one sentence when %s is in use', async (option) => {
-  const place = await newPlace()
+/** Listens on a port as another program does, until the returned function is called. */
+async function occupy(port: number): Promise<() => Promise<unknown>> {
   const stranger = createServer()
-  await new Promise<void>((resolve) => stranger.listen(place[option], '127.0.0.1', resolve))
-  atCleanup(() => void stranger.close())
-  const { code, stderr } = await runHomeport(['start', ...placeFlags(place)])
-  expect(code).toBe(1)
-  const flag = `--${option.replace('Port', '-port')}`
-  expect(stderr).toContain(`error: Port ${place[option]} is in use by another program.`)
-  expect(stderr).toContain(`or choose another port with ${flag}.`)
-  expect(processesMarked(place.dataDir)).toEqual([])
-})
+  await new Promise<void>((resolve) => stranger.listen(port, '127.0.0.1', resolve))
+  const leave = () => new Promise((resolve) => stranger.close(resolve))
+  atCleanup(() => void leave())
+  return leave
+}
 
-it('shows the credentials at the first start that serves, also after one that failed', async () => {
+it('ends with one sentence when a port is in use, and shows the credentials at the first start that serves', async () => {
   const place = await newPlace()
-  const stranger = createServer()
-  await new Promise<void>((resolve) => stranger.listen(place.queuePort, '127.0.0.1', resolve))
-  const { code, stdout } = await runHomeport(['start', ...placeFlags(place)])
-  await new Promise((resolve) => stranger.close(resolve))
-  expect([code, stdout]).toEqual([1, ''])
+  const ports = [
+    ['--api-port', place.apiPort],
+    ['--queue-port', place.queuePort],
+  ] as const
+  for (const [flag, port] of ports) {
+    const leave = await occupy(port)
+    const { code, stdout, stderr } = await runHomeport(['start', ...placeFlags(place)])
+    await leave()
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toContain(`error: Port ${port} is in use by another program.`)
+    expect(stderr).toContain(`or choose another port with ${flag}.`)
+    expect(processesMarked(place.dataDir)).toEqual([])
+  }
   const server = await startHomeport(place)
   await waitFor(() => exportsIn(server.logs()).includes(server.credentials.apiKey), { what: 'the credentials' })
 })

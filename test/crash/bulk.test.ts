@@ -13,7 +13,7 @@ import { randomFrom } from './random.js'
  * outcomes agree with the states of the runs: no run is resumed or restarted twice, and none is lost.
  */
 
-const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const SHORTEST_LIFE_MS = 300
 const LONGEST_LIFE_MS = 2_000

@@ -12,7 +12,7 @@ import { randomFrom } from './random.js'
  * `HOMEPORT_CRASH_CYCLES` sets the number of kills.
  */
 
-const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const SHORTEST_LIFE_MS = 300
 const LONGEST_LIFE_MS = 2_500

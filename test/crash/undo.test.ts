@@ -11,7 +11,7 @@ import { randomFrom } from './random.js'
  * nothing of it is parked; every message is due when it was, and those of a paused queue wait; and each restart was made once. A request whose answer was lost is repeated.
  */
 
-const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const RUNS = 600
 /** The action takes about half a second, so that most kills hit it. */
