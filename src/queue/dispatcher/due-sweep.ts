@@ -51,7 +51,9 @@ export interface DueSweepDeps {
  *
  * In a cluster, the hint of another node that has published or changed a message may be lost: the same kind of stray. Hints on
  * their way are none, so the sweeps leave out the last 3 s. A node that did not hear anything does not know that anything
- * happens, so its sweeps do not end; they also compare the turns of queues, and after a time without the store everything.
+ * happens, so its sweeps do not end; after a time without the store they compare everything. They also compare what is due for
+ * longer: a message keeps its due time while it waits for its turn in a queue, or is paused, and comes back far from the
+ * present. There a stray is what two sweeps miss, one after the other, because the hint may be on its way.
  * A load of strays that has failed is no try: the next sweep compares everything.
  *
  * - After a lost commit, everything is compared: limits, held messages, and all places that memory covers.
@@ -75,8 +77,10 @@ export class DueSweep {
   #waiting = 0
   #isStopped = true
   readonly #tries = new Map<number, number>()
-  /** Turns that memory missed at the last sweep; a hint may have been on its way. */
-  #missedTurns: ReadonlySet<number> = new Set()
+  /** What is due for longer and memory missed at the last sweep; a hint may have been on its way. */
+  #missedBefore: readonly Place[] = []
+  /** Where the comparison of what is due for longer goes on. */
+  #olderAfter: Place = START
   #sweptAt = Number.NEGATIVE_INFINITY
   /** Strays that a sweep has found could not be loaded. */
   #isBehind = false
@@ -172,33 +176,47 @@ export class DueSweep {
     const isBehind = this.#isBehind || (partitions !== undefined && now - this.#sweptAt > LONGEST_GAP_MS)
     this.#isBehind = false
     if (isBehind) this.#sweptAt = Number.NEGATIVE_INFINITY
-    await (isBehind ? this.#walk() : this.#compare(after, until, 'soon'))
-    if (!isBehind) await this.#compareUrgent(after.nextAt, until.nextAt)
-    if (partitions) await this.#compareTurns(partitions, after.nextAt)
+    if (isBehind) await this.#walk()
+    else {
+      await this.#compare(after, until, 'soon')
+      await (partitions ? this.#compareOlder(partitions, after, until) : this.#compareUrgent(after, until))
+    }
     this.#sweptAt = now
   }
 
-  /** The messages of the same time that a priority has placed earlier. */
-  async #compareUrgent(from: number, until: number): Promise<void> {
-    const { store, backlog } = this.#deps
-    const { exceptAccounts, exceptLanes } = backlog.covered
-    const partitions = this.#deps.partitions()
-    if (partitions?.length === 0) return
-    const range = { dueBefore: from, createdAfter: from, createdUntil: until, limit: PAGE, exceptAccounts, exceptLanes }
-    const missing = backlog.missing(await store.run(messagesSweep.urgent, { ...range, partitions }))
+  /** The messages of this time that a priority has placed earlier. */
+  async #compareUrgent(from: Place, until: Place): Promise<void> {
+    const missing = this.#deps.backlog.missing(await this.#urgent(from, until))
     if (missing.length > 0) await this.#recall(missing)
   }
 
-  /** What is missing at two sweeps, one after the other, is a stray. */
-  async #compareTurns(partitions: readonly number[], dueBefore: number): Promise<void> {
+  #urgent({ nextAt: from }: Place, { nextAt: until }: Place): Promise<readonly Place[]> {
+    const { store, backlog, partitions } = this.#deps
+    const { exceptAccounts, exceptLanes } = backlog.covered
+    const range = { dueBefore: from, createdAfter: from, createdUntil: until, limit: PAGE, exceptAccounts, exceptLanes }
+    return store.run(messagesSweep.urgent, { ...range, partitions: partitions() })
+  }
+
+  /**
+   * What is due for longer: a page, after which the next sweep goes on. When that is not all, new messages and turns of queues
+   * do not wait until their page comes.
+   */
+  async #compareOlder(partitions: readonly number[], until: Place, createdUntil: Place): Promise<void> {
     if (partitions.length === 0) return
     const { store, backlog } = this.#deps
+    if (this.#missedBefore.length > 0) await this.#recall(this.#missedBefore)
     const { exceptAccounts, exceptLanes } = backlog.covered
-    const range = { dueBefore, limit: TURNS, exceptAccounts, exceptLanes, partitions }
-    const missing = backlog.missing(await store.run(messagesSweep.turns, range))
-    const strays = missing.filter(({ seq }) => this.#missedTurns.has(seq))
-    this.#missedTurns = new Set(missing.map(({ seq }) => seq))
-    if (strays.length > 0) await this.#recall(strays)
+    const shared = { exceptAccounts, exceptLanes, partitions }
+    const after = this.#olderAfter
+    const page = await store.run(messagesSweep.places, { ...shared, after, until, limit: PAGE })
+    const isWhole = isSame(page.upTo, until)
+    this.#olderAfter = isWhole ? START : page.upTo
+    const places = [...page.places]
+    if (!isWhole || !isSame(after, START)) {
+      places.push(...(await this.#urgent(until, createdUntil)))
+      places.push(...(await store.run(messagesSweep.turns, { ...shared, dueBefore: until.nextAt, limit: TURNS })))
+    }
+    this.#missedBefore = backlog.missing(places)
   }
 
   /** All places that memory covers, in pages. */
@@ -208,7 +226,7 @@ export class DueSweep {
     const { upTo: until } = this.#deps.backlog.covered
     for (let after = START; !this.#isStopped; ) {
       const upTo = await this.#compare(after, until, 'in turn')
-      if (upTo.nextAt === until.nextAt && upTo.seq === until.seq) return
+      if (isSame(upTo, until)) return
       after = upTo
     }
   }
@@ -248,3 +266,5 @@ export class DueSweep {
     }
   }
 }
+
+const isSame = (one: Place, other: Place): boolean => one.nextAt === other.nextAt && one.seq === other.seq

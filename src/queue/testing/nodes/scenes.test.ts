@@ -9,6 +9,7 @@ import { backlogLimits } from '../../dispatcher/limits.js'
 import { Loader } from '../../dispatcher/loader.js'
 import { StoredLimits } from '../../dispatcher/stored-limits.js'
 import { DUE } from '../../peer-messages.js'
+import * as messages from '../../transactions/messages.js'
 import * as messagesSweep from '../../transactions/messages-sweep.js'
 import * as census from './census.js'
 import { ClusterMemory } from './cluster-memory.js'
@@ -205,6 +206,32 @@ it('passes the keys of a hint on with its messages', async () => {
   await pass(500)
   const starts = messages.map((message) => message?.starts ?? 0)
   expect([starts.reduce((sum, each) => sum + each), timeline.problem]).toEqual([1, undefined])
+})
+
+/** Stores a message that was due an hour ago, as the end of a pause does, and hints nobody. */
+function storeDueLongAgo({ now }: Timeline): void {
+  const created_at = STARTS_AT_MS + now - 3_600_000
+  const about = {
+    account_id: ACCOUNT,
+    kind: 'http',
+    method: 'POST',
+    headers: '{}',
+    config: '{}',
+    labels: '',
+    body: null,
+  }
+  const where = { url: 'http://one.test/old', host: 'one.test', path: '/old' }
+  memory.run(messages.insert, [
+    { ...about, ...where, message_id: 'msg_old', max_retries: 0, created_at, next_at: created_at },
+  ])
+}
+
+it('finds a message that was due long ago and whose hint was lost, as at the end of a pause', async () => {
+  const { timeline, ledger, nodes, pass } = await scene(['a', 'b'])
+  storeDueLongAgo(timeline)
+  await pass(6_000)
+  const strays = nodes.reduce((sum, { meter }) => sum + meter.strays, 0)
+  expect([ledger.requests, strays]).toEqual([1, 1])
 })
 
 it('finds no stray while a hint is on its way from a node whose clock is behind', async () => {
