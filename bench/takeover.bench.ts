@@ -3,7 +3,7 @@
  * publish 500 a second through all nodes.
  *
  * - kill: SIGKILL, and a start again. Goal: nothing lost; delay p99 below 8 s, longest below 10 s.
- * - pause: SIGSTOP for 20 s, SIGCONT. Goal: nothing lost, and nothing that had arrived is sent after SIGCONT.
+ * - pause: SIGSTOP for 20 s, SIGCONT. Goal: nothing lost, and no request of the node after others have declared it dead.
  * - drain: SIGTERM, and a start again. Goal: below 1 s, no error, nothing sent twice.
  *
  * - join: a third node joins two. Goal: balanced within 10 s, p99 of the others below 2 x.
@@ -16,7 +16,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { NodeFault } from '../test/crash/node-faults.js'
-import { NodeScene, type SceneNode } from '../test/crash/nodes.js'
+import { isRunning, NodeScene, type SceneNode } from '../test/crash/nodes.js'
 import { cleanup, waitFor } from '../test/support/index.js'
 import { measureGrowth, measureJoin } from './support/node-growth.js'
 import { NodeLoad } from './support/node-load.js'
@@ -36,7 +36,8 @@ async function happen(fault: NodeFault, node: SceneNode, scene: NodeScene): Prom
     process.kill(node.homeport.pid, 'SIGCONT')
     const continuedAt = performance.now()
     // It was declared dead, so it ends; what supervises it starts it again.
-    await node.homeport.kill('SIGTERM')
+    const { pid } = node.homeport
+    await waitFor(() => !isRunning(pid), { what: `${node.name} to end by itself`, deadlineMs: 30_000 })
     node.homeport = await scene.restart(node)
     return continuedAt
   }
@@ -94,6 +95,11 @@ async function measureFault(fault: NodeFault, scene: NodeScene, load: NodeLoad):
   )
   console.log(
     `  delay p50 ${at(delays, 0.5)}, p99 ${at(delays, 0.99)}, longest ${at(delays, 1)}; of the ${late.length} later than 1 s: p50 ${at(late, 0.5)}, p99 ${at(late, 0.99)}`,
+  )
+  const { known, dead } = load.senders
+  const requestsOfDead = load.senders.sentWhenDead()
+  console.log(
+    `  nodes declared dead so far: ${dead} of ${known}; requests of these after that: ${requestsOfDead.join('; ') || 'none'}`,
   )
   if (fault === 'drain') console.log(`  from SIGTERM to the end: ${drains.map((ms) => Math.round(ms)).join(', ')} ms`)
 }

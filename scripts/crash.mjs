@@ -1,8 +1,9 @@
 /**
- * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>]`: runs the crash tests of the queue, of runs, of bulk
+ * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>] [--fault <kind>]`: runs the crash tests of the queue, of runs, of bulk
  * actions, of undo, of alerts and of homes with a standby (`--only takeover`), and the outages of PostgreSQL (`--only outages`),
  * with many more kills than `npm test` has time for; the checker of stale reads of read regions (`--only read-regions`) with more
  * rounds, and the drain of a node (`--only drain`) with more databases.
+ * With `--only nodes`, all faults are of one kind with `--fault`, such as `--fault kill`; an unknown one names them all.
  * They print their seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'
@@ -26,11 +27,13 @@ function whole(name, text) {
 }
 
 await script(async () => {
-  const options = { cycles: { type: 'string' }, seed: { type: 'string' }, only: { type: 'string', default: '' } }
+  const text = { type: 'string' }
+  const options = { cycles: text, seed: text, fault: text, only: { ...text, default: '' } }
   const { values } = parseArgs({ options })
   await setUp()
   const env = { HOMEPORT_CRASH_CYCLES: whole('cycles', values.cycles ?? String(DEFAULT_CYCLES)) }
   if (values.seed !== undefined) env.HOMEPORT_CRASH_SEED = whole('seed', values.seed)
+  if (values.fault !== undefined) env.HOMEPORT_CRASH_FAULT = values.fault
   const vitest = inProject('node_modules/vitest/vitest.mjs')
   const tests = ELSEWHERE[values.only] ?? [`test/crash/${values.only}`]
   const { code } = await run(process.execPath, [vitest, 'run', ...tests], { cwd: ROOT, env })

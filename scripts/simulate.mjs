@@ -5,6 +5,9 @@ import { inProject, ROOT } from './lib/paths.mjs'
 import { run } from './lib/processes.mjs'
 import { SetupError } from './lib/say.mjs'
 
+/** Nearly everything lives for one play only. */
+const YOUNG = '--max-semi-space-size=32'
+
 await script(async () => {
   const { build } = await import('esbuild')
   // Beside the packages that it imports.
@@ -14,7 +17,7 @@ await script(async () => {
   const options = { bundle: true, platform: 'node', format: 'esm', packages: 'external', target: 'node20' }
   try {
     await build({ ...options, entryPoints: [inProject('scripts/simulate.ts')], outfile, logLevel: 'error' })
-    const { code } = await run(process.execPath, [outfile, ...process.argv.slice(2)], { cwd: ROOT })
+    const { code } = await run(process.execPath, [YOUNG, outfile, ...process.argv.slice(2)], { cwd: ROOT })
     if (code !== 0)
       throw new SetupError('the simulation found a broken promise, or failed; its output above says which.')
   } finally {

@@ -12,6 +12,9 @@ import { ClusterMemory } from '../src/queue/testing/nodes/cluster-memory.js'
 import { PLANTS } from '../src/queue/testing/nodes/plants.js'
 import { Simulation } from '../src/queue/testing/nodes/simulation.js'
 
+// Nobody reads the stacks of the errors that clients get.
+Error.stackTraceLimit = 0
+
 const { values: given } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },

@@ -2,6 +2,7 @@ import { Agent, createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { NodeScene, SceneNode } from '../../test/crash/nodes.js'
+import { Senders } from '../../test/crash/senders.js'
 
 const TICK_MS = 20
 /** A destination answers after this time. */
@@ -23,6 +24,8 @@ export class NodeLoad {
   readonly again: { readonly id: string; readonly at: number }[] = []
   failed = 0
   readonly #early = new Map<string, number>()
+  /** Which processes send the messages (Linux only). */
+  readonly senders: Senders
   readonly #scene: NodeScene
   readonly #sink: Server
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 200 })
@@ -33,7 +36,9 @@ export class NodeLoad {
 
   private constructor(scene: NodeScene) {
     this.#scene = scene
+    this.senders = new Senders(() => scene.pids)
     this.#sink = createServer((incoming, outgoing) => {
+      if (process.platform === 'linux') this.senders.received(incoming.socket)
       incoming.resume().on('end', () => {
         this.#arrive((incoming.url ?? '/').slice(1))
         setTimeout(() => outgoing.end('ok'), WORK_MS)
@@ -44,6 +49,7 @@ export class NodeLoad {
   static async start(scene: NodeScene): Promise<NodeLoad> {
     const load = new NodeLoad(scene)
     await new Promise<void>((resolve) => load.#sink.listen(0, '127.0.0.1', resolve))
+    load.senders.start(() => scene.storeUrl)
     load.#url = `http://127.0.0.1:${(load.#sink.address() as AddressInfo).port}`
     return load
   }
@@ -136,6 +142,7 @@ export class NodeLoad {
 
   async close(): Promise<void> {
     await this.pause()
+    await this.senders.stop()
     this.#agent.destroy()
     this.#sink.closeAllConnections()
     await new Promise((resolve) => this.#sink.close(resolve))

@@ -9,6 +9,7 @@ import type { NodeScene, SceneNode } from './nodes.js'
 export const NODE_FAULTS = [
   'kill',
   'pause',
+  'long-pause',
   'cut from PostgreSQL',
   'cut from the others',
   'lost commits',
@@ -44,6 +45,7 @@ export interface FaultScene {
 /** Lengths of a pause and of a cut: shorter than a node may be silent, longer, and much longer. */
 const LENGTHS_MS = [2_000, 6_000, 20_000]
 const LONG_MS = [6_000, 20_000]
+const LONG_PAUSE_MS = 20_000
 const AWAY_MS = 60_000
 const MOST_LOST = 12
 /** Clocks that differ more than 2 s from that of PostgreSQL are refused at the start. */
@@ -59,9 +61,9 @@ export async function happen(fault: NodeFault, node: SceneNode, by: FaultScene):
     case 'drain':
       return restart(node, 'SIGTERM', by)
     case 'pause':
-      process.kill(node.homeport.pid, 'SIGSTOP')
-      await last(LENGTHS_MS, by)
-      return void process.kill(node.homeport.pid, 'SIGCONT')
+      return stopFor(LENGTHS_MS, node, by)
+    case 'long-pause':
+      return stopFor([LONG_PAUSE_MS], node, by)
     case 'cut from PostgreSQL':
       return cut(node.toPostgres, by)
     case 'cut from the others':
@@ -101,6 +103,12 @@ const peerCables = ({ nodes }: NodeScene): CuttableProxy[] => nodes.map(({ fromP
 async function last(lengthsMs: readonly number[], { random, during }: FaultScene): Promise<void> {
   const ms = lengthsMs[Math.floor(random() * lengthsMs.length)] ?? 0
   await Promise.all([pause(systemClock, ms), LONG_MS.includes(ms) && during()])
+}
+
+async function stopFor(lengthsMs: readonly number[], { homeport }: SceneNode, by: FaultScene): Promise<void> {
+  process.kill(homeport.pid, 'SIGSTOP')
+  await last(lengthsMs, by)
+  process.kill(homeport.pid, 'SIGCONT')
 }
 
 async function restart(node: SceneNode, signal: 'SIGKILL' | 'SIGTERM', { scene, during }: FaultScene): Promise<void> {

@@ -23,7 +23,7 @@ import { Senders } from './senders.js'
  * after the answer, every schedule fired once, the parallelism of a key was never exceeded, no node sent anything after it
  * had been declared dead, and no node accepted a key or token that was used after the answer to its revocation. A cycle counts only when every client had a success during or after
  * its fault. `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only nodes --cycles 100` does;
- * `HOMEPORT_CRASH_SEED` repeats the kinds of an earlier run, `HOMEPORT_CRASH_FAULT` makes all of one kind.
+ * `HOMEPORT_CRASH_SEED` repeats the kinds of an earlier run, `HOMEPORT_CRASH_FAULT` (`--fault`) makes all of one kind.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
@@ -48,13 +48,16 @@ vi.spyOn(console, 'error').mockImplementation(() => undefined)
 afterAll(() => {
   const faults = [...suffered].map(([fault, times]) => `${times} ${fault}`).join(', ')
   console.log(
-    `nodes test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${faults}; ${lostCommits} commits lost, ${declaredDead} declared dead; queue: ${account}; runs: ${ledger.summary()}; secrets: ${revoked}`,
+    `nodes test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${faults}; ${lostCommits} commits lost, ${declaredDead} declared dead; queue: ${account}; at most ${queueLedger.narrow.most} requests at once of a key that may have 2; runs: ${ledger.summary()}; secrets: ${revoked}`,
   )
 })
 
 function nextFault(cycle: number, random: () => number): NodeFault {
-  const found = NODE_FAULTS.find((fault) => fault === ONLY)
-  if (found) return found
+  if (ONLY !== undefined) {
+    const found = NODE_FAULTS.find((fault) => fault === ONLY)
+    if (found) return found
+    throw new Error(`HOMEPORT_CRASH_FAULT is "${ONLY}"; the faults are ${NODE_FAULTS.join(', ')}`)
+  }
   // A short run kills, which is the most common.
   if (cycle === 0) return 'kill'
   return NODE_FAULTS[Math.floor(random() * NODE_FAULTS.length)] ?? 'kill'

@@ -27,6 +27,7 @@ export function parseCron(text: string): CronTimes | { readonly problem: string 
 }
 
 function isZone(zone: string): boolean {
+  if (zone === 'UTC') return true
   try {
     new Intl.DateTimeFormat('en', { timeZone: zone })
     return true

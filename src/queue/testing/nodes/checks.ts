@@ -11,6 +11,8 @@ import { STARTS_AT_MS, type Timeline } from './timeline.js'
 const ROWS_EVERY_MS = 1_000
 /** A sweep finds a stray within this time, and a load follows it. */
 const FOUND_WITHIN_MS = 6_000
+/** A node that gains a partition loads its messages within this time. */
+const LOADED_WITHIN_MS = 2_000
 
 const labelOf = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
 
@@ -48,9 +50,8 @@ export class Checks {
   /** I1: a partition has at most one owner that may act. */
   #checkOwners(): void {
     const nodes = this.#nodes()
-    const owned = nodes.map(({ cluster }) => cluster.owned)
-    if (owned.length !== this.#seen.length || owned.some((list, index) => list !== this.#seen[index])) {
-      this.#seen = owned
+    if (!this.#isAsSeen(nodes)) {
+      this.#seen = nodes.map(({ cluster }) => cluster.owned)
       this.#learnOwners(nodes)
     }
     for (const { partition, nodes } of this.#doubles) {
@@ -58,6 +59,14 @@ export class Checks {
       if (!one.isActing || !other.isActing) continue
       this.#timeline.fail(`I1: ${one.process.name} and ${other.process.name} own partition ${partition}`)
     }
+  }
+
+  /** Called after every step, so it makes nothing. */
+  #isAsSeen(nodes: readonly SimulatedNode[]): boolean {
+    if (nodes.length !== this.#seen.length) return false
+    for (let index = 0; index < nodes.length; index++)
+      if (nodes[index]?.cluster.owned !== this.#seen[index]) return false
+    return true
   }
 
   #learnOwners(nodes: readonly SimulatedNode[]): void {
@@ -94,16 +103,20 @@ export class Checks {
     for (const row of pending) if (row.flow_key === null) this.#checkHeld(row)
   }
 
-  /** I3: a due message of an owner that nothing disturbs is sent, at the latest after a sweep. */
+  /**
+   * I3: a due message of an owner that nothing disturbs is sent, at the latest after a sweep. What was there before its partition
+   * was gained comes with a load.
+   */
   #checkHeld(row: census.CensusRow): void {
     const { now } = this.#timeline
     const owner = this.#owners[row.partition]
     if (!owner?.isActing) return
     const { calmSince, offsetMs } = owner.process
     const dueAt = row.next_at - STARTS_AT_MS - offsetMs
-    const freeAt = Math.max(this.#ownedSince[row.partition] ?? 0, this.#ledger.overAt.get(row.message_id) ?? 0)
-    const since = Math.max(dueAt, calmSince, freeAt, this.#committedAt(row))
-    if (now - since <= FOUND_WITHIN_MS) return
+    const gainedAt = this.#ownedSince[row.partition] ?? 0
+    const committedAt = this.#committedAt(row)
+    const since = Math.max(dueAt, calmSince, gainedAt, this.#ledger.overAt.get(row.message_id) ?? 0, committedAt)
+    if (now - since <= (committedAt < gainedAt ? LOADED_WITHIN_MS : FOUND_WITHIN_MS)) return
     if ([...this.#ledger.flights].some(({ messageId }) => messageId === row.message_id)) return
     const label = labelOf(row.url)
     const who = owner.process.name

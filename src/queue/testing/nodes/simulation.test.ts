@@ -56,12 +56,12 @@ const MORE = 150
 
 it.each([
   ['hint before the commit', 1],
-  ['load nothing after a gain', 33],
-  ['forget at the wrong node', 41],
-  ['act from the time of the answer', 9],
-  ['forget what ended while a load ran', 147],
-  ['send several of a queue at once', 4],
-  ['begin the period of a key again after a hand-over', 50],
+  ['load nothing after a gain', 1],
+  ['forget at the wrong node', 4],
+  ['act from the time of the answer', 21],
+  ['forget what ended while a load ran', 83],
+  ['send several of a queue at once', 1],
+  ['begin the period of a key again after a hand-over', 184],
   ['leave a schedule due when it has fired', 1],
 ] as const)('would find a mistake: %s', async (name, from) => {
   let seed = from - 1

@@ -18,11 +18,15 @@ const MOST_STEPS = 2_000
 
 const realImmediate = globalThis.setImmediate
 const realNow = performance.now
+const realNextTick = process.nextTick
 const nextTurn = (): Promise<void> => new Promise((resolve) => void realImmediate(resolve))
+/** After all microtasks that follow; a turn of the event loop would cost more than most events. Call it in a microtask. */
+const nextTick = (): Promise<void> => new Promise(resolveNextTick)
+const resolveNextTick = (resolve: () => void): void => realNextTick.call(process, resolve)
 
 /**
  * Virtual time for the processes of several machines in one. It runs one event after the other, each with everything that
- * follows from it at once: promises and `setImmediate`. Everything random comes from one seed, so the same seed does the same.
+ * follows from it at once: promises, `process.nextTick` and `setImmediate`. Everything random comes from one seed, so the same seed does the same.
  */
 export class Timeline {
   readonly random: Random
@@ -39,6 +43,8 @@ export class Timeline {
   /** Steps before the present millisecond. */
   #stepsThen = 0
   #immediates: (() => void)[] = []
+  /** Whether somebody has called `process.nextTick`. */
+  #hasTicks = false
   #problem: string | undefined
 
   constructor(seed: number, isTraced = false) {
@@ -84,41 +90,63 @@ export class Timeline {
   /** Runs events until the time, or until `isOver` after a step. */
   async run(untilMs: number, afterStep: () => void, isOver: () => boolean = () => false): Promise<void> {
     globalThis.setImmediate = this.#immediate as typeof setImmediate
+    process.nextTick = this.#tick
     // Long work yields by it: on a busy machine the same seed would do something else.
     performance.now = () => this.now
     try {
+      await nextTurn()
       while (this.#problem === undefined && !isOver()) {
         const next = this.#events.peek()
         if (!next || next.at > untilMs) break
         this.#events.pop()
-        await this.#runEvent(next, afterStep)
+        if (!this.#mayRun(next)) continue
+        next.run()
+        await this.#rest()
+        while (this.#immediates.length > 0) {
+          for (const run of this.#immediates.splice(0)) run()
+          await this.#rest()
+        }
+        afterStep()
       }
       if (this.#problem === undefined && this.now < untilMs && !isOver()) this.now = untilMs
     } finally {
       globalThis.setImmediate = realImmediate
+      process.nextTick = realNextTick
       performance.now = realNow
     }
   }
 
-  async #runEvent(event: Event, afterStep: () => void): Promise<void> {
+  /** Whether an event runs now: its process is neither over nor paused. It is the present then. */
+  #mayRun(event: Event): boolean {
     const { process } = event
-    if (event.isCancelled || process?.isOver) return
+    if (event.isCancelled || process?.isOver) return false
     if (process && event.at < process.pausedUntil) {
       event.at = process.pausedUntil
       this.#events.push(event)
-      return
+      return false
     }
     if (event.at > this.now) this.#stepsThen = this.steps
     this.now = event.at
-    if (++this.steps - this.#stepsThen > MOST_STEPS) return this.fail(`${process?.name ?? 'nobody'} never rests`)
     this.current = process
-    event.run()
-    await nextTurn()
-    while (this.#immediates.length > 0) {
-      for (const run of this.#immediates.splice(0)) run()
-      await nextTurn()
+    if (++this.steps - this.#stepsThen <= MOST_STEPS) return true
+    this.fail(`${process?.name ?? 'nobody'} never rests`)
+    return false
+  }
+
+  /** Resolves when nothing follows any more but `setImmediate`. */
+  async #rest(): Promise<void> {
+    await nextTick()
+    while (this.#hasTicks) {
+      this.#hasTicks = false
+      // They run before this one, and what follows from them before the next one.
+      await nextTick()
+      await nextTick()
     }
-    afterStep()
+  }
+
+  readonly #tick = (run: (...args: unknown[]) => void, ...args: unknown[]): void => {
+    this.#hasTicks = true
+    realNextTick.call(process, run, ...args)
   }
 
   readonly #immediate = (run: (...args: unknown[]) => void, ...args: unknown[]): unknown => {
