@@ -19,6 +19,7 @@ import { connectToPostgres } from './queue-ledger-store.js'
 const READY_EVERY_MS = 100
 const READY_WITHIN_MS = 1_000
 const MOST_SILENCES = 3
+const FIRST_NAME = 'a'.charCodeAt(0)
 const CLOCK_SHIFT = new URL('clock-shift.mjs', import.meta.url).href
 
 /** A node and the cables that lead to it. */
@@ -45,6 +46,8 @@ export interface NodeSceneOptions {
   readonly onDisturbance: () => void
   /** More flags for each node. */
   readonly args?: readonly string[]
+  /** The regions that the nodes serve, in their order. Default: none has one. */
+  readonly regions?: readonly string[]
   /** The file that each node runs. Default: the built command. */
   readonly program?: string
 }
@@ -79,7 +82,7 @@ export class NodeScene {
 
   /** Starts one more node. */
   async add(): Promise<SceneNode> {
-    const name = String.fromCharCode(97 + this.nodes.length)
+    const name = String.fromCharCode(FIRST_NAME + this.nodes.length)
     const [place, peerPort, toPostgres] = await Promise.all([newPlace(), freePort(), cuttableProxy(this.server.port)])
     const clockFile = join(tempDir(), 'clock-shift')
     writeFileSync(clockFile, '0')
@@ -99,10 +102,16 @@ export class NodeScene {
       ...node.place,
       mayHaveStrays: true,
       env: { NODE_OPTIONS: `--import=${CLOCK_SHIFT}`, HOMEPORT_TEST_CLOCK_SHIFT: node.clockFile },
-      args: ['--store', store, ...cluster, '--peer-port', String(node.peerPort), ...(this.#options.args ?? [])],
+      args: ['--store', store, ...cluster, '--peer-port', String(node.peerPort), ...this.#flagsOf(node.name)],
       ...(this.#program !== undefined && { program: this.#program }),
       ...(first && first.name !== node.name && { credentials: first.homeport.credentials }),
     })
+  }
+
+  #flagsOf(name: string): readonly string[] {
+    const { args = [], regions = [] } = this.#options
+    const region = regions[name.charCodeAt(0) - FIRST_NAME]
+    return region === undefined ? args : [...args, '--region', region]
   }
 
   /** Nodes that start from now on run this file. */

@@ -3,16 +3,19 @@ import { expect, it, vi } from 'vitest'
 import { pause, systemClock } from '../../src/base/index.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseStandby } from '../../src/contract/server/standbys.js'
+import { engineCalls } from '../databases/engine-calls.js'
 import { Recorder, type Route } from '../histories/recorder.js'
 import { atCleanup, call, waitFor } from '../support/index.js'
 import { isRunning, NodeScene, type SceneNode } from './nodes.js'
 import { randomFrom } from './random.js'
+import { type Ask, Pairs } from './takeover-pairs.js'
 
 /**
  * The home of a database dies, is paused, or is cut off, while clients write. The standby's node takes over; every write
  * that the home had answered by `complete_until` is there, in the mode `replicated` every write that it had answered at all,
- * and the old home acknowledges nothing after the new one. In the mode `replicated`, one order of all that clients at both
- * nodes were answered, before, meanwhile and after, explains it (`../histories`).
+ * and the old home acknowledges nothing after the new one. In the mode `replicated`, one order of all that clients at all
+ * nodes were answered, before, meanwhile and after, explains it (`../histories`). A third node keeps the replica of a read
+ * region: its clients read what they have written, the replica follows the new home, and shows nothing more of the old one.
  * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does.
  */
 
@@ -34,6 +37,8 @@ const WRITE_EVERY_MS = 5
 const AWAY_MS = 7_000
 const TAKEN_WITHIN_MS = 30_000
 const UNNOTICED_MS = 700
+const REGION = 'us-east-1'
+const READ_REGION = 'eu-west-1'
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? 20_261_128)
 /** Clients through each node. */
 const CLIENTS = 2
@@ -46,20 +51,39 @@ interface Answered {
   readonly at: number
 }
 
-const rest = ({ homeport }: SceneNode, token: string, command: readonly string[]) =>
+const rest = ({ homeport }: SceneNode, token: string, command: readonly string[], syncToken?: string) =>
   call(`${homeport.restUrl}/`, {
-    ...{ method: 'POST', json: command, headers: { authorization: `Bearer ${token}` } },
-    signal: AbortSignal.timeout(2_000),
+    ...{ method: 'POST', json: command, signal: AbortSignal.timeout(2_000) },
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(syncToken !== undefined && { 'upstash-sync-token': syncToken }),
+    },
   })
 
-/** Through a node, whether it is the home or not. */
-const routeBy =
-  (node: SceneNode, { rest_token }: Made): Route =>
-  async (command) => {
-    const { status, body } = await rest(node, rest_token, command)
+/** Asks a node, whether it is the home or not. */
+const askAt =
+  (node: SceneNode, { rest_token }: Made): Ask =>
+  async (command, syncToken) => {
+    const { status, headers, body } = await rest(node, rest_token, command, syncToken)
     if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`)
-    return (body as { result: unknown }).result
+    return { result: (body as { result: unknown }).result, token: headers.get('upstash-sync-token') ?? '' }
   }
+
+const routeBy =
+  (node: SceneNode, made: Made): Route =>
+  async (command) =>
+    (await askAt(node, made)(command)).result
+
+/** Resolves when the replica of the read region has answered a read. */
+async function untilReplicaAnswers(reader: SceneNode, made: Made): Promise<void> {
+  const calls = () => engineCalls(reader.place.dataDir, READ_REGION, made).catch(() => 0)
+  const isAnswering = async () => {
+    const before = await calls()
+    await rest(reader, made.rest_token, ['GET', 'taken']).catch(() => undefined)
+    return before > 0 && (await calls()) > before
+  }
+  await waitFor(isAnswering, { what: 'the replica of the read region to answer', deadlineMs: TAKEN_WITHIN_MS })
+}
 
 const standbyOf = async (node: SceneNode, { database_id }: Made): Promise<DatabaseStandby | undefined> =>
   ((await node.homeport.api('GET', '/v2/node-standbys')).body as DatabaseStandby[]).find(
@@ -172,9 +196,12 @@ async function connected(made: Made): Promise<{ direct: Direct; list: string }> 
   )
 }
 
-async function suffer(scene: NodeScene, index: number, [home, other]: readonly [SceneNode, SceneNode], made: Made) {
+type Roles = readonly [home: SceneNode, other: SceneNode, reader: SceneNode]
+
+async function suffer(scene: NodeScene, index: number, [home, other, reader]: Roles, made: Made) {
   const [fault, mode] = SCENES[index % SCENES.length] as (typeof SCENES)[number]
   await guard(home, other, made, mode)
+  if (mode === 'async') await untilReplicaAnswers(reader, made)
   const { direct, list } = await connected(made)
   const seen = () => `${direct.isClosed ? 'closed' : 'open'}, ${direct.replies} replies, ${direct.lastError}`
   await waitFor(() => direct.answered.length > 100, { what: 'writes' }).catch((error: unknown) => {
@@ -182,8 +209,10 @@ async function suffer(scene: NodeScene, index: number, [home, other]: readonly [
   })
   const name = `cycle${index}`
   const clients = { name, random: randomFrom(SEED + index), clients: CLIENTS }
-  const recorder = new Recorder([routeBy(home, made), routeBy(other, made)], clients)
-  await waitFor(() => recorder.answered > 50, { what: 'calls of clients' })
+  const routes = [home, reader, other].map((node) => routeBy(node, made))
+  const recorder = new Recorder(routes, clients)
+  const pairs = new Pairs(askAt(reader, made), name)
+  await waitFor(() => recorder.answered > 50 && pairs.reads > 10, { what: 'calls of clients' })
   const writtenAt = Date.now()
   let completeUntil = 0
   const isFollowing = async () => {
@@ -199,15 +228,20 @@ async function suffer(scene: NodeScene, index: number, [home, other]: readonly [
   const serves = async () => (await rest(other, made.rest_token, ['SET', 'taken', fault])).status === 200
   await waitFor(() => serves().catch(() => false), { what: 'the new home', deadlineMs: TAKEN_WITHIN_MS })
   const ms = Date.now() - beganAt
-  const before = recorder.answered
-  await waitFor(() => recorder.answered > before + 50, { what: 'calls of clients at the new home' })
+  const before = { calls: recorder.answered, reads: pairs.reads }
+  const goesOn = () => recorder.answered > before.calls + 50 && pairs.reads > before.reads + 10
+  await waitFor(goesOn, { what: 'calls of clients at the new home' })
+  if (mode === 'async') await untilReplicaAnswers(reader, made)
   await end(fault, home, direct)
   await waitFor(() => !isRunning(home.homeport.pid), { what: 'the old home to end', deadlineMs: 60_000 })
   direct.stop()
+  await pairs.stop()
   const calls = recorder.answered
   const breaches = await recorder.breaches()
   if (mode === 'replicated') expect({ seed: SEED, breaches }).toEqual({ seed: SEED, breaches: [] })
 
+  const mayBeLost = (writtenAt: number) => mode === 'async' && writtenAt > completeUntil && writtenAt < promotedAt
+  expect(pairs.broken.filter(({ writtenAt }) => !mayBeLost(writtenAt))).toEqual([])
   const late = direct.answered.filter(({ at }) => at > promotedAt)
   expect(late).toEqual([])
   const { result } = (await rest(other, made.rest_token, ['LRANGE', list, '0', '-1'])).body as { result: string[] }
@@ -218,16 +252,21 @@ async function suffer(scene: NodeScene, index: number, [home, other]: readonly [
   expect(metrics).toMatch(/^homeport_database_promotions_total [1-9]/m)
   home.homeport = await scene.restart(home)
   expect((await rest(home, made.rest_token, ['GET', 'taken'])).status).toBe(200)
-  return { fault, mode, ms, answered: direct.answered.length, lost: lost.length, calls, breaches: breaches.length }
+  const writes = { answered: direct.answered.length, lost: lost.length, calls, breaches: breaches.length }
+  return { fault, mode, ms, ...writes, pairs: pairs.reads, pairsLost: pairs.broken.length }
 }
 
 it('a standby takes over from a home that is lost, and only then', { timeout: 120_000 + CYCLES * 90_000 }, async () => {
   vi.spyOn(console, 'warn').mockImplementation(() => undefined)
-  const scene = await NodeScene.start({ nodes: 2, random: randomFrom(SEED), onDisturbance: () => undefined })
+  const scene = await NodeScene.start({
+    ...{ nodes: 3, regions: [REGION, REGION, READ_REGION], random: randomFrom(SEED) },
+    onDisturbance: () => undefined,
+  })
   atCleanup(() => scene.stop())
-  let [home, other] = scene.nodes as [SceneNode, SceneNode]
-  const asked = { database_name: 'guarded', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
-  const made = (await home.homeport.api('POST', '/v2/redis/database', asked)).body as Made
+  const [, , reader] = scene.nodes as [SceneNode, SceneNode, SceneNode]
+  let [home, other] = scene.nodes as [SceneNode, SceneNode, SceneNode]
+  const asked = { database_name: 'guarded', platform: 'aws', primary_region: REGION, read_regions: [READ_REGION] }
+  const made = (await home.homeport.api('POST', '/v2/redis/database', { ...asked, plan: 'payg' })).body as Made
   await home.homeport.api('PUT', `/v2/node-standbys/${made.database_id}`)
   if ((await standbyOf(home, made))?.home === other.name) [home, other] = [other, home]
   await guard(home, other, made, 'async')
@@ -242,7 +281,7 @@ it('a standby takes over from a home that is lost, and only then', { timeout: 12
 
   const reported = []
   for (let cycle = 0; cycle < CYCLES; cycle++) {
-    reported.push(await suffer(scene, cycle, [home, other], made))
+    reported.push(await suffer(scene, cycle, [home, other, reader], made))
     ;[home, other] = [other, home]
   }
   console.log(`takeover: ${JSON.stringify(reported)}`)
