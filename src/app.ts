@@ -369,6 +369,10 @@ function trafficThrough(gateway: Port<Gateway>): Parameters<typeof createDatabas
   return {
     meterOf: (databaseId) => gateway.target.usageOf(databaseId)?.meter,
     release: (databaseId, manner) => gateway.target.releaseEngines(databaseId, manner),
+    hold: (databaseId) => gateway.target.holdEngines(databaseId),
+    proceed: (databaseId) => gateway.target.proceed(databaseId),
+    isReceiving: (databaseId) => gateway.target.isReceiving(databaseId),
+    breakOff: (databaseId) => gateway.target.breakOff(databaseId),
     sendAway: (databaseId) => gateway.target.sendAway(databaseId),
     reads: {
       allow: (databaseId, outstanding) => gateway.target.allowReads(databaseId, outstanding),

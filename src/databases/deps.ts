@@ -119,6 +119,11 @@ export interface Traffic {
    * disconnects the clients that have state on a connection, and has new commands wait.
    */
   readonly release: (databaseId: string, manner: 'when-unused' | 'and-send-away') => boolean
+  /** Before another node becomes the home of a database; see the methods of the gateway of the same names. */
+  readonly hold: (databaseId: string) => boolean
+  readonly proceed: (databaseId: string) => void
+  readonly isReceiving: (databaseId: string) => boolean
+  readonly breakOff: (databaseId: string) => void
   /** Disconnects the clients of a database without answering what waits. */
   readonly sendAway: (databaseId: string) => void
   /** Limits and counts reads that other nodes answer. Omitted: none do. */

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import { ClientMemoryBudget, type Clock, type Service } from '../base/index.js'
+import { ClientMemoryBudget, type Clock, type Timer } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Readiness } from '../http/index.js'
 import type { Tracer } from '../telemetry/index.js'
@@ -25,6 +25,7 @@ import type {
 } from './deps.js'
 import type { HomeControl } from './engine/held-replies.js'
 import { Lanes } from './engine/lanes.js'
+import type { Gateway, PassedService } from './interface.js'
 import { Guards } from './limits/guards.js'
 import { LoginWatch } from './limits/login-watch.js'
 import { PortFailures } from './port-failures.js'
@@ -77,51 +78,14 @@ export interface GatewayOptions {
   readonly stopGraceMs?: number
 }
 
-/** The data plane. */
-export interface Gateway extends Service {
-  /**
-   * Resolves when the TCP port of a database listens. Rejects with `port_taken` when another program holds it, with
-   * `tls_not_configured`, and with `database_not_found` when the directory does not list the database.
-   */
-  openDatabase(databaseId: string): Promise<void>
-  /**
-   * Closes the connections to a database's engines, so that they can be stopped. Clients stay connected, and their next
-   * command connects again. `and-send-away` disconnects clients that subscribe, block or are in a transaction; with
-   * `when-unused`, such a client keeps the engines, and the answer is false.
-   */
-  releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean
-  /** Disconnects the clients on the port of a database. What has not been answered stays without an answer. */
-  sendAway(databaseId: string): void
-  /**
-   * Serves a connection of a client that another node has accepted.
-   * @param ip address of the client.
-   * @param detail for `port`: the id of the database and the port of the client.
-   */
-  accept(service: PassedService, connection: Duplex, ip: string, detail: string): void
-  /** How many more reads of a database another node may answer without asking; see `DatabaseGuard.allowReads`. */
-  allowReads(
-    databaseId: string,
-    outstanding: { readonly here: number; readonly everywhere: number },
-  ): number | undefined
-  /** Counts reads that another node has answered. */
-  noteReads(databaseId: string, reads: ReadsElsewhere): void
-  /** The usage of a database; undefined when the directory does not list it. */
-  usageOf(databaseId: string): DatabaseUsage | undefined
-  /** The port that databases with a server name share, once the gateway has started; undefined when there is none. */
-  readonly domainPort: number | undefined
-  /** Port of the REST listener, once the gateway has started. */
-  readonly restPort: number
-}
-
-/** What clients of other nodes ask for: REST, TLS by server name, or the port of a database. */
-export type PassedService = 'rest' | 'redis' | 'port'
-
 interface OpenDatabase {
   readonly listener: DatabaseListener
   readonly listening: Promise<void>
 }
 
 const DEFAULT_STOP_GRACE_MS = 5_000
+/** Another process of this machine may hold a port for a moment, when the home of its database has just changed. */
+const RETRY_PORTS_MS = 1_000
 const DEFAULT_PATIENCE_MS = 60_000
 
 /** Creates a gateway. Nothing listens before `start`. */
@@ -140,8 +104,9 @@ class DataPlane implements Gateway {
   readonly #memory: ClientMemoryBudget
   readonly #open = new Map<string, OpenDatabase>()
   readonly #domain: DomainListener | undefined
-  /** Databases whose port could not be opened. The gateway tries again when any database changes. */
+  /** Databases whose port could not be opened. The gateway tries again every second, and when any database changes. */
   readonly #failed = new Set<string>()
+  #retry: Timer | undefined
   readonly #portFailures: PortFailures
   readonly #names = new ServerNames()
   readonly #closing = new Set<Promise<void>>()
@@ -204,6 +169,7 @@ class DataPlane implements Gateway {
   async stop(graceMs = this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS): Promise<void> {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
+    this.#retry?.cancel()
     for (const databaseId of [...this.#open.keys()]) this.#close(databaseId, graceMs)
     const passing = this.#passing?.close()
     await Promise.all([this.#rest.close(graceMs), this.#domain?.close(), passing, ...this.#closing])
@@ -241,6 +207,24 @@ class DataPlane implements Gateway {
     const isReleased = this.#lanes.release(databaseId, manner)
     if (isReleased) this.#guards.fallAsleep(databaseId)
     return isReleased
+  }
+
+  holdEngines(databaseId: string): boolean {
+    const isHeld = this.#lanes.hold(databaseId)
+    if (isHeld) this.#guards.fallAsleep(databaseId)
+    return isHeld
+  }
+
+  proceed(databaseId: string): void {
+    this.#lanes.proceed(databaseId)
+  }
+
+  isReceiving(databaseId: string): boolean {
+    return this.#lanes.isReceiving(databaseId)
+  }
+
+  breakOff(databaseId: string): void {
+    this.#lanes.breakOff(databaseId)
   }
 
   sendAway(databaseId: string): void {
@@ -299,7 +283,10 @@ class DataPlane implements Gateway {
 
   #openOrReport(database: ServedDatabase): void {
     const { databaseId } = database
-    this.#openListener(database).catch((error: unknown) => this.#portFailures.add({ databaseId, error }))
+    const isKnown = this.#failed.has(databaseId)
+    this.#openListener(database).catch((error: unknown) => {
+      if (!isKnown) this.#portFailures.add({ databaseId, error })
+    })
   }
 
   #update(listener: DatabaseListener, database: ServedDatabase): void {
@@ -345,9 +332,15 @@ class DataPlane implements Gateway {
       if (this.#open.get(databaseId)?.listener === listener) {
         this.#open.delete(databaseId)
         this.#failed.add(databaseId)
+        this.#retry ??= this.#options.clock.after(RETRY_PORTS_MS, () => this.#retryPorts())
       }
       throw error
     }
+  }
+
+  #retryPorts(): void {
+    this.#retry = undefined
+    if (this.#unsubscribe) for (const databaseId of [...this.#failed]) this.#follow(databaseId)
   }
 
   #forget(databaseId: string): void {

@@ -68,7 +68,8 @@ export type {
   ServedDatabase,
   UsageSource,
 } from './deps.js'
-export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
+export { createGateway, type GatewayOptions } from './gateway.js'
+export type { Gateway } from './interface.js'
 export { encodeBulk, encodeCommand, encodeSimple } from './resp/encode.js'
 export { authorityCertificatePath, serverCertificatePath } from './tls/local-authority.js'
 export {

@@ -1,4 +1,6 @@
 import { readdir } from 'node:fs/promises'
+import { request } from 'node:http'
+import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Redis as RedisClient } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -26,6 +28,10 @@ beforeAll(async () => {
 type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
 
 const WRITE_EVERY_MS = 5
+/** A piece of a large value. */
+const PIECE = Buffer.alloc(512 * 1024, 'x')
+/** Longer than a client that sends nothing is waited for. */
+const LARGE_TAKES_MS = 1_500
 /** How many databases leave a drained node; `npm run crash -- --only drain --cycles 50` has more. */
 const DRAINED = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 3)
 
@@ -98,6 +104,60 @@ async function move(node: RunningNode, databaseId: string, to: string): Promise<
     what: 'the move to end',
   })
   return (await latest(node, databaseId)) as DatabaseMove
+}
+
+/** A client that sends a large SET in pieces. */
+class Uploader {
+  received = ''
+  isClosed = false
+  readonly bytes = 8 * PIECE.length
+  readonly #socket: Socket
+  #left = this.bytes
+
+  constructor({ port, password }: Made) {
+    this.#socket = createConnection(port, '127.0.0.1')
+    this.#socket.setEncoding('latin1').on('data', (chunk: string) => (this.received += chunk))
+    this.#socket.on('error', () => undefined).on('close', () => (this.isClosed = true))
+    this.#socket.write(`AUTH ${password}\r\n`)
+    atCleanup(() => void this.#socket.destroy())
+  }
+
+  get isLoggedIn(): boolean {
+    return this.received === '+OK\r\n'
+  }
+
+  /** @param key of the value; the piece is its beginning. */
+  begin(key: string): void {
+    this.#socket.write(`*3\r\n$3\r\nSET\r\n$${key.length}\r\n${key}\r\n$${this.bytes}\r\n`)
+    this.#piece()
+  }
+
+  /** Sends the rest, a piece at a time. */
+  async finishWithin(ms: number): Promise<void> {
+    while (this.#left > 0) {
+      await pause(systemClock, (ms * PIECE.length) / this.bytes)
+      this.#piece()
+    }
+    this.#socket.write('\r\n')
+  }
+
+  #piece(): void {
+    this.#socket.write(PIECE)
+    this.#left -= PIECE.length
+  }
+}
+
+/** Sends half of a large value over REST, and waits for the answer. */
+function stallingRequest({ place }: RunningNode, { rest_token }: Made): Promise<{ status?: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${rest_token}`, 'content-length': 8 * PIECE.length }
+    const sent = request({ port: place.restPort, path: '/set/stalled', method: 'POST', headers }, (response) => {
+      let body = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => (body += chunk))
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
+    })
+    sent.on('error', reject).write(PIECE)
+  })
 }
 
 describe('a database that moves to another node', () => {
@@ -197,11 +257,38 @@ describe('a database that moves to another node', () => {
     expect((await a.api('POST', `/v2/redis/restore-backup/${id}`, { backup_id: backup?.backup_id })).status).toBe(200)
     expect((await a.rest(made.rest_token, ['EXISTS', 'list'])).body).toEqual({ result: 0 })
 
-    // It comes back, and after a restart of both it is where the row says.
-    expect(await a.cli('nodes', 'move', id, '--to', 'a')).toEqual({
+    // It comes back, and after a restart of both it is where the row says. Nobody gets an error: a command that waits for an
+    // event waits at the new home, a large one arrives whole before, and one of which nothing more comes has no effect.
+    const patient = (): RedisClient => {
+      const one = new RedisClient({ host: '127.0.0.1', port: made.port, password: made.password })
+      one.on('error', () => undefined)
+      atCleanup(() => one.disconnect())
+      return one
+    }
+    const blocked = patient().blpop('event', 0)
+    const idle = patient()
+    await idle.ping()
+    const [slow, stalled] = [new Uploader(made), new Uploader(made)]
+    await waitFor(() => [slow, stalled].every(({ isLoggedIn }) => isLoggedIn), { what: 'the logins' })
+    slow.begin('slow')
+    stalled.begin('stalled')
+    const stalledRequest = stallingRequest(b, made)
+    const isBegun = async () => !['asked', 'done'].includes((await latest(b, id))?.state ?? 'done')
+    const moving = a.cli('nodes', 'move', id, '--to', 'a')
+    await waitFor(isBegun, { what: 'the move to begin', everyMs: 5 })
+    await slow.finishWithin(LARGE_TAKES_MS)
+    expect(await moving).toEqual({
       ...{ code: 0, stdout: '' },
       stderr: `${id} has moved to a. b keeps its old files in quarantine.\n`,
     })
+    expect(slow.received).toBe('+OK\r\n+OK\r\n')
+    expect(await stalledRequest).toMatchObject({ status: 503, body: expect.stringContaining('Nothing was done') })
+    await waitFor(() => stalled.isClosed, { what: 'the client to be disconnected' })
+    expect(stalled.received).toBe('+OK\r\n')
+    expect(await idle.get('stalled')).toBe(null)
+    expect(await idle.strlen('slow')).toBe(slow.bytes)
+    await idle.rpush('event', 'happens')
+    expect(await blocked).toEqual(['event', 'happens'])
     expect((await a.rest(made.rest_token, ['SET', 'k', 'v'])).body).toEqual({ result: 'OK' })
     await Promise.all([a.stop(), b.stop()])
     const again = await start('a', Promise.resolve(a.place))

@@ -14,6 +14,8 @@ const CLOSE_POLL_MS = 5
 const SILENT_FOR_MS = 10_000
 /** Clients wait only when the copy is this close. */
 const NEAR_BYTES = 1_000_000
+/** Large commands that are on their way when a copy is near have this time to arrive whole, before commands begin to wait. */
+const RECEIVED_WITHIN_MS = 10_000
 /** Clients whose commands run for longer are disconnected. */
 const RELEASE_WITHIN_MS = 1_000
 const EQUAL_WITHIN_MS = 5_000
@@ -112,6 +114,7 @@ export class Source {
   async #switch(move: moves.MoveRow, peer: Peer): Promise<void> {
     const { changes, directory, locator, clock, logger, traffic } = this.#deps
     const { database_id: databaseId, target } = move
+    await this.#received(databaseId)
     const row = directory.rowOf(databaseId)
     if (!row) throw new MoveFailed('the database is gone')
     const beganMs = clock.now()
@@ -131,7 +134,10 @@ export class Source {
         directory.remove(databaseId)
       })
     } finally {
-      if (!isGone) directory.put(directory.rowOf(databaseId) ?? row)
+      if (!isGone) {
+        directory.put(directory.rowOf(databaseId) ?? row)
+        traffic.proceed(databaseId)
+      }
       settled()
     }
     void this.#deps.cluster.ask(TOPICS.moved, { databaseId })
@@ -155,22 +161,27 @@ export class Source {
     this.#open.delete(move.move_id)
   }
 
+  /** Waits for large commands while nobody else has to. New ones may begin meanwhile, so it ends after some time. */
+  async #received(databaseId: string): Promise<void> {
+    const { traffic, clock } = this.#deps
+    const endMs = performance.now() + RECEIVED_WITHIN_MS
+    while (!this.#isStopped && traffic.isReceiving(databaseId) && performance.now() < endMs) await pause(clock, POLL_MS)
+  }
+
   /**
-   * Closes the connections of clients to the engine once it has answered what it had; new commands wait. If commands run
-   * for longer, all clients are disconnected, and those commands have no answer.
+   * Has new commands wait, once the engine has answered what it had. A command of which it has only a part has no effect, and
+   * its client alone is disconnected. If commands run for longer, all clients are disconnected, and those commands have no answer.
    */
   async #released(databaseId: string): Promise<void> {
     const { traffic, clock, directory, usage } = this.#deps
     const endMs = performance.now() + RELEASE_WITHIN_MS
-    while (!traffic.release(databaseId, 'and-send-away')) {
-      if (performance.now() > endMs) {
-        await usage.handOver(databaseId)
-        traffic.sendAway(databaseId)
-        directory.remove(databaseId)
-        return usage.expect(databaseId)
-      }
-      await pause(clock, CLOSE_POLL_MS)
-    }
+    while (!traffic.hold(databaseId) && performance.now() < endMs) await pause(clock, CLOSE_POLL_MS)
+    traffic.breakOff(databaseId)
+    if (traffic.hold(databaseId)) return
+    await usage.handOver(databaseId)
+    traffic.sendAway(databaseId)
+    directory.remove(databaseId)
+    usage.expect(databaseId)
   }
 
   async #untilNear(move: moves.MoveRow, peer: Peer, own: Replication): Promise<void> {

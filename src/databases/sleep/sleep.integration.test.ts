@@ -8,6 +8,7 @@ import type { Traffic } from '../deps.js'
 import { everyRow } from '../life.js'
 import { ask, create, enginesOf } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
+import { NO_TRAFFIC } from '../testing/no-traffic.js'
 
 const IDLE_MS = 15 * 60_000
 const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
@@ -29,9 +30,9 @@ beforeAll(async () => {
     clock,
     awakeDatabases: 2,
     traffic: {
+      ...NO_TRAFFIC,
       meterOf: (id) => meters.get(id),
       release: (id, manner) => release(id, manner),
-      sendAway: () => undefined,
     },
     ensure: async (fleet, spec) => {
       if (spec.state === 'running') starts++

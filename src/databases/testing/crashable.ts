@@ -6,6 +6,7 @@ import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
 import type { DatabasesDeps } from '../deps.js'
 import { type ManagementServer, PortGate } from './management.js'
+import { NO_TRAFFIC } from './no-traffic.js'
 
 /** A point at which a crash is simulated: after an effect, or right after it was started (`...`). */
 export type CrashPoint = string
@@ -51,7 +52,7 @@ export class CrashableDatabases {
       },
       problems: new Problems(systemClock, silentLogger),
       isOperator: () => true,
-      traffic: { meterOf: () => undefined, release: () => true, sendAway: () => undefined },
+      traffic: NO_TRAFFIC,
       emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
       onServing: (databaseId) => this.#effect('port opened', () => this.#gate.open(databaseId)),
     })

@@ -18,6 +18,7 @@ import { createDatabases, type Databases } from '../databases.js'
 import type { DatabasesDeps } from '../deps.js'
 import type { ServingDirectory } from '../directory.js'
 import { databaseRoutes } from '../routes.js'
+import { NO_TRAFFIC } from './no-traffic.js'
 
 const quiet = silentLogger
 
@@ -166,7 +167,7 @@ function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, op
     isOperator: (accountId) => accounts.isFirst(accountId),
     isAccountSuspended: (accountId) => accounts.standingOf(accountId) !== 'active',
     databaseLimitOf: (accountId) => accounts.databaseLimitOf(accountId),
-    traffic: options.traffic ?? { meterOf: () => undefined, release: () => true, sendAway: () => undefined },
+    traffic: options.traffic ?? NO_TRAFFIC,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     onServing: (databaseId) => gate.open(databaseId),
   })

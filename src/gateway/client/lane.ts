@@ -1,5 +1,5 @@
 import { unreachable } from '../../base/index.js'
-import type { HomeportError } from '../../contract/errors/errors.js'
+import { type HomeportError, isError } from '../../contract/errors/errors.js'
 import { DedicatedStream, type FrameFilter, introduce, POISON } from '../engine/dedicated-stream.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
 import type { Awaited, ReplySink } from '../engine/reply-sink.js'
@@ -365,13 +365,14 @@ export class ClientLane implements ReplySink {
     this.#replica?.sawPrimary()
     this.#pendingReplies -= count
     this.#answered += count
-    if (partial) {
-      this.#owner.cut()
-      return
+    if (partial) this.#owner.cut()
+    // Another node becomes the home. Most clients send again what was not answered.
+    else if (isError(error, 'home_not_ready')) this.#owner.hangUp()
+    else {
+      const text = encodeError(errorText(error))
+      this.#owner.write(count === 1 ? text : Buffer.concat(new Array<Buffer>(count).fill(text)))
+      this.#owner.progressed()
     }
-    const text = encodeError(errorText(error))
-    this.#owner.write(count === 1 ? text : Buffer.concat(new Array<Buffer>(count).fill(text)))
-    this.#owner.progressed()
   }
 
   /** Gives a dedicated lane back when its transaction has ended. */

@@ -84,7 +84,9 @@ export class Upload implements ReplySink {
   /** Handles the parser's outcome `part`. */
   pass(): void {
     const { frameBuffer, frameStart, frameEnd } = this.#parser
-    if (this.#state.kind === 'sending') this.#context.lane.sendPart(frameBuffer, frameStart, frameEnd)
+    if (this.#state.kind !== 'sending') return
+    this.#context.lane.sendPart(frameBuffer, frameStart, frameEnd)
+    this.#notePart(performance.now())
   }
 
   /** Handles the parser's outcome `last`. */
@@ -96,7 +98,13 @@ export class Upload implements ReplySink {
     this.#state = { kind: 'none' }
   }
 
+  #notePart(partAtMs: number | undefined): void {
+    const { state } = this.#context.lane
+    if (state.kind === 'dedicated' || state.kind === 'pinned') state.link.partAtMs = partAtMs
+  }
+
   #sent(command: ServedCommand): void {
+    this.#notePart(undefined)
     const { guard } = this.#context.deps
     guard.count(command, 1)
     if (command.effect !== 'script') return
@@ -176,12 +184,12 @@ export class Upload implements ReplySink {
     this.#state = { kind: 'sending', command }
     if (command.mayWrite) this.#hold.noteWrites()
     this.#monitor(command)
-    if (lane.isPinned) {
-      lane.send(frameBuffer, frameStart, frameEnd, 1)
-      return
+    if (lane.isPinned) lane.send(frameBuffer, frameStart, frameEnd, 1)
+    else {
+      this.#pendingReplies++
+      lane.sendFor(this, frameBuffer, frameStart, frameEnd)
     }
-    this.#pendingReplies++
-    lane.sendFor(this, frameBuffer, frameStart, frameEnd)
+    this.#notePart(performance.now())
   }
 
   /** Shows the command to clients that MONITOR the database, without its large argument. */

@@ -7,34 +7,11 @@ import { CoalescingWriter } from './coalescing-writer.js'
 import { type Greeting, GreetingReader, greetingCommand, type LinkIdentity } from './greeting.js'
 import { HeldReplies } from './held-replies.js'
 import type { LinkOptions } from './link-options.js'
+import type { LinkState } from './link-state.js'
 import { PendingReplies } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
 import type { Awaited, ReplySink } from './reply-sink.js'
 import { WaitingSenders } from './waiting-senders.js'
-
-/**
- * One connection to one engine, made when it is first needed and made again after it was lost.
- *
- * ```
- *   idle ──write──▶ dialling ──socket──▶ greeting ──HELLO answered──▶ ready
- *    ▲                 │                    │                           │
- *    └──── failed ─────┴────── failed ──────┴────────── lost ───────────┘      any ──destroy──▶ closed
- * ```
- *
- * - idle: no reply is pending, nothing is written.
- * - dialling, greeting: commands wait in the writer.
- * - ready: commands go out once per turn of the event loop; replies arrive in order. Held, it sends nothing more.
- * - closed: for good; every command fails.
- *
- * Guarantee: every expected reply is delivered or failed exactly once, in order. Bytes that are no reply, or a reply that
- * was not expected, end the connection, since nothing after them can be trusted.
- */
-export type LinkState =
-  | { readonly kind: 'idle' }
-  | { readonly kind: 'dialling'; readonly abort: AbortController }
-  | { readonly kind: 'greeting'; readonly socket: Socket }
-  | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting; readonly isHeld?: true }
-  | { readonly kind: 'closed' }
 
 /** Receives all bytes of an engine, not divided into replies. */
 export type StreamReader = (chunk: LentBytes) => void
@@ -51,6 +28,8 @@ const MOST_DIALS = 40
  * the engine would wake up too often.
  */
 const EARLY_FLUSH_BYTES = 64 * 1024
+/** A client that has sent nothing of a large command for this time is not waited for. */
+const STALLED_MS = 1_000
 /** Unsent bytes above which senders should wait for `onceWritable`. */
 const CONGESTED_BYTES = 1024 * 1024
 
@@ -64,6 +43,8 @@ export class EngineLink {
   hasState = false
   /** Whether a client knows its client id in the engine. Commands to that id are meant for that client. */
   isIdKnown = false
+  /** When the last part of a command was sent whose rest is to come, monotonic milliseconds; undefined between commands. */
+  partAtMs: number | undefined
   /** The user and protocol. A change applies from the next connection on; the current one needs a HELLO (`introduce`). */
   identity: LinkIdentity
 
@@ -194,11 +175,34 @@ export class EngineLink {
     return isAnswered && !this.hasState && this.#stream === undefined
   }
 
-  /** Sends what has been taken, and nothing more on this connection: later commands wait for the next one. */
+  /** Whether a client is sending a command whose beginning the engine has. Not when it has sent nothing for a second. */
+  get isReceiving(): boolean {
+    return this.partAtMs !== undefined && performance.now() - this.partAtMs < STALLED_MS
+  }
+
+  /** Whether the engine has answered all that it was sent, but for what waits for an event, and what is sent in part. */
+  get isSettled(): boolean {
+    const { kind } = this.#state
+    if (kind !== 'ready') return kind !== 'greeting'
+    if (this.#stream || this.awaited === 'event' || this.partAtMs !== undefined) return !this.isReceiving
+    return this.#pending.count === this.#unsent
+  }
+
+  /**
+   * Sends what has been taken, and nothing more on this connection until `proceed`: later commands wait for it, or for the
+   * next connection. A command whose beginning was sent goes on.
+   */
   hold(): void {
-    if (this.#state.kind !== 'ready') return
+    if (this.#state.kind !== 'ready' || this.partAtMs !== undefined) return
     this.#flush()
     this.#state = { ...this.#state, isHeld: true }
+  }
+
+  /** Sends what waits since `hold`. */
+  proceed(): void {
+    if (this.#state.kind !== 'ready' || !this.#state.isHeld) return
+    this.#state = { ...this.#state, isHeld: undefined }
+    this.#scheduleFlush()
   }
 
   /** Closes an unused connection; the next command, or one that waits, makes a new one. */
@@ -209,8 +213,8 @@ export class EngineLink {
   }
 
   /** Closes the connection for good; pending replies fail. */
-  destroy(): void {
-    this.#leave({ kind: 'closed' }, new HomeportError('engine_lost', {}))
+  destroy(error: HomeportError = new HomeportError('engine_lost', {})): void {
+    this.#leave({ kind: 'closed' }, error)
   }
 
   #wake(): void {
@@ -376,6 +380,7 @@ export class EngineLink {
   #leave(next: LinkState, error: HomeportError, kept = 0): void {
     const last = this.#state
     this.#state = next
+    this.partAtMs = undefined
     this.#held?.clear()
     if (last.kind === 'dialling') last.abort.abort()
     if (last.kind === 'greeting' || last.kind === 'ready') last.socket.destroy()

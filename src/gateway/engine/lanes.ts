@@ -187,7 +187,7 @@ export class Lanes {
    * @returns false, with nothing closed, when a client still uses a connection or has state on it
    */
   release(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean {
-    const groups = [...this.#groups].filter(([name]) => name.startsWith(`${databaseId}/`)).map(([, group]) => group)
+    const groups = this.#groupsOf(databaseId)
     if (manner === 'and-send-away') for (const group of groups) disconnectClients(group)
     const links = groups.flatMap((group) => [...group.all])
     if (manner === 'and-send-away') for (const link of links) link.hold()
@@ -195,6 +195,46 @@ export class Lanes {
     for (const link of links) link.hangUp()
     this.#regions?.lost(databaseId)
     return true
+  }
+
+  /**
+   * Sends nothing more to the engines of a database: later commands wait, until `proceed` or `forget`. Clients with state
+   * on a connection, or a command that waits for an event, keep it.
+   * @returns false while the engines have to answer something, or get a large command
+   */
+  hold(databaseId: string): boolean {
+    const links = this.#groupsOf(databaseId).flatMap(({ all }) => [...all])
+    for (const link of links) link.hold()
+    if (!links.every((link) => link.isSettled)) return false
+    for (const link of links) link.hangUp()
+    this.#regions?.lost(databaseId)
+    return true
+  }
+
+  /** Sends what waits since `hold`. */
+  proceed(databaseId: string): void {
+    for (const { all } of this.#groupsOf(databaseId)) for (const link of all) link.proceed()
+  }
+
+  /** Whether a large command is on its way to the engines of a database. */
+  isReceiving(databaseId: string): boolean {
+    return this.#groupsOf(databaseId).some(({ all }) => [...all].some((link) => link.isReceiving))
+  }
+
+  /** Ends commands of which the engines have a part. They have no effect; their clients have no answer, or over REST an error. */
+  breakOff(databaseId: string): void {
+    for (const { all } of this.#groupsOf(databaseId)) {
+      for (const link of [...all]) {
+        if (link.partAtMs === undefined) continue
+        all.delete(link)
+        link.destroy(new HomeportError('home_not_ready', {}))
+        link.onLost()
+      }
+    }
+  }
+
+  #groupsOf(databaseId: string): readonly Group[] {
+    return [...this.#groups].filter(([name]) => name.startsWith(`${databaseId}/`)).map(([, group]) => group)
   }
 
   /** Sends commands on a new connection and closes it. Resolves to their replies, empty when it is lost. */

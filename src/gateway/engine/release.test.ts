@@ -56,6 +56,25 @@ describe('releasing the connections to an engine', () => {
     await shared.send('PING\r\n').expect('+PONG\r\n')
   })
 
+  it('is prepared by having commands wait, while those that wait for an event or lack their end keep their connection', async () => {
+    const [transacting, blocked, uploader] = [await client(), await client(), await client()]
+    await transacting.send('MULTI\r\nINCR a\r\n').expect('+OK\r\n+QUEUED\r\n')
+    blocked.send('BLPOP q 0\r\n')
+    uploader.send(`*3\r\n$3\r\nSET\r\n$5\r\nlarge\r\n$2000000\r\n${'x'.repeat(500_000)}`)
+    await waitFor(() => rig.gateway.isReceiving('db-one'), { what: 'the large command' })
+    expect(rig.gateway.holdEngines('db-one')).toBe(false)
+    await waitFor(() => rig.gateway.holdEngines('db-one'), { what: 'nothing more to come of it' })
+    transacting.send('EXEC\r\n')
+    await (await client()).send('INCR a\r\n').expect(':1\r\n')
+    rig.gateway.breakOff('db-one')
+    await uploader.expectClosed()
+    expect(uploader.received).toBe('')
+    rig.gateway.proceed('db-one')
+    await transacting.expect('*1\r\n:2\r\n')
+    await (await client()).send('RPUSH q x\r\n').expect(':1\r\n')
+    await blocked.expect('*2\r\n$1\r\nq\r\n$1\r\nx\r\n')
+  })
+
   it('does not disturb REST', async () => {
     const ping = async (): Promise<unknown> =>
       (await fetch(`${rig.restUrl}/ping`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })).json()

@@ -14,7 +14,8 @@ import type {
   ServedDatabase,
   UsageSource,
 } from '../deps.js'
-import { createGateway, type Gateway, type GatewayOptions } from '../gateway.js'
+import { createGateway, type GatewayOptions } from '../gateway.js'
+import type { Gateway } from '../interface.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
 
 /** Credentials of the clients of the test database. */

@@ -1,0 +1,26 @@
+import type { Socket } from 'node:net'
+import type { Greeting } from './greeting.js'
+
+/**
+ * One connection to one engine, made when it is first needed and made again after it was lost.
+ *
+ * ```
+ *   idle ──write──▶ dialling ──socket──▶ greeting ──HELLO answered──▶ ready
+ *    ▲                 │                    │                           │
+ *    └──── failed ─────┴────── failed ──────┴────────── lost ───────────┘      any ──destroy──▶ closed
+ * ```
+ *
+ * - idle: no reply is pending, nothing is written.
+ * - dialling, greeting: commands wait in the writer.
+ * - ready: commands go out once per turn of the event loop; replies arrive in order. Held, it sends nothing more.
+ * - closed: for good; every command fails.
+ *
+ * Guarantee: every expected reply is delivered or failed exactly once, in order. Bytes that are no reply, or a reply that
+ * was not expected, end the connection, since nothing after them can be trusted.
+ */
+export type LinkState =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'dialling'; readonly abort: AbortController }
+  | { readonly kind: 'greeting'; readonly socket: Socket }
+  | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting; readonly isHeld?: true | undefined }
+  | { readonly kind: 'closed' }
