@@ -17,6 +17,7 @@ import { QueueAccounts } from './queue-accounts.js'
 import { QueueTokens } from './queue-tokens.js'
 import { Sessions } from './sessions.js'
 import { Teams } from './teams.js'
+import type { AuditSearchEnd } from './transactions/accounts.js'
 import * as accountsTransactions from './transactions/accounts.js'
 import * as firstTokens from './transactions/first-tokens.js'
 import * as queueTokens from './transactions/queue-tokens.js'
@@ -79,8 +80,8 @@ export interface Accounts extends Service, Authenticator {
    * @param before `log_id` of an entry: only older ones.
    */
   auditLog(caller: Caller, limit: number, before?: string, search?: string): Promise<AuditLog[]>
-  /** Where a search of the audit log goes on: after this `log_id`. `undefined`: it has looked at everything. */
-  auditSearchEnd(caller: Caller, before?: string): Promise<string | undefined>
+  /** The entry after which a search of the audit log goes on; `undefined`: it has looked at everything. */
+  auditSearchEnd(caller: Caller, before?: string): Promise<AuditSearchEnd | undefined>
 }
 
 const DEFAULT_EMAIL = 'owner@homeport.local'
@@ -249,7 +250,7 @@ class StoredAccounts implements Accounts {
     return rows.map((row) => auditLogOf(row, customer))
   }
 
-  auditSearchEnd({ accountId }: Caller, before?: string): Promise<string | undefined> {
+  auditSearchEnd({ accountId }: Caller, before?: string): Promise<AuditSearchEnd | undefined> {
     return this.#deps.store.run(accountsTransactions.auditSearchEnd, { accountId, before })
   }
 

@@ -9,7 +9,7 @@ import {
   listTeams,
   removeTeamMember,
 } from '../contract/accounts/accounts.js'
-import { listAuditLogs, listAuditLogsAtRoot } from '../contract/accounts/audit.js'
+import { listAuditLogs, listAuditLogsAtRoot, SEARCHED_TO, SEARCHED_TO_TIME } from '../contract/accounts/audit.js'
 import { MOST_AUDIT_ENTRIES } from '../contract/accounts/audit-limits.js'
 import {
   createQueueToken,
@@ -112,7 +112,8 @@ function auditRoutes(accounts: Accounts): Route[] {
     if (search === undefined || entries.length >= limit) return entries
     const end = await accounts.auditSearchEnd(caller, before)
     // The body is a list, so only a header can say it.
-    return end === undefined ? entries : reply(200, entries, { 'Homeport-Searched-To': end })
+    if (end === undefined) return entries
+    return reply(200, entries, { [SEARCHED_TO]: end.log_id, [SEARCHED_TO_TIME]: String(Math.floor(end.at / 1000)) })
   }
   return [route(listAuditLogs, read), route(listAuditLogsAtRoot, read)]
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { formatDuration, nearest, newId, parseDuration, type Service, stopAll } from './index.js'
+import { formatDuration, nearest, newId, parseDuration, type Service, stopAll, timeOfId } from './index.js'
 import { ManualClock } from './testing/manual-clock.js'
 
 describe('durations', () => {
@@ -52,6 +52,12 @@ describe('ids', () => {
     const times = [0, 1, 61, 62, 3_843, 1_700_000_000_000, 1_700_000_000_001, 2 ** 47]
     const ids = times.map((ms) => newId('msg_', ms))
     expect([...ids].sort()).toEqual(ids)
+    expect(ids.map((id) => timeOfId('msg_', id))).toEqual(times)
+    expect(['msg_', 'dlq_00000001', 'msg_000-0001'].map((text) => timeOfId('msg_', text))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ])
   })
 
   it('are unique within one millisecond', () => {

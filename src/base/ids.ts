@@ -65,6 +65,17 @@ export function idsFrom(prefix: string, ms: number): string {
   return prefix + digitsOf(Math.min(Math.max(0, Math.floor(ms)), LAST_MS))
 }
 
+/** When an id was made, Unix milliseconds, from the 8 digits after its prefix; `undefined` for a text that is no such id. */
+export function timeOfId(prefix: string, id: string): number | undefined {
+  let ms = 0
+  for (let at = prefix.length; at < prefix.length + TIME_DIGITS; at++) {
+    const digit = DIGITS.indexOf(id.charAt(at) || '-')
+    if (digit < 0) return undefined
+    ms = ms * 62 + digit
+  }
+  return id.startsWith(prefix) ? ms : undefined
+}
+
 /** A secret of `bytes` random bytes in URL-safe base64 without padding. */
 export function randomSecret(bytes = 32): string {
   return randomBytes(bytes).toString('base64url')

@@ -13,5 +13,13 @@ export const searchFilter = (description: string) =>
     }),
   )
 
+/** The member of a page that tells how far a search came. */
+export const searchedTo = Type.Optional(
+  Type.Integer({
+    description:
+      'Where a page is not full and there may be more: the request has looked at everything to this time, Unix milliseconds. `cursor` goes on from there.',
+  }),
+)
+
 /** The text of a search as the store compares it. */
 export const searchText = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())

@@ -65,6 +65,20 @@ export async function api<
   args: ApiArgs<Params, Query, Body>,
   signal?: AbortSignal,
 ): Promise<Static<Answer>> {
+  return (await apiWithHeaders(endpoint, args, signal)).body
+}
+
+/** The same with the headers of the response, for the operations whose body cannot say everything. */
+export async function apiWithHeaders<
+  Params extends TSchema,
+  Query extends TSchema,
+  Body extends BodyShape,
+  Answer extends TSchema,
+>(
+  endpoint: Endpoint<Params, Query, Body, Answer>,
+  args: ApiArgs<Params, Query, Body>,
+  signal?: AbortSignal,
+): Promise<{ readonly body: Static<Answer>; readonly headers: Headers }> {
   const response = await fetch(urlOf(endpoint, args), requestOf(endpoint, args, signal)).catch((error: unknown) => {
     if (signal?.aborted) throw error
     throw new ApiError(0, 'The server cannot be reached. Check that it runs and that this computer is online.')
@@ -72,7 +86,7 @@ export async function api<
   const answer = await readAnswer(response)
   if (!response.ok) throw new ApiError(response.status, errorText(answer, response.status))
   // The tests of the server check its responses against the same schema.
-  return answer as Static<Answer>
+  return { body: answer as Static<Answer>, headers: response.headers }
 }
 
 /** The URL of a call, without the origin. */

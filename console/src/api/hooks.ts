@@ -53,6 +53,13 @@ export function useApi<Params extends TSchema, Query extends TSchema, Body exten
   })
 }
 
+/** How a list is read page by page. */
+interface PagesOptions<Page> extends ReadOptions {
+  readonly everyMs?: number | undefined
+  /** What the query of the next page has besides; `undefined` when this was the last page. */
+  readonly next: (page: Page) => Record<string, unknown> | undefined
+}
+
 /**
  * Reads a list page by page. `data.pages` holds the loaded pages; `fetchNextPage` loads the next one. A refresh reads
  * all loaded pages again, so its interval is `everyMs` times their number: a long list costs the server no more than a
@@ -66,23 +73,23 @@ export function useApiPages<
 >(
   endpoint: Endpoint<Params, Query, Body, Answer>,
   args: ApiArgs<Params, Query, Body>,
-  options: ReadOptions & {
-    readonly everyMs?: number | undefined
-    /** What the query of the next page has besides; `undefined` when this was the last page. */
-    readonly next: (page: Static<Answer>) => Record<string, unknown> | undefined
-  },
+  options: PagesOptions<Static<Answer>>,
 ): UseInfiniteQueryResult<InfiniteData<Static<Answer>>, Error> {
+  return usePages(endpoint, args, (whole, signal) => api(endpoint, whole, signal), options)
+}
+
+/** The same for pages that `read` makes of a response, for instance with its headers. */
+export function usePages<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Page>(
+  endpoint: Endpoint<Params, Query, Body>,
+  args: ApiArgs<Params, Query, Body>,
+  read: (args: ApiArgs<Params, Query, Body>, signal: AbortSignal) => Promise<Page>,
+  options: PagesOptions<Page>,
+): UseInfiniteQueryResult<InfiniteData<Page>, Error> {
   const { next, everyMs, enabled = true } = options
-  return useInfiniteQuery<
-    Static<Answer>,
-    Error,
-    InfiniteData<Static<Answer>>,
-    readonly unknown[],
-    Record<string, unknown>
-  >({
+  return useInfiniteQuery<Page, Error, InfiniteData<Page>, readonly unknown[], Record<string, unknown>>({
     queryKey: [...keyOf(endpoint, args), 'pages'],
     queryFn: ({ signal, pageParam }) =>
-      api(endpoint, { ...args, query: { ...(args.query as object | undefined), ...pageParam } } as typeof args, signal),
+      read({ ...args, query: { ...(args.query as object | undefined), ...pageParam } } as typeof args, signal),
     initialPageParam: {},
     getNextPageParam: next,
     enabled,

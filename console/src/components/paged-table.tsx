@@ -1,5 +1,6 @@
 import { Button, Group, Text } from '@mantine/core'
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
+import { dateTime } from '../lib/format.js'
 import { DataTable, type DataTableProps } from './data-table.js'
 import { EmptyState, ErrorState, LoadingLines } from './states.js'
 
@@ -15,11 +16,22 @@ type Pages = Pick<
   | 'fetchNextPage'
 >
 
+/** How far a search has come, where the browser or the server looks at rows one by one. */
+export interface Searched {
+  /** What was found or searched so far. */
+  readonly found: string
+  /** Everything newer was looked at, Unix milliseconds; `undefined` if that is not known. */
+  readonly toMs: number | undefined
+}
+
 /**
- * The footer of a filtered list whose last page is not full: the server has looked at as many rows as one request may, and
+ * How far a filtered list has come whose last page is not full: the server has looked at as many rows as one request may, and
  * goes on when asked.
  */
-export const foundSoFar = (found: string): string => `${found} found so far; older ones are not searched yet`
+export const foundSoFar = (found: string, toMs: number | undefined): Searched => ({
+  found: `${found} found so far; older ones are not searched yet`,
+  toMs,
+})
 
 /** A table that loads page by page: its rows, more near the end, and the error when loading fails. */
 export function PagedTable<Row>({
@@ -33,10 +45,10 @@ export function PagedTable<Row>({
   /** The rows of all pages so far; `undefined` before the first page. */
   readonly rows: readonly Row[] | undefined
   /**
-   * For rows that are filtered in the browser: how much was searched so far. More is loaded only on demand: loading
-   * until enough rows match might load everything.
+   * For rows that are looked at one by one: how far that has come. More is loaded only on demand: loading until enough rows
+   * match might load everything.
    */
-  readonly searched?: string | undefined
+  readonly searched?: Searched | undefined
 }) {
   if (rows === undefined)
     return pages.error === null ? (
@@ -61,10 +73,13 @@ export function PagedTable<Row>({
   )
 }
 
+const onwardFrom = (toMs: number | undefined): string =>
+  toMs === undefined ? 'Search further' : `Search on from ${dateTime(toMs)}`
+
 /** The footer while there are more rows. */
-function Rest({ pages, searched }: { pages: Pages; searched: string | undefined }) {
+function Rest({ pages, searched }: { pages: Pages; searched: Searched | undefined }) {
   const { error, isFetchNextPageError, isFetchingNextPage, fetchNextPage } = pages
-  const text = isFetchNextPageError ? `More rows could not be loaded: ${error?.message}` : searched
+  const text = isFetchNextPageError ? `More rows could not be loaded: ${error?.message}` : searched?.found
   if (text === undefined) return null
   return (
     <Group justify="space-between" px="md" py="xs" gap="xs">
@@ -72,7 +87,7 @@ function Rest({ pages, searched }: { pages: Pages; searched: string | undefined 
         {text}
       </Text>
       <Button size="compact-xs" variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-        {isFetchNextPageError ? 'Try again' : 'Search further'}
+        {isFetchNextPageError ? 'Try again' : onwardFrom(searched?.toMs)}
       </Button>
     </Group>
   )

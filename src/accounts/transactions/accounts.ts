@@ -209,10 +209,13 @@ export const auditLog = read('accounts.auditLog', function* (args: AuditLogArgs)
   return yield* withNames(accountId, rows)
 })
 
-const auditAhead = query<{ accountId: string; before: number }, { log_id: string }>(({ db, p }) =>
+/** The last entry that a search has looked at. */
+export type AuditSearchEnd = Pick<AuditRow, 'log_id' | 'at'>
+
+const auditAhead = query<{ accountId: string; before: number }, AuditSearchEnd>(({ db, p }) =>
   db
     .selectFrom('audit_log')
-    .select('log_id')
+    .select(['log_id', 'at'])
     .where('account_id', '=', p.accountId)
     .where('seq', '<', p.before)
     .orderBy('seq', 'desc')
@@ -220,12 +223,12 @@ const auditAhead = query<{ accountId: string; before: number }, { log_id: string
     .limit(1),
 )
 
-/** Where a search that begins after an entry ends, by `log_id`; `undefined` if it looks at all older entries. */
+/** Where a search that begins after an entry ends; `undefined` if it looks at all older entries. */
 export const auditSearchEnd = read(
   'accounts.auditSearchEnd',
-  function* (args: { accountId: string; before?: string | undefined }): Transaction<string | undefined> {
+  function* (args: { accountId: string; before?: string | undefined }): Transaction<AuditSearchEnd | undefined> {
     const { accountId, before } = args
     const place = before === undefined ? { seq: NEWEST } : yield* first(auditPlace, { accountId, logId: before })
-    return place && (yield* first(auditAhead, { accountId, before: place.seq }))?.log_id
+    return place && (yield* first(auditAhead, { accountId, before: place.seq }))
   },
 )

@@ -1,5 +1,7 @@
-import { listAuditLogs } from '../../contract/accounts/audit.js'
+import { tryParseJson } from '../../base/index.js'
+import { listAuditLogs, SEARCHED_TO, SEARCHED_TO_TIME } from '../../contract/accounts/audit.js'
 import { MOST_AUDIT_ENTRIES } from '../../contract/accounts/audit-limits.js'
+import { parsed } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
 import { given, wholeNumber } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
@@ -15,8 +17,9 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
       .option('--before <id>', 'only entries older than this entry')
       .option('--search <text>', 'only entries that contain this text'),
   examples: ['homeport audit --count 10', "homeport audit --json | jq -r '.[] | [.actor, .readable_format] | @tsv'"],
-  run: async ({ api, io, show }, { count: limit, before, search }) => {
-    const entries = await api.call(listAuditLogs, { query: { limit, ...given({ before, search }) } })
+  run: async ({ api, io, show, say }, { count: limit, before, search }) => {
+    const response = await api.stream(listAuditLogs, { query: { limit, ...given({ before, search }) } })
+    const entries = parsed(listAuditLogs.success.body, tryParseJson(await response.text()))
     const columns: Column<(typeof entries)[number]>[] = [
       { title: 'WHEN', value: (one) => momentOfSeconds(one.timestamp) },
       { title: 'ACTOR', value: (one) => one.actor, cuts: true },
@@ -25,6 +28,16 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
       { title: 'ACTION', value: (one) => one.action_string, cuts: true },
       { title: 'ENTITY', value: (one) => one.entity },
     ]
-    show(entries, () => (entries.length === 0 ? 'There are no entries.\n' : renderTable(io, columns, entries)))
+    const onward = onwardOf(response.headers)
+    const none = onward === undefined ? 'There are no entries.' : 'No entries match so far.'
+    show(entries, () => (entries.length === 0 ? `${none}\n` : renderTable(io, columns, entries)))
+    if (onward !== undefined) say(onward)
   },
 })
+
+/** How to go on where a search has not looked at all entries. */
+function onwardOf(headers: Headers): string | undefined {
+  const logId = headers.get(SEARCHED_TO)
+  const time = momentOfSeconds(Number(headers.get(SEARCHED_TO_TIME)))
+  return logId === null ? undefined : `Searched as far as ${time}. Search on: --before ${logId}`
+}

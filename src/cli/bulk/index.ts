@@ -52,7 +52,7 @@ const listCommand = remote<{ count: number; cursor?: string; state?: string[]; k
     })
     const page = await api.call(listBulkActions, { query: { count, ...filter } })
     const rows = page.bulkActions
-    const text = () => renderTable(io, COLUMNS, rows) + moreBelow(page.cursor)
+    const text = () => renderTable(io, COLUMNS, rows) + moreBelow(page)
     const isAny = state === undefined && kind === undefined
     show(page, () => {
       if (rows.length > 0) return text()
@@ -92,7 +92,7 @@ const outcomesCommand = remote<{ count: number; cursor?: string; outcome?: strin
       actionId,
       api.call(listBulkOutcomes, { params: { actionId }, query: { count, ...filter } }),
     )
-    const text = () => renderTable(io, OUTCOME_COLUMNS, page.outcomes) + moreBelow(page.cursor)
+    const text = () => renderTable(io, OUTCOME_COLUMNS, page.outcomes) + moreBelow(page)
     show(page, () => (page.outcomes.length === 0 ? 'No items match.\n' : text()))
   },
 })

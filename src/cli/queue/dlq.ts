@@ -6,7 +6,7 @@ import type { Io } from '../io.js'
 import { group, remote } from '../remote/remote.js'
 import { counted, moment } from '../terminal/figures.js'
 import { renderFacts, renderTable } from '../terminal/table.js'
-import { type FilterOptions, filterFlags, filtersOf, moreBelow, pageFlags, requireSelection } from './filters.js'
+import { type FilterOptions, filterFlags, filtersOf, foundText, pageFlags, requireSelection } from './filters.js'
 import { type ResendOptions, resendFlags, resendHeaders } from './settings.js'
 
 type Letter = Static<typeof DeadLetter>
@@ -22,24 +22,22 @@ const listCommand = remote<FilterOptions & { count: number; cursor?: string }>({
     const { count, cursor } = options
     const query = { ...filtersOf(options), count, ...(cursor !== undefined && { cursor }) }
     const page = await api.call(listDeadLetters, { query })
-    show(page, () => table(io, page.messages) + moreBelow(page.cursor))
+    show(page, () => foundText('dead letters', page, page.messages, () => table(io, page.messages)))
   },
 })
 
 const table = (io: Io, rows: readonly Letter[]): string =>
-  rows.length === 0
-    ? 'No dead letters match.\n'
-    : renderTable(
-        io,
-        [
-          { title: 'ID', value: (one) => one.dlqId },
-          { title: 'MESSAGE', value: (one) => one.messageId },
-          { title: 'RESPONSE', value: (one) => one.responseStatus || 'none', tone: () => 'red' },
-          { title: 'PUBLISHED', value: (one) => moment(one.createdAt) },
-          { title: 'URL', cuts: true, value: (one) => one.url },
-        ],
-        rows,
-      )
+  renderTable(
+    io,
+    [
+      { title: 'ID', value: (one) => one.dlqId },
+      { title: 'MESSAGE', value: (one) => one.messageId },
+      { title: 'RESPONSE', value: (one) => one.responseStatus || 'none', tone: () => 'red' },
+      { title: 'PUBLISHED', value: (one) => moment(one.createdAt) },
+      { title: 'URL', cuts: true, value: (one) => one.url },
+    ],
+    rows,
+  )
 
 const getCommand = remote({
   name: 'get',

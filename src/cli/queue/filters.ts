@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type BasicOptions, basicFlags, type CallerOptions, callerFlags, commonFilters } from '../remote/filters.js'
 import { given, list, wholeNumber } from '../remote/values.js'
+import { moment } from '../terminal/figures.js'
 
 /** Filters of messages, logs and dead letters. An item must match all of them. */
 export interface FilterOptions extends BasicOptions, CallerOptions {
@@ -47,6 +48,21 @@ export function requireSelection(
   throw new HomeportError('cli_misused', { problem })
 }
 
+/** A page of a list, of which a request may have looked at a part only. */
+interface ListPage {
+  readonly cursor?: string
+  readonly searchedTo?: number
+}
+
 /** The line below a page that is not the last page. */
-export const moreBelow = (cursor: string | undefined): string =>
-  cursor === undefined ? '' : `More entries: --cursor ${cursor}\n`
+export const moreBelow = ({ cursor, searchedTo }: ListPage): string => {
+  if (cursor === undefined) return ''
+  if (searchedTo === undefined) return `More entries: --cursor ${cursor}\n`
+  return `Searched as far as ${moment(searchedTo)}. Search on: --cursor ${cursor}\n`
+}
+
+/** A page that was searched for, as text. `what`: the noun in plural. `table`: the text of at least one row. */
+export function foundText<Row>(what: string, page: ListPage, rows: readonly Row[], table: () => string): string {
+  const none = page.cursor === undefined ? `No ${what} match.\n` : `No ${what} match so far.\n`
+  return (rows.length === 0 ? none : table()) + moreBelow(page)
+}

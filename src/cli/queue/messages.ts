@@ -8,7 +8,15 @@ import { group, remote } from '../remote/remote.js'
 import { given, stateNamed, wholeNumber, wordsOf } from '../remote/values.js'
 import { counted, moment, momentFromNow } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable, stateColumn } from '../terminal/table.js'
-import { type FilterOptions, filterFlags, filtersOf, moreBelow, pageFlags, requireSelection } from './filters.js'
+import {
+  type FilterOptions,
+  filterFlags,
+  filtersOf,
+  foundText,
+  moreBelow,
+  pageFlags,
+  requireSelection,
+} from './filters.js'
 
 type LogEntry = Static<typeof Event>
 type QueueMessage = Static<typeof Message>
@@ -57,7 +65,7 @@ export const logsCommand = remote<LogOptions>({
         trimBody: 0,
       },
     })
-    show(page, () => table(io, page.logs) + moreBelow(page.cursor))
+    show(page, () => foundText('messages', page, page.logs, () => table(io, page.logs)))
   },
 })
 
@@ -68,20 +76,23 @@ const table = (io: Io, rows: readonly LogEntry[]): string =>
 const ENTRIES_PER_MESSAGE = 4
 const MOST_ENTRIES = 1000
 
-const listCommand = remote<FilterOptions & { count: number; search?: string }>({
+const listCommand = remote<FilterOptions & { count: number; search?: string; cursor?: string }>({
   name: 'list',
   summary: 'list messages with their current state, newest first',
   flags: (command) =>
     filterFlags(command)
       .option('--count <number>', 'most messages', wholeNumber(1, 250), 20)
-      .option('--search <text>', SEARCH),
+      .option('--search <text>', SEARCH)
+      .option('--cursor <cursor>', 'where a search goes on'),
   examples: ['homeport queue messages list --label orders', 'homeport queue messages list --queue mails --count 100'],
-  run: async ({ api, io, show }, options) => {
+  run: async ({ api, io, show, say }, options) => {
+    const { search, cursor } = options
     const count = Math.min(MOST_ENTRIES, options.count * ENTRIES_PER_MESSAGE)
-    const query = { ...filtersOf(options), ...given({ search: options.search }), count, trimBody: 0 }
-    const { logs } = await api.call(listLogs, { query })
+    const query = { ...filtersOf(options), ...given({ search, cursor }), count, trimBody: 0 }
+    const { logs, ...page } = await api.call(listLogs, { query })
     const latest = latestOf(logs).slice(0, options.count)
     show(latest, () => table(io, latest))
+    if (page.searchedTo !== undefined) say(moreBelow(page).trimEnd())
   },
 })
 

@@ -90,7 +90,7 @@ export const eventsCommand = remote<EventOptions, [string?]>({
       { title: 'BYTES', value: (one) => String(one.bytes) },
       { title: 'RUNS', cuts: true, value: (one) => one.workflowRunIds.join(', ') },
     ]
-    const text = () => renderTable(io, columns, page.events) + moreBelow(page.cursor)
+    const text = () => renderTable(io, columns, page.events) + moreBelow(page)
     show(page, () => (page.events.length === 0 ? 'No event came.\n' : text()))
   },
 })

@@ -4,7 +4,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { FAILURE_WORDS } from '../../contract/words/states.js'
 import { FAILURE_STATES, listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow/dead-letters.js'
 import { runBulkAction } from '../bulk/follow.js'
-import { moreBelow, pageFlags, requireSelection } from '../queue/filters.js'
+import { foundText, pageFlags, requireSelection } from '../queue/filters.js'
 import { deliveryHeaders } from '../queue/settings.js'
 import type { Api } from '../remote/api.js'
 import { type BasicOptions, basicFlags, commonFilters } from '../remote/filters.js'
@@ -67,8 +67,7 @@ export const failedCommand = remote<DeadOptions & { count: number; cursor?: stri
       { title: 'CREATED', value: (one) => moment(one.workflowCreatedAt) },
       { title: 'URL', cuts: true, value: (one) => one.workflowUrl },
     ]
-    const text = () => renderTable(io, columns, page.messages) + moreBelow(page.cursor)
-    show(page, () => (page.messages.length === 0 ? 'No failed runs match.\n' : text()))
+    show(page, () => foundText('failed runs', page, page.messages, () => renderTable(io, columns, page.messages)))
   },
 })
 

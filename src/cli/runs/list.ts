@@ -1,7 +1,7 @@
 import { RUN_WORDS, WAIT_WORDS } from '../../contract/words/states.js'
 import type { RUN_STATES } from '../../contract/workflow/run-states.js'
 import { listRuns } from '../../contract/workflow/runs.js'
-import { moreBelow, pageFlags } from '../queue/filters.js'
+import { foundText, pageFlags } from '../queue/filters.js'
 import { remote } from '../remote/remote.js'
 import { given, instant, stateNamed, wordsOf } from '../remote/values.js'
 import { duration, moment } from '../terminal/figures.js'
@@ -39,9 +39,7 @@ export const listCommand = remote<ListOptions>({
     const own = given({ state: state && [state], paused, cursor, search, endedFromDate, endedToDate })
     const query = { ...runFilters(options), ...own }
     const page = await api.call(listRuns, { query: { ...query, count: Math.min(count, MOST), trimBody: 0 } })
-    const text = () => renderTable(io, COLUMNS, page.runs) + moreBelow(page.cursor)
-    const none = page.cursor === undefined ? 'No runs match.\n' : `No runs match so far.\n${moreBelow(page.cursor)}`
-    show(page, () => (page.runs.length === 0 ? none : text()))
+    show(page, () => foundText('runs', page, page.runs, () => renderTable(io, COLUMNS, page.runs)))
   },
 })
 

@@ -117,6 +117,13 @@ export const AuditLogSchema = Type.Object({
 /** An entry of the audit log as the management API shows it. */
 export type AuditLog = Static<typeof AuditLogSchema>
 
+/**
+ * Headers of a search that has not looked at all entries, because the body is a list: the `log_id` of the last entry that it
+ * looked at, and when that was written, Unix seconds.
+ */
+export const SEARCHED_TO = 'Homeport-Searched-To'
+export const SEARCHED_TO_TIME = 'Homeport-Searched-To-Time'
+
 const AuditQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({
@@ -127,7 +134,7 @@ const AuditQuery = Type.Object({
   ),
   before: Type.Optional(text('`log_id` of the last entry of the previous page; only older entries are returned.')),
   search: searchFilter(
-    `Entries of which the action, the actor, an entity, the source or the notes contain this text. Only the newest ${MOST_AUDIT_SEARCHED.toLocaleString('en-US')} entries, or those after \`before\`, are searched. If there are older ones, the response header \`Homeport-Searched-To\` has the \`before\` with which the search goes on`,
+    `Entries of which the action, the actor, an entity, the source or the notes contain this text. Only the newest ${MOST_AUDIT_SEARCHED.toLocaleString('en-US')} entries, or those after \`before\`, are searched. If there are older ones, the response header \`${SEARCHED_TO}\` has the \`before\` with which the search goes on, and \`${SEARCHED_TO_TIME}\` when that entry was written, Unix seconds`,
   ),
 })
 

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../request-limits.js'
+import { searchedTo } from '../search.js'
 import { RUN_DEAD_FILTERS, RUN_DEAD_LISTING } from '../workflow/dead-letters.js'
 import { CURSOR, DeadLetter, FILTERS, RunDeadLetter } from './fields.js'
 
@@ -59,6 +60,7 @@ export const listDeadLetters = endpoint({
     body: Type.Object({
       messages: Type.Array(Type.Union([DeadLetter, RunDeadLetter])),
       cursor: Type.Optional(Type.String()),
+      searchedTo,
     }),
   },
   errors: ['invalid_request'],

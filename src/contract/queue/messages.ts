@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_IDS, MOST_ITEM_HEADERS } from '../request-limits.js'
-import { searchFilter } from '../search.js'
+import { searchedTo, searchFilter } from '../search.js'
 import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message, MessageLog } from './fields.js'
 import { PUBLISH_HEADERS } from './setting-headers.js'
 
@@ -272,6 +272,7 @@ const EventPage = Type.Object({
     Type.Array(MessageLog, { description: 'The entries by message: with `groupBy`, or where `messageId` is one id.' }),
   ),
   cursor: Type.Optional(Type.String()),
+  searchedTo,
 })
 
 const eventsDescription =

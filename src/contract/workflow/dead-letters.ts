@@ -2,6 +2,7 @@ import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { CURSOR, RunDeadLetter } from '../queue/fields.js'
 import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../request-limits.js'
+import { searchedTo } from '../search.js'
 
 /** The wire of dead letters of runs: list, read, delete, resume, restart (reference workflow 4.13). */
 
@@ -116,7 +117,7 @@ export const listDeadRuns = endpoint({
   success: {
     status: 200,
     description: 'A page.',
-    body: Type.Object({ messages: Type.Array(RunDeadLetter), cursor: nextCursor }),
+    body: Type.Object({ messages: Type.Array(RunDeadLetter), cursor: nextCursor, searchedTo }),
   },
   errors: ['invalid_request'],
 })

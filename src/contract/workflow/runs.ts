@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
-import { searchFilter } from '../search.js'
+import { searchedTo, searchFilter } from '../search.js'
 import { Because } from './because.js'
 import { BroughtBack, CancelledBy, ReplacedBy, RunOrigin, RunPaused } from './run-history.js'
 import { RUN_STATES, STEP_STATES } from './run-states.js'
@@ -317,6 +317,7 @@ export const RunEvent = Type.Object({
 
 const logsAnswer = Type.Object({
   cursor: nextCursor,
+  searchedTo,
   runs: Type.Array(RunLog),
   events: Type.Optional(
     Type.Array(RunEvent, {
@@ -370,7 +371,7 @@ export const listRunMessageLogs = endpoint({
   success: {
     status: 200,
     description: 'A page of events.',
-    body: Type.Object({ cursor: nextCursor, events: Type.Array(RunEvent) }),
+    body: Type.Object({ cursor: nextCursor, searchedTo, events: Type.Array(RunEvent) }),
   },
   errors: ['invalid_request'],
 })

@@ -72,6 +72,12 @@ const only = (accountId: string, dlqId: string): DeadSelector => ({
 
 const withCursor = (cursor: string | undefined): { cursor?: string } => (cursor === undefined ? {} : { cursor })
 
+/** The cursor after a page of a list; of a page that is not full also the time of the last letter that was looked at. */
+function placeAfter({ letters, cursor }: DeadPage, { limit }: DeadSelector): { cursor?: string; searchedTo?: number } {
+  if (cursor === undefined) return {}
+  return letters.length < limit ? { cursor, searchedTo: Number(cursor.split('-')[0]) } : { cursor }
+}
+
 type Revising = Pick<ApiDeps, 'limits'> & Partial<Pick<ApiDeps, 'targets'>>
 
 /**
@@ -180,9 +186,9 @@ function bulkRoutes(deps: ApiDeps): Route[] {
       refuseRunFilters(query)
       const selector = query.source === 'workflow' ? undefined : selectorOf(caller.accountId, query)
       if (!selector) return { messages: [] }
-      const { letters, cursor } = await list(deps, selector)
-      const shown = letters.map((letter) => trimBodies(deadLetterView(letter), query.trimBody))
-      return { messages: shown, ...withCursor(cursor) }
+      const page = await list(deps, selector)
+      const shown = page.letters.map((letter) => trimBodies(deadLetterView(letter), query.trimBody))
+      return { messages: shown, ...placeAfter(page, selector) }
     }),
     route(deleteDeadLetters, async ({ caller, query, body }) => {
       const selector = selectorOf(caller.accountId, { ...query, ...body })

@@ -1,4 +1,5 @@
 import type { Static } from 'typebox'
+import { timeOfId } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { EVENT_STATES, Event } from '../../contract/queue/fields.js'
 import { listEvents, listLogs } from '../../contract/queue/messages.js'
@@ -143,6 +144,7 @@ interface WireEvents extends WireFilters {
 interface EventPage {
   readonly events: EventView[]
   readonly cursor?: string
+  readonly searchedTo?: number
 }
 
 interface LogAnswer extends EventPage {
@@ -204,8 +206,11 @@ class EventReader {
       if (!more) return { events: this.#events }
       if (this.#isFull) break
     }
-    const cursor = this.#place && `${this.#place.messageId}.${this.#place.entries}`
-    return cursor === undefined ? { events: this.#events } : { events: this.#events, cursor }
+    if (this.#place === undefined) return { events: this.#events }
+    const { messageId, entries } = this.#place
+    const searchedTo = this.#isFull ? undefined : timeOfId('msg_', messageId)
+    const cursor = `${messageId}.${entries}`
+    return { events: this.#events, cursor, ...(searchedTo !== undefined && { searchedTo }) }
   }
 
   /** Reads the next messages. Answers whether there may be more entries after these. */

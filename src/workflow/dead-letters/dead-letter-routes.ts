@@ -188,6 +188,7 @@ function changedOf(result: CallbackChange, dlqId: string, needed: string) {
 export interface DeadLetterPage {
   readonly messages: RunDeadLetter[]
   readonly cursor?: string
+  readonly searchedTo?: number
 }
 
 /** Failed runs, as the dead letters that SDKs list with `source=workflow` (reference workflow 4.13). */
@@ -204,7 +205,9 @@ export class RunDeadLetters implements DeadLetterSource {
     if (!selector) return { messages: [] }
     const page = await untilFound(selector, (one) => this.#store.run(runsDeadList.listDead, one))
     const most = typeof query.trimBody === 'number' ? query.trimBody : undefined
-    return { messages: page.runs.map((run) => trimBodies(deadLetterOf(run), most)), ...cursorOf(page) }
+    const messages = page.runs.map((run) => trimBodies(deadLetterOf(run), most))
+    const isShort = page.next !== undefined && messages.length < selector.limit
+    return { messages, ...cursorOf(page), ...(isShort && { searchedTo: page.next.at }) }
   }
 }
 

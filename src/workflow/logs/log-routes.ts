@@ -76,7 +76,7 @@ const MOST_READS = 4
 async function searched(store: Store, args: RunLogArgs): Promise<RunLogPage> {
   let found = await store.run(runsLogs.logPage, args)
   for (let reads = 1; found.runs.length === 0 && found.searchedTo !== undefined && reads < MOST_READS; reads++) {
-    found = await store.run(runsLogs.logPage, { ...args, before: found.searchedTo })
+    found = await store.run(runsLogs.logPage, { ...args, before: found.searchedTo.seq })
   }
   return found
 }
@@ -162,8 +162,8 @@ function placeOf(cursor: string | undefined): number {
 }
 
 /** The cursor of the next page; absent after the last page, which tells clients that it is the last. */
-function cursorAfter({ runs, more, searchedTo }: RunLogPage): { cursor?: string } {
-  if (searchedTo !== undefined) return { cursor: `0-${searchedTo}` }
+function cursorAfter({ runs, more, searchedTo }: RunLogPage): { cursor?: string; searchedTo?: number } {
+  if (searchedTo !== undefined) return { cursor: `${searchedTo.at}-${searchedTo.seq}`, searchedTo: searchedTo.at }
   const last = runs.at(-1)
   return last && more ? { cursor: `${last.created_at}-${last.seq}` } : {}
 }

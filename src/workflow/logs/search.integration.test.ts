@@ -81,7 +81,8 @@ describeOnEveryStore('a search in the logs of runs', (openStore) => {
     await store.run(runsSubmit.submit, { accountId, submissions: named('needle-late', 1), at: AT })
     const newest = await search(Number.MAX_SAFE_INTEGER)
     expect([newest.runs.map(({ run_id }) => run_id), newest.more]).toEqual([['needle-late-0'], true])
-    const oldest = await search(newest.searchedTo ?? 0)
+    expect(newest.searchedTo?.at).toBe(AT)
+    const oldest = await search(newest.searchedTo?.seq ?? 0)
     expect([oldest.runs.map(({ run_id }) => run_id), oldest.more]).toEqual([['needle-1', 'needle-0'], false])
     expect(oldest.searchedTo).toBeUndefined()
 

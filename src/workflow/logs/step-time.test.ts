@@ -80,7 +80,10 @@ describe('the time of a step', () => {
     open()
     const { from = 0, phases = [] } = stepOf(await ended(second.workflowRunId), 'held').time ?? {}
     expect(phases.map(({ phase }) => phase)).toContain('flow-control')
-    const before = phases.slice(0, phases.findIndex(({ phase }) => phase === 'endpoint'))
+    const before = phases.slice(
+      0,
+      phases.findIndex(({ phase }) => phase === 'endpoint'),
+    )
     expect(sumOf({ from, phases: before }) + from).toBeGreaterThanOrEqual(openedAt)
     expect(stepOf(await ended(first.workflowRunId), 'holds').time?.phases.at(-1)?.phase).toBe('endpoint')
   })

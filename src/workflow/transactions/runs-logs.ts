@@ -3,7 +3,7 @@ import type { MessageRow } from '../../queue/transactions/messages.js'
 import { dueTime } from '../../queue/transactions/messages-parked.js'
 import { all, only, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { matchingRuns, type RunLogArgs } from './runs-matching.js'
+import { matchingRuns, type RunLogArgs, type SearchEnd } from './runs-matching.js'
 import { listedElements, listedRuns } from './runs-read.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 import { type UpcomingCancel, upcomingCancels } from './runs-upcoming.js'
@@ -90,7 +90,7 @@ export interface RunLogPage {
   /** Whether others follow. */
   readonly more: boolean
   /** See `MatchingRuns`. */
-  readonly searchedTo?: number
+  readonly searchedTo?: SearchEnd
   /** Failure callbacks come without their bodies. */
   readonly elements: readonly ElementRow[]
   readonly pending: readonly PendingStep[]

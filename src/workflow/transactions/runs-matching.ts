@@ -261,14 +261,26 @@ function* numbersInTime({
   return { before: Math.min(before, end), least }
 }
 
+/** The last run that a search has looked at, where it has not looked at all. */
+export interface SearchEnd {
+  /** `runs.seq`. */
+  readonly seq: number
+  /** When it was created, Unix milliseconds. */
+  readonly at: number
+}
+
 /** A page of runs. */
 export interface MatchingRuns {
   /** As many as fit, but at least one if any match. */
   readonly runs: RunRow[]
   /** Whether others may follow. */
   readonly more: boolean
-  /** `runs.seq` of the last run that a search has looked at, where it has not looked at all. */
-  readonly searchedTo?: number
+  readonly searchedTo?: SearchEnd
+}
+
+function* endAt(accountId: string, seq: number): Transaction<SearchEnd> {
+  const run = yield* first(newestUpTo, { accountId, upTo: seq })
+  return { seq, at: run?.created_at ?? 0 }
 }
 
 const isActive = (states: RunLogFilter['states'] = []): boolean =>
@@ -285,13 +297,13 @@ export function* matchingRuns(args: RunLogArgs): Transaction<MatchingRuns> {
   const active = isActive(states) && seqs === undefined
   const range = seqs ? { before: args.before, least: 0 } : yield* numbersInTime(args)
   const isWalk = seqs === undefined && Object.keys(args.filter).length > 0
-  const searchedTo = isWalk ? (yield* first(AHEAD[active ? 'active' : 'all'], { accountId, ...range }))?.seq : undefined
+  const ahead = isWalk ? (yield* first(AHEAD[active ? 'active' : 'all'], { accountId, ...range }))?.seq : undefined
   const given = {
     ...filter,
     ...(labels && { labels: labels.map((label) => `|${label}|`) }),
     ...(active ? { active } : states && { states }),
     ...(seqs && { seqs }),
-    least: searchedTo ?? range.least,
+    least: ahead ?? range.least,
   }
   // Runs found by id belong to the account already. The condition again would make the database scan all its runs.
   const asked: Partial<Params> = seqs ? given : { ...given, accountId }
@@ -304,7 +316,7 @@ export function* matchingRuns(args: RunLogArgs): Transaction<MatchingRuns> {
   const isCut = fitting.length < found.length
   return {
     runs: inOrderOf(fitting, rows),
-    more: isCut || searchedTo !== undefined,
-    ...(!isCut && searchedTo !== undefined && { searchedTo }),
+    more: isCut || ahead !== undefined,
+    ...(!isCut && ahead !== undefined && { searchedTo: yield* endAt(accountId, ahead) }),
   }
 }

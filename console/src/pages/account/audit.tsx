@@ -2,19 +2,19 @@ import IconHistory from 'icon:history'
 import { Drawer, Stack } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { type AuditLog, listAuditLogs } from '../../../../src/contract/accounts/audit.js'
-import { MOST_AUDIT_SEARCHED } from '../../../../src/contract/accounts/audit-limits.js'
-import { CALM_MS, useApiPages } from '../../api/hooks.js'
+import { type AuditLog, listAuditLogs, SEARCHED_TO, SEARCHED_TO_TIME } from '../../../../src/contract/accounts/audit.js'
+import { apiWithHeaders } from '../../api/client.js'
+import { CALM_MS, usePages } from '../../api/hooks.js'
 import { CellButton } from '../../components/cell-buttons.js'
 import { Fact } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
 import { FilterField } from '../../components/filter-field.js'
 import { Page, Panel } from '../../components/page.js'
-import { PagedTable } from '../../components/paged-table.js'
+import { foundSoFar, PagedTable } from '../../components/paged-table.js'
 import { PayloadView } from '../../components/payload.js'
 import { EmptyState } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { dateTime, whole } from '../../lib/format.js'
+import { counted, dateTime } from '../../lib/format.js'
 import { payloadOfText } from '../../lib/payload.js'
 import { given } from '../../lib/search.js'
 
@@ -28,19 +28,10 @@ export function AuditPage() {
   const setSearch = (text: string | undefined) =>
     void navigate({ to: '/audit', search: given({ search: text }), replace: true })
   const [open, setOpen] = useState<AuditLog | undefined>()
-  const log = useApiPages(
-    listAuditLogs,
-    { query: { limit: PAGE, ...given({ search }) } },
-    {
-      everyMs: CALM_MS,
-      next: (page) => {
-        const last = page.at(-1)
-        return page.length < PAGE || last === undefined ? undefined : { before: last.log_id }
-      },
-    },
-  )
+  const log = useAuditLog(search)
   const columns = useMemo(() => columnsFor(setOpen), [])
-  const entries = useMemo(() => log.data?.pages.flat(), [log.data])
+  const entries = useMemo(() => log.data?.pages.flatMap(({ entries }) => entries), [log.data])
+  const searchedTo = log.data?.pages.at(-1)?.searchedTo
   return (
     <Page title="Audit log" about="Every change to this account or team, newest first.">
       <Panel
@@ -53,6 +44,9 @@ export function AuditPage() {
           columns={columns}
           pages={log}
           rows={entries}
+          searched={
+            searchedTo && foundSoFar(counted(entries?.length ?? 0, 'entry', 'entries'), searchedTo.timestamp * 1000)
+          }
           rowKey={(entry) => entry.log_id}
           onOpen={setOpen}
           empty={
@@ -60,15 +54,40 @@ export function AuditPage() {
               title={search === undefined ? 'No changes yet' : 'No entries match the search'}
               icon={IconHistory}
             >
-              {search === undefined
-                ? 'Every change is listed here with its actor.'
-                : `The newest ${whole(MOST_AUDIT_SEARCHED)} entries were searched.`}
+              {search === undefined ? 'Every change is listed here with its actor.' : 'Change or clear the search.'}
             </EmptyState>
           }
         />
       </Panel>
       <Entry entry={open} onClose={() => setOpen(undefined)} />
     </Page>
+  )
+}
+
+/** A page of the audit log. */
+interface AuditPageOf {
+  readonly entries: readonly AuditLog[]
+  /** The last entry that was looked at, if the search goes on after it. */
+  readonly searchedTo: Pick<AuditLog, 'log_id' | 'timestamp'> | undefined
+}
+
+function useAuditLog(search: string | undefined) {
+  return usePages(
+    listAuditLogs,
+    { query: { limit: PAGE, ...given({ search }) } },
+    async (args, signal): Promise<AuditPageOf> => {
+      const { body: entries, headers } = await apiWithHeaders(listAuditLogs, args, signal)
+      const logId = headers.get(SEARCHED_TO)
+      const timestamp = Number(headers.get(SEARCHED_TO_TIME))
+      return { entries, searchedTo: logId === null ? undefined : { log_id: logId, timestamp } }
+    },
+    {
+      everyMs: CALM_MS,
+      next: ({ entries, searchedTo }) => {
+        const last = searchedTo ?? (entries.length < PAGE ? undefined : entries.at(-1))
+        return last && { before: last.log_id }
+      },
+    },
   )
 }
 

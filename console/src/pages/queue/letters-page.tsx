@@ -13,7 +13,9 @@ export const LETTERS_PAGE = 100
 
 /** A list of dead letters. */
 type LetterPages<Letter> = ComponentProps<typeof PagedTable>['pages'] & {
-  readonly data: { readonly pages: readonly { readonly messages: readonly Letter[] }[] } | undefined
+  readonly data:
+    | { readonly pages: readonly { readonly messages: readonly Letter[]; readonly searchedTo?: number }[] }
+    | undefined
 }
 
 interface LettersPageProps<Letter> {
@@ -53,7 +55,7 @@ export function LettersPage<Letter extends { readonly dlqId: string }>({
   const [open, setOpen] = useState<Letter | undefined>()
   const onClose = () => setOpen(undefined)
   const rows = useMemo(() => pages.data?.pages.flatMap(({ messages }) => messages), [pages.data])
-  const isShort = (pages.data?.pages.at(-1)?.messages.length ?? 0) < LETTERS_PAGE
+  const toMs = pages.data?.pages.at(-1)?.searchedTo
   const shown = useMemo(() => columns(setOpen), [columns])
   return (
     <Page
@@ -67,7 +69,9 @@ export function LettersPage<Letter extends { readonly dlqId: string }>({
           columns={shown}
           pages={pages}
           rows={rows}
-          searched={isFiltered && isShort ? foundSoFar(counted(rows?.length ?? 0, 'dead letter')) : undefined}
+          searched={
+            !isFiltered || toMs === undefined ? undefined : foundSoFar(counted(rows?.length ?? 0, 'dead letter'), toMs)
+          }
           rowKey={({ dlqId }) => dlqId}
           onOpen={setOpen}
           empty={isFiltered ? <NoMatches title={empty.filtered} /> : empty.whole}

@@ -14,7 +14,7 @@ import { barField } from '../../components/filter-bar.js'
 import { FilterField } from '../../components/filter-field.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { foundSoFar, PagedTable } from '../../components/paged-table.js'
+import { foundSoFar, PagedTable, type Searched } from '../../components/paged-table.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
@@ -112,14 +112,16 @@ function CancelLink({ filters: { url, label, queue } }: { filters: MessageSearch
 }
 
 /** How much was searched, where the browser or the server looks at messages one by one. */
-function searchedOf({ standing, ...others }: MessageSearch, data: Entries, shown: number): string | undefined {
-  const isFull = (data.pages.at(-1)?.logs.length ?? 0) >= PAGE
-  if (!isFull && Object.keys(others).length > 0) return foundSoFar(counted(shown, 'message'))
-  return standing && `Searched the newest ${counted(entriesOf(data), 'log entry', 'log entries')}`
+function searchedOf({ standing }: MessageSearch, data: Entries, shown: number): Searched | undefined {
+  const last = data.pages.at(-1)
+  if (last?.searchedTo !== undefined) return foundSoFar(counted(shown, 'message'), last.searchedTo)
+  if (standing === undefined) return undefined
+  const found = `Searched the newest ${counted(entriesOf(data), 'log entry', 'log entries')}`
+  return { found, toMs: last?.logs.at(-1)?.time }
 }
 
 interface Entries {
-  readonly pages: readonly { readonly logs: readonly unknown[] }[]
+  readonly pages: readonly { readonly logs: readonly { readonly time: number }[]; readonly searchedTo?: number }[]
 }
 
 const entriesOf = ({ pages }: Entries): number => pages.reduce((sum, { logs }) => sum + logs.length, 0)

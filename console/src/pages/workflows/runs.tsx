@@ -10,7 +10,7 @@ import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { foundSoFar, PagedTable } from '../../components/paged-table.js'
+import { foundSoFar, PagedTable, type Searched } from '../../components/paged-table.js'
 import { orderText } from '../../components/sorting.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
@@ -97,13 +97,16 @@ interface ListProps {
 }
 
 /** How much the rows are of all runs, where the browser or the server has to look at runs one by one. */
-function searchedOf(filters: RunSearch, loaded: number, shown: number, isFull: boolean): string | undefined {
-  const { sort: _, waits, ...others } = filters
-  if (waits !== undefined)
-    return `${counted(shown, 'run')} of the newest ${whole(loaded)}; older ones are not searched yet`
-  if (!isFull && Object.keys(others).length > 0) return foundSoFar(counted(shown, 'run'))
+function searchedOf(filters: RunSearch, loaded: readonly Run[], shown: number, toMs?: number): Searched | undefined {
+  const endMs = toMs ?? loaded.at(-1)?.workflowRunCreatedAt
+  if (filters.waits !== undefined)
+    return {
+      found: `${counted(shown, 'run')} of the newest ${whole(loaded.length)}; older ones are not searched yet`,
+      toMs: endMs,
+    }
+  if (toMs !== undefined) return foundSoFar(counted(shown, 'run'), toMs)
   if (runOrderOf(filters) === undefined) return undefined
-  return `The newest ${counted(loaded, 'run')}, sorted; older ones are not loaded yet`
+  return { found: `The newest ${counted(loaded.length, 'run')}, sorted; older ones are not loaded yet`, toMs: endMs }
 }
 
 function List({ filters, empty, onChange }: ListProps) {
@@ -116,7 +119,6 @@ function List({ filters, empty, onChange }: ListProps) {
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
   const loaded = useMemo(() => pages.data?.pages.flatMap(({ runs }) => runs), [pages.data])
-  const isLastFull = pages.data?.pages.at(-1)?.runs.length === PAGE
   const { sort, waits } = filters
   const rows = useMemo(() => loaded && arranged(loaded, given({ sort, waits }), Date.now()), [loaded, sort, waits])
   const columns = useColumns(chosen, setChosen, setAgain)
@@ -131,7 +133,7 @@ function List({ filters, empty, onChange }: ListProps) {
         columns={columns}
         pages={pages}
         rows={rows}
-        searched={loaded && rows && searchedOf(filters, loaded.length, rows.length, isLastFull)}
+        searched={loaded && rows && searchedOf(filters, loaded, rows.length, pages.data?.pages.at(-1)?.searchedTo)}
         order={runOrderOf(filters)}
         onOrder={(order) => onChange({ ...filters, sort: orderText(order) })}
         rowKey={({ workflowRunId }) => workflowRunId}
