@@ -53,11 +53,14 @@ export function useApi<Params extends TSchema, Query extends TSchema, Body exten
   })
 }
 
+/** Where a page begins: what its query has besides. */
+export type Place = Readonly<Record<string, string | number>>
+
 /** How a list is read page by page. */
 interface PagesOptions<Page> extends ReadOptions {
   readonly everyMs?: number | undefined
-  /** What the query of the next page has besides; `undefined` when this was the last page. */
-  readonly next: (page: Page) => Record<string, unknown> | undefined
+  /** `undefined` when this was the last page. */
+  readonly next: (page: Page) => Place | undefined
 }
 
 /**
@@ -75,22 +78,27 @@ export function useApiPages<
   args: ApiArgs<Params, Query, Body>,
   options: PagesOptions<Static<Answer>>,
 ): UseInfiniteQueryResult<InfiniteData<Static<Answer>>, Error> {
-  return usePages(endpoint, args, (whole, signal) => api(endpoint, whole, signal), options)
+  const read = (place: Place | undefined, signal: AbortSignal) =>
+    api(endpoint, { ...args, query: { ...(args.query as object | undefined), ...place } } as typeof args, signal)
+  return usePages(endpoint, args, read, options)
 }
 
-/** The same for pages that `read` makes of a response, for instance with its headers. */
-export function usePages<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Page>(
-  endpoint: Endpoint<Params, Query, Body>,
-  args: ApiArgs<Params, Query, Body>,
-  read: (args: ApiArgs<Params, Query, Body>, signal: AbortSignal) => Promise<Page>,
+/**
+ * The same for pages that a function reads, for instance with the headers of the response.
+ * @param args names the list in the cache.
+ * @param read reads the page at a place, which is what `next` returned; `undefined`: the first page.
+ */
+export function usePages<Page>(
+  endpoint: Pick<Endpoint, 'id'>,
+  args: object,
+  read: (place: Place | undefined, signal: AbortSignal) => Promise<Page>,
   options: PagesOptions<Page>,
 ): UseInfiniteQueryResult<InfiniteData<Page>, Error> {
   const { next, everyMs, enabled = true } = options
-  return useInfiniteQuery<Page, Error, InfiniteData<Page>, readonly unknown[], Record<string, unknown>>({
+  return useInfiniteQuery<Page, Error, InfiniteData<Page>, readonly unknown[], Place | undefined>({
     queryKey: [...keyOf(endpoint, args), 'pages'],
-    queryFn: ({ signal, pageParam }) =>
-      read({ ...args, query: { ...(args.query as object | undefined), ...pageParam } } as typeof args, signal),
-    initialPageParam: {},
+    queryFn: ({ signal, pageParam }) => read(pageParam, signal),
+    initialPageParam: undefined,
     getNextPageParam: next,
     enabled,
     // Another filter of the same list: keep the old rows until the new ones arrive.
@@ -99,9 +107,11 @@ export function usePages<Params extends TSchema, Query extends TSchema, Body ext
   })
 }
 
-function isOfSameParams(before: unknown, { params }: { readonly params?: unknown }): boolean {
+function isOfSameParams(before: unknown, args: object): boolean {
   if (typeof before !== 'object' || before === null) return false
-  return hashKey(['params' in before ? before.params : undefined]) === hashKey([params])
+  return (
+    hashKey(['params' in before ? before.params : undefined]) === hashKey(['params' in args ? args.params : undefined])
+  )
 }
 
 /** Options of a changing hook. */

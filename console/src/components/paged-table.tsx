@@ -22,6 +22,8 @@ export interface Searched {
   readonly found: string
   /** Everything newer was looked at, Unix milliseconds; `undefined` if that is not known. */
   readonly toMs: number | undefined
+  /** The button that loads more, where it is no search. */
+  readonly onward?: string
 }
 
 /**
@@ -73,8 +75,8 @@ export function PagedTable<Row>({
   )
 }
 
-const onwardFrom = (toMs: number | undefined): string =>
-  toMs === undefined ? 'Search further' : `Search on from ${dateTime(toMs)}`
+const onwardOf = ({ toMs, onward = 'Search further' }: Partial<Searched> = {}): string =>
+  toMs === undefined ? onward : `Search on from ${dateTime(toMs)}`
 
 /** The footer while there are more rows. */
 function Rest({ pages, searched }: { pages: Pages; searched: Searched | undefined }) {
@@ -87,7 +89,7 @@ function Rest({ pages, searched }: { pages: Pages; searched: Searched | undefine
         {text}
       </Text>
       <Button size="compact-xs" variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-        {isFetchNextPageError ? 'Try again' : onwardFrom(searched?.toMs)}
+        {isFetchNextPageError ? 'Try again' : onwardOf(searched)}
       </Button>
     </Group>
   )

@@ -25,4 +25,16 @@ describeOnEveryStore('the counts of an account', (openStore) => {
     expect(await count('acc', 2)).toEqual({ ...none, pendingMessages: 2, morePending: true })
     expect(await count('other', 10)).toEqual({ ...none, pendingMessages: 1 })
   })
+
+  it('look at all pending rows where most are messages, and at some where most are deliveries of runs', async () => {
+    const store = await openStore()
+    const rows = (account_id: string, kind: string) =>
+      Array.from({ length: 2_100 }, (_, n) => message(`${kind}-${n}`, { account_id, kind }))
+    await store.run(messages.insert, [...rows('queue', 'http'), ...rows('runs', 'workflow')])
+    const count = (accountId: string) => store.run(consoleCounts.ofAccount, { accountId, most: 10_000 })
+    const all = await count('queue')
+    expect([all.pendingMessages, all.morePending]).toEqual([2_100, undefined])
+    const some = await count('runs')
+    expect([some.pendingMessages, some.morePending]).toEqual([0, true])
+  })
 })

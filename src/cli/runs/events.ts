@@ -1,15 +1,20 @@
 import type { Static } from 'typebox'
+import { tryParseJson } from '../../base/index.js'
 import { NOTIFIED_OUTCOMES, type NotifiedOutcome } from '../../contract/workflow/event-outcomes.js'
 import {
   type AwaitedEventSchema,
   listAwaitedEvents,
   listNotifiedEvents,
   listWaiters,
+  MOST_WAITERS_OF_PAGE,
   type NotifiedEventSchema,
   notifyEvent,
+  WAITERS_COUNT,
+  WAITERS_CURSOR,
 } from '../../contract/workflow/events.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { bodyOf, type DeliveryOptions } from '../queue/settings.js'
+import { parsed } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
 import { given, oneOf } from '../remote/values.js'
 import { counted, moment } from '../terminal/figures.js'
@@ -18,19 +23,28 @@ import { type Column, renderTable } from '../terminal/table.js'
 type AwaitedEvent = Static<typeof AwaitedEventSchema>
 type NotifiedEvent = Static<typeof NotifiedEventSchema>
 
+interface WaitersOptions {
+  readonly prefix?: string
+  readonly count: number
+  readonly cursor?: string
+}
+
 /** `homeport runs waiters`. */
-export const waitersCommand = remote<{ prefix?: string }, [string?]>({
+export const waitersCommand = remote<WaitersOptions, [string?]>({
   name: 'waiters',
   summary: 'list the runs that wait for an event, or the events that runs wait for',
   args: [['[event]', 'id of the event (default: all events)']],
-  flags: (command) => command.option('--prefix <text>', 'only events whose id begins like this'),
+  flags: (command) =>
+    pageFlags(command.option('--prefix <text>', 'only events whose id begins like this'), MOST_EVENTS),
   examples: ['homeport runs waiters', 'homeport runs waiters --prefix paid-', 'homeport runs waiters paid-42'],
-  run: async (session, { prefix }, eventId) =>
-    eventId === undefined ? showEvents(session, prefix) : showWaiters(session, eventId),
+  run: async (session, options, eventId) =>
+    eventId === undefined ? showEvents(session, options) : showWaiters(session, eventId, options),
 })
 
-async function showEvents({ api, io, show, say }: Session, prefix: string | undefined): Promise<void> {
-  const { events, cursor } = await api.call(listAwaitedEvents, { query: prefix === undefined ? {} : { prefix } })
+async function showEvents({ api, io, show, say }: Session, options: WaitersOptions): Promise<void> {
+  const { prefix, cursor, count } = options
+  const query = given({ prefix, cursor, count: Math.min(count, MOST_EVENTS) })
+  const { events, ...page } = await api.call(listAwaitedEvents, { query })
   const columns: Column<AwaitedEvent>[] = [
     { title: 'EVENT', cuts: true, value: (one) => one.eventId },
     { title: 'RUNS', value: (one) => `${one.waiting}${one.atLeast ? '+' : ''}` },
@@ -38,11 +52,15 @@ async function showEvents({ api, io, show, say }: Session, prefix: string | unde
     { title: 'FIRST TIMEOUT', value: (one) => moment(one.firstTimeout) },
   ]
   show(events, () => (events.length === 0 ? 'No run waits for an event.\n' : renderTable(io, columns, events)))
-  if (cursor !== undefined) say('There are more events; give a longer --prefix.')
+  if (page.cursor !== undefined) say(moreBelow(page).trimEnd())
 }
 
-async function showWaiters({ api, io, show }: Session, eventId: string): Promise<void> {
-  const waiters = await api.call(listWaiters, { params: { eventId: encodeURIComponent(eventId) } })
+async function showWaiters({ api, io, show, say }: Session, eventId: string, options: WaitersOptions): Promise<void> {
+  const { count, cursor } = options
+  const headers = given({ [WAITERS_COUNT]: String(Math.min(count, MOST_WAITERS_OF_PAGE)), [WAITERS_CURSOR]: cursor })
+  const response = await api.stream(listWaiters, { params: { eventId: encodeURIComponent(eventId) }, headers })
+  const waiters = parsed(listWaiters.success.body, tryParseJson(await response.text()))
+  const next = response.headers.get(WAITERS_CURSOR)
   type Waiter = (typeof waiters)[number]
   const columns: Column<Waiter>[] = [
     { title: 'RUN', value: (one) => runOf(one.headers) },
@@ -50,6 +68,7 @@ async function showWaiters({ api, io, show }: Session, eventId: string): Promise
     { title: 'URL', cuts: true, value: (one) => one.url },
   ]
   show(waiters, () => (waiters.length === 0 ? 'No runs wait for this event.\n' : renderTable(io, columns, waiters)))
+  if (next !== null) say(moreBelow({ cursor: next }).trimEnd())
 }
 
 function runOf(headers: Readonly<Record<string, readonly string[]>>): string | undefined {

@@ -101,6 +101,15 @@ export const notifyEvent = endpoint({
   errors: ['run_events_full'],
 })
 
+/** Waits of an answer without `Homeport-Count`, which is that of the reference; more have a cursor. */
+export const MOST_WAITERS = 10_000
+/** Waits on a page that was asked for. */
+export const MOST_WAITERS_OF_PAGE = 1_000
+/** The header that asks for pages. The path cannot: what follows a question mark belongs to the id of the event. */
+export const WAITERS_COUNT = 'Homeport-Count'
+/** The header of a response that is not the last page, and of the request for the next one. */
+export const WAITERS_CURSOR = 'Homeport-Cursor'
+
 /** Lists the waits for an event. */
 export const listWaiters = endpoint({
   id: 'listWaiters',
@@ -112,11 +121,17 @@ export const listWaiters = endpoint({
   access: 'read',
   scopes: ['read'],
   summary: 'List the runs that wait for an event',
-  description: 'The waits for an event, oldest first.',
+  description: `The waits for an event, oldest first: up to ${MOST_WAITERS.toLocaleString('en-US')}, or pages with the header \`${WAITERS_COUNT}\`. If there are more, the response has the header \`${WAITERS_CURSOR}\`; send it with the next request.`,
   params: Type.Object({ eventId }),
+  headers: Type.Object({
+    [WAITERS_COUNT]: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: MOST_WAITERS_OF_PAGE, description: 'Waits per page.' }),
+    ),
+    [WAITERS_CURSOR]: Type.Optional(Type.String({ description: 'That of the previous page.' })),
+  }),
   body: { kind: 'none' },
   success: { status: 200, description: 'The waits.', body: Type.Array(Waiter) },
-  errors: [],
+  errors: ['invalid_request'],
 })
 
 /** An event that runs wait for. */

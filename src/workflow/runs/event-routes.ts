@@ -1,6 +1,17 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { type Clock, newId, parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { listAwaitedEvents, listWaiters, notifyEvent, waitForEvent, webhooks } from '../../contract/workflow/events.js'
+import {
+  listAwaitedEvents,
+  listWaiters,
+  MOST_WAITERS,
+  MOST_WAITERS_OF_PAGE,
+  notifyEvent,
+  WAITERS_COUNT,
+  WAITERS_CURSOR,
+  waitForEvent,
+  webhooks,
+} from '../../contract/workflow/events.js'
 import { type Call, compileChecker, type Route, reply, route } from '../../http/index.js'
 import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
@@ -47,10 +58,14 @@ export function eventRoutes(deps: EventDeps): Route[] {
       )
       return result.released.map(toNotified)
     }),
-    route(listWaiters, async ({ params, caller }) => {
-      const eventId = eventIdOf(params.eventId)
-      const rows = await deps.store.run(runsNotify.waiters, { accountId: caller.accountId, eventId })
-      return rows.map(toWaiter)
+    route(listWaiters, async ({ params, headers, caller: { accountId } }) => {
+      const limit = numberIn(headers, WAITERS_COUNT, MOST_WAITERS_OF_PAGE) ?? MOST_WAITERS
+      const after = numberIn(headers, WAITERS_CURSOR, Number.MAX_SAFE_INTEGER) ?? 0
+      const page = { accountId, eventId: eventIdOf(params.eventId), after, limit: limit + 1 }
+      const found = await deps.store.run(runsNotify.waiters, page)
+      const rows = found.slice(0, limit)
+      const last = found.length > limit ? rows.at(-1) : undefined
+      return reply(200, rows.map(toWaiter), last && { [WAITERS_CURSOR]: String(last.seq) })
     }),
     route(listAwaitedEvents, async ({ query, caller }) => {
       const { prefix = '', count = MOST_EVENTS, cursor } = query
@@ -61,6 +76,19 @@ export function eventRoutes(deps: EventDeps): Route[] {
     }),
     ...webhooks.map((webhook) => route(webhook, (call) => callWebhook(deps, webhook.method, call))),
   ]
+}
+
+/**
+ * A header with a positive whole number; `undefined` without it.
+ * @throws HomeportError `invalid_request`.
+ */
+function numberIn(headers: IncomingHttpHeaders, name: string, most: number): number | undefined {
+  const text = headers[name.toLowerCase()]
+  if (text === undefined) return undefined
+  const value = typeof text === 'string' && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN
+  if (value <= most) return value
+  const problem = `${name} is ${JSON.stringify(String(text).slice(0, 80))}; send a whole number from 1 to ${most}.`
+  throw new HomeportError('invalid_request', { problem })
 }
 
 type WaitBody = {

@@ -21,6 +21,21 @@ describe('waiting for events', () => {
     await waitFor(async () => (await suite.service.client.getWaiters({ eventId: 'order 1/paid' })).length === 2, {
       what: 'two waiters',
     })
+    const page = async (headers: Record<string, string>) => {
+      const target = `${suite.service.url}/v2/waiters/order%201/paid`
+      const response = await fetch(target, { headers: { ...suite.service.auth, ...headers } })
+      return {
+        rows: (await response.json()) as unknown[],
+        next: response.headers.get('homeport-cursor'),
+        status: response.status,
+      }
+    }
+    const all = await page({})
+    expect([all.rows, all.next]).toEqual([[expect.any(Object), expect.any(Object)], null])
+    const first = await page({ 'homeport-count': '1' })
+    const second = await page({ 'homeport-count': '1', 'homeport-cursor': first.next ?? '' })
+    expect([...first.rows, ...second.rows, second.next]).toEqual([...all.rows, null])
+    expect((await page({ 'homeport-count': '1001' })).status).toBe(400)
     const notified = await suite.service.client.notify({ eventId: 'order 1/paid', eventData: { amount: 3 } })
     expect(notified.map((one) => (one as { workflowRunId?: string }).workflowRunId).sort()).toEqual(
       triggered.map(({ workflowRunId }) => workflowRunId).sort(),

@@ -102,7 +102,7 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
     const link = { runId: 'dead', messageId: newId('msg_', AT), url: columns.url, createdAt: AT, step: { stepId: 5 } }
     await send(start('child', link))
     if (failing) await fail(failing, AT + 10)
-    expect(await store.run(waiters, { accountId, eventId: 'event' })).toEqual([])
+    expect(await store.run(waiters, { accountId, eventId: 'event', after: 0, limit: 10 })).toEqual([])
     await store.run(finishRun, { accountId, runId: 'child', response: 'grown', at: AT + 20 })
 
     const [dead] = await letters()

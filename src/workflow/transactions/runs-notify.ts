@@ -92,6 +92,14 @@ const startedRuns = query<{ seqs: readonly number[] }, Run>(({ db, p, d }) =>
       .orderBy('seq', 'desc'),
   ),
 )
+/** Selects a page of the waits for an event: those with a larger `seq` than `after`. */
+export interface WaitersArgs {
+  readonly accountId: string
+  readonly eventId: string
+  readonly after: number
+  readonly limit: number
+}
+
 const waiting = query<{ accountId: string; eventId: string }, WaitRow>(({ db, p }) =>
   db
     .selectFrom('run_waits')
@@ -99,6 +107,16 @@ const waiting = query<{ accountId: string; eventId: string }, WaitRow>(({ db, p 
     .where('account_id', '=', p.accountId)
     .where('event_id', '=', p.eventId)
     .orderBy('seq'),
+)
+const waitingPage = query<WaitersArgs, WaitRow>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('event_id', '=', p.eventId)
+    .where('seq', '>', p.after)
+    .orderBy('seq')
+    .limit(p.limit),
 )
 const webhookOf = query<{ accountId: string; runId: string; eventId: string }, { seq: number }>(({ db, p }) =>
   db
@@ -250,9 +268,7 @@ export const expireWait = write(
   },
 )
 
-/** The waits for an event. */
-export const waiters = read('runs.waiters', function* (args: { accountId: string; eventId: string }): Transaction<
-  WaitRow[]
-> {
-  return yield* all(waiting, args)
+/** A page of the waits for an event, oldest first. */
+export const waiters = read('runs.waiters', function* (args: WaitersArgs): Transaction<WaitRow[]> {
+  return yield* all(waitingPage, args)
 })

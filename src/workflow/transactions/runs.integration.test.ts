@@ -270,7 +270,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
       setUp()
       await send(start('r'))
       await waitFor('r', 'e')
-      const [waiting] = await store.run(waiters, { accountId, eventId: 'e' })
+      const [waiting] = await store.run(waiters, { accountId, eventId: 'e', after: 0, limit: 10 })
       const seq = await seqOf('r')
       const ended = await Promise.all([
         say('e').then(({ released }) => released.length),
@@ -306,7 +306,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
       expect(await say('other', 'nobody')).toMatchObject({ kind: 'unknown-run' })
       await cancel('r')
       expect(await waitFor('r', 'late')).toEqual({ kind: 'ended', state: 'RUN_CANCELED' })
-      expect(await store.run(waiters, { accountId, eventId: 'e' })).toEqual([])
+      expect(await store.run(waiters, { accountId, eventId: 'e', after: 0, limit: 10 })).toEqual([])
     })
 
     it('accept webhook calls only for events that their run created, up to a limit', async () => {

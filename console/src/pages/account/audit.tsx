@@ -72,10 +72,12 @@ interface AuditPageOf {
 }
 
 function useAuditLog(search: string | undefined) {
+  const query = { limit: PAGE, ...given({ search }) }
   return usePages(
     listAuditLogs,
-    { query: { limit: PAGE, ...given({ search }) } },
-    async (args, signal): Promise<AuditPageOf> => {
+    { query },
+    async (place, signal): Promise<AuditPageOf> => {
+      const args = { query: { ...query, ...(place && { before: String(place.before) }) } }
       const { body: entries, headers } = await apiWithHeaders(listAuditLogs, args, signal)
       const logId = headers.get(SEARCHED_TO)
       const timestamp = Number(headers.get(SEARCHED_TO_TIME))

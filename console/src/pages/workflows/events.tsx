@@ -1,18 +1,27 @@
 import IconBell from 'icon:bell'
 import IconBellOff from 'icon:bell-off'
 import IconSend from 'icon:send'
-import { Button, Text } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useMemo } from 'react'
 import type { Static } from 'typebox'
-import { type AwaitedEventSchema, listAwaitedEvents, listWaiters } from '../../../../src/contract/workflow/events.js'
-import { LIVE_MS, useApi } from '../../api/hooks.js'
+import {
+  type AwaitedEventSchema,
+  listAwaitedEvents,
+  listWaiters,
+  WAITERS_COUNT,
+  WAITERS_CURSOR,
+} from '../../../../src/contract/workflow/events.js'
+import { apiWithHeaders } from '../../api/client.js'
+import { LIVE_MS, useApiPages, usePages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
-import { type Column, DataTable } from '../../components/data-table.js'
+import type { Column } from '../../components/data-table.js'
 import { FilterField } from '../../components/filter-field.js'
 import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
-import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { PagedTable } from '../../components/paged-table.js'
+import { EmptyState } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { given } from '../../lib/search.js'
 import { EventLink } from './event-link.js'
@@ -24,6 +33,7 @@ type AwaitedEvent = Static<typeof AwaitedEventSchema>
 type Waiter = Static<(typeof listWaiters)['success']['body']>[number]
 
 const route = getRouteApi('/shell/events')
+const PAGE = 100
 
 /** The events that runs wait for, those that came, and the dialog that sends one. */
 export function EventsPage() {
@@ -62,53 +72,59 @@ export function EventsPage() {
 }
 
 function AwaitedEvents() {
-  const awaited = useApi(listAwaitedEvents, {}, { everyMs: LIVE_MS })
+  const pages = useApiPages(
+    listAwaitedEvents,
+    {},
+    { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
+  )
+  const rows = useMemo(() => pages.data?.pages.flatMap(({ events }) => events), [pages.data])
   return (
-    <Loaded query={awaited} loading={<LoadingLines />}>
-      {({ events, cursor }) => (
-        <>
-          <DataTable
-            label="Events that runs wait for"
-            columns={EVENT_COLUMNS}
-            rows={events}
-            rowKey={({ eventId }) => eventId}
-            empty={
-              <EmptyState title="No run waits for an event" icon={IconBell}>
-                A run waits after it calls context.waitForEvent. Enter an event ID to send an event to a run that waits
-                later.
-              </EmptyState>
-            }
-          />
-          {cursor !== undefined && (
-            <Text size="sm" c="dimmed" p="md">
-              These are the first {events.length} events by their IDs. Enter an event ID to see others.
-            </Text>
-          )}
-        </>
-      )}
-    </Loaded>
+    <PagedTable
+      label="Events that runs wait for"
+      columns={EVENT_COLUMNS}
+      pages={pages}
+      rows={rows}
+      rowKey={({ eventId }) => eventId}
+      empty={
+        <EmptyState title="No run waits for an event" icon={IconBell}>
+          A run waits after it calls context.waitForEvent. Enter an event ID to send an event to a run that waits later.
+        </EmptyState>
+      }
+    />
   )
 }
 
 function Waiters({ event }: { event: string }) {
-  const waiters = useApi(listWaiters, { params: { eventId: encodeURIComponent(event) } }, { everyMs: LIVE_MS })
+  const pages = useWaiters(event)
+  const rows = useMemo(() => pages.data?.pages.flatMap(({ waiters }) => waiters), [pages.data])
   return (
-    <Loaded query={waiters} loading={<LoadingLines />}>
-      {(rows) => (
-        <DataTable
-          label="Waiting runs"
-          columns={COLUMNS}
-          rows={rows}
-          rowKey={(_, index) => String(index)}
-          empty={
-            <EmptyState title="No runs wait for this event" icon={IconBellOff}>
-              An event that is sent now reaches no run. From the page of a run, it can be sent to that run alone, which
-              gets it even if it starts to wait later.
-            </EmptyState>
-          }
-        />
-      )}
-    </Loaded>
+    <PagedTable
+      label="Waiting runs"
+      columns={COLUMNS}
+      pages={pages}
+      rows={rows}
+      rowKey={(_, index) => String(index)}
+      empty={
+        <EmptyState title="No runs wait for this event" icon={IconBellOff}>
+          An event that is sent now reaches no run. From the page of a run, it can be sent to that run alone, which gets
+          it even if it starts to wait later.
+        </EmptyState>
+      }
+    />
+  )
+}
+
+function useWaiters(event: string) {
+  const args = { params: { eventId: encodeURIComponent(event) } }
+  return usePages(
+    listWaiters,
+    args,
+    async (place, signal) => {
+      const headers = { [WAITERS_COUNT]: String(PAGE), ...(place && { [WAITERS_CURSOR]: String(place.cursor) }) }
+      const response = await apiWithHeaders(listWaiters, { ...args, headers }, signal)
+      return { waiters: response.body, cursor: response.headers.get(WAITERS_CURSOR) ?? undefined }
+    },
+    { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { arranged, runOrderOf } from './run-order.js'
+import { arranged, isSortedHere, runOrderOf } from './run-order.js'
 import type { Run } from './words.js'
 
 const T = 1_800_000_000_000
@@ -36,6 +36,15 @@ it('sorts runs by every column, in both directions', () => {
 it('keeps the order of the server for an unknown column', () => {
   expect(runOrderOf({ sort: 'colour' })).toBeUndefined()
   expect(ids({ sort: 'colour' })).toEqual(['b', 'c', 'a'])
+})
+
+it('leaves newest first to the server, which knows all runs', () => {
+  expect([{}, { sort: '-made' }, { sort: 'made' }, { sort: '-lasted' }].map(isSortedHere)).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ])
 })
 
 it('filters by what a run waits for', () => {

@@ -9,6 +9,12 @@ export const RUN_ORDERS = ['state', 'run', 'url', 'label', 'now', 'lasted', 'mad
 /** The order of an address; `undefined`: newest first, as the server lists them. */
 export const runOrderOf = ({ sort }: RunSearch): Order | undefined => orderAt(sort, RUN_ORDERS)
 
+/** Whether the browser sorts the rows that it has. Newest first is the order of the server, which sorts all runs. */
+export function isSortedHere(search: RunSearch): boolean {
+  const order = runOrderOf(search)
+  return order !== undefined && !(order.by === 'made' && order.direction === 'desc')
+}
+
 /** The first reason why a run waits, in words; empty if it does not wait. */
 export function whyOf({ because = [] }: Pick<Run, 'because'>): string {
   const [first] = because

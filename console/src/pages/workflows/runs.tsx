@@ -21,7 +21,7 @@ import { valuesOfRun } from '../queue/again.js'
 import { PausedWorkflows } from './paused-workflows.js'
 import { RunFilters } from './run-filters.js'
 import { RunMenu } from './run-menu.js'
-import { arranged, runOrderOf, whyOf } from './run-order.js'
+import { arranged, isSortedHere, runOrderOf, whyOf } from './run-order.js'
 import { type RunSearch, runQueryOf } from './search.js'
 import { TriggerForm } from './trigger.js'
 import { lastedMs, RUN_WORDS, type Run } from './words.js'
@@ -105,8 +105,9 @@ function searchedOf(filters: RunSearch, loaded: readonly Run[], shown: number, t
       toMs: endMs,
     }
   if (toMs !== undefined) return foundSoFar(counted(shown, 'run'), toMs)
-  if (runOrderOf(filters) === undefined) return undefined
-  return { found: `The newest ${counted(loaded.length, 'run')}, sorted; older ones are not loaded yet`, toMs: endMs }
+  if (!isSortedHere(filters)) return undefined
+  const found = `Sorted among the newest ${counted(loaded.length, 'run')}, which are loaded; older ones are not`
+  return { found, toMs: undefined, onward: 'Load older runs' }
 }
 
 function List({ filters, empty, onChange }: ListProps) {
