@@ -3,7 +3,15 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { withoutScheme } from '../../console/src/lib/format.js'
 import { type App, startApp } from '../../src/workflow/testing/harness.js'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+import { DEADLINE_MS, DESKTOP, heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+import { KeyboardUser } from './support/keyboard.js'
+import {
+  cancelsAndUndoes,
+  deletesKeys,
+  pausesAndRestarts,
+  signsIn,
+  usesThePalette,
+} from './support/keyboard-journey.js'
 import './support/patience.js'
 
 let homeport: RunningHomeport
@@ -50,6 +58,12 @@ const ROUTES: Parameters<typeof startApp>[1] = {
   '/broken': {
     route: async () => {
       throw new Error('never works')
+    },
+  },
+  '/kept': {
+    route: async (context) => {
+      await context.run('first', () => 'kept')
+      await context.sleep('long', '1h')
     },
   },
   '/parent': {
@@ -308,6 +322,21 @@ it('selected runs and the whole filtered set lead to the wizard', async () => {
   await heading(page, 'New bulk action').waitFor()
   expect(await page.getByLabel('Label').inputValue()).toBe('live')
   await page.getByText('1 run matches').waitFor()
+})
+
+it('a keyboard is enough to sign in, and to work with databases, messages and runs', async () => {
+  const context = await browser.context.browser()?.newContext({ viewport: DESKTOP, reducedMotion: 'reduce' })
+  if (context === undefined) throw new Error('the browser has ended')
+  context.setDefaultTimeout(DEADLINE_MS)
+  const page = await context.newPage()
+  const user = new KeyboardUser(page)
+  await signsIn(page, user, homeport)
+  await deletesKeys(page, user, homeport)
+  await cancelsAndUndoes(page, user, `${app.url}/later`)
+  const { workflowRunId } = await client.trigger({ url: `${app.url}/kept` })
+  await pausesAndRestarts(page, user, workflowRunId)
+  await usesThePalette(page, user)
+  await context.close()
 })
 
 it('the pages fit a phone', async () => {

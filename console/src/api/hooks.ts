@@ -147,6 +147,7 @@ export function useTask<Args, Answer>(
   const isLeft = useIsLeft()
   return useMutation<Answer, Error, Args>({
     mutationFn: work,
+    onMutate: keepFocus,
     onSuccess: (answer) => {
       const message = typeof done === 'function' ? done(answer) : done
       if (message !== undefined) notifications.show({ message, color: 'green' })
@@ -161,6 +162,18 @@ export function useTask<Args, Answer>(
       return refusal === null ? read : undefined
     },
   })
+}
+
+/** A button is disabled while its task runs, and loses the focus by that. It gets it back, unless the user has gone on. */
+function keepFocus(): void {
+  const button = document.activeElement
+  if (!(button instanceof HTMLButtonElement)) return
+  const watch = new MutationObserver(() => {
+    if (button.disabled) return
+    watch.disconnect()
+    if (document.activeElement === document.body) button.focus()
+  })
+  watch.observe(button, { attributeFilter: ['disabled'] })
 }
 
 /** Whether the component was unmounted. */

@@ -29,16 +29,15 @@ export interface Undo {
   readonly refreshes: readonly Pick<Endpoint, 'id'>[]
 }
 
-/** The button that brings back what was cancelled. It asks when the deliveries are due. */
+/** Asks when the deliveries are due, then brings back what was cancelled. */
+export function askUndo(undo: Undo): void {
+  const id = modals.open({ title: undo.title, children: <UndoBody undo={undo} onClose={() => modals.close(id)} /> })
+}
+
+/** The button that brings back what was cancelled. */
 export function UndoButton({ undo }: { undo: Undo }) {
-  const ask = () => {
-    const id = modals.open({
-      title: undo.title,
-      children: <UndoBody undo={undo} onClose={() => modals.close(id)} />,
-    })
-  }
   return (
-    <Button variant="default" leftSection={<IconArrowBackUp size={16} />} onClick={ask}>
+    <Button variant="default" leftSection={<IconArrowBackUp size={16} />} onClick={() => askUndo(undo)}>
       Undo the cancel
     </Button>
   )

@@ -1,4 +1,4 @@
-import { undoBulkAction, undoCancelOfRun } from '../../contract/bulk/undo.js'
+import { undoBulkAction, undoCancelOfMessage, undoCancelOfRun } from '../../contract/bulk/undo.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type Caller, type Reply, type Route, reply, route } from '../../http/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
@@ -26,7 +26,7 @@ export interface UndoRequest {
   readonly dryRun?: boolean
 }
 
-/** The routes that undo a cancel by its action, or that of one run. */
+/** The routes that undo a cancel by its action, or that of one run or message. */
 export function undoRoutes(deps: RouteDeps): Route[] {
   return [
     route(undoBulkAction, async ({ caller, params: { actionId }, body }) => {
@@ -34,7 +34,14 @@ export function undoRoutes(deps: RouteDeps): Route[] {
       const kind = cancel.kind === 'cancelRuns' ? 'undoCancelRuns' : 'undoCancelMessages'
       return startUndo(deps, caller, { ...body, kind, selector: { actionId } })
     }),
-    route(undoCancelOfRun, ({ caller, params, body }) => undoOne(deps, caller, params.workflowRunId, body ?? {})),
+    route(undoCancelOfRun, async ({ caller, params: { workflowRunId }, body }) => {
+      const actionId = await undoOne(deps, caller, { what: 'run', id: workflowRunId }, body ?? {})
+      return { workflowRunId, workflowState: 'RUN_STARTED' as const, actionId }
+    }),
+    route(undoCancelOfMessage, async ({ caller, params: { messageId }, body }) => {
+      const actionId = await undoOne(deps, caller, { what: 'message', id: messageId }, body ?? {})
+      return { messageId, actionId }
+    }),
   ]
 }
 
@@ -92,28 +99,37 @@ async function cancelOf({ store }: RouteDeps, { accountId }: Caller, actionId: s
   return row
 }
 
-type OneRun = Pick<UndoRequest, 'clock' | 'reason'>
+type HowToUndo = Pick<UndoRequest, 'clock' | 'reason'>
 
-/** Brings one run back, and waits for it. */
-async function undoOne(deps: RouteDeps, caller: Caller, runId: string, { clock, reason }: OneRun) {
+interface One {
+  readonly what: 'run' | 'message'
+  readonly id: string
+}
+
+const notFound = ({ what, id }: One) =>
+  what === 'run'
+    ? new HomeportError('run_not_found', { runId: id })
+    : new HomeportError('message_not_found', { messageId: id })
+
+/** Brings one run or message back, waits for it, and answers the id of the action that did it. */
+async function undoOne(deps: RouteDeps, caller: Caller, one: One, { clock, reason }: HowToUndo): Promise<string> {
   const request: UndoRequest = {
-    kind: 'undoCancelRuns',
-    selector: { workflowRunIds: [runId] },
+    ...(one.what === 'run'
+      ? { kind: 'undoCancelRuns', selector: { workflowRunIds: [one.id] } }
+      : { kind: 'undoCancelMessages', selector: { messageIds: [one.id] } }),
     ...(clock !== undefined && { clock }),
     ...(reason !== undefined && { reason }),
   }
   const { settings, select } = await plan(deps, caller, request)
   const set = await select()
-  if (set.absent.length > 0) throw new HomeportError('run_not_found', { runId })
-  if (set.matched === 0) throw new HomeportError('undo_refused', { runId, problem: 'It is not cancelled.' })
+  if (set.absent.length > 0) throw notFound(one)
+  if (set.matched === 0) throw new HomeportError('undo_refused', { ...one, problem: 'It is not cancelled.' })
   const ended = await deps.worker.finish(await store(deps, caller, request, settings, async () => set))
-  if (ended.succeeded === 1) {
-    return { workflowRunId: runId, workflowState: 'RUN_STARTED' as const, actionId: ended.action_id }
-  }
+  if (ended.succeeded === 1) return ended.action_id
   if (ended.state === 'paused') {
     throw new HomeportError('bulk_action_interrupted', { actionId: ended.action_id, reason: 'It was paused.' })
   }
-  throw new HomeportError('undo_refused', { runId, problem: await problemOf(deps, ended) })
+  throw new HomeportError('undo_refused', { ...one, problem: await problemOf(deps, ended) })
 }
 
 async function problemOf({ store }: RouteDeps, row: BulkActionRow): Promise<string> {

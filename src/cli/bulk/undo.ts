@@ -7,10 +7,13 @@ import { counted } from '../terminal/figures.js'
 import { actionOrMissing } from './action.js'
 import { followToEnd } from './follow.js'
 
-const CLOCKS = ['original', 'hold', 'now'] as const
+/** When what is brought back is due. */
+export const CLOCKS = ['original', 'hold', 'now'] as const
+/** One of them. */
+export type UndoClock = (typeof CLOCKS)[number]
 
 interface UndoOptions {
-  readonly clock?: (typeof CLOCKS)[number]
+  readonly clock?: UndoClock
   readonly reason?: string
   readonly rate?: number
   readonly dryRun: boolean

@@ -6,6 +6,7 @@ import type { Io } from '../io.js'
 import { orMissing } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
 import { given, stateNamed, wholeNumber, wordsOf } from '../remote/values.js'
+import { undoMessagesCommand } from '../runs/undo.js'
 import { counted, moment, momentFromNow } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable, stateColumn } from '../terminal/table.js'
 import {
@@ -168,8 +169,9 @@ const cancelCommand = remote<FilterOptions & { all?: boolean; count?: number }, 
 })
 
 /** `homeport queue messages`. */
-export const messagesCommand = group('messages', 'list, show and cancel messages', [
+export const messagesCommand = group('messages', 'list, show and cancel messages, and undo a cancel', [
   listCommand,
   getCommand,
   cancelCommand,
+  undoMessagesCommand,
 ])

@@ -9,6 +9,7 @@ const COMMANDS: readonly (readonly [request: string, command: string])[] = [
   ['GET /v2/apikeys', 'keys list'],
   ['GET /v2/dlq', 'queue dlq list'],
   ['GET /v2/events', 'queue logs'],
+  ['GET /v2/logs?messageId={id}', 'queue logs --message {id}'],
   ['GET /v2/nodes', 'nodes list'],
   ['GET /v2/queue-tokens', 'queue tokens list'],
   ['GET /v2/redis/databases', 'db list'],

@@ -8,6 +8,7 @@ import { listCommand } from './list.js'
 import { pauseCommand, unpauseCommand } from './pause.js'
 import { showCommand } from './show.js'
 import { triggerCommand } from './trigger.js'
+import { undoRunsCommand } from './undo.js'
 import { watchCommand } from './watch.js'
 
 /** `homeport runs` with its commands. */
@@ -18,6 +19,7 @@ export const runsCommand = group('runs', 'trigger, list, explain, cancel and res
   explainCommand,
   watchCommand,
   cancelCommand,
+  undoRunsCommand,
   pauseCommand,
   unpauseCommand,
   failedCommand,

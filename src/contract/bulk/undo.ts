@@ -42,6 +42,34 @@ export const undoBulkAction = endpoint({
   errors: ['invalid_request', 'bulk_action_not_found', 'bulk_action_refused', 'store_full', 'store_unavailable'],
 })
 
+/** Brings one cancelled message back. */
+export const undoCancelOfMessage = endpoint({
+  ...shared,
+  id: 'undoCancelOfMessage',
+  method: 'POST',
+  path: '/v2/messages/{messageId}/undo',
+  access: 'write',
+  scopes: [],
+  summary: 'Undo the cancel of a message',
+  description:
+    'Brings a cancelled message back with its body, its settings and its failed attempts, also one that a bulk action cancelled. A message of a queue waits in it again.',
+  params: Type.Object({ messageId: Type.String({ description: 'Id of the cancelled message.' }) }),
+  body: {
+    kind: 'json',
+    optional: true,
+    schema: Type.Object({ clock, reason }, { additionalProperties: false }),
+  },
+  success: {
+    status: 200,
+    description: 'The message is pending again.',
+    body: Type.Object({
+      messageId: Type.String(),
+      actionId: Type.String({ description: 'The bulk action that brought it back.' }),
+    }),
+  },
+  errors: ['message_not_found', 'undo_refused', 'bulk_action_interrupted', 'store_full', 'store_unavailable'],
+})
+
 /** Brings one cancelled run back. */
 export const undoCancelOfRun = endpoint({
   ...shared,

@@ -91,12 +91,14 @@ export const workflowErrors = {
     text: ({ actionId, state, act }) =>
       `The bulk action ${actionId} is ${state}, so it cannot be ${act}. GET /v2/workflows/bulkActions/${actionId} shows its progress.`,
   }),
-  undo_refused: define<{ runId: string; problem: string }>({
+  undo_refused: define<{ what: 'run' | 'message'; id: string; problem: string }>({
     status: 409,
     blame: 'caller',
     retry: 'never',
-    text: ({ runId, problem }) =>
-      `The run ${runId} cannot be brought back. ${problem} Read its log with GET /v2/workflows/logs?workflowRunId=${runId}.`,
+    text: ({ what, id, problem }) =>
+      what === 'run'
+        ? `The run ${id} cannot be brought back. ${problem} Read its log with GET /v2/workflows/logs?workflowRunId=${id}.`
+        : `The message ${id} cannot be brought back. ${problem} Read its log with GET /v2/logs?messageId=${id}.`,
   }),
   run_fenced: define<{ runId: string; actionId: string; until: string }>({
     status: 409,

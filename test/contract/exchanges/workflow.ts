@@ -111,6 +111,11 @@ export const workflowExchanges: Exchanges = {
     await stage.homeport.queue('DELETE', path)
     return stage.homeport.queue('POST', `${path}/undo`, { reason: 'cancelled by mistake' })
   },
+  undoCancelOfMessage: async (stage) => {
+    const path = `/v2/messages/${await stage.waitingMessage()}`
+    await stage.homeport.queue('DELETE', path)
+    return stage.homeport.queue('POST', `${path}/undo`, { clock: 'original' })
+  },
   getBulkAction: async (stage) => stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}`),
   listBulkOutcomes: async (stage) =>
     stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}/outcomes`),

@@ -1,4 +1,5 @@
 import type { Static } from 'typebox'
+import { undoCancelOfMessage } from '../../../../src/contract/bulk/undo.js'
 import { listDeadLetters, retryDeadLetter } from '../../../../src/contract/queue/dead-letters.js'
 import type { Message } from '../../../../src/contract/queue/fields.js'
 import { cancelMessage, getMessage, listLogs } from '../../../../src/contract/queue/messages.js'
@@ -7,6 +8,7 @@ import { useTask } from '../../api/hooks.js'
 import { useCanWrite, useSettings } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { type RowAction, RowMenu } from '../../components/row-menu.js'
+import { askUndo, type Undo } from '../../components/undo.js'
 import { copyText } from '../../lib/clipboard.js'
 import { sendableOfMessage } from './again.js'
 import { COPIED, SNIPPET_TITLES, sendSnippets } from './snippets.js'
@@ -16,11 +18,20 @@ import { type MessageSummary, standingOf } from './story.js'
 export const askCancel = (messageId: string) =>
   confirm({
     title: 'Cancel this message',
-    text: 'It is not sent any more. A request in flight is aborted and its response ignored.',
+    text: 'It is not sent any more. A request in flight is aborted and its response ignored. You can undo this as long as the message is kept.',
     action: 'Cancel the message',
     onConfirm: () => api(cancelMessage, { params: { messageId } }),
     refreshes: [listLogs],
   })
+
+/** How a cancelled message is brought back. */
+export const undoOf = (messageId: string): Undo => ({
+  title: 'Undo the cancel of this message',
+  text: 'It is pending again, with its body, its settings and its failed attempts. What was in flight is sent again.',
+  action: 'Bring the message back',
+  refreshes: [listLogs, getMessage],
+  onUndo: (clock) => api(undoCancelOfMessage, { params: { messageId }, body: { clock } }),
+})
 
 /** Sends the dead letter of a message again. */
 async function retryOf(messageId: string): Promise<unknown> {
@@ -62,8 +73,11 @@ export function MessageMenu({
     done: 'A new message was published.',
   })
   const standing = standingOf(latest.state)
-  // The content of cancelled messages is not kept.
-  if (standing === 'canceled') return null
+  // The API shows no content of a cancelled message.
+  if (standing === 'canceled') {
+    const undo = { label: 'Undo the cancel…', onClick: () => askUndo(undoOf(messageId)) }
+    return canWrite ? <RowMenu of={messageId} actions={[undo]} /> : null
+  }
   const writing: RowAction[] = [
     ...(standing === 'failed' ? [{ label: 'Send the message again', onClick: () => retry.mutate(undefined) }] : []),
     { label: 'Publish again…', onClick: () => again.mutate(undefined) },

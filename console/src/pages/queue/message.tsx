@@ -16,11 +16,12 @@ import { Page, Panel } from '../../components/page.js'
 import { PayloadView } from '../../components/payload.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
+import { UndoButton } from '../../components/undo.js'
 import { When } from '../../components/when.js'
 import { dateTime, duration } from '../../lib/format.js'
 import { payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
 import { sendableOfMessage, valuesOfMessage } from './again.js'
-import { askCancel } from './message-menu.js'
+import { askCancel, undoOf } from './message-menu.js'
 import { PublishForm } from './publish.js'
 import { COPIED, sendSnippets } from './snippets.js'
 import { type LogEntry, messagesOf, standingOf, wordsOf } from './story.js'
@@ -93,6 +94,7 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
           Cancel the message
         </Button>
       ) : null}
+      {canWrite && standing === 'canceled' ? <UndoButton undo={undoOf(id)} /> : null}
     </>
   )
 }
@@ -192,14 +194,15 @@ function Answer({ entry: { time, responseStatus, responseBody = '', error } }: {
   )
 }
 
-/** A cancelled message is deleted; only its log is kept. */
+/** The API shows no content of a cancelled message. */
 function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) {
-  const isCanceled = entries.some(({ state }) => standingOf(state) === 'canceled')
+  const latest = messagesOf(entries)[0]?.latest
+  const isCanceled = latest !== undefined && standingOf(latest.state) === 'canceled'
   const message = useApi(getMessage, { params: { messageId: id } }, { enabled: !isCanceled, everyMs: LIVE_MS })
   if (isCanceled) {
     return (
       <Alert color="gray" title="The message was cancelled">
-        The content of cancelled messages is not kept.
+        Its content is shown again when the cancel is undone.
       </Alert>
     )
   }

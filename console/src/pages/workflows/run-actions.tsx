@@ -5,7 +5,6 @@ import IconRefresh from 'icon:refresh'
 import { Button, Stack, Text } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { undoCancelOfRun } from '../../../../src/contract/bulk/undo.js'
 import {
   cancelRunCallback,
   deleteDeadRun,
@@ -30,7 +29,7 @@ import { When } from '../../components/when.js'
 import { payloadOfText } from '../../lib/payload.js'
 import { sendableOfRun, valuesOfRun } from '../queue/again.js'
 import { COPIED, sendSnippets } from '../queue/snippets.js'
-import { askCancel } from './run-menu.js'
+import { askCancel, undoOf } from './run-menu.js'
 import { TriggerForm } from './trigger.js'
 import { FAILURE_WORDS, type Run } from './words.js'
 
@@ -50,7 +49,7 @@ export function RunActions({ run }: { run: Run }) {
       <TriggerAgain run={run} />
       {run.workflowState === 'RUN_STARTED' ? <PauseButton run={run} /> : null}
       {run.workflowState === 'RUN_STARTED' ? <CancelButton run={run} /> : null}
-      {run.workflowState === 'RUN_CANCELED' ? <UndoRun run={run} /> : null}
+      {run.workflowState === 'RUN_CANCELED' ? <UndoButton undo={undoOf(run.workflowRunId)} /> : null}
       {run.dlqId === undefined ? null : <RetryButtons dlqId={run.dlqId} />}
     </>
   )
@@ -90,20 +89,6 @@ function CancelButton({ run: { workflowRunId } }: { run: Run }) {
     <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={() => askCancel(workflowRunId)}>
       Cancel the run
     </Button>
-  )
-}
-
-function UndoRun({ run: { workflowRunId } }: { run: Run }) {
-  return (
-    <UndoButton
-      undo={{
-        title: 'Undo the cancel of this run',
-        text: 'It continues where it stood, with its id and its steps. What was in flight is sent again.',
-        action: 'Bring the run back',
-        refreshes: [listRuns],
-        onUndo: (clock) => api(undoCancelOfRun, { params: { workflowRunId }, body: { clock } }),
-      }}
-    />
   )
 }
 

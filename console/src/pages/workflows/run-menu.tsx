@@ -1,4 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
+import { undoCancelOfRun } from '../../../../src/contract/bulk/undo.js'
 import { listDeadRuns, resumeDeadRun } from '../../../../src/contract/workflow/dead-letters.js'
 import { endRun, listRuns } from '../../../../src/contract/workflow/runs.js'
 import { ApiError, api } from '../../api/client.js'
@@ -6,6 +7,7 @@ import { useChange, useTask } from '../../api/hooks.js'
 import { useCanWrite, useSettings } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { type RowAction, RowMenu } from '../../components/row-menu.js'
+import { askUndo, type Undo } from '../../components/undo.js'
 import { copyText } from '../../lib/clipboard.js'
 import { sendableOfRun } from '../queue/again.js'
 import { COPIED, SNIPPET_TITLES, sendSnippets } from '../queue/snippets.js'
@@ -16,11 +18,20 @@ import type { Run } from './words.js'
 export const askCancel = (workflowRunId: string) =>
   confirm({
     title: 'Cancel this run',
-    text: 'It ends for good: nothing of it is delivered again, a request in flight is aborted, and its failure function is not called.',
+    text: 'Nothing of it is delivered any more, a request in flight is aborted, and its failure function is not called. You can undo this as long as the run is kept.',
     action: 'Cancel the run',
     onConfirm: () => api(endRun, { params: { workflowRunId } }),
     refreshes: [listRuns],
   })
+
+/** How a cancelled run is brought back. */
+export const undoOf = (workflowRunId: string): Undo => ({
+  title: 'Undo the cancel of this run',
+  text: 'It continues where it stood, with its id and its steps. What was in flight is sent again.',
+  action: 'Bring the run back',
+  refreshes: [listRuns],
+  onUndo: (clock) => api(undoCancelOfRun, { params: { workflowRunId }, body: { clock } }),
+})
 
 /** The run with its payload, which lists leave out. */
 async function wholeRun(workflowRunId: string): Promise<Run> {
@@ -65,6 +76,9 @@ export function RunMenu({
     { label: 'Pause the workflow…', onClick: () => askPauseWorkflow(workflowUrl) },
     ...(workflowState === 'RUN_STARTED'
       ? [{ label: 'Cancel the run', onClick: () => askCancel(workflowRunId), isDangerous: true }]
+      : []),
+    ...(workflowState === 'RUN_CANCELED'
+      ? [{ label: 'Undo the cancel…', onClick: () => askUndo(undoOf(workflowRunId)) }]
       : []),
   ]
   const copying = SNIPPET_TITLES.map((title) => ({ label: `Copy as ${title}`, onClick: () => copy.mutate(title) }))
