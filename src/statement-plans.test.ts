@@ -1,17 +1,26 @@
 import { execFileSync } from 'node:child_process'
+import pg from 'pg'
 import { expect, it } from 'vitest'
 import { openSqlite } from './base/index.js'
-import { sqliteFileIn } from './store/open.js'
+import { openStore, sqliteFileIn } from './store/open.js'
+import { describeOnStore } from './store/testing/index.js'
 import { migratedDataDir } from './store/testing/migrated-file.js'
 
 /** Tables of which an account may have a million rows. */
 const LARGE = 'messages|message_attempts|runs|steps|run_waits|audit_log|alerts|notified_events'
 
-function declaredStatements(): readonly string[] {
+interface Statements {
+  readonly sqlite: readonly string[]
+  readonly postgres: readonly string[]
+}
+
+function declaredStatements(): Statements {
   const args = ['--import', './scripts/lib/measured.mjs', 'test/support/declared-statements.ts']
   const output = execFileSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 2 ** 24 })
   return JSON.parse(output)
 }
+
+const statements = declaredStatements()
 
 it('finds the rows of a list by their keys: SQLite does not walk all rows of the account for them', () => {
   const db = openSqlite(sqliteFileIn(migratedDataDir()), { readOnly: false, busyTimeoutMs: 0 })
@@ -22,11 +31,31 @@ it('finds the rows of a list by their keys: SQLite does not walk all rows of the
       .map((step) => (step as { detail: string }).detail)
       .join(' | ')
   // Some statements are of PostgreSQL only.
-  const withLists = declaredStatements().filter((sql) => sql.includes('json_each') && !sql.includes(' for update'))
+  const withLists = statements.sqlite.filter((sql) => sql.includes('json_each') && !sql.includes(' for update'))
   expect(withLists.length).toBeGreaterThan(150)
   const walk = new RegExp(`(SEARCH (${LARGE}) USING (COVERING )?INDEX \\w+ \\(account_id=\\?\\)|SCAN (${LARGE})\\b)`)
   // A subquery of a row may begin a walk that it ends at once.
   const walking = withLists.filter((sql) => walk.test(planOf(sql).split('CORRELATED')[0] ?? ''))
   db.close()
   expect(walking).toEqual([])
+})
+
+describeOnStore('postgres', 'a new store', (_openStore, { newPlace }) => {
+  it('finds rows by their ids before PostgreSQL has statistics of any table', async () => {
+    const { location } = await newPlace()
+    await (await openStore({ location, dataDir: '', onFailure: () => undefined })).close()
+    const client = new pg.Client(location)
+    await client.connect()
+    await client.query('SET enable_seqscan = off')
+    // All rows of an account, or all pending messages, of which the id then selects one.
+    const walk =
+      /Index Cond: \(account_id = \$\d+\)\n\s+Filter: .*\b(run_id|log_id|message_id) =|Filter: .*\bgroup_key =/
+    const walking: string[] = []
+    for (const sql of statements.postgres) {
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN (GENERIC_PLAN, COSTS OFF) ${sql}`)
+      if (walk.test(rows.map((row) => row['QUERY PLAN']).join('\n'))) walking.push(sql)
+    }
+    await client.end()
+    expect(walking).toEqual([])
+  })
 })

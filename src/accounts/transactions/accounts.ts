@@ -182,8 +182,8 @@ const searchedEntries = query<{ accountId: string; limit: number; before: number
       .orderBy('seq', 'desc')
       .limit(p.limit),
 )
-const auditPlace = query<{ accountId: string; logId: string }, { seq: number }>(({ db, p }) =>
-  db.selectFrom('audit_log').select('seq').where('account_id', '=', p.accountId).where('log_id', '=', p.logId),
+const auditPlace = query<{ accountId: string; logId: string }, { seq: number }>(({ db, p, d }) =>
+  db.selectFrom('audit_log').select('seq').where('log_id', '=', p.logId).where(d.alsoIs('account_id', p.accountId)),
 )
 
 /** Selects entries of the audit log. */

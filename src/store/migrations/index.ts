@@ -57,6 +57,7 @@ import { notifiedEvents } from './083-notified-events.js'
 import { replacedRuns } from './090-replaced-runs.js'
 import { unreadableItems } from './091-unreadable-items.js'
 import { pausedWorkflows } from './092-paused-workflows.js'
+import { runsByName } from './093-runs-by-name.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -118,6 +119,7 @@ export const MIGRATIONS: readonly Migration[] = [
   replacedRuns,
   unreadableItems,
   pausedWorkflows,
+  runsByName,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

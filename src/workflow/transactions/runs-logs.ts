@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { MessageRow } from '../../queue/transactions/messages.js'
+import { isPending, type MessageRow } from '../../queue/transactions/messages.js'
 import { dueTime } from '../../queue/transactions/messages-parked.js'
 import { all, only, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -147,7 +147,7 @@ const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
     .select(['seq', 'message_id', 'group_key', 'retried', 'max_retries', 'next_at', 'created_at'])
     .select(['config', 'url', 'flow_key'])
     .where(d.inNumbers('group_key', p.seqs))
-    .where('state', '=', sql.lit('pending'))
+    .where(isPending)
     .orderBy('seq'),
 )
 const ATTEMPT_COLUMNS = [

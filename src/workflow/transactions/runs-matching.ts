@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import { isPending } from '../../queue/transactions/messages.js'
 import { firstFitting, inOrderOf } from '../../queue/transactions/messages-sizes.js'
 import type { Dialect } from '../../store/dialect.js'
 import { all, first, type Transaction } from '../../store/operation.js'
@@ -137,13 +138,13 @@ const runsOfIds = query<{ accountId: string; runIds: readonly string[] }, NamedR
     .where('account_id', '=', p.accountId)
     .where(d.inTexts('run_id', p.runIds)),
 )
-const seqsOfMessage = query<{ accountId: string; messageId: string }, { seq: number }>(({ db, p }) =>
+const seqsOfMessage = query<{ accountId: string; messageId: string }, { seq: number }>(({ db, p, d }) =>
   db
     .selectFrom('steps')
     .innerJoin('runs', 'runs.seq', 'steps.run_seq')
     .select('runs.seq')
     .where('steps.message_id', '=', p.messageId)
-    .where('runs.account_id', '=', p.accountId),
+    .where(d.alsoIs('runs.account_id', p.accountId)),
 )
 
 /** `runs.seq` of the runs that match all filters by id; `undefined` if there is no such filter. */
@@ -187,7 +188,7 @@ const sizesOfPending = query<OfRuns, Sized>(({ db, p, d }) =>
     .innerJoin('message_attempts as a', 'a.message_seq', 'messages.seq')
     .select([sql<number>`group_key`.as('seq'), sumOf('a.body', 'a.headers')])
     .where(d.inNumbers('group_key', p.seqs))
-    .where('state', '=', sql.lit('pending'))
+    .where(isPending)
     .groupBy('group_key'),
 )
 

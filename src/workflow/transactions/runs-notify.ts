@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { PENDING_COLUMNS, type PendingRow, partitionColumn } from '../../queue/transactions/messages.js'
+import { isPending, PENDING_COLUMNS, type PendingRow, partitionColumn } from '../../queue/transactions/messages.js'
 import { madeAtSql, movedToSql } from '../../queue/transactions/messages-parked.js'
 import { checksumOf } from '../../store/checksum.js'
 import {
@@ -120,11 +120,11 @@ const waitingPage = query<WaitersArgs, WaitRow>(({ db, p }) =>
 )
 const webhookOf = query<{ accountId: string; runId: string; eventId: string }, { seq: number }>(({ db, p }) =>
   db
-    .selectFrom('runs')
-    .innerJoin('run_webhooks', 'run_webhooks.run_seq', 'runs.seq')
-    .select('runs.seq')
-    .where('account_id', '=', p.accountId)
-    .where('run_id', '=', p.runId)
+    .selectFrom('run_webhooks')
+    .select('run_seq as seq')
+    .where('run_seq', '=', (q) =>
+      q.selectFrom('runs').select('seq').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
+    )
     .where('event_id', '=', p.eventId),
 )
 const keptEvents = query<{ runSeq: number }, { events: number; bytes: number | null }>(({ db, p }) =>
@@ -146,7 +146,7 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
       .set({ next_at: movedToSql(p.at), created_at: madeAtSql(p.at) })
       .where(d.inNumbers('group_key', p.groups))
       .where(d.inTexts('message_id', p.messageIds))
-      .where('state', '=', sql.lit('pending'))
+      .where(isPending)
       .returning(PENDING_COLUMNS)
       .returning(partitionColumn(d))
       .returning((q) => ['body', q.lit(0).as('body_bytes')]),

@@ -1,6 +1,5 @@
 import type { Selectable } from 'kysely'
-import { sql } from 'kysely'
-import type { MessageRow } from '../../queue/transactions/messages.js'
+import { isPending, type MessageRow } from '../../queue/transactions/messages.js'
 import { dueTime } from '../../queue/transactions/messages-parked.js'
 import { all, change, insertAll, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -32,7 +31,7 @@ const pendingOf = query<{ seq: number }, PendingOfRun>(({ db, p }) =>
     .selectFrom('messages')
     .select(['message_id', 'next_at', ...DELIVERY_COLUMNS])
     .where('group_key', '=', p.seq)
-    .where('state', '=', sql.lit('pending'))
+    .where(isPending)
     .orderBy('seq'),
 )
 const waitsOf = query<{ seq: number }, WaitRow>(({ db, p }) =>
