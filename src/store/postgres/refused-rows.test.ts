@@ -1,6 +1,16 @@
 import { expect, it } from 'vitest'
 import { newId } from '../../base/index.js'
-import { all, askInsert, askNumbers, atOnce, type InsertRow, read, type Transaction, write } from '../operation.js'
+import {
+  all,
+  askChange,
+  askInsert,
+  askNumbers,
+  atOnce,
+  type InsertRow,
+  read,
+  type Transaction,
+  write,
+} from '../operation.js'
 import { query } from '../query.js'
 import { describeOnStore } from '../testing/index.js'
 
@@ -41,6 +51,16 @@ const keyed = write('refusedRowsTest.keyed', function* (url: string): Transactio
   return numbers
 })
 
+const pair = write('refusedRowsTest.pair', function* (names: readonly [string, string]): Transaction<void> {
+  yield* atOnce(
+    [askInsert('message_keys', [key(names[0])]), askChange(rename, { from: names[0], to: names[1] })],
+    'last',
+  )
+})
+const rename = query<{ from: string; to: string }>(({ db, p }) =>
+  db.updateTable('message_keys').set({ dedup_key: p.to }).where('dedup_key', '=', p.from),
+)
+
 const keys = query<object, { dedup_key: string }>(({ db }) => db.selectFrom('message_keys').select('dedup_key'))
 const stored = read('refusedRowsTest.stored', () => all(keys, {}))
 
@@ -50,5 +70,16 @@ describeOnStore('postgres', 'a transaction that ends with rows', (openStore) => 
     expect(await store.run(keyed, 'url1')).toHaveLength(2)
     await expect(store.run(keyed, 'url2\0')).rejects.toMatchObject({ code: 'invalid_request' })
     expect(await store.run(stored, {})).toEqual([{ dedup_key: 'url1' }])
+  })
+
+  it('stores nothing if PostgreSQL refuses one, at first and when all are sent in one packet', async () => {
+    const store = await openStore()
+    const names = async () => (await store.run(stored, {})).map((row) => row.dedup_key).sort()
+    await store.run(pair, ['a', 'taken'])
+    await expect(store.run(pair, ['b', 'taken'])).rejects.toThrow(/duplicate key/)
+    expect(await names()).toEqual(['taken'])
+    await store.run(pair, ['c', 'd'])
+    await expect(store.run(pair, ['e', 'd'])).rejects.toThrow(/duplicate key/)
+    expect(await names()).toEqual(['d', 'taken'])
   })
 })

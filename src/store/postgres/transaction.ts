@@ -7,6 +7,7 @@ import { bind } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import { BYTEA, INT8, TEXT } from './binary-array.js'
 import { isUncertain, reasonOf } from './connection.js'
+import { arePrepared, inOnePacket, notePrepared } from './one-packet.js'
 import { type EncodedRows, encodeRows, encodeShared, type RowType, type RowTypes } from './rows.js'
 
 /** Row locks decide conflicts: a write must see what others committed while it waited, whatever the server's default is. */
@@ -25,7 +26,7 @@ export interface Session {
 /**
  * Runs an operation as one transaction on a connection. Only statements whose result the body needs cost a round trip:
  * BEGIN, inserts and COMMIT are sent without waiting, so an operation that only inserts takes one round trip. One that
- * yields a single statement needs no BEGIN and COMMIT.
+ * yields a single statement, or all of its statements at once, needs no BEGIN and COMMIT.
  *
  * If it rejects, nothing has changed, unless the error is `store_outcome_unknown`: then the connection broke after COMMIT
  * was sent, or after the single statement was.
@@ -34,8 +35,7 @@ export async function runTransaction(session: Session, operation: AnyOperation, 
   const pipeline = new Pipeline(session, operation.access)
   const isSingle = operation.isSingle?.(args as never) ?? false
   try {
-    if (!isSingle) pipeline.begin()
-    const result = await drive(pipeline, operation, args)
+    const result = await drive(pipeline, operation, args, isSingle)
     await pipeline.allAnswered()
     return result
   } catch (thrown) {
@@ -53,13 +53,29 @@ function outcomeUnknown(error: unknown): HomeportError {
   return new HomeportError('store_outcome_unknown', {}, { cause: new Error(reasonOf(error)) })
 }
 
+/** A statement that is not sent yet, and its caller. */
+interface Held {
+  readonly statement: pg.QueryConfig
+  readonly resolve: (result: pg.QueryResult) => void
+  readonly reject: (error: unknown) => void
+}
+
+function hold(held: Held[], statement: pg.QueryConfig): Promise<pg.QueryResult> {
+  const answer = new Promise<pg.QueryResult>((resolve, reject) => held.push({ statement, resolve, reject }))
+  // If nobody waits for it: `allAnswered` reports the failure.
+  answer.catch(() => undefined)
+  return answer
+}
+
 /** Pipelined statements on a connection; replies come in the order of sending. */
 class Pipeline {
   readonly #client: pg.ClientBase
   readonly #access: AnyOperation['access']
   readonly #rowTypes: RowTypes
   readonly onDamage: (damage: StoreDamage) => void
-  readonly #sent: Promise<pg.QueryResult>[] = []
+  readonly #sent: Promise<unknown>[] = []
+  /** Statements that are sent together, while they are gathered. */
+  #held: Held[] | undefined
   #state: 'no transaction' | 'begun' | 'commit sent' = 'no transaction'
   /** The error of the first statement that found damaged data. */
   damage: HomeportError | undefined
@@ -78,12 +94,56 @@ class Pipeline {
 
   /** Sends a statement. If nobody awaits the result, `allAnswered` reports a failure. */
   send(statement: pg.QueryConfig): Promise<pg.QueryResult> {
+    if (this.#held) return hold(this.#held, statement)
     const answer = this.#client.query(statement)
-    answer.catch((error: unknown) => {
-      if (isDamage(error)) this.damage ??= damageIn(statement.text, error)
-    })
-    this.#sent.push(answer)
+    this.#note(answer, [statement])
     return answer
+  }
+
+  #note(answer: Promise<unknown>, statements: readonly pg.QueryConfig[]): void {
+    this.#sent.push(answer)
+    answer.then(
+      () => notePrepared(this.#client, statements),
+      (error: unknown) => {
+        if (isDamage(error)) this.damage ??= damageIn(statements.map(({ text }) => text).join(' '), error)
+      },
+    )
+  }
+
+  /** Sends the statements of `work` as a whole transaction, in one packet if all of them are prepared. */
+  asWhole<Result>(work: () => Result): Result {
+    const held: Held[] = []
+    this.#held = held
+    let result: Result
+    try {
+      result = work()
+    } finally {
+      this.#held = undefined
+    }
+    const statements = held.map(({ statement }) => statement)
+    if (arePrepared(this.#client, statements)) this.#sendInOnePacket(held, statements)
+    else this.#sendEach(held)
+    return result
+  }
+
+  #sendInOnePacket(held: readonly Held[], statements: readonly pg.QueryConfig[]): void {
+    this.#state = 'commit sent'
+    const answer = inOnePacket(this.#client, statements)
+    this.#note(answer, statements)
+    answer.then(
+      (results) => {
+        for (const [index, result] of results.entries()) held[index]?.resolve(result)
+      },
+      (error: unknown) => {
+        for (const { reject } of held) reject(error)
+      },
+    )
+  }
+
+  #sendEach(held: readonly Held[]): void {
+    this.begin()
+    for (const { statement, resolve, reject } of held) this.send(statement).then(resolve, reject)
+    this.commit()
   }
 
   /** The row type of a table, at once if it is known. */
@@ -116,12 +176,13 @@ class Pipeline {
   }
 }
 
-async function drive(pipeline: Pipeline, operation: AnyOperation, args: unknown): Promise<unknown> {
+async function drive(pipeline: Pipeline, operation: AnyOperation, args: unknown, isSingle: boolean): Promise<unknown> {
   const transaction: Transaction<unknown> = operation.body(args as never)
   let statements = 0
   let step = transaction.next()
   while (!step.done) {
     if (step.value.kind !== 'damage') statements++
+    if (!isSingle && !(statements === 1 && isWhole(step.value, operation))) pipeline.begin()
     // It would be committed apart from those before.
     if (statements > 1 && !pipeline.isOpen) throw new Error(`${operation.name} has a statement after its last one`)
     step = transaction.next(await execute(pipeline, step.value))
@@ -129,6 +190,10 @@ async function drive(pipeline: Pipeline, operation: AnyOperation, args: unknown)
   pipeline.commit()
   return step.value
 }
+
+/** Whether these are all statements of the operation: its transaction needs no BEGIN. */
+const isWhole = (statement: Statement, { access }: AnyOperation): boolean =>
+  access === 'write' && statement.kind === 'several' && statement.isLast
 
 function execute(pipeline: Pipeline, statement: Statement): unknown {
   switch (statement.kind) {
@@ -161,12 +226,16 @@ async function executeSeveral(
 ): Promise<unknown[]> {
   await rowTypesOf(pipeline, statements)
   const answers: Promise<unknown>[] = []
-  for (const statement of statements) {
-    const answer = Promise.resolve(execute(pipeline, statement))
-    // If a later one cannot be sent, nobody waits for this answer.
-    answer.catch(() => undefined)
-    answers.push(answer)
+  const sendAll = (): void => {
+    for (const statement of statements) {
+      const answer = Promise.resolve(execute(pipeline, statement))
+      // If a later one cannot be sent, nobody waits for this answer.
+      answer.catch(() => undefined)
+      answers.push(answer)
+    }
   }
+  if (isLast && !pipeline.isOpen) pipeline.asWhole(sendAll)
+  else sendAll()
   if (isLast) pipeline.commit()
   return await Promise.all(answers)
 }
