@@ -4,9 +4,12 @@ export interface WaitOptions {
   readonly what: string
   /** Default 60,000: long enough for a busy machine, and shorter than a test may take. */
   readonly deadlineMs?: number
-  /** Time between two checks. Default 10. */
+  /** Time between two checks. Default: 10 at first, then longer, at most 100. */
   readonly everyMs?: number
 }
+
+/** A check often costs a request or a look at all processes, so one that takes long is repeated less and less often. */
+const INTERVALS = { firstMs: 10, growth: 1.25, mostMs: 100 }
 
 /**
  * Waits until `condition` answers something other than `undefined`, `null` or `false`, and returns that answer.
@@ -19,6 +22,7 @@ export async function waitFor<Answer>(
   const deadlineMs = options.deadlineMs ?? 60_000
   const giveUpAt = performance.now() + deadlineMs
   let cause: unknown
+  let intervalMs = options.everyMs ?? INTERVALS.firstMs
   do {
     try {
       const answer = await condition()
@@ -28,7 +32,8 @@ export async function waitFor<Answer>(
     } catch (error) {
       cause = error
     }
-    await new Promise((resolve) => setTimeout(resolve, options.everyMs ?? 10))
+    await new Promise((resolve) => setTimeout(resolve, intervalMs))
+    if (options.everyMs === undefined) intervalMs = Math.min(intervalMs * INTERVALS.growth, INTERVALS.mostMs)
   } while (performance.now() < giveUpAt)
   const reason = cause === undefined ? '' : ` (${String(cause)})`
   throw new Error(`gave up waiting for ${options.what} after ${deadlineMs} ms${reason}`, { cause })
