@@ -2,7 +2,8 @@
  * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>] [--fault <kind>]`: runs the crash tests of the queue, of runs, of bulk
  * actions, of undo, of alerts and of homes with a standby (`--only takeover`), and the outages of PostgreSQL (`--only outages`),
  * with many more kills than `npm test` has time for; the checker of stale reads of read regions (`--only read-regions`) with more
- * rounds, and the drain of a node (`--only drain`) with more databases.
+ * rounds, and the drain of a node (`--only drain`) with more databases. `--only stale-reads` makes that many thousand pairs of a
+ * write and a read of a read region (`stale-reads.ts`).
  * With `--only nodes`, all faults are of one kind with `--fault`, such as `--fault kill`; an unknown one names them all.
  * They print their seed; the same seed kills at the same moments.
  */
@@ -20,6 +21,9 @@ const ELSEWHERE = {
   drain: ['test/databases/moves', '-t', 'drained'],
 }
 
+/** Campaigns that are no tests. */
+const PROGRAMS = { 'stale-reads': ['--import', 'tsx', 'scripts/stale-reads.ts'] }
+
 /** Checks that an option is a positive whole number. */
 function whole(name, text) {
   if (/^[1-9]\d{0,9}$/.test(text)) return text
@@ -36,6 +40,7 @@ await script(async () => {
   if (values.fault !== undefined) env.HOMEPORT_CRASH_FAULT = values.fault
   const vitest = inProject('node_modules/vitest/vitest.mjs')
   const tests = ELSEWHERE[values.only] ?? [`test/crash/${values.only}`]
-  const { code } = await run(process.execPath, [vitest, 'run', ...tests], { cwd: ROOT, env })
+  const program = PROGRAMS[values.only] ?? [vitest, 'run', ...tests]
+  const { code } = await run(process.execPath, program, { cwd: ROOT, env })
   if (code !== 0) throw new SetupError('a crash test failed; its output above says what was lost.')
 })

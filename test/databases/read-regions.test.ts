@@ -14,7 +14,7 @@ import { startNode, startNodeStore, type TestNode } from './test-node.js'
 
 type Made = DatabaseRecord & Record<'rest_token' | 'read_only_rest_token' | 'password', string>
 
-const HOSTS = { a: '127.0.0.2', b: '127.0.0.3' } as const
+const HOSTS = { a: '127.0.0.2', b: '127.0.0.3', d: '127.0.0.5' } as const
 /** Rounds of the checker of stale reads; `npm run crash -- --only read-regions` plays more. */
 const ROUNDS = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
 const PAIRS = 25
@@ -23,6 +23,8 @@ const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? 20_261_128)
 
 let a: TestNode
 let b: TestNode
+/** Another node of the region of `b`, in one test. */
+let nodeD: TestNode | undefined
 let wire: SlowWire
 let placeOfB: Place
 
@@ -65,9 +67,11 @@ async function create(name: string, options: { tls?: boolean } = {}): Promise<Ma
   return made.body as Made
 }
 
-const nodeOf = (name: 'a' | 'b'): TestNode => (name === 'a' ? a : b)
+type Name = keyof typeof HOSTS
 
-async function rest(at: 'a' | 'b', { rest_token }: Made, command: readonly unknown[], syncToken?: string) {
+const nodeOf = (name: Name): TestNode => (name === 'a' ? a : name === 'd' && nodeD ? nodeD : b)
+
+async function rest(at: Name, { rest_token }: Made, command: readonly unknown[], syncToken?: string) {
   const { headers, body, status } = await call(`http://${HOSTS[at]}:${nodeOf(at).place.restPort}/`, {
     method: 'POST',
     json: command,
@@ -87,15 +91,20 @@ function client(at: 'a' | 'b', { port, password, tls }: Made): Redis {
   return redis
 }
 
-const callsAt = (at: 'a' | 'b', made: Made) =>
+const callsAt = (at: Name, made: Made) =>
   engineCalls(nodeOf(at).place.dataDir, at === 'a' ? 'us-east-1' : 'eu-west-1', made)
 
-/** Resolves when the replica has answered a read that was sent to `b`. */
-async function untilReplicaAnswers(made: Made, read = (): Promise<unknown> => rest('b', made, ['GET', 'k'])) {
+/** Resolves when the replica of a node, `b`, has answered a read that was sent there. */
+async function untilReplicaAnswers(
+  made: Made,
+  read = (): Promise<unknown> => rest('b', made, ['GET', 'k']),
+  at: Name = 'b',
+) {
+  const calls = () => callsAt(at, made).catch(() => Number.POSITIVE_INFINITY)
   const answers = async () => {
-    const before = await callsAt('b', made)
+    const before = await calls()
     await read()
-    return (await callsAt('b', made)) > before
+    return (await calls()) > before
   }
   await waitFor(answers, { what: 'the replica to answer a read' })
 }
@@ -278,7 +287,7 @@ describe('a database with a read region at another node', () => {
     await c.stop()
   }, 90_000)
 
-  it('is read at its home while the node of the region is away', async () => {
+  it('is read at its home while the node of the region is away, or at another node of the region', async () => {
     const made = await create('alone')
     await rest('b', made, ['SET', 'k', 'v'])
     await untilReplicaAnswers(made)
@@ -289,6 +298,23 @@ describe('a database with a read region at another node', () => {
     await knowEachOther()
     await untilReplicaAnswers(made)
     expect((await rest('b', made, ['GET', 'k'], 'x-1-1')).result).toBe('w')
+
+    // With a second node in the region, one keeps the replica. It answers reads with a token: a client may have written
+    // through the other node.
+    const d = await startNode('d', await place(), { host: HOSTS.d, region: 'eu-west-1' })
+    nodeD = d
+    const { token } = await rest('d', made, ['SET', 'k', 'x'])
+    const before = await callsAt('b', made)
+    for (let count = 0; count < 10; count++) expect((await rest('b', made, ['GET', 'k'])).result).toBe('x')
+    expect(await callsAt('b', made)).toBe(before)
+    await untilReplicaAnswers(made, async () => expect((await rest('b', made, ['GET', 'k'], token)).result).toBe('x'))
+    await b.stop()
+    expect((await rest('d', made, ['GET', 'k'])).result).toBe('x')
+    await waitFor(() => readdirSync(join(d.place.dataDir, 'databases')).includes(made.database_id), {
+      what: 'the other node to keep the replica',
+    })
+    await untilReplicaAnswers(made, () => rest('d', made, ['GET', 'k']), 'd')
+    await d.stop()
   }, 90_000)
 })
 
