@@ -6,15 +6,13 @@
  *
  * The limit is set after the engine has loaded, so it never keeps data from loading.
  */
-import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
-import { promisify } from 'node:util'
 import { unreadLimit } from './engine-config.js'
 import type { Launcher } from './launcher/client.js'
+import { usableProgram } from './programs.js'
 import type { FleetLogger } from './types.js'
 
-const run = promisify(execFile)
 const KIB = 1024
 /** Data takes more memory than it counts: fragmentation, growing tables, copies being sent. */
 const MEMORY_PER_DATA = 2
@@ -87,16 +85,8 @@ export async function findMemoryLimitPrefix(): Promise<MemoryLimitPrefix> {
 }
 
 /** `prlimit`, if this system has it and lets us use it. */
-async function findTool(): Promise<string | undefined> {
-  try {
-    const { stdout } = await run('/bin/sh', ['-c', 'command -v prlimit'])
-    const tool = stdout.trim()
-    await run(tool, ['--data=unlimited:unlimited', '/bin/sh', '-c', ':'])
-    return tool
-  } catch {
-    return undefined
-  }
-}
+const findTool = (): Promise<string | undefined> =>
+  usableProgram('prlimit', ['--data=unlimited:unlimited', '/bin/sh', '-c', ':'])
 
 /** Memory that counts against the limit. */
 async function presentBytes(pid: number): Promise<number> {

@@ -1,14 +1,15 @@
 /** Finds the engine program of this machine, and learns its version, commands and settings by running it. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { access, constants, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { Redis } from 'iovalkey'
 import { systemClock } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { OWN_DEFAULTS, quoted } from './engine-config.js'
+import { findProgram, isProgram } from './programs.js'
 import { CVE, isTooOld, problemsOf } from './safety.js'
 import type { EngineCapability, EngineInfo } from './types.js'
 
@@ -29,19 +30,11 @@ async function outputOf(command: string, args: readonly string[]): Promise<strin
   )
 }
 
-async function isProgram(path: string): Promise<boolean> {
-  return access(path, constants.X_OK).then(
-    () => true,
-    () => false,
-  )
-}
-
-/** The absolute path of a program, given as a path or as a name that the shell finds. */
+/** The absolute path of a program, given as a path or as a name in the `PATH`. */
 async function locate(nameOrPath: string): Promise<string | undefined> {
-  const found = await outputOf('/bin/sh', ['-c', 'command -v -- "$1"', 'sh', nameOrPath])
-  const candidates = [found, ...MORE_DIRECTORIES.map((directory) => join(directory, nameOrPath))]
-  for (const path of candidates) if (path?.startsWith('/') && (await isProgram(path))) return path
-  return nameOrPath.includes('/') && (await isProgram(nameOrPath)) ? realpath(nameOrPath) : undefined
+  if (!nameOrPath.includes('/')) return findProgram(nameOrPath, MORE_DIRECTORIES)
+  if (!(await isProgram(nameOrPath))) return undefined
+  return isAbsolute(nameOrPath) ? nameOrPath : realpath(nameOrPath)
 }
 
 async function findBinary(desired: string | undefined): Promise<string> {

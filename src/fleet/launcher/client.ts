@@ -5,10 +5,10 @@
  * `endLeftovers` ends them, and only then the next launcher starts. After `exited`, therefore, nothing runs on the
  * files of that engine.
  */
-import { type ChildProcess, execFile, fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { type Clock, pause, type Timer } from '../../base/index.js'
+import { usableProgram } from '../programs.js'
 import type { FleetLogger } from '../types.js'
 import type { LauncherReport, LauncherRequest } from './protocol.js'
 import { programOfSource } from './source-program.js'
@@ -243,7 +243,6 @@ export function createLauncher(options: LauncherOptions): Launcher {
   return new LauncherClient(options)
 }
 
-const run = promisify(execFile)
 const PREFIX = ['--pdeathsig', 'TERM', '--'] as const
 
 /**
@@ -251,12 +250,6 @@ const PREFIX = ['--pdeathsig', 'TERM', '--'] as const
  * has no `setpriv`; then `endEngines` finds leftovers at the next start.
  */
 export async function findDeathSignalPrefix(): Promise<readonly string[]> {
-  try {
-    const { stdout } = await run('/bin/sh', ['-c', 'command -v setpriv'])
-    const tool = stdout.trim()
-    await run(tool, [...PREFIX, '/bin/sh', '-c', ':'])
-    return [tool, ...PREFIX]
-  } catch {
-    return []
-  }
+  const tool = await usableProgram('setpriv', [...PREFIX, '/bin/sh', '-c', ':'])
+  return tool === undefined ? [] : [tool, ...PREFIX]
 }

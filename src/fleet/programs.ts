@@ -1,0 +1,52 @@
+/** Programs of the system: where they are, and whether they may be used. */
+import { execFile } from 'node:child_process'
+import { access, constants, stat } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { promisify } from 'node:util'
+import { pathOfProcess } from '../config/index.js'
+
+const run = promisify(execFile)
+
+/** Whether this is a file that may be run. */
+export async function isProgram(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK)
+    return (await stat(path)).isFile()
+  } catch {
+    return false
+  }
+}
+
+/**
+ * The absolute path of a program in the `PATH`, as a shell finds it. Asking a shell would cost a start of the server a
+ * process for each program.
+ * @param more folders that are looked at afterwards.
+ */
+export async function findProgram(name: string, more: readonly string[] = []): Promise<string | undefined> {
+  const folders = (pathOfProcess().PATH ?? '').split(delimiter)
+  for (const folder of [...folders, ...more]) {
+    if (isAbsolute(folder) && (await isProgram(join(folder, name)))) return join(folder, name)
+  }
+  return undefined
+}
+
+const tried = new Map<string, Promise<string | undefined>>()
+
+/**
+ * A program of the system, if it is there and lets us use it. It is tried once for all servers of this process.
+ * @param trial arguments with which it has to succeed.
+ */
+export function usableProgram(name: string, trial: readonly string[]): Promise<string | undefined> {
+  const known = tried.get(name) ?? tryProgram(name, trial)
+  tried.set(name, known)
+  return known
+}
+
+async function tryProgram(name: string, trial: readonly string[]): Promise<string | undefined> {
+  const path = await findProgram(name)
+  if (path === undefined) return undefined
+  return run(path, trial).then(
+    () => path,
+    () => undefined,
+  )
+}
