@@ -12,6 +12,9 @@ import type { Migration } from './migration.js'
 /** Opening a store mostly waits for the disk. */
 const STORES_AT_A_TIME = 4
 
+/** Some ages, with those of the newest versions: what is missing is migrated one by one, whatever the age of the store. */
+const isTried = (age: number): boolean => age % 8 === 0 || age > MIGRATIONS.length - 4
+
 const columnsOn = new Map<StoreKind, Column[]>()
 
 const foreign = (breaking: boolean): Migration => ({
@@ -30,12 +33,12 @@ describe('the list of migrations', () => {
 })
 
 describeOnEveryStore('the schema', (openStore, on) => {
-  it('is the same for a new store and for one migrated from every older version', async () => {
+  it('is the same for a new store and for one migrated from older versions', async () => {
     const fresh = await on.newPlace()
     await (await openStore(fresh)).close()
     const expected = await raw(fresh).schema()
     expect(expected.length).toBeGreaterThan(10)
-    const ages = MIGRATIONS.keys()
+    const ages = [...MIGRATIONS.keys()].filter(isTried).values()
     const travellers = Array.from({ length: STORES_AT_A_TIME }, async () => {
       for (const age of ages) {
         const place = await on.newPlace()
@@ -46,7 +49,6 @@ describeOnEveryStore('the schema', (openStore, on) => {
     })
     await Promise.all(travellers)
     columnsOn.set(on.kind, await raw(fresh).columns())
-    // Opens a store for every migration.
   }, 120_000)
 
   it('keeps data when the store is reopened', async () => {

@@ -43,7 +43,7 @@ async function play(
 describeOnEveryStore(
   'random simulations of runs',
   (openStoreHere, { kind }) => {
-    const seeds = kind === 'sqlite' ? 3 : 1
+    const seeds = kind === 'sqlite' ? 2 : 1
 
     it('keep every guarantee', async () => {
       const store = await openStoreHere()
