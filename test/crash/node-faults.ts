@@ -107,8 +107,12 @@ async function last(lengthsMs: readonly number[], { random, during }: FaultScene
 
 async function stopFor(lengthsMs: readonly number[], { homeport }: SceneNode, by: FaultScene): Promise<void> {
   process.kill(homeport.pid, 'SIGSTOP')
-  await last(lengthsMs, by)
-  process.kill(homeport.pid, 'SIGCONT')
+  try {
+    await last(lengthsMs, by)
+  } finally {
+    // Also after a failure: a stopped process would not end.
+    process.kill(homeport.pid, 'SIGCONT')
+  }
 }
 
 async function restart(node: SceneNode, signal: 'SIGKILL' | 'SIGTERM', { scene, during }: FaultScene): Promise<void> {

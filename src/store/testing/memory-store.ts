@@ -22,7 +22,7 @@ const TABLES = [
   ...(['messages', 'message_attempts', 'message_keys', 'queues', 'queue_turns', 'schedules', 'flow_keys'] as const),
   ...(['rule_keys', 'runs', 'run_rule_keys', 'steps', 'run_waits', 'run_events', 'run_webhooks'] as const),
   ...(['run_remains', 'run_attempts', 'cancelled_deliveries', 'run_returns'] as const),
-  ...(['bulk_actions', 'bulk_chunks', 'audit_log'] as const),
+  ...(['bulk_actions', 'bulk_chunks', 'paused_workflows', 'notified_events', 'audit_log'] as const),
   ...(['nodes', 'node_generations', 'node_regions', 'announcements'] as const),
 ] as const satisfies readonly (keyof Tables)[]
 

@@ -47,6 +47,39 @@ export const elements = read('simulation.elements', function* (args: { runId: st
   return yield* all(elementsOf, args)
 })
 
+/** An invoked run. */
+export interface InvokedCensus {
+  readonly run_id: string
+  readonly parent_seq: number
+  /** JSON of `ParentLink`. */
+  readonly parent: string
+  readonly response: string | null
+}
+
+const invokedRuns = query<object, InvokedCensus>(({ db }) =>
+  db
+    .selectFrom('runs')
+    .select(['run_id', 'response'])
+    .select((q) => [q.ref('parent_seq').$notNull().as('parent_seq'), q.ref('parent').$notNull().as('parent')])
+    .where('parent', 'is not', null),
+)
+
+/** The runs that others have invoked. */
+export const invocations = read('simulation.invocations', function* (_: object): Transaction<InvokedCensus[]> {
+  return yield* all(invokedRuns, {})
+})
+
+const elementOf = query<{ messageId: string }, { body: Uint8Array }>(({ db, p }) =>
+  db.selectFrom('steps').select('body').where('message_id', '=', p.messageId),
+)
+
+/** The element that a message has brought. */
+export const answer = read('simulation.answer', function* (args: { messageId: string }): Transaction<
+  { body: Uint8Array }[]
+> {
+  return yield* all(elementOf, args)
+})
+
 const everyAction = query<object, BulkActionRow>(({ db }) => db.selectFrom('bulk_actions').select(ACTION_COLUMNS))
 
 /** All bulk actions. */

@@ -11,14 +11,13 @@ import { programOf, type StepKind, triggerItem } from '../../../workflow/testing
 import * as bulkRead from '../../transactions/bulk-read.js'
 import type { BulkLedger } from './bulk-ledger.js'
 import * as census from './census.js'
-import { RETRIES, type RunLedger } from './run-ledger.js'
+import { RETRY_SETTINGS, type RunLedger } from './run-ledger.js'
 import { EVENTS, isNotNow } from './sdk.js'
 import { SecondThoughts } from './second-thoughts.js'
 
-const KINDS: readonly StepKind[] = ['run', 'run', 'run', 'sleep', 'wait', 'call']
+const KINDS: readonly StepKind[] = ['run', 'run', 'run', 'sleep', 'wait', 'call', 'invoke']
 /** A client waits this long for a cancel, which may be slow because of its rate. */
 const PATIENCE_MS = 30_000
-const SETTINGS = { 'upstash-retries': String(RETRIES), 'upstash-retry-delay': '1000' }
 
 /** A slow request to pause takes effect within this time. */
 const PAUSED_WITHIN_MS = 20_000
@@ -73,7 +72,7 @@ export class RunClients {
     const program = programOf(random, () => random.pick(KINDS) ?? 'run')
     const run = runs.trigger(newId('wfr_', STARTS_AT_MS + stage.timeline.now), program)
     stage.timeline.note(`a client triggers ${run.runId}: ${JSON.stringify(program)}`)
-    const { destination, headers, body } = triggerItem(run.runId, program, SETTINGS)
+    const { destination, headers, body } = triggerItem(run.runId, program, RETRY_SETTINGS)
     await clients.ask(publishMessage, { params: { destination }, headers, body })
     run.isAcknowledged = true
   }

@@ -1,5 +1,6 @@
 import type { Stage } from '../../../queue/testing/nodes/stage.js'
 import { firstResults, type ListedStep, type Program } from '../../../workflow/testing/model/program.js'
+import type { ChildEnd, ParentLink } from '../../../workflow/transactions/runs-rows.js'
 import * as census from './census.js'
 
 /** A run that a client has triggered, or tried to. */
@@ -9,8 +10,10 @@ export interface KnownRun {
   isAcknowledged: boolean
   /** Clients have heard that it is cancelled. */
   isCancelled: boolean
-  /** A client has heard that it is paused. */
+  /** A client has heard that it is paused, or that its workflow is, before it triggered the run. */
   isPaused: boolean
+  /** Its steps before this one are kept from the run that it was restarted from. Others: 0. */
+  readonly fromStep: number
   /** Responses of its program that were not 2xx. */
   failures: number
   /** What its program has returned. */
@@ -41,23 +44,19 @@ export class RunLedger {
   readonly #stage: Pick<Stage, 'timeline' | 'memory'>
   readonly runs = new Map<string, KnownRun>()
   deliveries = 0
+  /** A client has heard that the workflow is paused. */
+  #isWorkflowPaused = false
+  #workflowResumedAt = Number.NEGATIVE_INFINITY
 
   constructor(stage: Pick<Stage, 'timeline' | 'memory'>) {
     this.#stage = stage
   }
 
-  /** A client is about to trigger a run. */
-  trigger(runId: string, program: Program): KnownRun {
+  /** A client is about to trigger a run, or to restart one from a step. */
+  trigger(runId: string, program: Program, fromStep = 0): KnownRun {
     const run: KnownRun = {
-      ...{
-        runId,
-        program,
-        isAcknowledged: false,
-        isCancelled: false,
-        isPaused: false,
-        failures: 0,
-        results: undefined,
-      },
+      ...{ runId, program, fromStep, isPaused: this.#isWorkflowPaused },
+      ...{ isAcknowledged: false, isCancelled: false, failures: 0, results: undefined },
       firsts: new Map(),
     }
     this.runs.set(runId, run)
@@ -77,6 +76,17 @@ export class RunLedger {
   #isActive(runId: string): boolean {
     const row = this.#stage.memory.run(census.runs, {}).find(({ run_id }) => run_id === runId)
     return row?.state === 'RUN_STARTED'
+  }
+
+  /** A pause of the workflow is answered. Somebody may have resumed it before its client hears that. */
+  workflowPaused(askedAt: number): void {
+    this.#isWorkflowPaused = this.#workflowResumedAt < askedAt
+  }
+
+  /** The workflow is resumed: the action that lets its runs go on follows. */
+  workflowResumed(): void {
+    this.#isWorkflowPaused = false
+    this.#workflowResumedAt = this.#stage.timeline.now
   }
 
   /** A run may be sent again: it was brought back, or its pause has ended. */
@@ -120,6 +130,7 @@ export class RunLedger {
   checkEnd(cancelled: ReadonlySet<number>): void {
     const { timeline, memory } = this.#stage
     const rows = new Map(memory.run(census.runs, {}).map((row) => [row.run_id, row]))
+    this.#checkInvocations()
     for (const run of this.runs.values()) {
       const row = rows.get(run.runId)
       if (!row && run.isAcknowledged) timeline.fail(`I2: the acknowledged run ${run.runId} is gone`)
@@ -127,24 +138,49 @@ export class RunLedger {
     }
   }
 
+  /** I7: a step invokes one run, whose result it gets. */
+  #checkInvocations(): void {
+    const { timeline, memory } = this.#stage
+    const invoked = new Set<string>()
+    for (const { run_id, parent_seq, parent, response } of memory.run(census.invocations, {})) {
+      const { step, messageId } = linkOf(parent)
+      const of = `step ${step.stepId} of run ${parent_seq}`
+      if (invoked.has(of)) timeline.fail(`I7: ${of} has invoked two runs`)
+      invoked.add(of)
+      const [answer] = memory.run(census.answer, { messageId })
+      const body = answer && endOf(stepIn(answer.body)).body
+      if (body !== undefined && body !== response) timeline.fail(`I7: ${of} got ${body} of ${run_id}, not ${response}`)
+    }
+  }
+
   #checkRun(run: KnownRun, { seq, state }: census.RunCensus, cancelled: ReadonlySet<number>): void {
     const { timeline, memory } = this.#stage
-    const { runId, program, firsts, results } = run
+    const { runId, program, fromStep, firsts, results } = run
     const elements = memory.run(census.elements, { runId })
     this.#checkGaps(runId, elements)
     if ((state === 'RUN_CANCELED') !== cancelled.has(seq)) timeline.fail(`I8: ${runId} is ${state}`)
+    if (state === 'RUN_STARTED') timeline.fail(`stuck: ${runId} has not ended`)
     if (state === 'RUN_FAILED' && run.failures <= RETRIES) timeline.fail(`I7: ${runId} has failed without a reason`)
     if (state !== 'RUN_SUCCESS') return
     const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0)
     const expected = resultsOf(steps.map(({ body }) => stepIn(body)))
     if (results !== expected) timeline.fail(`I7: ${runId} returned ${results} instead of ${expected}`)
-    for (const firstId of parallelBlocks(program).keys())
-      if (!firsts.has(firstId)) timeline.fail(`I7: no list of ${runId} held all results of block ${firstId}`)
+    for (const [firstId, length] of parallelBlocks(program))
+      if (firstId + length > fromStep && !firsts.has(firstId))
+        timeline.fail(`I7: no list of ${runId} held all results of block ${firstId}`)
   }
 }
 
 /** Retries of each delivery of a run. */
-export const RETRIES = 4
+const RETRIES = 4
+/** The settings of every run. */
+export const RETRY_SETTINGS = { 'upstash-retries': String(RETRIES), 'upstash-retry-delay': '1000' }
+
+/** The link of an invoked run, which the server has written. */
+const linkOf = (parent: string): ParentLink & { step: ListedStep } => JSON.parse(parent)
+
+/** The end of an invoked run in the step that invoked it, which the server has written. */
+const endOf = ({ out = '{}' }: ListedStep): ChildEnd => JSON.parse(out)
 
 /** What a program returns: the first result of each step. */
 export function resultsOf(steps: readonly ListedStep[]): string {

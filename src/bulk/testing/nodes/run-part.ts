@@ -5,6 +5,7 @@ import type { Part, Stage } from '../../../queue/testing/nodes/stage.js'
 import { silentLogger } from '../../../telemetry/index.js'
 import { createWorkflow } from '../../../workflow/index.js'
 import { createBulk } from '../../index.js'
+import * as bulkPaused from '../../transactions/bulk-paused.js'
 import { BulkLedger } from './bulk-ledger.js'
 import * as census from './census.js'
 import { RunClients } from './run-clients.js'
@@ -29,6 +30,7 @@ function attach({ store, clock, cluster, queue }: AttachmentDeps): Attachment {
 export function runPart(stage: Stage): Part {
   const [clients, runs] = [new Clients(stage), new RunLedger(stage)]
   const bulk = new BulkLedger(stage, (seq) => runs.goesOn(seq))
+  stage.effects.on(bulkPaused.resume, () => runs.workflowResumed())
   const sdk = new Sdk(stage, clients, runs)
   const runClients = new RunClients({ stage, clients, runs, bulk })
   return {

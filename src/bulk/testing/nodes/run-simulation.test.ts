@@ -27,6 +27,9 @@ it.each([
   ['answer a pause of a run before the other nodes have dropped its messages', 2],
   ['count an ended run as cancelled', 1],
   ['answer a pause and go on', 3],
+  ['report no end of an invoked run', 1],
+  ['let runs begin while their workflow is paused', 2],
+  ['deliver nothing of a restarted run', 3],
 ] as const)('would find a mistake: %s', async (name, from) => {
   let seed = from - 1
   let problem: string | undefined

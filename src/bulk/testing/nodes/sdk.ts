@@ -6,23 +6,29 @@ import type { PublishItem } from '../../../queue/index.js'
 import { type Clients, NoAnswer } from '../../../queue/testing/nodes/clients.js'
 import type { Incoming } from '../../../queue/testing/nodes/simulated-node.js'
 import type { Stage } from '../../../queue/testing/nodes/stage.js'
+import { STARTS_AT_MS } from '../../../queue/testing/nodes/timeline.js'
 import {
   callItem,
   headersOf,
+  invokeItem,
   type ListedStep,
   type Move,
   moveOf,
+  type Payload,
   PROGRAM_URL,
   planItem,
   sleepItem,
   stepItem,
 } from '../../../workflow/testing/model/program.js'
-import { type RunLedger, resultsOf, stepIn } from './run-ledger.js'
+import { RETRY_SETTINGS, type RunLedger, resultsOf, stepIn } from './run-ledger.js'
 
 /** How long a sleep takes; a wait ends without its event. */
 const SLEEP_MS = 2_000
 const WAIT = '5s'
 const NO_BODY = new Uint8Array()
+const decoder = new TextDecoder()
+/** Programs that were invoked invoke no others. */
+const INVOKED_DEPTH = 3
 /** Events that runs wait for. */
 export const EVENTS = ['event-0', 'event-1', 'event-2']
 /** What an SDK takes for the end of its run. */
@@ -91,7 +97,7 @@ export class Sdk {
     }
     const messageId = headers.get('upstash-message-id') ?? ''
     // The protocol of lists: the first element is the payload of the trigger.
-    const list = JSON.parse(new TextDecoder().decode(body)) as { messageId: string; body: string }[]
+    const list = JSON.parse(decoder.decode(body)) as { messageId: string; body: string }[]
     const steps = list.slice(1).map((element) => stepIn(Buffer.from(element.body, 'base64')))
     this.#ledger.delivered({ runId, messageId, ids: list.map((element) => element.messageId), steps })
     const program = this.#ledger.runs.get(runId)?.program
@@ -125,8 +131,9 @@ export class Sdk {
         return this.#send([callItem(runId, stepId)])
       case 'wait':
         return this.#wait(runId, { ...shared, stepType: 'Wait' })
-      case 'run':
       case 'invoke':
+        return this.#invoke(runId, { ...shared, stepType: 'Invoke' })
+      case 'run':
       case 'cancel': {
         // Every execution of a step has another result.
         const out = `${stepId}#${this.#stage.timeline.random.below(1e9)}`
@@ -142,9 +149,20 @@ export class Sdk {
       await this.#clients.ask(publishMessage, { params: { destination }, headers, body: body ?? NO_BODY })
       return
     }
-    const decoder = new TextDecoder()
     const body = items.map(({ body, ...others }) => ({ ...others, body: decoder.decode(body) }))
     await this.#clients.ask(publishBatch, { body })
+  }
+
+  /** Asks for a run of a new id each time: when the step has invoked one before, that one counts. */
+  #invoke(runId: string, step: ListedStep): Promise<void> {
+    const { random, now } = this.#stage.timeline
+    const item = invokeItem({ random, now: STARTS_AT_MS + now, runId, step, depth: INVOKED_DEPTH })
+    const invocation = JSON.parse(decoder.decode(item.body)) as { body: string }
+    const { program } = JSON.parse(invocation.body) as Payload
+    const child = item.headers['upstash-workflow-runid'] ?? ''
+    this.#ledger.trigger(child, program)
+    this.#stage.timeline.note(`${runId} invokes ${child}: ${JSON.stringify(program)}`)
+    return this.#send([{ ...item, headers: { ...item.headers, ...RETRY_SETTINGS } }])
   }
 
   async #wait(runId: string, step: ListedStep): Promise<void> {

@@ -1,8 +1,10 @@
-import { isObject } from '../../../base/index.js'
+import { isObject, newId } from '../../../base/index.js'
 import { pauseWorkflow, resumeWorkflow } from '../../../contract/bulk/paused.js'
 import { undoBulkAction, undoCancelOfRun } from '../../../contract/bulk/undo.js'
 import { type ErrorCode, isError } from '../../../contract/errors/errors.js'
 import { pauseRun, unpauseRun } from '../../../contract/workflow/pause.js'
+import { restartRun } from '../../../contract/workflow/restart.js'
+import { STARTS_AT_MS } from '../../../queue/testing/nodes/timeline.js'
 import { PROGRAM_URL } from '../../../workflow/testing/model/program.js'
 import * as census from './census.js'
 import type { RunClientsDeps } from './run-clients.js'
@@ -18,9 +20,11 @@ const TOO_LATE: readonly ErrorCode[] = [
   'run_not_found',
   'undo_refused',
   'run_not_pausable',
+  'restart_refused',
+  'run_fenced',
 ]
 
-/** Clients that undo cancels, and pause runs and their workflow for a while. */
+/** Clients that undo cancels, restart runs, and pause runs and their workflow for a while. */
 export class SecondThoughts {
   readonly #deps: RunClientsDeps
 
@@ -36,6 +40,7 @@ export class SecondThoughts {
       () => this.#undoRun(),
       () => this.#pauseRun(),
       () => this.#pauseAll(),
+      () => this.#restart(),
     ])
     try {
       await work?.()
@@ -81,12 +86,28 @@ export class SecondThoughts {
   }
 
   async #pauseAll(): Promise<void> {
-    const { stage, clients } = this.#deps
+    const { stage, clients, runs } = this.#deps
     const body = { workflowUrl: PROGRAM_URL }
+    const askedAt = stage.timeline.now
     stage.timeline.note('a client pauses the workflow')
     this.#later(() => clients.ask(resumeWorkflow, { body }))
     const answer = await clients.ask(pauseWorkflow, { body })
     if (!isObject(answer)) stage.timeline.fail(`the pause of the workflow was answered ${String(answer)}`)
+    runs.workflowPaused(askedAt)
+  }
+
+  /** Restarts a run, active or ended, from any of its steps. */
+  async #restart(): Promise<void> {
+    const { stage, clients, runs } = this.#deps
+    const { timeline, memory } = stage
+    const original = runs.runs.get(timeline.random.pick(memory.run(census.runs, {}))?.run_id ?? '')
+    if (!original) return
+    const fromStep = 1 + timeline.random.below(original.program.flat().length)
+    const run = runs.trigger(newId('wfr_', STARTS_AT_MS + timeline.now), original.program, fromStep)
+    timeline.note(`a client restarts ${original.runId} from step ${fromStep} as ${run.runId}`)
+    const headers = { 'upstash-workflow-runid': run.runId }
+    await clients.ask(restartRun, { params: { workflowRunId: original.runId }, headers, body: { fromStep } })
+    run.isAcknowledged = true
   }
 
   /** Ends a pause, and does so again as long as one may be on its way, or a run may be brought back that is still paused. */
