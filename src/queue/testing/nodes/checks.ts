@@ -14,6 +14,9 @@ const FOUND_WITHIN_MS = 6_000
 /** A node that gains a partition loads its messages within this time. */
 const LOADED_WITHIN_MS = 2_000
 
+/** Writes that may make a message due which was paused or cancelled, perhaps only between two comparisons. */
+const BRINGS_BACK = /undo|unpause/i
+
 const labelOf = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
 
 /** Checks what must hold after every step; requests are checked by the ledger when they begin. */
@@ -23,6 +26,7 @@ export class Checks {
   readonly #ledger: Ledger
   readonly #nodes: () => readonly SimulatedNode[]
   #nextRowsAt = 0
+  #broughtBackAt = Number.NEGATIVE_INFINITY
   #rows: readonly census.CensusRow[] | undefined
   #seen: readonly (readonly number[])[] = []
   /** Pairs of nodes that both believe to own a partition. */
@@ -37,6 +41,7 @@ export class Checks {
     this.#nodes = nodes
     effects.onWrite((name) => {
       if (!name.startsWith('nodes.')) this.#rows = undefined
+      if (BRINGS_BACK.test(name)) this.#broughtBackAt = this.#timeline.now
     })
   }
 
@@ -116,7 +121,8 @@ export class Checks {
     const gainedAt = this.#ownedSince[row.partition] ?? 0
     const committedAt = this.#committedAt(row)
     const since = Math.max(dueAt, calmSince, gainedAt, this.#ledger.overAt.get(row.message_id) ?? 0, committedAt)
-    if (now - since <= (committedAt < gainedAt ? LOADED_WITHIN_MS : FOUND_WITHIN_MS)) return
+    const isLoaded = Math.max(committedAt, this.#broughtBackAt) < gainedAt
+    if (now - since <= (isLoaded ? LOADED_WITHIN_MS : FOUND_WITHIN_MS)) return
     if ([...this.#ledger.flights].some(({ messageId }) => messageId === row.message_id)) return
     const label = labelOf(row.url)
     const who = owner.process.name
