@@ -39,6 +39,8 @@ const NODES = {
 
 /** Of the reads, percent. With less, the replica has hardly been tried. */
 const LEAST_SHARE = 10
+/** Of the end of the logs of the nodes, when a client has failed for good. */
+const LOG_BYTES = 4_000
 
 const random = seeded(SEED)
 const pick = <Item>(items: readonly Item[]): Item => items[random.below(items.length)] as Item
@@ -66,18 +68,7 @@ async function startNode(name: keyof typeof NODES, store: string, first?: SlowNo
   const peerPort = await freePort()
   const wire = await laySlowWire(peerPort)
   const peer = ['--advertise', `127.0.0.1:${wire.port}`, '--peer-port', String(peerPort)]
-  const args = [
-    '--store',
-    store,
-    '--node',
-    name,
-    '--region',
-    region,
-    '--log-level',
-    'silent',
-    '--plans-file',
-    plansFile,
-  ]
+  const args = ['--store', store, '--node', name, '--region', region, '--log-level', 'warn', '--plans-file', plansFile]
   const credentials = first && { credentials: first.homeport.credentials }
   const homeport = await startHomeport({ host, args: [...args, ...peer], ...credentials })
   return { host, restPort: homeport.place.restPort, homeport, wire }
@@ -158,23 +149,30 @@ async function play(store: string): Promise<void> {
   const beganMs = performance.now()
   /** Prints the figures, and answers the share of the replica, percent. */
   const say = async (what: string): Promise<number> => {
-    const { pairs, stale } = reads.report
+    const { pairs, stale, refused, refusal } = reads.report
     const rate = Math.round((pairs * 1_000) / (performance.now() - beganMs))
     const share = ((await engineCalls(near.homeport.place.dataDir, NODES.near.region, made)) * 100) / Math.max(1, pairs)
     const memory = Math.round(process.memoryUsage().rss / 2 ** 20)
     const [count, perSecond] = [pairs, rate].map((figure) => figure.toLocaleString('en-US'))
     console.log(
-      `${what}: ${count} pairs, ${stale} stale, ${share.toFixed(0)} % answered by the replica, ${perSecond} pairs/s, ${memory} MB (seed ${SEED})`,
+      `${what}: ${count} pairs, ${stale} stale, ${share.toFixed(0)} % answered by the replica, ${perSecond} pairs/s, ${refused} batches refused, ${memory} MB (seed ${SEED})`,
     )
+    if (refused > 0) console.log(`the last refusal: ${refusal}`)
     return share
   }
   let reportedMs = beganMs
-  await reads.until(THOUSANDS * 1_000, DISTURB_EVERY_MS, () => {
+  const step = (): void => {
     disturbance.go()
     if (performance.now() - reportedMs < REPORT_EVERY_MS) return
     reportedMs = performance.now()
     say('so far').catch(() => undefined)
-  })
+  }
+  try {
+    await reads.until(THOUSANDS * 1_000, DISTURB_EVERY_MS, step)
+  } catch (error) {
+    for (const { homeport } of [home, near]) console.error(homeport.logs().slice(-LOG_BYTES))
+    throw error
+  }
   await disturbance.end()
   const { stale, examples } = await reads.stop()
   const share = await say('stale reads')

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { pause, systemClock } from '../../src/base/index.js'
 import type { Random } from '../../src/base/testing/random.js'
 import type { AclSecrets } from '../../src/contract/databases/acl-users.js'
 
@@ -26,13 +27,19 @@ export interface StaleReadsReport {
   readonly pairs: number
   /** Reads of another value than was written last. */
   readonly stale: number
-  /** The first of them. */
+  /** Batches that were refused or broken off, and why the last one. */
+  readonly refused: number
+  readonly refusal: string
+  /** The first stale reads. */
   readonly examples: readonly string[]
 }
 
 const DIGITS = 12
 const MOST_EXAMPLES = 10
 const SILENT_MS = 60_000
+/** A node that does not answer in time is no stale read; more than this is another matter. */
+const MOST_REFUSED = 1_000
+const REFUSED_PAUSE_MS = 200
 
 /** A way to write a version to all keys of a client. Answers the sync token; undefined: there is none. */
 type Write = (version: string) => Promise<string | undefined>
@@ -54,6 +61,8 @@ export class StaleReads {
   readonly #examples: string[] = []
   #pairs = 0
   #stale = 0
+  #refused = 0
+  #refusal = ''
   #isOver = false
 
   constructor(options: StaleReadsOptions) {
@@ -64,7 +73,8 @@ export class StaleReads {
   }
 
   get report(): StaleReadsReport {
-    return { pairs: this.#pairs, stale: this.#stale, examples: this.#examples }
+    const [pairs, stale, refused, refusal] = [this.#pairs, this.#stale, this.#refused, this.#refusal]
+    return { pairs, stale, refused, refusal, examples: this.#examples }
   }
 
   /** Resolves when this many pairs are made; rejects when a client has failed. */
@@ -86,9 +96,22 @@ export class StaleReads {
     return this.report
   }
 
+  /** What has no answer, or an error, may take effect later, so other keys follow. */
   async #act(user: AclSecrets): Promise<void> {
+    for (let life = 0; !this.#isOver; life++) {
+      try {
+        await this.#live(user, life)
+      } catch (error) {
+        if (++this.#refused >= MOST_REFUSED) throw error
+        this.#refusal = String(error)
+        await pause(systemClock, REFUSED_PAUSE_MS)
+      }
+    }
+  }
+
+  async #live(user: AclSecrets, life: number): Promise<void> {
     const { near, home, port, batch, random } = this.#options
-    const keys = Array.from({ length: batch }, (_, index) => `stale:${user.name}:${index}`)
+    const keys = Array.from({ length: batch }, (_, index) => `stale:${user.name}:${life}:${index}`)
     const [writer, reader] = [new Pipe({ host: near.host, port }, user), new Pipe({ host: near.host, port }, user)]
     const [restNear, restHome] = [near, home].map((at) => new Rest(at, user.restToken, keys)) as [Rest, Rest]
     const writes: readonly Write[] = [(version) => writer.set(keys, version), (version) => restNear.set(version)]

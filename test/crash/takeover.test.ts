@@ -16,12 +16,13 @@ import { type Ask, Pairs } from './takeover-pairs.js'
  * and the old home acknowledges nothing after the new one. In the mode `replicated`, one order of all that clients at all
  * nodes were answered, before, meanwhile and after, explains it (`../histories`). A third node keeps the replica of a read
  * region: its clients read what they have written, the replica follows the new home, and shows nothing more of the old one.
- * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does.
+ * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does;
+ * `HOMEPORT_CRASH_FAULTS=kill` only has those. A campaign has PostgreSQL away for a minute, and pauses of 20 s.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
 type Fault = 'pause' | 'pause beside PostgreSQL' | 'kill' | 'cut from PostgreSQL' | 'cut from the standby, then killed'
-const SCENES: readonly (readonly [Fault, DatabaseStandby['mode']])[] = [
+const ALL: readonly (readonly [Fault, DatabaseStandby['mode']])[] = [
   ['pause', 'async'],
   ['cut from the standby, then killed', 'replicated'],
   ['cut from PostgreSQL', 'async'],
@@ -33,8 +34,10 @@ const SCENES: readonly (readonly [Fault, DatabaseStandby['mode']])[] = [
   ['pause beside PostgreSQL', 'async'],
   ['pause beside PostgreSQL', 'replicated'],
 ]
+const CHOSEN = process.env.HOMEPORT_CRASH_FAULTS?.split(',')
+const SCENES = ALL.filter(([fault]) => CHOSEN?.includes(fault) ?? true)
 const WRITE_EVERY_MS = 5
-const AWAY_MS = 7_000
+const [AWAY_MS, PAUSE_MS] = CYCLES > 2 ? [60_000, 20_000] : [7_000, 0]
 const TAKEN_WITHIN_MS = 30_000
 const UNNOTICED_MS = 700
 const REGION = 'us-east-1'
@@ -232,6 +235,7 @@ async function suffer(scene: NodeScene, index: number, [home, other, reader]: Ro
   const goesOn = () => recorder.answered > before.calls + 50 && pairs.reads > before.reads + 10
   await waitFor(goesOn, { what: 'calls of clients at the new home' })
   if (mode === 'async') await untilReplicaAnswers(reader, made)
+  if (fault.startsWith('pause')) await pause(systemClock, beganAt + PAUSE_MS - Date.now())
   await end(fault, home, direct)
   await waitFor(() => !isRunning(home.homeport.pid), { what: 'the old home to end', deadlineMs: 60_000 })
   direct.stop()
@@ -254,6 +258,16 @@ async function suffer(scene: NodeScene, index: number, [home, other, reader]: Ro
   expect((await rest(home, made.rest_token, ['GET', 'taken'])).status).toBe(200)
   const writes = { answered: direct.answered.length, lost: lost.length, calls, breaches: breaches.length }
   return { fault, mode, ms, ...writes, pairs: pairs.reads, pairsLost: pairs.broken.length }
+}
+
+type Reported = Awaited<ReturnType<typeof suffer>>
+
+function summary(name: string, reported: readonly Reported[]): string {
+  const own = reported.filter(({ fault, mode }) => `${fault}, ${mode}` === name)
+  const times = own.map(({ ms }) => ms).sort((one, other) => one - other)
+  const sum = (field: 'answered' | 'lost') => own.reduce((all, each) => all + each[field], 0)
+  const served = `served after p50 ${times[Math.floor(times.length / 2)]} ms, at most ${times.at(-1)} ms`
+  return `${name}: ${own.length} times, ${served}; ${sum('lost')} of ${sum('answered')} answered writes lost, none of them complete`
 }
 
 it('a standby takes over from a home that is lost, and only then', { timeout: 120_000 + CYCLES * 90_000 }, async () => {
@@ -285,4 +299,6 @@ it('a standby takes over from a home that is lost, and only then', { timeout: 12
     ;[home, other] = [other, home]
   }
   console.log(`takeover: ${JSON.stringify(reported)}`)
+  for (const name of new Set(reported.map(({ fault, mode }) => `${fault}, ${mode}`)))
+    console.log(summary(name, reported))
 })

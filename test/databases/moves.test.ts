@@ -66,6 +66,8 @@ class DrainedClient {
   readonly errors: unknown[] = []
   connects = 0
   written = 0
+  /** The longest time from one answer to the next. */
+  longestGapMs = 0
   readonly #redis: RedisClient
   readonly #writing: Promise<void>
   #isOver = false
@@ -78,11 +80,13 @@ class DrainedClient {
   }
 
   async #write(): Promise<void> {
-    while (!this.#isOver) {
+    for (let answeredMs = performance.now(); !this.#isOver; ) {
       await this.#redis.incr('count').then(
         () => this.written++,
         (error: unknown) => this.errors.push(error),
       )
+      this.longestGapMs = Math.max(this.longestGapMs, performance.now() - answeredMs)
+      answeredMs = performance.now()
       await pause(systemClock, WRITE_EVERY_MS)
     }
   }
@@ -92,6 +96,14 @@ class DrainedClient {
     await this.#writing
     this.#redis.disconnect()
   }
+}
+
+function drainReport(clients: readonly DrainedClient[]): string {
+  const gaps = clients.map(({ longestGapMs }) => Math.round(longestGapMs)).sort((one, other) => one - other)
+  const sum = (of: (client: DrainedClient) => number) => clients.reduce((all, client) => all + of(client), 0)
+  const again = sum(({ connects }) => connects - 1)
+  const gap = `longest time without an answer p50 ${gaps[Math.floor(gaps.length / 2)]} ms, at most ${gaps.at(-1)} ms`
+  return `drain: ${clients.length} databases, ${sum(({ errors }) => errors.length)} errors, ${again} connected again, ${gap}`
 }
 
 const latest = async (node: RunningNode, databaseId: string) =>
@@ -323,6 +335,7 @@ describe('a database that moves to another node', () => {
         what: 'writes at the new home',
       })
       for (const client of clients) await client.stop()
+      if (DRAINED > 3) console.log(drainReport(clients))
       expect(clients.filter(({ connects, errors }) => connects > 2 || errors.length > 0)).toEqual([])
       for (const [index, { rest_token }] of made.entries()) {
         const { body } = await d.rest(rest_token, ['GET', 'count'])

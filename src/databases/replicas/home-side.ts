@@ -48,6 +48,7 @@ export interface ReplicaStatus {
 
 /** The link to one life of another node. */
 interface Link {
+  /** Of the last beat. */
   sequence: number
   /** Of the last beat that was answered. */
   answered: number
@@ -67,6 +68,8 @@ export class HomeSide {
   readonly #links = new Map<Incarnation, Link>()
   readonly #seeking = new Map<Member, Promise<void>>()
   #revisions = 0
+  /** Of the last beat to any node: a link that begins anew goes on where the one before it was. */
+  #sequence = 0
   #timer: Timer | undefined
   #state: 'running' | 'stopped' = 'stopped'
 
@@ -288,7 +291,8 @@ export class HomeSide {
   /** Never rejects. */
   async #beat(life: Incarnation, link: Link): Promise<void> {
     const { cluster, node } = this.#deps
-    const sequence = ++link.sequence
+    const sequence = ++this.#sequence
+    link.sequence = sequence
     const beat: Beat = { source: node, sequence, wanted: this.#wantedOf(life) }
     const [found] = await cluster.ask(TOPICS.beat, beat, life)
     const answer = found && beatAnswerOf(found.answer)
