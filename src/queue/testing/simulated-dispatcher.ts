@@ -89,6 +89,11 @@ export class SimulatedDispatcher {
     return [...this.#flights]
   }
 
+  /** The numbers of the messages in memory that were not sent. */
+  get unsentSeqs(): readonly number[] {
+    return this.#backlog.unsentSeqs
+  }
+
   /** Like `Dispatcher.offer`. */
   offer(rows: readonly PendingRow[], isAgain = false): void {
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)

@@ -21,6 +21,7 @@ import type * as runsLogs from '../../transactions/runs-logs.js'
 import * as runsRead from '../../transactions/runs-read.js'
 import * as runsRetention from '../../transactions/runs-retention.js'
 import { CENSUS_MODULE, clear, runsOf } from './census.js'
+import { RULED_BUGS, RULED_DISPATCHER_BUGS, RULED_VIOLATIONS } from './ruled-plants.js'
 import { Simulation } from './simulation.js'
 
 /** Runs one simulation to its end. */
@@ -321,7 +322,9 @@ describe('the model', () => {
   })
   afterAll(() => store.close())
 
-  async function expectDetected(what: string, bug: Bug, factories: DispatcherFactories): Promise<void> {
+  type Moves = ConstructorParameters<typeof Simulation>[3]
+
+  async function expectDetected(what: string, bug: Bug, factories: DispatcherFactories, moves: Moves = 'basic') {
     kept.length = 0
     late.length = 0
     const violations: string[] = []
@@ -329,11 +332,11 @@ describe('the model', () => {
     for (let seed = first; seed < first + MAX_SEEDS && violations.length === 0; seed++) {
       account = ''
       await clear(store)
-      await play(withBug(store, bug), seed, 150, factories, 'basic').catch((error: Error) =>
+      await play(withBug(store, bug), seed, 150, factories, moves).catch((error: Error) =>
         violations.push(error.message),
       )
     }
-    expect(violations.join()).toMatch(VIOLATIONS[what] ?? /^$/)
+    expect(violations.join()).toMatch(VIOLATIONS[what] ?? RULED_VIOLATIONS[what] ?? /^$/)
   }
 
   // Several simulations may run until the bug shows, on a busy machine.
@@ -342,5 +345,11 @@ describe('the model', () => {
   }
   for (const [what, factories] of Object.entries(DISPATCHER_BUGS)) {
     it(`detects that ${what}`, () => expectDetected(what, noteAccount, factories), 120_000)
+  }
+  for (const [what, bug] of Object.entries(RULED_BUGS)) {
+    it(`detects that ${what}`, () => expectDetected(what, bug, REAL_FACTORIES, 'all'), 120_000)
+  }
+  for (const [what, factories] of Object.entries(RULED_DISPATCHER_BUGS)) {
+    it(`detects that ${what}`, () => expectDetected(what, noteAccount, factories, 'all'), 120_000)
   }
 })

@@ -13,6 +13,7 @@ import type { Store } from '../../../store/index.js'
 import { someFlow } from './flow-watch.js'
 import { undoSome } from './plain-undo.js'
 import { json, type Payload, PROGRAM_URL, randomProgram } from './program.js'
+import type { RuledMessages } from './ruled-messages.js'
 
 /** Each queue has this parallelism at first. */
 const QUEUES = ['first', 'second'] as const
@@ -30,6 +31,7 @@ export interface PlainDeps {
   readonly now: () => number
   readonly offer: (rows: readonly PendingRow[], isAgain?: boolean) => void
   readonly drop: (seqs: readonly number[]) => void
+  readonly ruled: RuledMessages
 }
 
 interface Schedule {
@@ -55,11 +57,13 @@ export class PlainTraffic {
   /** A message is about to be sent. */
   sent(message: PendingMessage): void {
     if (this.#cancelled.has(message.seq)) throw new Error(`${message.messageId} was delivered after it was cancelled`)
+    this.#deps.ruled.sent(message)
     this.#turns.sent(message, (queue) => this.#limits.get(queue) ?? 0)
   }
 
   /** An attempt is settled; if its message was cancelled meanwhile, nothing changes. */
   settled(message: PendingMessage, { retry, offers }: Settled): void {
+    if (retry === undefined) this.#deps.ruled.settled(message)
     if (!this.#cancelled.has(message.seq)) this.#turns.settled(message, retry === undefined, offers)
   }
 
@@ -158,7 +162,8 @@ export class PlainTraffic {
     const { seqs, offers } = await store.run(messagesCancel.cancel, { seqs: waiting, at: now() })
     if (seqs.length !== waiting.length) throw new Error(`cancelled ${seqs} instead of ${waiting}`)
     for (const seq of seqs) {
-      this.#cancelled.add(seq)
+      this.#deps.ruled.cancelled(seq)
+      if (!this.#deps.ruled.has(seq)) this.#cancelled.add(seq)
       this.#turns.ended(seq)
     }
     this.#deps.drop(seqs)
@@ -167,7 +172,7 @@ export class PlainTraffic {
 
   /** Brings some cancelled messages back. */
   async undo(): Promise<void> {
-    const undone = await undoSome(this.#deps, [...this.#cancelled])
+    const undone = await undoSome({ ...this.#deps, isKept: (seq) => this.#deps.ruled.has(seq) }, [...this.#cancelled])
     for (const { seq, slot_seq: turn } of undone) {
       this.#cancelled.delete(seq)
       if (turn !== null && turn !== seq) this.#turns.callbackCameBack(seq, turn)

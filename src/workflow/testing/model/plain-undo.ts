@@ -18,6 +18,8 @@ export interface PlainUndoDeps {
   readonly random: Random
   readonly now: () => number
   readonly offer: (rows: readonly PendingRow[], isAgain?: boolean) => void
+  /** Whether a message is left alone. */
+  readonly isKept: (seq: number) => boolean
 }
 
 /**
@@ -27,8 +29,8 @@ export interface PlainUndoDeps {
  */
 export async function undoSome(deps: PlainUndoDeps, cancelled: readonly number[]): Promise<readonly PlainRow[]> {
   const { store, accountId, random, now, offer } = deps
-  const before = (await store.run(readPlain, { accountId })).filter(({ state }) =>
-    random.chance(state === 'canceled' ? 0.7 : 0.1),
+  const before = (await store.run(readPlain, { accountId })).filter(
+    ({ seq, state }) => random.chance(state === 'canceled' ? 0.7 : 0.1) && !deps.isKept(seq),
   )
   const expected = before.filter(({ state }) => state === 'canceled')
   const strangers = expected.map(({ seq }) => seq).filter((seq) => !cancelled.includes(seq))

@@ -30,7 +30,7 @@ export function someRule(random: Random): Rule {
   return { name, place: `${kind} ${key}`, headers, delayMs: name === 'debounce' ? DELAY_MS : 0 }
 }
 
-/** Which run holds each debounce and singleton key, tracked without reading the store. */
+/** Which run, or which message, holds each debounce and singleton key, tracked without reading the store. */
 export class RuleWatch {
   readonly #holders = new Map<string, string>()
   readonly #isActive: (runId: string) => boolean
@@ -51,6 +51,11 @@ export class RuleWatch {
       if (holder === runId && place.startsWith('debounce')) this.#holders.delete(place)
   }
 
+  /** A run or message has taken the key. */
+  taken(id: string, { place }: Rule): void {
+    this.#holders.set(place, id)
+  }
+
   /**
    * A trigger was answered. Throws if it should have started a run and did not, or cancelled another run than the holder.
    * @param holder before the trigger.
@@ -64,7 +69,7 @@ export class RuleWatch {
       throw new Error(`a trigger with the ${rule.place} key, held by ${holder}, was answered ${JSON.stringify(reply)}`)
     if (replaced !== (isSkipped ? undefined : holder))
       throw new Error(`${runId} has replaced ${replaced}, and ${holder} holds the ${rule.place} key`)
-    if (!isSkipped) this.#holders.set(rule.place, runId)
+    if (!isSkipped) this.taken(runId, rule)
     return !isSkipped
   }
 }

@@ -23,6 +23,7 @@ import { FlowWatch } from './flow-watch.js'
 import { Knowledge } from './knowledge.js'
 import { PlainTraffic } from './plain-traffic.js'
 import { PROGRAM_URL, publisherOf, withoutPatience } from './program.js'
+import { RuledMessages } from './ruled-messages.js'
 import { RunMoves } from './run-moves.js'
 
 const LIMITS = { timeoutMs: 900_000 }
@@ -54,6 +55,7 @@ export class Simulation {
   readonly #known = new Knowledge()
   readonly #flow: FlowWatch
   readonly #plain: PlainTraffic
+  readonly #ruled: RuledMessages
   readonly #moves: RunMoves
   readonly #hasSecondThoughts: boolean
   #mode: Mode = 'faulty'
@@ -66,7 +68,7 @@ export class Simulation {
   /** Requests from before a crash, and aborted ones; they may arrive late. */
   #late: Flight[] = []
 
-  /** @param moves `basic`: without pauses, undos, restarts from a step, and priorities. */
+  /** @param moves `basic`: without pauses, undos, restarts from a step, priorities, and messages with keys. */
   constructor(
     realStore: Store,
     seed: number,
@@ -85,7 +87,10 @@ export class Simulation {
     const shared = { store, random, accountId: this.#accountId, now: () => this.#clock.now() }
     const offer = (rows: readonly PendingRow[], isAgain?: boolean): void => this.#engine.offer(rows, isAgain)
     this.#flow = new FlowWatch({ ...shared, engine: () => this.#engine })
-    this.#plain = new PlainTraffic({ ...shared, offer, drop: (seqs) => this.#drop({ seqs }) })
+    const drop = (seqs: readonly number[]): void => this.#drop({ seqs })
+    const asleep = (messageId: string, until: number): void => void this.#known.asleep.set(messageId, until)
+    this.#ruled = new RuledMessages({ ...shared, offer, drop, asleep, unsent: () => this.#engine.unsentSeqs })
+    this.#plain = new PlainTraffic({ ...shared, offer, drop, ruled: this.#ruled })
     this.#moves = new RunMoves({
       ...{
         ...shared,
@@ -209,7 +214,9 @@ export class Simulation {
   }
 
   async #move(): Promise<void> {
-    const dice = this.#random.below(this.#hasSecondThoughts ? 144 : 130)
+    const dice = this.#random.below(this.#hasSecondThoughts ? 150 : 130)
+    if (dice >= 148) return this.#ruled.publishBurst()
+    if (dice >= 144) return this.#ruled.publish()
     if (dice >= 142) return this.#plain.undo()
     if (dice >= 134) return void this.#steady.advance(this.#random.below(LONGEST_PASSING_MS))
     if (dice >= 130) return this.#moves.restart()
