@@ -12,6 +12,12 @@ const LIMITS = { timeoutMs: 900_000 }
 const BURST = 6
 const PRIORITIES = [-600, -60, -1, 1, 60, 600]
 
+/** Where a message stands in its line, Unix milliseconds. */
+interface Place {
+  readonly dueAt: number
+  readonly first: number
+}
+
 /** Collaborators of the ruled messages. */
 export interface RuledDeps {
   readonly store: Store
@@ -37,8 +43,8 @@ export class RuledMessages {
   readonly #open = new Set<string>()
   readonly #ended = new Set<number>()
   readonly #rules = new RuleWatch((messageId) => this.#open.has(messageId))
-  /** The places of messages with priorities that were not sent yet: the smallest goes first. */
-  readonly #line = new Map<number, number>()
+  /** Messages with priorities that were not sent yet. Of those that are due, the one with the smallest place goes first. */
+  readonly #line = new Map<number, Place>()
 
   constructor(deps: RuledDeps) {
     this.#deps = deps
@@ -86,7 +92,8 @@ export class RuledMessages {
       entries.map(({ message }) => message),
       await store.run(messagesPublish.publish, { entries, now: at }),
     )
-    for (const [index, { seq }] of offers.entries()) this.#line.set(seq, at - (priorities[index] ?? 0) * 1_000)
+    for (const [index, { seq, next_at: dueAt }] of offers.entries())
+      this.#line.set(seq, { dueAt, first: at - (priorities[index] ?? 0) * 1_000 })
     offer(offers)
   }
 
@@ -97,7 +104,12 @@ export class RuledMessages {
     const place = this.#line.get(seq)
     if (place === undefined) return
     this.#line.delete(seq)
-    const earlier = this.#deps.unsent().filter((other) => (this.#line.get(other) ?? place) < place)
+    const now = this.#deps.now()
+    const earlier = this.#deps.unsent().filter((other) => {
+      const { dueAt, first } = this.#line.get(other) ?? place
+      // The clock may have been set back.
+      return dueAt <= now && first < place.first
+    })
     if (earlier.length > 0)
       throw new Error(`${messageId} was delivered before ${earlier}, which have the earlier places`)
   }
