@@ -221,13 +221,13 @@ const COLUMNS: readonly Column<Run>[] = [
       return <Status tone={tone}>{title}</Status>
     },
   },
-  { key: 'run', title: 'Run', sorts: 'asc', render: (run) => <Name run={run} /> },
+  { key: 'run', title: 'Run', sorts: 'asc', wraps: true, render: (run) => <Name run={run} /> },
   {
     ...{ key: 'url', title: 'Workflow', sorts: 'asc', from: 'sm', wraps: true },
     render: ({ workflowUrl }) => withoutScheme(workflowUrl),
   },
   {
-    ...{ key: 'label', title: 'Labels', sorts: 'asc', width: '105px', from: 'lg' },
+    ...{ key: 'label', title: 'Labels', sorts: 'asc', width: '105px', from: 'lg', wraps: true },
     render: ({ labels }) => labels?.join(', ') ?? '',
   },
   {
