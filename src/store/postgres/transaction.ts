@@ -111,19 +111,17 @@ class Pipeline {
   }
 
   /** Sends the statements of `work` as a whole transaction, in one packet if all of them are prepared. */
-  asWhole<Result>(work: () => Result): Result {
+  asWhole(work: () => void): void {
     const held: Held[] = []
     this.#held = held
-    let result: Result
     try {
-      result = work()
+      work()
     } finally {
       this.#held = undefined
     }
     const statements = held.map(({ statement }) => statement)
     if (arePrepared(this.#client, statements)) this.#sendInOnePacket(held, statements)
     else this.#sendEach(held)
-    return result
   }
 
   #sendInOnePacket(held: readonly Held[], statements: readonly pg.QueryConfig[]): void {

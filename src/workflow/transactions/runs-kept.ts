@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { isPending } from '../../queue/transactions/messages.js'
 import { type Ask, all, askChange, change, type Transaction } from '../../store/operation.js'
-import { query } from '../../store/query.js'
+import { type Building, query } from '../../store/query.js'
 
 /**
  * What a cancel keeps to bring its runs back: the deliveries that were pending, as one row for all runs of the call, and the
@@ -39,32 +39,37 @@ const asJson = sql.join(COLUMNS.flatMap((column) => [sql.lit(column), sql.ref(co
 /** Most deliveries repeat the settings of their elements. Others, such as first deliveries and calls, have some of their own. */
 const PLAIN = sql.lit('"role":"step"')
 
-const deliveries = {
-  sqlite: sql<string>`coalesce(json_group_array(json_array(group_key, message_id, next_at,
-    case when instr(config, ${PLAIN}) > 0 then null else json_object(${asJson}) end, retried, created_at)), '[]')`,
-  postgres: sql<string>`coalesce(json_agg(json_build_array(group_key, message_id, next_at,
-    case when strpos(config, ${PLAIN}) > 0 then null else json_build_object(${asJson}) end, retried, created_at))::text, '[]')`,
-} as const satisfies Record<string, RawBuilder<string>>
+const SETTINGS = sql.join(COLUMNS.map((column) => sql.ref(column)))
 
-const keepDeliveries = query<Keeping & { first: number; last: number }>(({ db, p, d }) =>
-  db
+interface OfBatch extends Keeping {
+  readonly first: number
+  readonly last: number
+}
+
+const isKept = ({ p, d }: Building<OfBatch>) => sql`${d.inNumbers('group_key', p.seqs)} and ${isPending}`
+
+/** The entries of a batch as JSON, selected from what has them. */
+const deliveries = {
+  sqlite: (of: Building<OfBatch>) => sql`coalesce(json_group_array(json_array(group_key, message_id, next_at,
+    case when instr(config, ${PLAIN}) > 0 then null else json_object(${asJson}) end, retried, created_at)), '[]')
+    from messages where ${isKept(of)}`,
+  // Most deliveries of a batch have the same settings, and to encode those costs three times as much as all else.
+  postgres: (of: Building<OfBatch>) => sql`coalesce(json_agg(shared)::text, '[]') from (
+    select case when strpos(config, ${PLAIN}) > 0 then null else json_build_object(${asJson}) end as delivery,
+      array_agg(group_key) as runs, array_agg(message_id) as ids, array_agg(next_at) as due,
+      array_agg(retried) as retried, array_agg(created_at) as created
+    from messages where ${isKept(of)} group by ${SETTINGS}) as shared`,
+} as const satisfies Record<string, (of: Building<OfBatch>) => RawBuilder<unknown>>
+
+const keepDeliveries = query<OfBatch>((of) => {
+  const { db, p, d } = of
+  const row = sql<never>`select cast(${p.accountId} as text), cast(${p.by} as bigint), cast(${p.first} as bigint),
+    cast(${p.last} as bigint), cast(${p.at} as bigint), ${deliveries[d.name](of)}`
+  return db
     .insertInto('cancelled_deliveries')
     .columns(['account_id', 'cancelled_by', 'first_run', 'last_run', 'cancelled_at', 'deliveries'])
-    .expression(
-      db
-        .selectFrom('messages')
-        .select([
-          sql<string>`cast(${p.accountId} as text)`.as('account_id'),
-          sql<number>`cast(${p.by} as bigint)`.as('cancelled_by'),
-          sql<number>`cast(${p.first} as bigint)`.as('first_run'),
-          sql<number>`cast(${p.last} as bigint)`.as('last_run'),
-          sql<number>`cast(${p.at} as bigint)`.as('cancelled_at'),
-          deliveries[d.name].as('deliveries'),
-        ])
-        .where(d.inNumbers('group_key', p.seqs))
-        .where(isPending),
-    ),
-)
+    .expression(row)
+})
 
 const waitAsJson = {
   sqlite: sql<string>`json_object('event_id', event_id, 'wait', wait, 'created_at', created_at)`,
@@ -154,16 +159,38 @@ function addKept(kept: Map<number, readonly KeptDelivery[]>, row: KeptRow, runs:
     seq >= row.first_run && seq <= row.last_run && finished_at === row.cancelled_at
   const mine = runs.filter(isOfRow)
   if (mine.length === 0) return
-  // Written by `keepDeliveries`; older versions left out the last two members.
-  const entries = JSON.parse(row.deliveries) as [number, string, number, object | null, number?, number?][]
-  const found = groupedBy(entries, ([runSeq]) => runSeq)
-  for (const { seq } of mine) {
-    const ofRun = (found.get(seq) ?? []).map(([runSeq, messageId, dueAt, delivery, retried = 0, createdAt]) => {
-      return { runSeq, messageId, dueAt, delivery, retried, createdAt }
-    })
-    kept.set(seq, ofRun)
-  }
+  const found = groupedBy(entriesOf(row.deliveries), ({ runSeq }) => runSeq)
+  for (const { seq } of mine) kept.set(seq, found.get(seq) ?? [])
 }
+
+/** Deliveries with the same settings, as PostgreSQL keeps them: one list for each member. */
+interface SharedEntry {
+  readonly delivery: object | null
+  readonly runs: readonly number[]
+  readonly ids: readonly string[]
+  readonly due: readonly number[]
+  readonly retried: readonly number[]
+  readonly created: readonly number[]
+}
+
+/** One delivery, as SQLite keeps it, and older versions on PostgreSQL; the oldest left out the last two members. */
+type Entry = readonly [number, string, number, object | null, number?, number?]
+
+/** Reads what `keepDeliveries` wrote. */
+function entriesOf(deliveries: string): KeptDelivery[] {
+  const entries = JSON.parse(deliveries) as (Entry | SharedEntry)[]
+  return entries.flatMap((entry) => ('runs' in entry ? deliveriesOf(entry) : [deliveryOf(entry)]))
+}
+
+const deliveryOf = ([runSeq, messageId, dueAt, delivery, retried = 0, createdAt]: Entry): KeptDelivery => {
+  return { runSeq, messageId, dueAt, delivery, retried, createdAt }
+}
+
+const deliveriesOf = ({ delivery, runs, ids, due, retried, created }: SharedEntry): KeptDelivery[] =>
+  runs.map((runSeq, index) => {
+    const [messageId = '', dueAt = 0] = [ids[index], due[index]]
+    return { runSeq, messageId, dueAt, delivery, retried: retried[index] ?? 0, createdAt: created[index] }
+  })
 
 const sweep = query<{ before: number; limit: number }>(({ db, p }) =>
   db
