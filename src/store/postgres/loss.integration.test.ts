@@ -5,7 +5,7 @@ import * as accounts from '../../accounts/transactions/accounts.js'
 import { type CuttableProxy, cuttableProxy } from '../testing/cuttable-proxy.js'
 import { describeOnStore } from '../testing/index.js'
 import { raw } from '../testing/inspect.js'
-import { add, addSingle, install, list, PROBE_MODULE } from '../testing/probe.js'
+import { add, addAtOnce, addSingle, install, list, PROBE_MODULE } from '../testing/probe.js'
 import type { Store } from '../types.js'
 
 describeOnStore(
@@ -83,6 +83,18 @@ describeOnStore(
       proxy.mend()
       await waitFor(async () => (await codeOf(store.run(list, {}))) === 'done', { what: 'the return' })
       expect(await names(store)).toEqual(['before', 'perhaps'])
+    })
+
+    it('reports store_outcome_unknown when the connection breaks after all statements were sent in one packet', async () => {
+      const { store, proxy } = await behindProxy()
+      await store.run(addAtOnce, { rows: [{ name: 'before' }, { name: 'both' }] })
+      proxy.cutAfter('perhaps')
+      expect(await codeOf(store.run(addAtOnce, { rows: [{ name: 'perhaps' }, { name: 'too' }] }))).toBe(
+        'store_outcome_unknown',
+      )
+      proxy.mend()
+      await waitFor(async () => (await codeOf(store.run(list, {}))) === 'done', { what: 'the return' })
+      expect(await names(store)).toEqual(['before', 'both', 'perhaps', 'too'])
     })
 
     it('continues after an administrator has terminated its connections', async () => {

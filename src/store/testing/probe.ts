@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { postgresDialect, sqliteDialect } from '../dialect.js'
-import { all, change, only, read, type Statement, type Transaction, write } from '../operation.js'
+import { type Ask, all, atOnce, change, only, read, type Statement, type Transaction, write } from '../operation.js'
 import { type Query, query } from '../query.js'
 import type { Assigned } from '../schema/assigned.js'
 import type { Tables } from '../schema/index.js'
@@ -62,6 +62,14 @@ export const add = write(
 /** Inserts rows with one statement. */
 export const addSingle = write('probe.addSingle', ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows), {
   isSingle: () => true,
+})
+
+/** Inserts rows with a statement each, all known at once. */
+export const addAtOnce = write('probe.addAtOnce', function* ({ rows }: { rows: readonly NewProbe[] }) {
+  const asks = rows.map((row): Ask<unknown> => {
+    return { statement: { kind: 'insert', table: 'probe' as keyof Tables, rows: [row] } }
+  })
+  yield* atOnce<readonly unknown[]>(asks, 'last')
 })
 
 /** Inserts rows as a background batch. */
