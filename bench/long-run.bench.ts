@@ -6,7 +6,8 @@
  *   npm run bench long-run -- --store postgres
  *
  * `HOMEPORT_BENCH_MINUTES` sets how long it takes (default 30), `HOMEPORT_BENCH_FINISHED` how many finished messages are
- * made before (default 10,000,000; about 1 kB of disk each), `HOMEPORT_BENCH_RATE` the share of the peak (default 0.7).
+ * made before (default 10,000,000; about 1 kB of disk each), `HOMEPORT_BENCH_RATE` the share of the peak (default 0.7),
+ * `HOMEPORT_BENCH_PEAK` how many messages a peak is measured with (default 40,000).
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -30,7 +31,7 @@ const MINUTES = Number(process.env.HOMEPORT_BENCH_MINUTES ?? 30)
 const FINISHED = Number(process.env.HOMEPORT_BENCH_FINISHED ?? 10_000_000)
 const SHARE = Number(process.env.HOMEPORT_BENCH_RATE ?? 0.7)
 const CONNECTIONS = 50
-const PEAK_MESSAGES = 40_000
+const PEAK_MESSAGES = Number(process.env.HOMEPORT_BENCH_PEAK ?? 40_000)
 const MINUTE_MS = 60_000
 const MIB = 2 ** 20
 const BODY = 'x'.repeat(200)
@@ -138,8 +139,8 @@ async function run(): Promise<void> {
     BENCH_STORE: url,
     BENCH_CONCURRENCY: String(2 * CONNECTIONS),
   })
-  const began = performance.now()
   await peak(server.facts) // warms up, and makes the first finished messages
+  const began = performance.now()
   await multiplyDelivered(url, FINISHED)
   console.log(`${whole(FINISHED)} finished messages made in ${whole((performance.now() - began) / 1_000)} s`)
   await onPostgres(url, async (client) => {
