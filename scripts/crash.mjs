@@ -4,7 +4,7 @@
  * with many more kills than `npm test` has time for; the checker of stale reads of read regions (`--only read-regions`) with more
  * rounds, and the drain of a node (`--only drain`) with more databases. `--only stale-reads` makes that many thousand pairs of a
  * write and a read of a read region (`stale-reads.ts`).
- * With `--only nodes`, all faults are of one kind with `--fault`, such as `--fault kill`; an unknown one names them all.
+ * With `--only nodes` or `--only takeover`, all faults are of one kind with `--fault`, such as `--fault kill`; an unknown one names them all.
  * They print their seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'

@@ -16,8 +16,8 @@ import { type Ask, Pairs } from './takeover-pairs.js'
  * and the old home acknowledges nothing after the new one. In the mode `replicated`, one order of all that clients at all
  * nodes were answered, before, meanwhile and after, explains it (`../histories`). A third node keeps the replica of a read
  * region: its clients read what they have written, the replica follows the new home, and shows nothing more of the old one.
- * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does;
- * `HOMEPORT_CRASH_FAULTS=kill` only has those. A campaign has PostgreSQL away for a minute, and pauses of 20 s.
+ * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does; all are of one
+ * kind with `HOMEPORT_CRASH_FAULT` (`--fault kill`). A campaign has PostgreSQL away for a minute, and pauses of 20 s.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
@@ -34,8 +34,12 @@ const ALL: readonly (readonly [Fault, DatabaseStandby['mode']])[] = [
   ['pause beside PostgreSQL', 'async'],
   ['pause beside PostgreSQL', 'replicated'],
 ]
-const CHOSEN = process.env.HOMEPORT_CRASH_FAULTS?.split(',')
-const SCENES = ALL.filter(([fault]) => CHOSEN?.includes(fault) ?? true)
+const ONLY = process.env.HOMEPORT_CRASH_FAULT
+const SCENES = ALL.filter(([fault]) => ONLY === undefined || fault === ONLY)
+if (SCENES.length === 0)
+  throw new Error(
+    `HOMEPORT_CRASH_FAULT is "${ONLY}"; the faults are ${[...new Set(ALL.map(([fault]) => fault))].join('; ')}`,
+  )
 const WRITE_EVERY_MS = 5
 const [AWAY_MS, PAUSE_MS] = CYCLES > 2 ? [60_000, 20_000] : [7_000, 0]
 const TAKEN_WITHIN_MS = 30_000
