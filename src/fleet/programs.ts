@@ -37,8 +37,9 @@ const tried = new Map<string, Promise<string | undefined>>()
  * @param trial arguments with which it has to succeed.
  */
 export function usableProgram(name: string, trial: readonly string[]): Promise<string | undefined> {
-  const known = tried.get(name) ?? tryProgram(name, trial)
-  tried.set(name, known)
+  const key = [name, ...trial].join(' ')
+  const known = tried.get(key) ?? tryProgram(name, trial)
+  tried.set(key, known)
   return known
 }
 
