@@ -299,6 +299,8 @@ export class BulkActions {
     this.#active = this.#active.filter((other) => other !== action)
     const { store, accountId } = this.#deps
     const row = await store.run(bulkRead.action, { accountId, actionId: action.actionId })
+    // One without runs ends at once, and retention may have deleted it meanwhile.
+    if (row === undefined && action.set.length === 0) return
     if (row?.state !== state) throw new Error(`${action.actionId} is ${row?.state} instead of ${state}`)
     const decided = bulkAction.decidedItems(row)
     if (decided !== action.set.length) {

@@ -1,4 +1,4 @@
-/** Bugs with keys and priorities of messages, and the violations that reveal them. */
+/** Bugs with keys and priorities of messages, and with the pause of a workflow, and the violations that reveal them. */
 import { Backlog } from '../../../queue/dispatcher/backlog.js'
 import { type DispatcherFactories, REAL_FACTORIES } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow, PublishEntry } from '../../../queue/transactions/messages.js'
@@ -27,6 +27,10 @@ export const RULED_BUGS: Readonly<Record<string, Bug>> = {
     if (operation.name !== 'messages.publish') return undefined
     return store.run(operation, args as never).then((published) => ({ ...(published as object), dropped: [] }))
   },
+  'a run of a paused workflow begins': (store, operation, args) =>
+    operation.name === 'runs.submit' ? store.run(operation, { ...args, paused: undefined } as never) : undefined,
+  'a started server knows no paused workflow': (_, operation) =>
+    operation.name === 'bulkPaused.ofAccount' ? Promise.resolve([]) : undefined,
 }
 
 const withoutPriority = (rows: readonly PendingRow[]): PendingRow[] =>
@@ -56,5 +60,7 @@ export const RULED_VIOLATIONS: Readonly<Record<string, RegExp>> = {
   'the key of a message is ignored': /was skipped for undefined|has replaced undefined, and msg_/,
   'a debounced message is due at once': /is due at \d+, and was delivered/,
   'a replaced message is delivered': /was replaced or cancelled, and was delivered/,
+  'a run of a paused workflow begins': /is paused, and msg_\w+ of it was delivered|is not paused/,
+  'a started server knows no paused workflow': /is paused, and msg_\w+ of it was delivered|is not paused/,
   'a priority has no effect': /which have the earlier places/,
 }

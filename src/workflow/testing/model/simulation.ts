@@ -25,6 +25,7 @@ import { PlainTraffic } from './plain-traffic.js'
 import { PROGRAM_URL, publisherOf, withoutPatience } from './program.js'
 import { RuledMessages } from './ruled-messages.js'
 import { RunMoves } from './run-moves.js'
+import { WorkflowPause } from './workflow-pause.js'
 
 const LIMITS = { timeoutMs: 900_000 }
 const MAX_ROUNDS = 5_000
@@ -56,6 +57,7 @@ export class Simulation {
   readonly #flow: FlowWatch
   readonly #plain: PlainTraffic
   readonly #ruled: RuledMessages
+  readonly #workflowPause: WorkflowPause
   readonly #moves: RunMoves
   readonly #hasSecondThoughts: boolean
   #mode: Mode = 'faulty'
@@ -82,9 +84,13 @@ export class Simulation {
     this.#factories = factories
     this.#random = random
     this.#accountId = publisher.caller.accountId
+    const shared = { store, random, accountId: this.#accountId, now: () => this.#clock.now() }
+    this.#workflowPause = new WorkflowPause({
+      ...{ ...shared, known: this.#known },
+      resumeRuns: () => this.#moves.resumeAll(),
+    })
     this.#endpoint = this.#newEndpoint(publisher)
     this.#engine = this.#newEngine()
-    const shared = { store, random, accountId: this.#accountId, now: () => this.#clock.now() }
     const offer = (rows: readonly PendingRow[], isAgain?: boolean): void => this.#engine.offer(rows, isAgain)
     this.#flow = new FlowWatch({ ...shared, engine: () => this.#engine })
     const drop = (seqs: readonly number[]): void => this.#drop({ seqs })
@@ -129,6 +135,7 @@ export class Simulation {
   }
 
   async #drain(): Promise<void> {
+    await this.#workflowPause.end()
     await this.#moves.bulk.finish()
     await this.#moves.resumeAll()
     await this.#plain.resumeAll()
@@ -165,6 +172,7 @@ export class Simulation {
       inFlight: this.#inFlight,
       meter: new WorkflowMeter(),
     })
+    intake.guard(this.#workflowPause)
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer: this.#observer() }
   }
 
@@ -214,7 +222,8 @@ export class Simulation {
   }
 
   async #move(): Promise<void> {
-    const dice = this.#random.below(this.#hasSecondThoughts ? 150 : 130)
+    const dice = this.#random.below(this.#hasSecondThoughts ? 152 : 130)
+    if (dice >= 150) return this.#workflowPause.change()
     if (dice >= 148) return this.#ruled.publishBurst()
     if (dice >= 144) return this.#ruled.publish()
     if (dice >= 142) return this.#plain.undo()
@@ -368,6 +377,7 @@ export class Simulation {
     this.#engine = this.#newEngine()
     this.#flow.forgetPeriod()
     await this.#engine.start()
+    await this.#workflowPause.restart()
     await this.#moves.bulk.restart()
   }
 }
