@@ -1,9 +1,9 @@
 import { newId } from '../../../base/index.js'
 import type { Random } from '../../../base/testing/random.js'
 import * as bulkPaused from '../../../bulk/transactions/bulk-paused.js'
-import { PausedWorkflows } from '../../../bulk/worker/paused-workflows.js'
 import type { Store } from '../../../store/index.js'
 import type { Starting, StartWork, TriggerGate } from '../../runs/trigger-gate.js'
+import { type PausedWorkflow, storedPause } from '../../transactions/runs-pause.js'
 import { runsOf } from './census.js'
 import type { Knowledge, KnownPause } from './knowledge.js'
 import { PROGRAM_URL } from './program.js'
@@ -24,7 +24,8 @@ export interface WorkflowPauseDeps {
 /** The lasting pause of the workflow of a simulation: every run that begins meanwhile is expected to be paused, and none of it sent. */
 export class WorkflowPause implements TriggerGate {
   readonly #deps: WorkflowPauseDeps
-  #workflows = new PausedWorkflows()
+  /** What a server has in memory. */
+  #workflows: readonly PausedWorkflow[] = []
   #expected: KnownPause | undefined
 
   constructor(deps: WorkflowPauseDeps) {
@@ -32,7 +33,7 @@ export class WorkflowPause implements TriggerGate {
   }
 
   async pass<Made>(accountId: string, runs: readonly Starting[], _at: number, work: StartWork<Made>): Promise<Made> {
-    const paused = this.#workflows.of(accountId, runs)
+    const paused = this.#workflows.filter((workflow) => runs.some(({ url }) => url === workflow.url))
     if (!this.#expected) return work(paused)
     const { store, known } = this.#deps
     const before = new Set((await runsOf(store, accountId)).map(({ run_id }) => run_id))
@@ -76,8 +77,8 @@ export class WorkflowPause implements TriggerGate {
   /** A server that starts reads which workflows are paused. */
   async restart(): Promise<void> {
     const { store, accountId } = this.#deps
-    this.#workflows = new PausedWorkflows()
-    this.#workflows.replace(accountId, await store.run(bulkPaused.paused, { accountId }))
+    const rows = await store.run(bulkPaused.paused, { accountId })
+    this.#workflows = rows.map(({ url, paused_at: at, pause }) => ({ url, at, pause: storedPause(pause) }))
   }
 
   #audit(action: string) {
