@@ -9,25 +9,19 @@
  *
  * `HOMEPORT_BENCH_ROUNDS` sets the number of rounds, default 5.
  */
-import { writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
-import { DEFAULT_PLANS, NO_LIMIT } from '../src/contract/databases/plans.js'
 import { startPostgresServer } from '../src/store/testing/postgres-server.js'
-import { cleanup, freePort, type RunningHomeport, startHomeport, tempDir, waitFor } from '../test/support/index.js'
+import { cleanup } from '../test/support/index.js'
 import { median, percentile } from './support/figures.js'
 import { runLoad } from './support/load.js'
+import { type BenchNode, startNodes } from './support/nodes.js'
 
 const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 5)
 const CALLS = 5_000
 const CLIENTS = 20
 const PIPELINE = 50
 const BATCHES = 400
-/** The port of a database can be bound once for each address. */
-const NODES = {
-  near: { host: '127.0.0.1', region: 'us-east-1' },
-  home: { host: '127.0.0.2', region: 'eu-west-1' },
-} as const
+const REGIONS = ['eu-west-1', 'us-east-1'] as const
 
 const GET = '*2\r\n$3\r\nGET\r\n$1\r\nk\r\n'
 const REPLY_BYTES = '$-1\r\n'.length
@@ -96,50 +90,22 @@ async function throughput(host: string, database: Database): Promise<number> {
   return (CLIENTS * BATCHES * PIPELINE * 1_000) / elapsedMs
 }
 
-async function startNode(name: keyof typeof NODES, store: string, first?: RunningHomeport): Promise<RunningHomeport> {
-  const { host, region } = NODES[name]
-  const peer = ['--advertise', '127.0.0.1', '--peer-port', String(await freePort())]
-  return startHomeport({
-    host,
-    args: [
-      '--store',
-      store,
-      '--node',
-      name,
-      '--region',
-      region,
-      ...peer,
-      '--log-level',
-      'silent',
-      '--plans-file',
-      plansFile,
-    ],
-    ...(first && { credentials: first.credentials }),
-  })
-}
-
 const ms = (value: number): string => `${value.toFixed(3)} ms`
 
-const plansFile = join(tempDir(), 'plans.json')
-writeFileSync(plansFile, JSON.stringify({ payg: { ...DEFAULT_PLANS.payg, db_max_commands_per_second: NO_LIMIT } }))
 const postgres = await startPostgresServer()
 try {
-  const store = `${postgres.url}/postgres`
-  const home = await startNode('home', store)
-  const near = await startNode('near', store, home)
-  const knows = async () =>
-    ((await near.api('GET', '/v2/nodes')).body as object[]).every((one) => 'engine_memory' in one)
-  await waitFor(knows, { what: 'the nodes to know each other' })
-  const body = { database_name: 'bench', platform: 'aws', primary_region: NODES.home.region }
-  const answer = await near.api('POST', '/v2/redis/database', body)
+  const [home, near] = (await startNodes(`${postgres.url}/postgres`, REGIONS)) as [BenchNode, BenchNode]
+  const hosts = { home: home.host, near: near.host }
+  const body = { database_name: 'bench', platform: 'aws', primary_region: REGIONS[0], plan: 'payg' }
+  const answer = await near.homeport.api('POST', '/v2/redis/database', body)
   if (answer.status !== 200) throw new Error(`creation answered ${answer.status} ${JSON.stringify(answer.body)}`)
   const database = answer.body as Database
   const delays = { home: [] as number[], near: [] as number[] }
   const rates = { home: [] as number[], near: [] as number[] }
   for (let round = 0; round < ROUNDS; round++) {
     for (const name of round % 2 === 0 ? (['home', 'near'] as const) : (['near', 'home'] as const)) {
-      delays[name].push(...(await latencies(NODES[name].host, database)))
-      rates[name].push(await throughput(NODES[name].host, database))
+      delays[name].push(...(await latencies(hosts[name], database)))
+      rates[name].push(await throughput(hosts[name], database))
     }
   }
   for (const name of ['home', 'near'] as const) {

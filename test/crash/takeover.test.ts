@@ -271,7 +271,7 @@ function summary(name: string, reported: readonly Reported[]): string {
   const times = own.map(({ ms }) => ms).sort((one, other) => one - other)
   const sum = (field: 'answered' | 'lost') => own.reduce((all, each) => all + each[field], 0)
   const served = `served after p50 ${times[Math.floor(times.length / 2)]} ms, at most ${times.at(-1)} ms`
-  return `${name}: ${own.length} times, ${served}; ${sum('lost')} of ${sum('answered')} answered writes lost, none of them complete`
+  return `${name}: ${own.length} times, ${served}; ${sum('lost')} of ${sum('answered')} answered writes lost, none from before the reported moment`
 }
 
 it('a standby takes over from a home that is lost, and only then', { timeout: 120_000 + CYCLES * 90_000 }, async () => {
