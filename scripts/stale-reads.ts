@@ -112,7 +112,7 @@ class Disturbance {
   go(): void {
     if (random.chance(0.5)) this.#home.wire.setLag(pick(LAGS_MS))
     if (random.chance(0.1)) this.#large ??= this.#writeLarge().finally(() => (this.#large = undefined))
-    if (random.chance(0.3)) this.#pauseReplica()
+    if (random.chance(0.1)) this.#pauseReplica()
   }
 
   async end(): Promise<void> {
@@ -139,6 +139,32 @@ class Disturbance {
   }
 }
 
+/** Counts the reads of the replica, also when its engine restarts and counts from 0. */
+class ReplicaReads {
+  #total = 0
+  #last = 0
+  #turn: Promise<unknown> = Promise.resolve()
+  readonly #calls: () => Promise<number>
+
+  constructor(calls: () => Promise<number>) {
+    this.#calls = calls
+  }
+
+  count(): Promise<number> {
+    const counted = this.#turn.then(() => this.#count())
+    this.#turn = counted
+    return counted
+  }
+
+  /** Never rejects. */
+  async #count(): Promise<number> {
+    const now = await this.#calls().catch(() => this.#last)
+    this.#total += now < this.#last ? now : now - this.#last
+    this.#last = now
+    return this.#total
+  }
+}
+
 async function play(store: string): Promise<void> {
   const home = await startNode('home', store)
   const near = await startNode('near', store, home)
@@ -146,12 +172,13 @@ async function play(store: string): Promise<void> {
   const users = await createUsers(home, made)
   const reads = new StaleReads({ near, home, port: made.port, users, batch: BATCH, random })
   const disturbance = new Disturbance(home, near, made)
+  const replica = new ReplicaReads(() => engineCalls(near.homeport.place.dataDir, NODES.near.region, made))
   const beganMs = performance.now()
   /** Prints the figures, and answers the share of the replica, percent. */
   const say = async (what: string): Promise<number> => {
     const { pairs, stale, refused, refusal } = reads.report
     const rate = Math.round((pairs * 1_000) / (performance.now() - beganMs))
-    const share = ((await engineCalls(near.homeport.place.dataDir, NODES.near.region, made)) * 100) / Math.max(1, pairs)
+    const share = ((await replica.count()) * 100) / Math.max(1, pairs)
     const memory = Math.round(process.memoryUsage().rss / 2 ** 20)
     const [count, perSecond] = [pairs, rate].map((figure) => figure.toLocaleString('en-US'))
     console.log(
@@ -163,6 +190,7 @@ async function play(store: string): Promise<void> {
   let reportedMs = beganMs
   const step = (): void => {
     disturbance.go()
+    if (random.chance(0.1)) void replica.count()
     if (performance.now() - reportedMs < REPORT_EVERY_MS) return
     reportedMs = performance.now()
     say('so far').catch(() => undefined)

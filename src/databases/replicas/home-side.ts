@@ -68,7 +68,7 @@ export class HomeSide {
   readonly #links = new Map<Incarnation, Link>()
   readonly #seeking = new Map<Member, Promise<void>>()
   #revisions = 0
-  /** Of the last beat to any node: a link that begins anew goes on where the one before it was. */
+  /** Of the last beat to any node: a new link goes on where the one before it was. */
   #sequence = 0
   #timer: Timer | undefined
   #state: 'running' | 'stopped' = 'stopped'
