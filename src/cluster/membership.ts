@@ -8,7 +8,7 @@ export const LOOK_EVERY_MS = 500
 export const DEAD_AFTER_MS = 5_000
 /** A node acts this long after it sent its last successful beat. The margin of 1 s lets clocks differ in their rates. */
 const ACT_FOR_MS = 4_000
-/** A look that comes this much late says nothing about others: perhaps this process or PostgreSQL stood still. */
+/** Time by which a look is later than this says nothing about others: perhaps this process or PostgreSQL stood still. */
 const LATE_LOOK_MS = 1_000
 
 /** A moment by two clocks. */
@@ -64,11 +64,13 @@ export interface Look {
 
 /**
  * Finds nodes that no longer beat. It compares no clocks: a node is silent when this process has seen the same beat at
- * every look for 5 s of its own time. A look that failed or came late starts all of them again, so neither an outage of
- * PostgreSQL nor an own pause declares anybody dead.
+ * every look for 5 s of its own time. A look that failed starts all of them again, and one that is late or slow counts as one
+ * that is neither, so no outage of PostgreSQL and no own pause declares anybody dead. If late looks started them again
+ * too, a cluster on busy machines, where every look is late, would never declare anybody dead.
  */
 export class DeathWatch {
-  readonly #seen = new Map<Incarnation, { readonly beat: number; readonly sinceMs: number }>()
+  /** Since when, without the time that does not count. */
+  readonly #seen = new Map<Incarnation, { readonly beat: number; sinceMs: number }>()
   #lastMs = Number.NEGATIVE_INFINITY
 
   /** A look has failed. */
@@ -78,7 +80,8 @@ export class DeathWatch {
 
   /** Takes a look in; returns the silent nodes, each with the beat that it stopped at. */
   looked({ sentMs, returnedMs, beats }: Look): readonly Beat[] {
-    if (this.#isLate(sentMs, returnedMs)) this.#seen.clear()
+    const waitedMs = sentMs - this.#lastMs
+    if (waitedMs > LOOK_EVERY_MS + LATE_LOOK_MS) this.#leaveOut(waitedMs - LOOK_EVERY_MS)
     this.#lastMs = returnedMs
     for (const incarnation of this.#seen.keys()) {
       if (!beats.some((beat) => beat.incarnation === incarnation)) this.#seen.delete(incarnation)
@@ -86,15 +89,19 @@ export class DeathWatch {
     return beats.filter((beat) => this.#isSilent(beat, sentMs, returnedMs))
   }
 
-  #isLate(sentMs: number, returnedMs: number): boolean {
-    return sentMs - this.#lastMs > LOOK_EVERY_MS + LATE_LOOK_MS || returnedMs - sentMs > LATE_LOOK_MS
+  #leaveOut(ms: number): void {
+    for (const known of this.#seen.values()) known.sinceMs += ms
   }
 
   /** From when the first look had its answer to when the last one was sent: the beat was the same all this time. */
   #isSilent({ incarnation, beat }: Beat, sentMs: number, returnedMs: number): boolean {
     const known = this.#seen.get(incarnation)
-    if (known?.beat === beat) return sentMs - known.sinceMs >= DEAD_AFTER_MS
-    this.#seen.set(incarnation, { beat, sinceMs: returnedMs })
-    return false
+    if (known?.beat !== beat) {
+      this.#seen.set(incarnation, { beat, sinceMs: returnedMs })
+      return false
+    }
+    const silentMs = sentMs - known.sinceMs
+    if (returnedMs - sentMs > LATE_LOOK_MS) known.sinceMs += returnedMs - sentMs - LOOK_EVERY_MS
+    return silentMs >= DEAD_AFTER_MS
   }
 }
