@@ -41,6 +41,16 @@ describeOnEveryStore('undo of a cancel of runs that invoke each other', (openSto
     expect(await answers()).toBe(1)
   })
 
+  it('reports a run that stays cancelled when only the run that invoked it is brought back', async () => {
+    const store = await openStore()
+    const bulk = await startBulk(store)
+    const { parentId, childId, answers } = await family(store, 'alone')
+    await bulk.cancel('alone', { workflowRunIds: [parentId, childId] })
+    expect(await answers()).toBe(0)
+    expect(await bulk.ask('alone', 'POST', `${RUNS}/${parentId}/undo`)).toMatchObject({ status: 200 })
+    expect(await answers()).toBe(1)
+  })
+
   it('does not notify a parent twice', async () => {
     const store = await openStore()
     const bulk = await startBulk(store)

@@ -110,7 +110,7 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
     }),
   )
   yield* forgetNotifiedParents(runs)
-  return { undone, notKept, offers: [...offers, ...(yield* reportChildren(runs, at))] }
+  return { undone, notKept, offers: [...offers, ...(yield* reportChildren(runs, args))] }
 }
 
 /** Deliveries that had failed before go on with the retries that they had left. Most had not. */
@@ -267,20 +267,22 @@ const endedChildren = query<{ seqs: readonly number[] }, Child>(({ db, p, d }) =
 )
 
 /**
- * Reports the runs that ended while the run that invoked them was cancelled: nobody else will. Those that the same action
- * cancelled are brought back as well, and report their end themselves.
+ * Reports the runs that ended while the run that invoked them was cancelled: nobody else will. When a whole action is undone,
+ * those that it cancelled are brought back as well, and report their end themselves; an undo of single runs leaves them.
  */
-function* reportChildren(runs: readonly Cancelled[], at: number): Transaction<PendingRow[]> {
+function* reportChildren(
+  runs: readonly Cancelled[],
+  { cancelledBy, at }: Pick<UndoRunsArgs, 'cancelledBy' | 'at'>,
+): Transaction<PendingRow[]> {
   const seqs = runs.map(({ seq }) => seq)
   const children = (yield* all(endedChildren, { seqs })).filter(({ state }) => state !== 'RUN_STARTED')
   if (children.length === 0) return []
   const messageIds = children.map(({ parent }) => linkOf(parent).messageId)
   const answered = yield* all(answeredAmong, { messageIds, seqs })
   const reported = new Set(answered.map(({ message_id }) => message_id))
-  const cancelledBy = new Map(runs.map((run) => [run.seq, run.canceled_by]))
   const offers: PendingRow[] = []
   for (const child of children) {
-    const isTogether = child.canceled_by !== null && child.canceled_by === cancelledBy.get(child.parent_seq)
+    const isTogether = cancelledBy !== undefined && child.canceled_by === cancelledBy
     if (isTogether || reported.has(linkOf(child.parent).messageId)) continue
     const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
     offers.push(...(yield* notifyParents([child], childEndOf(child.state, response), at)))
