@@ -83,8 +83,10 @@ export class RunLedger {
     this.#isWorkflowPaused = this.#workflowResumedAt < askedAt
   }
 
-  /** The workflow is resumed: the action that lets its runs go on follows. */
+  /** The workflow is resumed. The action that lets its runs go on follows; those whose trigger is on its way begin as usual. */
   workflowResumed(): void {
+    const stored = new Set(this.#stage.memory.run(census.runs, {}).map(({ run_id }) => run_id))
+    for (const run of this.runs.values()) if (!stored.has(run.runId)) run.isPaused = false
     this.#isWorkflowPaused = false
     this.#workflowResumedAt = this.#stage.timeline.now
   }
