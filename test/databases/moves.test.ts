@@ -1,6 +1,4 @@
 import { readdir } from 'node:fs/promises'
-import { request } from 'node:http'
-import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Redis as RedisClient } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -13,6 +11,7 @@ import { type PostgresServer, startPostgresServer } from '../../src/store/testin
 import { randomFrom } from '../crash/random.js'
 import { Recorder } from '../histories/recorder.js'
 import { type Answer, atCleanup, freePortRange, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
+import { stallingRequest, Uploader } from './large-values.js'
 import { nodePlace, type RunningNode, startNode } from './running-nodes.js'
 
 /** Moves of databases between nodes, while clients write. */
@@ -28,8 +27,6 @@ beforeAll(async () => {
 type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
 
 const WRITE_EVERY_MS = 5
-/** A piece of a large value. */
-const PIECE = Buffer.alloc(512 * 1024, 'x')
 /** Longer than a client that sends nothing is waited for. */
 const LARGE_TAKES_MS = 1_500
 /** How many databases leave a drained node; `npm run crash -- --only drain --cycles 50` has more. */
@@ -116,60 +113,6 @@ async function move(node: RunningNode, databaseId: string, to: string): Promise<
     what: 'the move to end',
   })
   return (await latest(node, databaseId)) as DatabaseMove
-}
-
-/** A client that sends a large SET in pieces. */
-class Uploader {
-  received = ''
-  isClosed = false
-  readonly bytes = 8 * PIECE.length
-  readonly #socket: Socket
-  #left = this.bytes
-
-  constructor({ port, password }: Made) {
-    this.#socket = createConnection(port, '127.0.0.1')
-    this.#socket.setEncoding('latin1').on('data', (chunk: string) => (this.received += chunk))
-    this.#socket.on('error', () => undefined).on('close', () => (this.isClosed = true))
-    this.#socket.write(`AUTH ${password}\r\n`)
-    atCleanup(() => void this.#socket.destroy())
-  }
-
-  get isLoggedIn(): boolean {
-    return this.received === '+OK\r\n'
-  }
-
-  /** @param key of the value; the piece is its beginning. */
-  begin(key: string): void {
-    this.#socket.write(`*3\r\n$3\r\nSET\r\n$${key.length}\r\n${key}\r\n$${this.bytes}\r\n`)
-    this.#piece()
-  }
-
-  /** Sends the rest, a piece at a time. */
-  async finishWithin(ms: number): Promise<void> {
-    while (this.#left > 0) {
-      await pause(systemClock, (ms * PIECE.length) / this.bytes)
-      this.#piece()
-    }
-    this.#socket.write('\r\n')
-  }
-
-  #piece(): void {
-    this.#socket.write(PIECE)
-    this.#left -= PIECE.length
-  }
-}
-
-/** Sends half of a large value over REST, and waits for the answer. */
-function stallingRequest({ place }: RunningNode, { rest_token }: Made): Promise<{ status?: number; body: string }> {
-  return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${rest_token}`, 'content-length': 8 * PIECE.length }
-    const sent = request({ port: place.restPort, path: '/set/stalled', method: 'POST', headers }, (response) => {
-      let body = ''
-      response.setEncoding('utf8').on('data', (chunk: string) => (body += chunk))
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
-    })
-    sent.on('error', reject).write(PIECE)
-  })
 }
 
 describe('a database that moves to another node', () => {

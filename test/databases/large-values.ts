@@ -1,0 +1,65 @@
+import { request } from 'node:http'
+import { createConnection, type Socket } from 'node:net'
+import { pause, systemClock } from '../../src/base/index.js'
+import { atCleanup } from '../support/index.js'
+import type { RunningNode } from './running-nodes.js'
+
+/** A piece of a large value. */
+const PIECE = Buffer.alloc(512 * 1024, 'x')
+
+/** A client that sends a large SET in pieces. */
+export class Uploader {
+  received = ''
+  isClosed = false
+  readonly bytes = 8 * PIECE.length
+  readonly #socket: Socket
+  #left = this.bytes
+
+  constructor({ port, password }: { readonly port: number; readonly password: string }) {
+    this.#socket = createConnection(port, '127.0.0.1')
+    this.#socket.setEncoding('latin1').on('data', (chunk: string) => (this.received += chunk))
+    this.#socket.on('error', () => undefined).on('close', () => (this.isClosed = true))
+    this.#socket.write(`AUTH ${password}\r\n`)
+    atCleanup(() => void this.#socket.destroy())
+  }
+
+  get isLoggedIn(): boolean {
+    return this.received === '+OK\r\n'
+  }
+
+  /** @param key of the value; the piece is its beginning. */
+  begin(key: string): void {
+    this.#socket.write(`*3\r\n$3\r\nSET\r\n$${key.length}\r\n${key}\r\n$${this.bytes}\r\n`)
+    this.#piece()
+  }
+
+  /** Sends the rest, a piece at a time. */
+  async finishWithin(ms: number): Promise<void> {
+    while (this.#left > 0) {
+      await pause(systemClock, (ms * PIECE.length) / this.bytes)
+      this.#piece()
+    }
+    this.#socket.write('\r\n')
+  }
+
+  #piece(): void {
+    this.#socket.write(PIECE)
+    this.#left -= PIECE.length
+  }
+}
+
+/** Sends half of a large value over REST, and waits for the answer. */
+export function stallingRequest(
+  { place }: RunningNode,
+  { rest_token }: { readonly rest_token: string },
+): Promise<{ status?: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${rest_token}`, 'content-length': 8 * PIECE.length }
+    const sent = request({ port: place.restPort, path: '/set/stalled', method: 'POST', headers }, (response) => {
+      let body = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => (body += chunk))
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
+    })
+    sent.on('error', reject).write(PIECE)
+  })
+}
