@@ -20,11 +20,11 @@ import { type Ask, Pairs } from './takeover-pairs.js'
  * kind with `HOMEPORT_CRASH_FAULT` (`--fault kill`). A campaign has PostgreSQL away for a minute, and pauses of 20 s.
  */
 
-const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 type Fault = 'pause' | 'pause beside PostgreSQL' | 'kill' | 'cut from PostgreSQL' | 'cut from the standby, then killed'
 const ALL: readonly (readonly [Fault, DatabaseStandby['mode']])[] = [
-  ['pause', 'async'],
   ['cut from the standby, then killed', 'replicated'],
+  ['pause', 'async'],
   ['cut from PostgreSQL', 'async'],
   ['kill', 'replicated'],
   ['cut from the standby, then killed', 'async'],
@@ -41,7 +41,7 @@ if (SCENES.length === 0)
     `HOMEPORT_CRASH_FAULT is "${ONLY}"; the faults are ${[...new Set(ALL.map(([fault]) => fault))].join('; ')}`,
   )
 const WRITE_EVERY_MS = 5
-const [AWAY_MS, PAUSE_MS] = CYCLES > 2 ? [60_000, 20_000] : [7_000, 0]
+const [AWAY_MS, PAUSE_MS] = CYCLES > 1 ? [60_000, 20_000] : [7_000, 0]
 const TAKEN_WITHIN_MS = 30_000
 const UNNOTICED_MS = 700
 const REGION = 'us-east-1'
