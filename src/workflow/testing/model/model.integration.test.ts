@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import * as bulkRead from '../../../bulk/transactions/bulk-read.js'
 import { Backlog } from '../../../queue/dispatcher/backlog.js'
 import type { Load } from '../../../queue/dispatcher/coverage.js'
-import type { Entry } from '../../../queue/dispatcher/entry.js'
+import { type Entry, toPending } from '../../../queue/dispatcher/entry.js'
 import { FlowControl } from '../../../queue/dispatcher/flow-control.js'
+import { draftMessage } from '../../../queue/index.js'
 import { type DispatcherFactories, REAL_FACTORIES } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import * as messages from '../../../queue/transactions/messages.js'
@@ -21,6 +22,7 @@ import type * as runsLogs from '../../transactions/runs-logs.js'
 import * as runsRead from '../../transactions/runs-read.js'
 import * as runsRetention from '../../transactions/runs-retention.js'
 import { CENSUS_MODULE, clear, runsOf } from './census.js'
+import { TurnWatch } from './plain-traffic.js'
 import { RULED_BUGS, RULED_DISPATCHER_BUGS, RULED_VIOLATIONS } from './ruled-plants.js'
 import { Simulation } from './simulation.js'
 
@@ -352,4 +354,24 @@ describe('the model', () => {
   for (const [what, factories] of Object.entries(RULED_DISPATCHER_BUGS)) {
     it(`detects that ${what}`, () => expectDetected(what, noteAccount, factories, 'all'), 120_000)
   }
+})
+
+it('the model expects the callback of an attempt that was sent twice from its first outcome only', () => {
+  const headers = { 'upstash-callback': 'http://callback.test/' }
+  const drafting = { accountId: 'acc', callerIp: null, now: 0, limits: { timeoutMs: 1_000 } }
+  const item = { destination: 'http://plain.test/', headers, body: undefined, queue: 'first' }
+  const { message: draft } = draftMessage(item, drafting)
+  const message = toPending(messages.toPendingRow(draft, 1))
+  const callback = messages.toPendingRow({ ...draft, queue: null, slot_seq: 1 }, 2)
+  const turns = new TurnWatch()
+  turns.sent(message, () => 1)
+  // Cancelled before its outcome was committed, and brought back.
+  turns.ended(1)
+  turns.sent(message, () => 1)
+  turns.settled(message, true, [callback])
+  turns.settled(message, true, [])
+  turns.sent(toPending(callback), () => 1)
+  const others = new TurnWatch()
+  others.sent(message, () => 1)
+  expect(() => others.settled(message, true, [])).toThrow('does not belong to its turn')
 })

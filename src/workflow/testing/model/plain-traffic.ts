@@ -218,6 +218,8 @@ export class TurnWatch {
   readonly #turns = new Map<number, Turn>()
   /** Callbacks that were brought back after their turn had ended: they are sent without one. */
   readonly #turnless = new Set<number>()
+  /** By message: its last attempt with an outcome. */
+  readonly #settled = new Map<number, number>()
 
   /** A message is about to be sent. @param maxTurns limit of the turns of a queue. */
   sent({ messageId, seq, queue, turn }: PendingMessage, maxTurns: (queue: string) => number): void {
@@ -234,14 +236,19 @@ export class TurnWatch {
       throw new Error(`${turns} messages of ${queue} are active, which has ${maxTurns(queue)} turns`)
   }
 
-  /** An attempt is settled. @param isOver whether it was the last. @param offers new messages from its settlement. */
+  /**
+   * An attempt is settled. One whose message was cancelled and brought back meanwhile may have been sent twice: its first
+   * outcome counts, and the other changes nothing.
+   * @param isOver whether it was the last. @param offers new messages from its settlement.
+   */
   settled(
-    { messageId, seq, queue, turn, config }: PendingMessage,
+    { messageId, seq, queue, turn, config, retried }: PendingMessage,
     isOver: boolean,
     offers: readonly PendingRow[],
   ): void {
     const pending = turn === undefined ? undefined : this.#turns.get(turn)?.pending
-    if (!pending) return
+    if (!pending || retried <= (this.#settled.get(seq) ?? -1)) return
+    this.#settled.set(seq, retried)
     const callbacks = offers.filter(({ slot_seq }) => slot_seq === turn)
     if (queue !== undefined && config.callback && callbacks.length === 0)
       throw new Error(`the callback of ${messageId} does not belong to its turn`)
