@@ -46,6 +46,7 @@ export const OPEN_FOLDER = 'transactions'
 export const OPEN_PLACES = [
   'src/contract/',
   'src/store/schema/',
+  'src/store/life.js',
   'src/store/operation.js',
   'src/store/query.js',
   'src/store/dialect.js',

@@ -5,7 +5,7 @@ import type { Store } from '../store/index.js'
 import type { ClusterMeter, Logger } from '../telemetry/index.js'
 import { Cleaning } from './cleaning.js'
 import { HandOver } from './hand-over.js'
-import { type Found, Holdings } from './holdings.js'
+import { Holdings } from './holdings.js'
 import { partitionOfKey } from './key-partition.js'
 import { DeathWatch, type Moment, Tenure } from './membership.js'
 import { Neighbours } from './neighbours.js'
@@ -202,6 +202,7 @@ export class Clustered implements Cluster {
     const [node, sent] = [describeNode(identity, this.#link.port), this.#now()]
     const { incarnation, seen } = await register(node, { store, clock, monotonicMs: this.#monotonicMs })
     this.#incarnation = incarnation
+    this.#deps.store.actFor?.(incarnation)
     this.#notifications.begin(seen)
     this.#tenure.beaten(sent)
     this.#phase = 'joined'
@@ -357,7 +358,7 @@ export class Clustered implements Cluster {
   async #settle(seen: partitionRows.Seen): Promise<void> {
     const { upkeep: store } = this.#deps
     const me = this.#incarnation
-    await this.#receive(this.#holdings.reconcile(me, seen.partitions))
+    await this.#handOver.receive(this.#holdings.reconcile(me, seen.partitions))
     if (this.#phase === 'leaving') await this.#handOver.giveRest({ ...seen, me })
     const self = seen.nodes.find(({ incarnation }) => incarnation === me)
     this.#follow(self?.state)
@@ -372,10 +373,6 @@ export class Clustered implements Cluster {
     if (give) this.#balance(give.count, give.to)
     const isVacant = !seen.nodes.some(({ incarnation }) => incarnation === seen.leader)
     if (isVacant && (await store.run(partitionRows.lead, { incarnation: me }))) this.#leader = me
-  }
-
-  #receive(found: Found): Promise<void> {
-    return this.#handOver.receive(found)
   }
 
   #balance(count: number, to: Incarnation): void {

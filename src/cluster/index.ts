@@ -25,7 +25,8 @@
  *
  * Promises
  * - A partition has at most one owner that may act.
- * - After `notify` no node acts on what was true before.
+ * - After `notify` no node acts on what was true before. It does not wait for dead nodes: the connections of such a node
+ *   to PostgreSQL end before it counts as dead, so nothing that it accepts when it wakes up is ever committed.
  * - A server that is alone (`alone`) owns everything and pays nothing.
  */
 export { alone } from './alone.js'

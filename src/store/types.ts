@@ -43,6 +43,11 @@ export interface Store {
    * these jobs. Absent where the store itself lets others go first.
    */
   isUsedByOthers?(): boolean
+  /**
+   * From now on everything is done for one life of a node: when that is declared dead (`endConnectionsOf`), what is not
+   * committed never will be, and calls reject with `store_unavailable`. Absent where only one server uses the store.
+   */
+  actFor?(life: number): void
   /** For `doctor` and `/health`; contains no secret. */
   describe(): StoreDescription
   /** Finishes pending operations and closes. */

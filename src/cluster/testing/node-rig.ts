@@ -91,7 +91,7 @@ export class NodeRig {
   readonly #location: string
   readonly time = new ManualClock()
   readonly links = new DirectLinks()
-  readonly #nodes: RiggedNode[] = []
+  readonly #nodes: (RiggedNode & { readonly upkeep: Store })[] = []
 
   constructor(location: string) {
     this.#location = location
@@ -108,12 +108,14 @@ export class NodeRig {
   /** A node that is not started. */
   async make(name: string, options: NodeOptions = {}): Promise<RiggedNode> {
     const { dir = `dir of ${name}`, config = {}, range, location = this.#location } = options
-    const store = await openStore({ location, dataDir: '', sharing: 'cluster upkeep', onFailure: () => undefined })
+    const place = { location, dataDir: '', onFailure: () => undefined }
+    const store = await openStore({ ...place, sharing: 'cluster' })
+    const upkeep = await openStore({ ...place, sharing: 'cluster upkeep' })
     const clock = new ProcessClock(this.time)
     const [holder, meter] = [new RecordingHolder(), new ClusterMeter()]
     const records = { deaths: [] as Error[], gone: [] as Incarnation[], heard: [] as unknown[] }
     const cluster = new Clustered({
-      ...{ store, upkeep: store, clock, meter, logger: silentLogger, link: this.links.make },
+      ...{ store, upkeep, clock, meter, logger: silentLogger, link: this.links.make },
       identity: { name, host: '127.0.0.1', dir, version: '1', config, ...(range && { range }) },
       monotonicMs: () => this.time.now(),
       onDead: (error) => records.deaths.push(error),
@@ -122,7 +124,7 @@ export class NodeRig {
     cluster.onGone((incarnation) => records.gone.push(incarnation))
     cluster.handle('news', (payload) => void records.heard.push(payload))
     const node = { cluster, holder, clock, meter, store, ...records }
-    this.#nodes.push(node)
+    this.#nodes.push({ ...node, upkeep })
     return node
   }
 
@@ -156,16 +158,16 @@ export class NodeRig {
   /** A look that changes something takes a few transactions, one after the other. */
   async #settle(): Promise<void> {
     for (let round = 0; round < 4; round++) {
-      await Promise.all(this.#nodes.map(({ store }) => store.settled()))
+      await Promise.all(this.#nodes.flatMap(({ store, upkeep }) => [store.settled(), upkeep.settled()]))
       await yieldToEventLoop()
     }
   }
 
   async close(): Promise<void> {
-    for (const { cluster, clock, store } of this.#nodes.splice(0)) {
+    for (const { cluster, clock, store, upkeep } of this.#nodes.splice(0)) {
       clock.resume()
       await this.during(cluster.stop())
-      await store.close()
+      await Promise.all([store.close(), upkeep.close()])
     }
   }
 }

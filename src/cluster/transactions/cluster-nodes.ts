@@ -1,5 +1,6 @@
 /** Rows of nodes: one for each life of a process. Each change checks the state that it starts from. */
 import type { Selectable } from 'kysely'
+import { endConnectionsOf } from '../../store/life.js'
 import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import {
@@ -32,8 +33,13 @@ export function* holdRegistrations(): Transaction<void> {
   yield* first(lockAnnouncements, {})
 }
 
-const retire = query<{ dir: string }>(({ db, p }) =>
-  db.updateTable('nodes').set({ state: 'dead' }).where('dir', '=', p.dir).where('state', 'in', TAKING_PART),
+const retire = query<{ dir: string }, { incarnation: number }>(({ db, p }) =>
+  db
+    .updateTable('nodes')
+    .set({ state: 'dead' })
+    .where('dir', '=', p.dir)
+    .where('state', 'in', TAKING_PART)
+    .returning('incarnation'),
 )
 
 /** What a node writes of itself when it starts. */
@@ -104,7 +110,7 @@ export const register = write(
   function* (args: { node: NewNode; now: number }): Transaction<Registration> {
     const { node, now } = args
     const lease = yield* first(lockAnnouncements, {})
-    yield* change(retire, { dir: node.dir })
+    for (const { incarnation } of yield* all(retire, { dir: node.dir })) yield* endConnectionsOf(incarnation)
     const others = yield* all(takingPart, {})
     const same = others.find(({ name }) => name === node.name)
     if (same) return { kind: 'taken', by: same }
@@ -157,13 +163,17 @@ const bury = query<{ incarnation: number; beat: number }>(({ db, p }) =>
     .where('state', 'in', TAKING_PART),
 )
 
-/** Declares a node dead, unless it has beaten since. Returns whether it is dead by this call. */
+/**
+ * Declares a node dead, unless it has beaten since. Returns whether it is dead by this call. Before the commit its
+ * connections end: it may be awake again, and accept by what it knew before what it then commits.
+ */
 export const declareDead = write(
   'nodes.declareDead',
   function* (args: { incarnation: number; beat: number }): Transaction<boolean> {
-    return (yield* change(bury, args)) === 1
+    if ((yield* change(bury, args)) === 0) return false
+    yield* endConnectionsOf(args.incarnation)
+    return true
   },
-  { isSingle: () => true },
 )
 
 const setOpen = query<{ incarnation: number }>(({ db, p }) =>

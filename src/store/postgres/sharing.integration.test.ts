@@ -1,6 +1,9 @@
 import { Client } from 'pg'
 import { expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import * as announcementRows from '../../cluster/transactions/cluster-announcements.js'
 import * as nodeRows from '../../cluster/transactions/cluster-nodes.js'
+import * as partitionRows from '../../cluster/transactions/cluster-partitions.js'
 import { MIGRATIONS } from '../migrations/index.js'
 import { openStore } from '../open.js'
 import { describeOnStore, type StorePlace } from '../testing/index.js'
@@ -65,6 +68,34 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     while (!isOver) await sql(place, 'UPDATE nodes SET beat = beat + 1')
     await refused
     await first.close()
+  })
+
+  it('takes nothing more of a node that was declared dead, also what was on its way', async () => {
+    const place = await on.newPlace()
+    const [node, upkeep] = [await open(place, 'cluster'), await open(place, 'cluster upkeep')]
+    await sql(place, liveNode)
+    const incarnation = (await upkeep.run(nodeRows.list, {}))[0]?.incarnation ?? 0
+    node.actFor?.(incarnation)
+    const announce = () => node.run(announcementRows.announce, { sender: incarnation, topic: 'x', payload: '', now: 0 })
+    expect(await announce()).toBe(1)
+
+    const other = new Client(place.location)
+    await other.connect()
+    await other.query('BEGIN; SELECT * FROM leases FOR UPDATE')
+    const late = announce()
+    const refused = expect(late).rejects.toMatchObject({ code: 'store_unavailable' })
+    const waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    const isWaiting = async () => (await other.query(waiting)).rowCount === 1
+    await waitFor(isWaiting, { what: 'the write to wait for the lock' })
+    expect(await upkeep.run(nodeRows.declareDead, { incarnation, beat: 7 })).toBe(true)
+    await other.query('COMMIT').finally(() => other.end())
+    await refused
+    await expect(announce()).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect(await upkeep.run(partitionRows.look, { seen: 0 })).toMatchObject({
+      nodes: [],
+      announcements: [{ version: 1 }],
+    })
+    for (const store of [node, upkeep]) await store.close()
   })
 
   it('is used on when a newer node adds a column to a table that this one reads', async () => {

@@ -6,6 +6,7 @@ import type { Store, StoreDescription, StoreSharing, StoreWatch } from '../types
 import { type AnyCarrying, CallCombiner, type CarriedCalls } from './combined-calls.js'
 import { toStoreError } from './connection.js'
 import type { Connections } from './connections.js'
+import { LifeLock } from './life-lock.js'
 import { RecentCalls } from './recent-calls.js'
 import { Retries } from './retries.js'
 import { RowTypes } from './rows.js'
@@ -38,6 +39,7 @@ class PostgresStore implements Store {
   readonly #combiner = new CallCombiner((operation, args) => this.#run(operation, args))
   readonly #running = new TurnoverMap<Promise<unknown>, true>()
   readonly #others = new RecentCalls()
+  readonly #life = new LifeLock()
   #closing: Promise<void> | undefined
   readonly #lostCommit = new Set<() => void>()
 
@@ -116,9 +118,14 @@ class PostgresStore implements Store {
   }
 
   #runOnce(operation: AnyOperation, args: unknown): Promise<unknown> {
-    return this.#connections.use((client) =>
-      runTransaction({ client, rowTypes: this.#rowTypes, onDamage: this.#onDamage }, operation, args),
-    )
+    return this.#connections.use(async (client) => {
+      if (!this.#life.isMarked(client)) await this.#life.mark(client)
+      return await runTransaction({ client, rowTypes: this.#rowTypes, onDamage: this.#onDamage }, operation, args)
+    })
+  }
+
+  actFor(life: number): void {
+    this.#life.begin(life)
   }
 
   async settled(): Promise<void> {

@@ -1,5 +1,6 @@
 import { QueueNodes } from '../../../queue/queue-nodes.js'
 import { type Plant, patched, replacing } from '../../../queue/testing/nodes/plants.js'
+import { SimulatedStore } from '../../../queue/testing/nodes/simulated-store.js'
 import { all, change, type Transaction, write } from '../../../store/operation.js'
 import { query } from '../../../store/query.js'
 import * as runsFinish from '../../../workflow/transactions/runs-finish.js'
@@ -120,5 +121,8 @@ export const RUN_PLANTS: Readonly<Record<string, Plant>> = {
   'invoke a run for each request of a step': replacing(runsSubmit.submit, invokeAgain),
   'let runs begin while their workflow is paused': replacing(bulkPaused.pause, pauseForNobody),
   'deliver nothing of a restarted run': replacing(runsRestart.restartRun, deliverNothing),
+  'commit what a node sends that was declared dead': {
+    patch: () => patched(SimulatedStore.prototype, 'actFor', () => () => undefined),
+  },
   'answer a pause and go on': replacing(bulkControl.pause, pauseNothing),
 }

@@ -89,7 +89,14 @@ it('reads the limits of keys with every load, because their hint may be lost', a
   for (let count = 0; count < 2; count++) clients.publish({ key: 'both', hasCallback: false, delay: 60 })
   await pass(100)
   const process = new Process(timeline, 'b', 0)
-  const store = new SimulatedStore({ timeline, process, memory, network, effects: new Effects() })
+  const store = new SimulatedStore({
+    timeline,
+    process,
+    memory,
+    network,
+    effects: new Effects(),
+    isDeclaredDead: () => false,
+  })
   const [flow, { clock }] = [new FlowControl(), process]
   const backlog = new Backlog(backlogLimits(10), flow, () => true)
   const limits = new StoredLimits(store, flow)

@@ -89,7 +89,8 @@ export class SimulatedNode {
     this.process = process
     const { effects } = deps
     const replace = deps.replace?.(this)
-    const open = () => new SimulatedStore({ timeline, process, memory, network, effects, replace })
+    const isDeclaredDead = (): boolean => this.isDeclaredDead
+    const open = () => new SimulatedStore({ timeline, process, memory, network, effects, replace, isDeclaredDead })
     const [store, upkeep] = [open(), open()]
     const { clock, monotonicMs } = process
     this.cluster = new Clustered({

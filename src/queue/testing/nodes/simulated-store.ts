@@ -20,6 +20,8 @@ export interface SimulatedStoreDeps {
   readonly memory: MemoryStore
   readonly network: Network
   readonly effects: Effects
+  /** Whether the life of the process is over in the store. */
+  readonly isDeclaredDead: () => boolean
   /** Default: every operation as it is. */
   readonly replace?: Replace | undefined
 }
@@ -29,6 +31,7 @@ export class SimulatedStore implements Store {
   readonly #deps: SimulatedStoreDeps
   readonly #listeners = new Set<() => void>()
   readonly #running = new Set<Promise<unknown>>()
+  #hasLife = false
 
   constructor(deps: SimulatedStoreDeps) {
     this.#deps = deps
@@ -92,7 +95,8 @@ export class SimulatedStore implements Store {
   }
 
   #apply<Args, Result>(operation: Operation<Args, Result>, args: Args): { value: Result } | { error: unknown } {
-    const { memory, effects } = this.#deps
+    const { memory, effects, isDeclaredDead } = this.#deps
+    if (this.#hasLife && isDeclaredDead()) return { error: new HomeportError('store_unavailable', {}) }
     try {
       const value = memory.run(operation, args)
       effects.happened(operation, args, value)
@@ -100,6 +104,10 @@ export class SimulatedStore implements Store {
     } catch (error) {
       return { error }
     }
+  }
+
+  actFor(): void {
+    this.#hasLife = true
   }
 
   async settled(): Promise<void> {

@@ -1,0 +1,43 @@
+import { sql } from 'kysely'
+import { all, type Transaction } from './operation.js'
+import { type Building, query } from './query.js'
+
+/** First key of the advisory locks that the connections of a life hold; an arbitrary constant. The second is the life. */
+export const LIFE_LOCKS = 7_210_002
+/** A server process that does not end within this time may still commit: then the life is not over. */
+const ENDS_WITHIN = sql.lit('2s')
+
+const KEY = sql.lit(LIFE_LOCKS)
+
+/** SQLite is never shared, and has no connections of others. */
+const nothing = ({ db }: Pick<Building<object>, 'db'>) => db.selectNoFrom(sql.lit(0).as('done'))
+
+const waitBriefly = query<object>(({ db, d }) =>
+  d.name === 'sqlite'
+    ? nothing({ db })
+    : db.selectNoFrom(sql`set_config('lock_timeout', ${ENDS_WITHIN}, true)`.as('done')),
+)
+const endAll = query<{ life: number }>(({ db, p, d }) =>
+  d.name === 'sqlite'
+    ? nothing({ db })
+    : db.selectNoFrom(
+        sql`(select count(pg_terminate_backend(pid)) from pg_locks
+          where locktype = 'advisory' and classid = ${KEY} and objid = ${p.life}::bigint and objsubid = 2 and granted
+            and database = (select oid from pg_database where datname = current_database()))`.as('done'),
+      ),
+)
+const awaitAll = query<{ life: number }>(({ db, p, d }) =>
+  d.name === 'sqlite'
+    ? nothing({ db })
+    : db.selectNoFrom(sql`pg_advisory_xact_lock(${KEY}, ${p.life}::int)`.as('done')),
+)
+
+/**
+ * Ends the connections of a life of a node (`Store.actFor`), as part of the transaction that ends the life. After its commit
+ * nothing of that life is committed any more, whatever was on its way. If one does not end within 2 s, the transaction fails.
+ */
+export function* endConnectionsOf(life: number): Transaction<void> {
+  yield* all(waitBriefly, {})
+  yield* all(endAll, { life })
+  yield* all(awaitAll, { life })
+}
