@@ -19,6 +19,7 @@
  *   the next batches while one is being decided, and the store lets other writers go first (`turn: 'background'`).
  *   `batch-size.ts` keeps a batch to a few milliseconds. `kinds.ts` says what an action does to its items. `fences.ts`
  *   blocks new runs that match a cancel, for a while. `take-over.ts` continues actions of nodes that are gone, and
+ *   `left-children.ts` reports runs that an undo has left cancelled to the runs that invoked them.
  *   `bulk-nodes.ts` has what the nodes of a cluster tell each other.
  * - `transactions/`: `bulk-action.ts` has the transactions of the state machine; `store/schema/bulk.ts` lists the
  *   states.
@@ -46,6 +47,7 @@ import * as bulkDraft from './transactions/bulk-draft.js'
 import * as bulkRetention from './transactions/bulk-retention.js'
 import { BulkNodes } from './worker/bulk-nodes.js'
 import { Fences } from './worker/fences.js'
+import { LeftChildren } from './worker/left-children.js'
 import { BulkWorker, type WorkerDeps } from './worker/worker.js'
 
 /** The collaborators and settings of the module. */
@@ -75,7 +77,10 @@ export function createBulk(deps: BulkDeps): Bulk {
   const { store, clock, logger, cluster = alone() } = deps
   const fences = new Fences()
   const worker = new BulkWorker({ ...deps, cluster, fences })
-  const nodes = new BulkNodes({ store, clock, cluster, fences, worker })
+  const nodes = new BulkNodes({
+    ...{ store, clock, cluster, fences, worker },
+    leftChildren: new LeftChildren(deps),
+  })
   const retention = new Retention({
     name: 'bulk actions',
     clock,

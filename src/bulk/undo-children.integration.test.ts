@@ -12,8 +12,9 @@ const RUNS = '/v2/workflows/runs'
 const ACTIONS = '/v2/workflows/bulkActions'
 
 describeOnEveryStore('undo of a cancel of runs that invoke each other', (openStore) => {
-  const family = async (store: Store, account: string) => {
+  const family = async (store: Store, account: string, { between = 0 } = {}) => {
     const [parentId = ''] = await startRuns(store, account, 1)
+    if (between > 0) await startRuns(store, account, between)
     const messageId = newId('msg_', Date.now())
     const step = { stepId: 1, stepName: 'invoke', stepType: 'Invoke', concurrent: 1 }
     const parent = { messageId, runId: parentId, url: 'https://x.test/work', createdAt: 1, step }
@@ -48,6 +49,32 @@ describeOnEveryStore('undo of a cancel of runs that invoke each other', (openSto
     await bulk.cancel('alone', { workflowRunIds: [parentId, childId] })
     expect(await answers()).toBe(0)
     expect(await bulk.ask('alone', 'POST', `${RUNS}/${parentId}/undo`)).toMatchObject({ status: 200 })
+    expect(await answers()).toBe(1)
+  })
+
+  it('reports a run that stays cancelled because a fence blocks it when both are brought back', async () => {
+    const store = await openStore()
+    const bulk = await startBulk(store)
+    const { parentId, childId, answers } = await family(store, 'fenced')
+    const { actionId } = await bulk.cancel('fenced', { workflowRunIds: [parentId, childId], report: true })
+    await bulk.cancel('fenced', { workflowRunIds: [childId], fenceUntil: Date.now() + 3_600_000 })
+    expect(await bulk.ask('fenced', 'POST', `${ACTIONS}/${actionId}/undo`)).toMatchObject({ status: 202 })
+    await waitFor(async () => (await answers()) === 1, { what: 'the report' })
+    expect(await statesOf(store, 'fenced', [parentId, childId])).toEqual(['RUN_STARTED', 'RUN_CANCELED'])
+  })
+
+  it('reports a run that stays cancelled when the undo of both is aborted', async () => {
+    const store = await openStore()
+    const bulk = await startBulk(store)
+    const { parentId, childId, answers } = await family(store, 'aborted', { between: 30 })
+    const { actionId } = await bulk.cancel('aborted', { report: true })
+    const { body } = await bulk.ask('aborted', 'POST', `${ACTIONS}/${actionId}/undo`, { ratePerSecond: 1 })
+    const isBack = async () => (await statesOf(store, 'aborted', [parentId]))[0] === 'RUN_STARTED'
+    await waitFor(isBack, { what: 'the parent to be back' })
+    expect(await answers()).toBe(0)
+    const undo = `${ACTIONS}/${(body as { actionId: string }).actionId}`
+    expect(await bulk.ask('aborted', 'POST', `${undo}/abort`)).toMatchObject({ status: 200 })
+    expect(await statesOf(store, 'aborted', [childId])).toEqual(['RUN_CANCELED'])
     expect(await answers()).toBe(1)
   })
 

@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
+import type { PendingRow } from '../../queue/transactions/messages.js'
 import { undoMessages } from '../../queue/transactions/messages-undo.js'
-import { all, first, read, type Transaction } from '../../store/operation.js'
+import { all, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { PausedWorkflow } from '../../workflow/transactions/runs-pause.js'
 import type { NewRun } from '../../workflow/transactions/runs-rows.js'
-import { type UndoClock, undoRuns } from '../../workflow/transactions/runs-undo.js'
+import { reportChildren, type UndoClock, undoRuns } from '../../workflow/transactions/runs-undo.js'
 import { type BatchArgs, batchOperation, type FinalOutcome, type KindResult } from './bulk-batch.js'
 import { outcomeByte, unpackSeqs } from './bulk-pack.js'
 import { batchSeqs } from './bulk-read.js'
@@ -154,6 +155,30 @@ export const undoRunsBatch = batchOperation(
       fenced.has(seq) ? 'fenced' : lost.has(seq) ? 'notKept' : otherwise()
     return { succeeded: undone, offers, outcomeOf }
   },
+)
+
+const endedUndoRows = query<{ endedAfter: number }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('bulk_actions')
+    .select('seq')
+    .where('kind', '=', sql.lit('undoCancelRuns'))
+    .where('finished_at', '>', p.endedAfter)
+    .where((eb) => eb.or([eb('skipped', '>', sql.lit(0)), eb('failed', '>', sql.lit(0))]))
+    .orderBy('seq'),
+)
+
+/** The undos of cancels of runs that ended after a time, and left some of their runs cancelled. */
+export const endedUndos = read('bulk.endedUndos', function* (args: { endedAfter: number }): Transaction<number[]> {
+  return (yield* all(endedUndoRows, args)).map(({ seq }) => seq)
+})
+
+/** Reports runs that stay cancelled to these runs, which invoked them and wait. @returns what to offer to the queue. */
+export const reportLeft = write(
+  'bulk.reportLeft',
+  function* (args: { seqs: readonly number[]; at: number }): Transaction<PendingRow[]> {
+    return yield* reportChildren(args.seqs, args.at)
+  },
+  { turn: 'background' },
 )
 
 /** Brings cancelled messages back. */

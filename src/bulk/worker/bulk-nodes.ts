@@ -5,6 +5,7 @@ import type { BulkActionRow } from '../transactions/bulk-action.js'
 import * as bulkPaused from '../transactions/bulk-paused.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import type { Fence, Fences } from './fences.js'
+import type { LeftChildren } from './left-children.js'
 import type { BulkWorker } from './worker.js'
 
 /** `Cluster.notify`: block new runs, and say when all triggers that had passed are stored. */
@@ -29,6 +30,7 @@ export interface BulkNodesDeps {
   readonly cluster: Cluster
   readonly fences: Fences
   readonly worker: BulkWorker
+  readonly leftChildren: LeftChildren
 }
 
 /** What the nodes of a cluster tell each other of bulk actions. A server alone does the same without telling anybody. */
@@ -65,19 +67,24 @@ export class BulkNodes {
   }
 
   start(): void {
+    void this.#deps.leftChildren.look()
     if (!this.#deps.cluster.isAlone) this.#takeOverLater()
   }
 
   stop(): void {
     this.#isStopped = true
+    this.#deps.leftChildren.stop()
     this.#timer?.cancel()
   }
 
   /** A node that was declared dead may have stored or resumed an action since, before it noticed. */
   #takeOverLater(): void {
-    const { clock, cluster, worker } = this.#deps
+    const { clock, cluster, worker, leftChildren } = this.#deps
     this.#timer = clock.after(TAKE_OVER_EVERY_MS, () => {
-      if (cluster.isLeader) worker.takeOver()
+      if (cluster.isLeader) {
+        worker.takeOver()
+        void leftChildren.look()
+      }
       this.#takeOverLater()
     })
   }
@@ -124,10 +131,11 @@ export class BulkNodes {
 
   /** Applies a stored change of an action on all nodes; resolves when its owner acts on it. */
   async changed(action: BulkActionRow): Promise<void> {
-    const { cluster } = this.#deps
-    if (cluster.isAlone) return this.#apply(action)
+    const { cluster, leftChildren } = this.#deps
     const name = { accountId: action.account_id, actionId: action.action_id }
-    await Promise.all([this.#follow(name), cluster.notify(CHANGED, name)])
+    if (cluster.isAlone) this.#apply(action)
+    else await Promise.all([this.#follow(name), cluster.notify(CHANGED, name)])
+    if (action.state === 'aborted' && action.kind === 'undoCancelRuns') await leftChildren.look()
   }
 
   #follow(name: ActionName): Promise<void> {

@@ -14,6 +14,7 @@ import * as bulkKinds from '../transactions/bulk-kinds.js'
 import * as bulkUndo from '../transactions/bulk-undo.js'
 import type { Fences } from './fences.js'
 import type { Batch } from './job.js'
+import { reportLeftChildren } from './left-children.js'
 
 /** Collaborators of the kinds. */
 export interface KindDeps {
@@ -194,7 +195,10 @@ async function undoRuns(
   const fenced = [...refused].map(({ seq }) => seq)
   const undo: StartWork<bulkBatch.DecidedBatch> = (paused) =>
     store.run(bulkUndo.undoRunsBatch, { ...args, ...undoSettings(action), fenced, paused })
-  return offerAgain(deps, await fences.pass(accountId, starting, args.at, undo))
+  const decided = offerAgain(deps, await fences.pass(accountId, starting, args.at, undo))
+  const { state, failed } = decided.action
+  if (state === 'finished' && failed > 0) await reportLeftChildren(deps, action)
+  return decided
 }
 
 async function undoMessages(

@@ -110,7 +110,7 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
     }),
   )
   yield* forgetNotifiedParents(runs)
-  return { undone, notKept, offers: [...offers, ...(yield* reportChildren(runs, args))] }
+  return { undone, notKept, offers: [...offers, ...(yield* reportChildren(undone, at, cancelledBy))] }
 }
 
 /** Deliveries that had failed before go on with the retries that they had left. Most had not. */
@@ -268,13 +268,12 @@ const endedChildren = query<{ seqs: readonly number[] }, Child>(({ db, p, d }) =
 
 /**
  * Reports the runs that ended while the run that invoked them was cancelled: nobody else will. When a whole action is undone,
- * those that it cancelled are brought back as well, and report their end themselves; an undo of single runs leaves them.
+ * those that it cancelled are brought back as well, and report their end themselves; an undo of single runs leaves them. Those
+ * that a whole undo has left are reported when it has ended.
+ * @param seqs the runs that invoked them.
+ * @param returning runs that this action cancelled are left out, `bulk_actions.seq`. Absent: none are.
  */
-function* reportChildren(
-  runs: readonly Cancelled[],
-  { cancelledBy, at }: Pick<UndoRunsArgs, 'cancelledBy' | 'at'>,
-): Transaction<PendingRow[]> {
-  const seqs = runs.map(({ seq }) => seq)
+export function* reportChildren(seqs: readonly number[], at: number, returning?: number): Transaction<PendingRow[]> {
   const children = (yield* all(endedChildren, { seqs })).filter(({ state }) => state !== 'RUN_STARTED')
   if (children.length === 0) return []
   const messageIds = children.map(({ parent }) => linkOf(parent).messageId)
@@ -282,8 +281,8 @@ function* reportChildren(
   const reported = new Set(answered.map(({ message_id }) => message_id))
   const offers: PendingRow[] = []
   for (const child of children) {
-    const isTogether = cancelledBy !== undefined && child.canceled_by === cancelledBy
-    if (isTogether || reported.has(linkOf(child.parent).messageId)) continue
+    const isReturning = returning !== undefined && child.canceled_by === returning
+    if (isReturning || reported.has(linkOf(child.parent).messageId)) continue
     const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
     offers.push(...(yield* notifyParents([child], childEndOf(child.state, response), at)))
   }
