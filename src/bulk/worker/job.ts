@@ -1,3 +1,4 @@
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkRead from '../transactions/bulk-read.js'
@@ -29,6 +30,7 @@ export class Job {
   #nextChunk = 0
   #waiters: Waiter[] = []
   #readyAt = 0
+  #ended: bulkAction.BulkActionRow | undefined
 
   constructor(store: Store, action: bulkAction.BulkActionRow) {
     this.#store = store
@@ -67,6 +69,21 @@ export class Job {
   /** Counts a batch that was decided or put back. */
   settled(): void {
     this.#inFlight--
+    this.#answerIfOver()
+  }
+
+  /**
+   * The action is no longer running. Its waiters get it when no batch is in flight: one may have cancelled runs that other
+   * nodes deliver until they have answered.
+   */
+  end(action: bulkAction.BulkActionRow): void {
+    this.#ended = action
+    this.#answerIfOver()
+  }
+
+  #answerIfOver(): void {
+    const ended = this.#ended
+    if (ended && this.#inFlight === 0) this.settleWaiters((waiter) => waiter.resolve(ended))
   }
 
   /**
@@ -112,6 +129,18 @@ export class Job {
     this.#waiters = []
     for (const waiter of waiters) how(waiter)
   }
+}
+
+/** Why an action does not go on now, for its waiters. */
+export const reasonOf = (error: unknown): string =>
+  error instanceof HomeportError ? error.message : 'The server has an internal fault.'
+
+/**
+ * Errors of the catalogue concern the whole store, except damage; any other error is caused by the contents of the
+ * batch.
+ */
+export function isFaultOfBatch(error: unknown): boolean {
+  return !(error instanceof HomeportError) || isError(error, 'store_damaged')
 }
 
 type BulkActionRow = bulkAction.BulkActionRow

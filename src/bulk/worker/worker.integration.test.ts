@@ -11,6 +11,7 @@ import { selectRuns } from '../selector/select-runs.js'
 import { gatedStore, startBulk } from '../testing/harness.js'
 import { countEnded, startRuns, statesOf } from '../testing/runs.js'
 import * as bulkAction from '../transactions/bulk-action.js'
+import * as bulkControl from '../transactions/bulk-control.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import { LIMITS } from './batch-size.js'
 import { Fences } from './fences.js'
@@ -237,6 +238,38 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     await worker.start()
     expect(await finished).toMatchObject({ state: 'finished', matched: 5, succeeded: 5 })
     await worker.stop()
+    await worker.stop()
+  })
+
+  it('answers an action that was aborted when the batch in flight is delivered nowhere any more', async () => {
+    const store = await openStore()
+    const drop = holding('drop')
+    const queue = { dropEverywhere: () => drop.gate('drop'), offer: () => undefined, refuseForbidden: () => undefined }
+    const clock = new ManualClock(Date.now())
+    const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
+    await startRuns(store, 'acc', 5)
+    const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
+    const { chunks } = await selectRuns(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
+    const who = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' }
+    const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond: 1, fence: null } as const
+    const action = { ...who, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
+    await worker.start()
+    let isAnswered = false
+    const answer = worker.finish(await store.run(bulkAction.createAction, action)).finally(() => (isAnswered = true))
+    await drop.arrived
+    const by = { ...who, logId: 'log_abort' }
+    const aborted = await store.run(bulkControl.abort, {
+      accountId: 'acc',
+      actionId: 'bulk_1',
+      by,
+      reason: null,
+      at: 2,
+    })
+    if (aborted.kind === 'changed') worker.changed(aborted.action)
+    await store.settled()
+    expect(isAnswered).toBe(false)
+    drop.open()
+    expect(await answer).toMatchObject({ state: 'aborted', succeeded: 1, skipped: 4 })
     await worker.stop()
   })
 

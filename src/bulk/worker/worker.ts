@@ -1,12 +1,12 @@
 import { type Clock, Joined, type Service, type Timer, unreachable } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import { BULK_OUTCOMES, BulkMeter, type Logger } from '../../telemetry/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import { BatchSize, LIMITS } from './batch-size.js'
-import { type Batch, Job, type Watcher, Watchers } from './job.js'
+import { type Batch, isFaultOfBatch, Job, reasonOf, type Watcher, Watchers } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
 import { dropAgainPatiently, takeOverPatiently } from './take-over.js'
 
@@ -215,7 +215,7 @@ export class BulkWorker implements Service {
     this.#meter.active = this.#jobs.size
     const index = this.#queue.indexOf(job)
     if (index >= 0) this.#queue.splice(index, 1)
-    job.settleWaiters((waiter) => waiter.resolve(action))
+    job.end(action)
   }
 
   #wake(): void {
@@ -302,6 +302,7 @@ export class BulkWorker implements Service {
       job.settled()
       this.#applyResult(job, action)
     } catch (error) {
+      if (!this.#isActive(job)) this.#interrupt(job, reasonOf(error))
       job.settled()
       job.putBack(batch)
       this.#requeue(job)
@@ -357,9 +358,8 @@ export class BulkWorker implements Service {
   /** The store fails: rejects all waiters, and pauses all actions for a while. */
   #backOff(error: unknown): void {
     const { clock, logger } = this.#deps
-    const reason = error instanceof HomeportError ? error.message : 'The server has an internal fault.'
     logger.warn('bulk_paused', { error, pauseMs: this.#pauseMs })
-    for (const job of this.#jobs.values()) this.#interrupt(job, reason)
+    for (const job of this.#jobs.values()) this.#interrupt(job, reasonOf(error))
     // Another batch in flight may have failed first, or the worker may have stopped.
     if (this.#state.kind !== 'working') return
     const timer = clock.after(this.#pauseMs, () => this.#resume())
@@ -388,12 +388,4 @@ export class BulkWorker implements Service {
     const { action_id: actionId } = job.action
     job.settleWaiters((waiter) => waiter.reject(new HomeportError('bulk_action_interrupted', { actionId, reason })))
   }
-}
-
-/**
- * Errors of the catalogue concern the whole store, except damage; any other error is caused by the contents of the
- * batch.
- */
-function isFaultOfBatch(error: unknown): boolean {
-  return !(error instanceof HomeportError) || isError(error, 'store_damaged')
 }
