@@ -55,6 +55,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     await rig.until(() => b.cluster.isLeader || c.cluster.isLeader)
     expect(await b.cluster.isLive(killed)).toBe(false)
 
+    await expect(a.cluster.isLive(killed)).rejects.toMatchObject({ code: 'store_unavailable' })
     a.clock.resume()
     await rig.until(() => a.deaths.length > 0)
     expect(a.deaths).toMatchObject([{ code: 'node_declared_dead' }])

@@ -135,6 +135,19 @@ describe('the backlog', () => {
     expect(taken(backlog, 1)).toEqual([1])
   })
 
+  it.each([
+    ['brought back before, and only heard of it later', [], []],
+    ['dropped before', [row(1, 0)], [1]],
+  ])('asks the store for a dropped message that is offered again: it was %s', (_what, stored, sent) => {
+    const backlog = new Backlog(FREE, new FlowControl())
+    drainLoads(backlog, [], 0)
+    backlog.drop({ seqs: [1], inFlight: 'ends' })
+    backlog.offer([row(1, 0)], 0, true)
+    expect(taken(backlog)).toEqual([])
+    drainLoads(backlog, stored, 0)
+    expect(taken(backlog)).toEqual(sent)
+  })
+
   it('asks the store for the next attempt of a message that was parked while it was in flight', () => {
     for (const isResumed of [false, true]) {
       const backlog = new Backlog(FREE, new FlowControl())

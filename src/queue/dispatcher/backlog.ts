@@ -67,21 +67,21 @@ export class Backlog {
     return this.#arrivals !== undefined
   }
 
-  /** Holds committed messages that memory covers and that wait for no turn. `isAgain`: a drop before the offer never counts. */
+  /** Holds committed messages that memory covers and that wait for no turn. `isAgain`: a drop may be older. */
   offer(rows: readonly PendingRow[], now: number, isAgain = false): void {
-    if (isAgain) for (const row of rows) this.#readmit(row)
     for (const row of rows) {
-      if (row.held || this.#ended.isOver(row)) continue
       const place = { nextAt: row.next_at, seq: row.seq }
+      // Whether a drop that is remembered came before or after, only the store knows.
+      if (isAgain && this.#readmit(row) && !row.held) this.recall([place], 'hint')
+      if (row.held || this.#ended.isOver(row)) continue
       const isCovered = this.#arrivals || this.#coverage.covers(row.account_id, () => laneOf(row), place)
       if (isCovered) this.#admit(toEntry(row, 'offer'), now)
     }
   }
 
-  #readmit(row: PendingRow): void {
-    this.#ended.readmit(row)
-    const held = this.#held.get(row.seq)
-    if (held) this.#leaving.delete(held)
+  #readmit(row: PendingRow): boolean {
+    for (const held of this.#held.select({ seqs: [row.seq] })) this.#leaving.delete(held)
+    return this.#ended.readmit(row) === 'unsure'
   }
 
   /** Queues the messages that have become due for sending. */

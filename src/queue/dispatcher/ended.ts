@@ -58,8 +58,6 @@ export class Ended {
   #olderAttempts = new Map<number, number>()
   #drops = new Drops()
   #agedDrops: Drops | undefined
-  /** Messages that were brought back after a drop that is remembered: number and group. */
-  readonly #readmitted = new Map<number, number | null>()
 
   constructor(generation = GENERATION) {
     this.#generation = generation
@@ -101,22 +99,16 @@ export class Ended {
   drop(which: DropSelector): void {
     if (which.mayBeOfferedAgain !== true) this.#drops.add(which)
     this.#duringLoad?.add(which)
-    if (this.#readmitted.size > 0) this.#forgetReadmitted(which)
-  }
-
-  #forgetReadmitted(which: DropSelector): void {
-    const dropped = new EndedSet()
-    dropped.add(which)
-    for (const [seq, group] of this.#readmitted) if (dropped.has(seq, group)) this.#readmitted.delete(seq)
   }
 
   /**
-   * A committed transaction has brought back a message, or others of its group: the drops before no longer count for it, nor does
-   * an attempt at the time at which it is due again.
+   * A committed transaction has brought back a message, or others of its group: an attempt at the time at which it is due again
+   * no longer counts. `unsure`: a drop is remembered. Its transaction may be an earlier one, or a later one whose caller was
+   * notified first.
    */
-  readmit({ seq, group_key }: PendingRow): void {
+  readmit({ seq, group_key }: PendingRow): 'back' | 'unsure' {
     this.#forgetAttempt(seq)
-    if (this.#isDropped(seq, group_key)) this.#readmitted.set(seq, group_key)
+    return this.#isDropped(seq, group_key) ? 'unsure' : 'back'
   }
 
   #isDropped(seq: number, group: number | null): boolean {
@@ -126,7 +118,7 @@ export class Ended {
   /** Whether the offered attempt is already over. */
   isOver({ seq, next_at, group_key }: PendingRow): boolean {
     if ((this.#newerAttempts.get(seq) ?? this.#olderAttempts.get(seq)) === next_at) return true
-    return this.#isDropped(seq, group_key) && !this.#readmitted.has(seq)
+    return this.#isDropped(seq, group_key)
   }
 
   /** Answers whether there are drops to forget: when all operations that run now have ended, the caller calls `forgetAged`. */
@@ -139,6 +131,5 @@ export class Ended {
 
   forgetAged(): void {
     this.#agedDrops = undefined
-    if (this.#drops.isEmpty) this.#readmitted.clear()
   }
 }

@@ -30,7 +30,6 @@ it.each([
   ['report no end of an invoked run', 2],
   ['let runs begin while their workflow is paused', 2],
   ['deliver nothing of a restarted run', 3],
-  ['commit what a node sends that was declared dead', 51_844],
 ] as const)('would find a mistake: %s', async (name, from) => {
   let seed = from - 1
   let problem: string | undefined
