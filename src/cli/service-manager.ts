@@ -12,6 +12,8 @@ type ServiceState = 'READY=1' | 'STOPPING=1'
 export class ServiceManager {
   readonly #socket = takeNotifySocket()
   readonly #io: Io
+  /** The end of the notification before, so that they arrive in order. */
+  #last: Promise<void> = Promise.resolve()
 
   constructor(io: Io) {
     this.#io = io
@@ -23,7 +25,12 @@ export class ServiceManager {
   }
 
   /** Never rejects. */
-  async notify(state: ServiceState): Promise<void> {
+  notify(state: ServiceState): Promise<void> {
+    this.#last = this.#last.then(() => this.#send(state))
+    return this.#last
+  }
+
+  async #send(state: ServiceState): Promise<void> {
     if (this.#socket === undefined) return
     const failure = await runToEnd('systemd-notify', [state], { NOTIFY_SOCKET: this.#socket })
     if (failure === undefined) return
