@@ -10,6 +10,14 @@ const reason = Type.Optional(
 )
 const clock = Type.Optional(UndoClock)
 
+/** The body of the undo of one run or message. */
+const howToUndo = {
+  kind: 'json',
+  optional: true,
+  schema: Type.Object({ clock, reason }, { additionalProperties: false }),
+} as const
+const actionId = Type.String({ description: 'The bulk action that brought it back.' })
+
 /** Undoes a bulk cancel. */
 export const undoBulkAction = endpoint({
   ...shared,
@@ -54,17 +62,13 @@ export const undoCancelOfMessage = endpoint({
   description:
     'Brings a cancelled message back with its body, its settings and its failed attempts, also one that a bulk action cancelled. A message of a queue waits in it again.',
   params: Type.Object({ messageId: Type.String({ description: 'Id of the cancelled message.' }) }),
-  body: {
-    kind: 'json',
-    optional: true,
-    schema: Type.Object({ clock, reason }, { additionalProperties: false }),
-  },
+  body: howToUndo,
   success: {
     status: 200,
     description: 'The message is pending again.',
     body: Type.Object({
       messageId: Type.String(),
-      actionId: Type.String({ description: 'The bulk action that brought it back.' }),
+      actionId,
     }),
   },
   errors: ['message_not_found', 'undo_refused', 'bulk_action_interrupted', 'store_full', 'store_unavailable'],
@@ -82,18 +86,14 @@ export const undoCancelOfRun = endpoint({
   description:
     'Brings a cancelled run back where it stood, also one that a bulk action cancelled. It keeps its id and its steps; what was in flight is sent again.',
   params: Type.Object({ workflowRunId: Type.String({ description: 'Id of the cancelled run.' }) }),
-  body: {
-    kind: 'json',
-    optional: true,
-    schema: Type.Object({ clock, reason }, { additionalProperties: false }),
-  },
+  body: howToUndo,
   success: {
     status: 200,
     description: 'The run is active again.',
     body: Type.Object({
       workflowRunId: Type.String(),
       workflowState: Type.Literal('RUN_STARTED'),
-      actionId: Type.String({ description: 'The bulk action that brought it back.' }),
+      actionId,
     }),
   },
   errors: ['run_not_found', 'undo_refused', 'bulk_action_interrupted', 'store_full', 'store_unavailable'],
