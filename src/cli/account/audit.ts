@@ -1,4 +1,3 @@
-import { tryParseJson } from '../../base/index.js'
 import { listAuditLogs, SEARCHED_TO, SEARCHED_TO_TIME } from '../../contract/accounts/audit.js'
 import { MOST_AUDIT_ENTRIES } from '../../contract/accounts/audit-limits.js'
 import { parsed } from '../remote/api.js'
@@ -18,8 +17,8 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
       .option('--search <text>', 'only entries that contain this text'),
   examples: ['homeport audit --count 10', "homeport audit --json | jq -r '.[] | [.actor, .readable_format] | @tsv'"],
   run: async ({ api, io, show, say }, { count: limit, before, search }) => {
-    const response = await api.stream(listAuditLogs, { query: { limit, ...given({ before, search }) } })
-    const entries = parsed(listAuditLogs.success.body, tryParseJson(await response.text()))
+    const { headers, value } = await api.send(listAuditLogs, { query: { limit, ...given({ before, search }) } })
+    const entries = parsed(listAuditLogs.success.body, value)
     const columns: Column<(typeof entries)[number]>[] = [
       { title: 'WHEN', value: (one) => momentOfSeconds(one.timestamp) },
       { title: 'ACTOR', value: (one) => one.actor, cuts: true },
@@ -28,7 +27,7 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
       { title: 'ACTION', value: (one) => one.action_string, cuts: true },
       { title: 'ENTITY', value: (one) => one.entity },
     ]
-    const onward = onwardOf(response.headers)
+    const onward = onwardOf(headers)
     const none = onward === undefined ? 'There are no entries.' : 'No entries match so far.'
     show(entries, () => (entries.length === 0 ? `${none}\n` : renderTable(io, columns, entries)))
     if (onward !== undefined) say(onward)

@@ -17,6 +17,7 @@ export interface Request<Params extends TSchema, Query extends TSchema, Body ext
 /** A response whose body is not validated. */
 export interface Answer {
   readonly status: number
+  readonly headers: Headers
   readonly value: unknown
 }
 
@@ -63,14 +64,14 @@ export class Api {
     return parsed(endpoint.success.body, value)
   }
 
-  /** The same for operations with several successful responses: the caller checks the status and validates the body. */
+  /** The same for operations whose status or headers count: the caller checks them and validates the body. */
   async send<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Shape extends TSchema>(
     endpoint: Endpoint<Params, Query, Body, Shape>,
     request: Request<Params, Query, Body> = {},
   ): Promise<Answer> {
     const response = await this.stream(endpoint, request)
     const text = await response.text()
-    return { status: response.status, value: text === '' ? {} : tryParseJson(text) }
+    return { status: response.status, headers: response.headers, value: text === '' ? {} : tryParseJson(text) }
   }
 
   /** The same for streams: returns the response itself. */

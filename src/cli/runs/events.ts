@@ -1,5 +1,4 @@
 import type { Static } from 'typebox'
-import { tryParseJson } from '../../base/index.js'
 import { NOTIFIED_OUTCOMES, type NotifiedOutcome } from '../../contract/workflow/event-outcomes.js'
 import {
   type AwaitedEventSchema,
@@ -58,9 +57,9 @@ async function showEvents({ api, io, show, say }: Session, options: WaitersOptio
 async function showWaiters({ api, io, show, say }: Session, eventId: string, options: WaitersOptions): Promise<void> {
   const { count, cursor } = options
   const headers = given({ [WAITERS_COUNT]: String(Math.min(count, MOST_WAITERS_OF_PAGE)), [WAITERS_CURSOR]: cursor })
-  const response = await api.stream(listWaiters, { params: { eventId: encodeURIComponent(eventId) }, headers })
-  const waiters = parsed(listWaiters.success.body, tryParseJson(await response.text()))
-  const next = response.headers.get(WAITERS_CURSOR)
+  const answer = await api.send(listWaiters, { params: { eventId: encodeURIComponent(eventId) }, headers })
+  const waiters = parsed(listWaiters.success.body, answer.value)
+  const next = answer.headers.get(WAITERS_CURSOR)
   type Waiter = (typeof waiters)[number]
   const columns: Column<Waiter>[] = [
     { title: 'RUN', value: (one) => runOf(one.headers) },
