@@ -53,4 +53,6 @@ export const OPEN_PLACES = [
   'src/store/checksum.js',
   'src/cluster/key-partition.js',
   'src/accounts/credentials.js',
+  // It runs before anything else is loaded.
+  'src/base/compiled-program.js',
 ]

@@ -41,8 +41,8 @@ const BANNED = [
   {
     pattern: /\bprocess\.env\b/g,
     where: inProduct,
-    // It runs in the process of an application's tests, where no Config is.
-    except: ['config', 'src/testkit/client.ts'],
+    // There is no Config in the process of an application's tests, nor before the program is loaded.
+    except: ['config', 'src/testkit/client.ts', 'src/main.ts'],
     say: 'take it from the Config',
   },
   {

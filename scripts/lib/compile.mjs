@@ -27,7 +27,7 @@ const STAMP = '.built-from'
 const ENTRIES = [
   'src/main.ts',
   'src/fleet/launcher/launcher.ts',
-  'src/store-thread.ts',
+  { in: 'src/store-thread-start.ts', out: 'store-thread' },
   'src/store/sqlite/checkpoint-thread.ts',
   'src/store/sqlite/vacuum-thread.ts',
   { in: 'src/testkit/host.ts', out: 'testing-host' },
@@ -36,6 +36,8 @@ const entryPoint = (entry) => ({
   in: inProject(entry.in ?? entry),
   out: entry.out ?? basename(entry, '.ts'),
 })
+/** Programs in one file each, which keep what V8 compiles of them: see `src/base/compiled-program.ts`. */
+const COMPILED = { server: 'src/server-program.ts', 'store-thread': 'src/store-thread.ts' }
 /** What applications import in their tests: in the module format that every test runner loads, with its types. */
 const TESTING = { code: 'src/testkit/client.ts', types: 'src/testkit/testing.d.cts' }
 const isTest = (path) => /\.test\.ts$|(^|\/)testing(\/|$)/.test(path)
@@ -106,38 +108,63 @@ function linkCommand() {
   }
 }
 
+const COMMON = {
+  bundle: true,
+  platform: 'node',
+  target: 'node20.19',
+  sourcemap: true,
+  logLevel: 'error',
+}
+const SERVER = {
+  ...COMMON,
+  external: ['better-sqlite3', 'pg-native'],
+  // Node keeps the text of modules in memory, so the bundle is small. Stack traces stay readable.
+  minifyWhitespace: true,
+  lineLimit: 120,
+}
+/** A command loads only its own code. All entries lie in one folder, each under its own name. */
+const modulesIn = (outdir) => ({
+  ...SERVER,
+  outdir,
+  entryPoints: ENTRIES.map(entryPoint),
+  entryNames: '[name]',
+  chunkNames: '[name]-[hash]',
+  splitting: true,
+  format: 'esm',
+  // CommonJS packages load Node's own modules with `require`.
+  banner: { js: "import { createRequire as __from } from 'node:module'; const require = __from(import.meta.url);" },
+})
+const URL_OF_FILE = "require('node:url').pathToFileURL(__filename.replace(/cjs$/, 'js')).href"
+const compiledIn = (outdir) => ({
+  ...SERVER,
+  outdir,
+  entryPoints: Object.fromEntries(Object.entries(COMPILED).map(([name, source]) => [name, inProject(source)])),
+  outExtension: { '.js': '.cjs' },
+  format: 'cjs',
+  supported: { 'dynamic-import': false },
+  sourcesContent: false,
+  legalComments: 'none',
+  // The function that `loadCompiled` calls. It finds the other files by the extension that they have.
+  define: { 'import.meta.url': '__url' },
+  banner: { js: `(function (exports, require, module, __filename, __dirname) { const __url = ${URL_OF_FILE};` },
+  footer: { js: '})' },
+})
+
 /**
  * Bundles the server and the command line with the packages they use: a program that is read from a few files starts in
- * a third of the time of one that is read from a thousand. All entries lie in one folder, each under its own name.
+ * a third of the time of one that is read from a thousand.
  */
 async function bundleServer(outdir) {
   // Looked up only here: when this file is loaded, the packages may not be installed yet.
   const { build: bundle, stop } = await import('esbuild')
-  const options = {
-    entryPoints: ENTRIES.map(entryPoint),
-    entryNames: '[name]',
-    chunkNames: '[name]-[hash]',
-    outdir,
-    bundle: true,
-    splitting: true,
-    external: ['better-sqlite3', 'pg-native'],
-    platform: 'node',
-    format: 'esm',
-    target: 'node20.19',
-    sourcemap: true,
-    // Node keeps the text of modules in memory, so the bundle is small. Stack traces stay readable.
-    minifyWhitespace: true,
-    lineLimit: 120,
-    logLevel: 'error',
-    // CommonJS packages load Node's own modules with `require`.
-    banner: { js: "import { createRequire as __from } from 'node:module'; const require = __from(import.meta.url);" },
+  const testing = {
+    ...COMMON,
+    entryPoints: [inProject(TESTING.code)],
+    outfile: join(outdir, 'testing.cjs'),
+    format: 'cjs',
   }
   try {
-    await bundle(options)
-    await bundle({
-      ...{ entryPoints: [inProject(TESTING.code)], outfile: join(outdir, 'testing.cjs'), bundle: true },
-      ...{ platform: 'node', format: 'cjs', target: options.target, sourcemap: true, logLevel: options.logLevel },
-    })
+    await Promise.all([modulesIn(outdir), compiledIn(outdir), testing].map((options) => bundle(options)))
     copyFileSync(inProject(TESTING.types), join(outdir, 'testing.d.cts'))
   } catch {
     throw new SetupError('the sources do not compile; the output of the compiler above says where.')
@@ -145,6 +172,12 @@ async function bundleServer(outdir) {
     // `npm start` becomes the server in this process, and the compiler would stay beside it as a child.
     await stop()
   }
+  for (const name of Object.keys(COMPILED)) assertAscii(join(outdir, `${name}.cjs`))
+}
+
+/** One byte for each character: `loadCompiled` does not decode. */
+function assertAscii(path) {
+  if (readFileSync(path).some((byte) => byte > 0x7f)) throw new Error(`${path} is not ASCII`)
 }
 
 /** The pages of the console, which the management listener serves. */

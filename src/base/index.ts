@@ -21,7 +21,6 @@
 
 export { ClientMemoryBudget, type MemoryConsumer, WORTH_NOTING_BYTES } from './client-memory.js'
 export { type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
-export { compileCacheVariables, keepCompiled } from './compile-cache.js'
 export { formatDuration, otherUnitOf, parseDuration } from './duration.js'
 export { codeOf, unreachable } from './errors.js'
 export { isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } from './event-loop.js'

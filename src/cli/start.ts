@@ -1,6 +1,5 @@
-import { join } from 'node:path'
 import { Command } from 'commander'
-import { keepCompiled, systemClock } from '../base/index.js'
+import { systemClock } from '../base/index.js'
 import {
   argumentsOfProcess,
   type Config,
@@ -65,7 +64,6 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   let removeNote = (): void => undefined
   try {
     await prepare?.()
-    keepCompiled(join(config.dataDir, 'compiled'), import.meta.url)
     // Loaded late, so that other commands do not load the whole server. The engine answers while the rest is loaded.
     const { probeEngine } = await import('../fleet/index.js')
     const probing = probeEngine(config.engineBinary)

@@ -1,5 +1,4 @@
-import { type TransferListItem, Worker, type WorkerOptions } from 'node:worker_threads'
-import { compileCacheVariables } from '../../base/index.js'
+import { type TransferListItem, Worker } from 'node:worker_threads'
 import { lendThread, type StoreThread, startFromSources } from './from-sources.js'
 import type { ThreadSettings } from './protocol.js'
 
@@ -10,7 +9,7 @@ const THREAD = new URL(IS_BUNDLED ? './store-thread.js' : '../../store-thread.ts
 
 /** Starts a store thread. */
 export function startThread(settings: ThreadSettings): StoreThread {
-  if (IS_BUNDLED) return new Worker(THREAD, { workerData: settings, ...environment() })
+  if (IS_BUNDLED) return new Worker(THREAD, { workerData: settings })
   return lendThread([...settings.modules, THREAD.href], settings)
 }
 
@@ -19,11 +18,6 @@ export function startThread(settings: ThreadSettings): StoreThread {
  * @param transferList objects in `workerData` that are transferred.
  */
 export function startScript(url: URL, workerData: object, transferList: TransferListItem[] = []): Worker {
-  if (IS_BUNDLED) return new Worker(url, { workerData, transferList, ...environment() })
+  if (IS_BUNDLED) return new Worker(url, { workerData, transferList })
   return startFromSources([url.href], workerData, transferList)
-}
-
-function environment(): WorkerOptions {
-  const env = compileCacheVariables()
-  return env ? { env } : {}
 }
