@@ -2,7 +2,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { basename, isAbsolute, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { Redis } from 'iovalkey'
@@ -46,10 +46,17 @@ async function findBinary(desired: string | undefined): Promise<string> {
   throw new HomeportError('engine_missing', { looked: names.join(' and ') })
 }
 
-/** The dpkg package that owns a program, if any. */
+/** Whether a package lists a file as its own. */
+async function hasFile(packageName: string, path: string): Promise<boolean> {
+  const list = await readFile(`/var/lib/dpkg/info/${packageName}.list`, 'utf8').catch(() => '')
+  return list.split('\n').includes(path)
+}
+
+/** The dpkg package that owns a program, if any. It is often named like the program; to search all is slow. */
 async function packageOf(binary: string): Promise<{ name: string; version: string } | undefined> {
-  const owner = await outputOf('dpkg-query', ['-S', binary])
-  const name = owner?.split(':')[0]
+  const likely = basename(binary)
+  const isLikely = await hasFile(likely, binary)
+  const name = isLikely ? likely : (await outputOf('dpkg-query', ['-S', binary]))?.split(':')[0]
   const version = name && (await outputOf('dpkg-query', ['-W', `--showformat=$\{Version}`, name]))
   return name && version ? { name, version } : undefined
 }
