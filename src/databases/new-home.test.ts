@@ -1,0 +1,96 @@
+import { createConnection } from 'node:net'
+import { Duplex } from 'node:stream'
+import { afterEach, expect, it } from 'vitest'
+import { tempDir, waitFor } from '../../test/support/index.js'
+import { systemClock } from '../base/index.js'
+import { DEFAULT_PLANS } from '../contract/databases/plans.js'
+import type { EngineSpec } from '../fleet/index.js'
+import { NodeSide } from './replicas/node-side.js'
+import { CopySide } from './standbys/copy-side.js'
+import * as moves from './transactions/moves.js'
+import * as standbys from './transactions/standbys.js'
+
+/** A database gets another home: the copies that other nodes keep follow that one from then on. */
+
+const sides: { stop(): Promise<void> }[] = []
+afterEach(() => Promise.all(sides.splice(0).map((side) => side.stop())))
+
+/** A node `b` that keeps copies of the database `db`, with an engine and a link to other nodes that only note what is asked. */
+function nodeB() {
+  const row = {
+    ...{ database_id: 'db', plan: 'payg', home: 'a', primary_region: 'us-east-1', read_regions: '[]' },
+    ...{
+      eviction: 0,
+      acl_users: '[]',
+      engine_settings: '{}',
+      password: 'p',
+      rest_token: 't',
+      read_only_rest_token: 'r',
+    },
+  }
+  const [ports, opened, problems]: [number[], string[], unknown[]] = [[], [], []]
+  const answers = new Map<unknown, unknown>([
+    [moves.database, row],
+    [standbys.list, [{ database_id: 'db', node: 'b' }]],
+  ])
+  const deps = {
+    ...{ node: 'b', dataDir: tempDir(), clock: systemClock, plans: DEFAULT_PLANS, hasOther: () => false },
+    store: { run: async (operation: unknown) => answers.get(operation) ?? [] },
+    fleet: {
+      ...{ suspend: async () => undefined, remove: async () => undefined, checkSpace: async () => true },
+      ensure: async (spec: EngineSpec) => void ports.push(spec.follows?.port ?? 0),
+      replicationWith: async () => ({ position: async () => ({ isLinked: false }) }),
+    },
+    cluster: {
+      tunnel: async (node: string) => {
+        opened.push(node)
+        return new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() })
+      },
+    },
+    copies: { put: () => undefined, remove: () => undefined },
+    logger: { info: () => undefined, warn: (_: string, about: unknown) => problems.push(about) },
+  }
+  return {
+    ...{ row, deps: deps as never, problems },
+    /** Which node the engine reaches when it connects to what it was last asked to follow. */
+    followed: async (times: number): Promise<string | undefined> => {
+      await waitFor(() => ports.length + problems.length >= times, { what: 'the engine to be asked to follow' })
+      const before = opened.length
+      const engine = createConnection({ port: ports.at(-1) ?? 0, host: '127.0.0.1' }).on('error', () => undefined)
+      await waitFor(() => opened.length > before || engine.destroyed, { what: 'the stream to the home' })
+      engine.destroy()
+      return opened[before]
+    },
+  }
+}
+
+it('the copy of a standby follows the new home', async () => {
+  const node = nodeB()
+  const side = new CopySide(node.deps)
+  sides.push(side)
+  const follow = (source: string, epoch: number) => side.follow({ databaseId: 'db', epoch, source, password: 'p' })
+  await follow('a', 1)
+  expect(await node.followed(1)).toBe('a')
+  node.row.home = 'c'
+  await follow('c', 2)
+  expect(await node.followed(2)).toBe('c')
+  // What the old home still asks for changes nothing.
+  expect(await follow('a', 1)).toMatchObject({ progress: { kind: 'failed' } })
+  expect([await node.followed(2), node.problems]).toEqual(['c', []])
+})
+
+it('the replica of a read region follows the new home, at once', async () => {
+  const node = nodeB()
+  const side = new NodeSide(node.deps)
+  sides.push(side)
+  const wanted = [{ databaseId: 'db', region: 'eu-west-1', password: 'p', revision: 1, lease: undefined }]
+  await side.beat({ source: 'a', sequence: 1, wanted }, 1)
+  expect(await node.followed(1)).toBe('a')
+  node.row.home = 'c'
+  await side.beat({ source: 'c', sequence: 1, wanted }, 3)
+  expect(await node.followed(2)).toBe('c')
+  // The old home wants nothing any more: what follows the new one stays.
+  await side.beat({ source: 'a', sequence: 2, wanted: [] }, 1)
+  expect([await node.followed(2), node.problems]).toEqual(['c', []])
+  expect(await side.beat({ source: 'c', sequence: 2, wanted }, 3)).toMatchObject({ copies: [{ databaseId: 'db' }] })
+})
