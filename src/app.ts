@@ -39,7 +39,7 @@ import type { Config } from './config/index.js'
 import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, type EngineInfo, type Fleet, probeEngine } from './fleet/index.js'
 import type { Foundations } from './foundations.js'
-import { createGateway, type Gateway } from './gateway/index.js'
+import { createGateway, type Gateway, PASSED_SERVICES } from './gateway/index.js'
 import { HttpServer, type Readiness } from './http/index.js'
 import { listenerSettings, managementListener, readinessOf, servedNames } from './listeners.js'
 import { openBackupStorage, type StorageVariables, serviceBackupPlaces } from './object-composition.js'
@@ -282,7 +282,7 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const routes = [...own, ...alerts.routes(), ...operator.routes]
   const management = managementListener({ ...foundations, ...dataPlane }, accounts, routes, queueRoutes)
   cluster.serve('management', (stream, ip) => management.accept(stream, ip))
-  for (const service of ['rest', 'redis', 'port'] as const)
+  for (const service of PASSED_SERVICES)
     cluster.serve(service, (stream, ip, detail) => dataPlane.gateway.accept(service, stream, ip, detail))
   const listeners = [
     management,

@@ -192,8 +192,37 @@ export interface ReadsElsewhere {
   readonly bytesOut: number
 }
 
+/** By what a client has asked for a database of another node: its port, a token, or a server name in lower case. */
+export type AskedBy =
+  | { readonly kind: 'port'; readonly databaseId: string }
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'name'; readonly serverName: string }
+
+/** The other nodes of this node's region, whose clients may be users of the same databases. */
+export interface SiblingNodes {
+  /** Whether this node passes all commands of the region to a database whose replica it keeps. */
+  seesAll(databaseId: string): boolean
+  /**
+   * Asks the others what they have passed on. Resolves to whether all have answered, or waits no longer.
+   * @param onMore called before, if clients may have seen something by them since they were asked last.
+   */
+  askSiblings(databaseId: string, onMore: () => void): Promise<boolean>
+  /** An answer of the home is about to be passed to a client. */
+  passed(by: AskedBy): void
+  /** The other node of the region that keeps the replica of a database and has clients passed to it. */
+  near(by: AskedBy): NearReplica | undefined
+}
+
+/** A node of the same region that keeps a replica. Both reject when it cannot be reached; then nothing was sent. */
+export interface NearReplica {
+  /** For requests over REST. */
+  readonly rest: Elsewhere
+  /** For a client of the port of the database. */
+  connect(client: ClientAddress): Promise<Duplex>
+}
+
 /** The replicas that this node keeps of databases of other nodes, in its region. */
-export interface ReplicasHere extends EndpointSource {
+export interface ReplicasHere extends EndpointSource, SiblingNodes {
   /** Their users and limits. */
   readonly directory: Pick<
     DatabaseDirectory,
@@ -203,7 +232,8 @@ export interface ReplicasHere extends EndpointSource {
   mayRead(databaseId: string): boolean
   /**
    * Takes reads of those that the home allows; false: it has to answer them.
-   * @param seen how it is known what the client has seen: because this node sees all its commands, or by a sync token as well.
+   * @param seen how it is known what the client has seen: because the region's nodes see all its commands, or by a sync token
+   *   as well.
    */
   take(databaseId: string, count: number, seen: 'node' | 'token'): boolean
   /** Counts commands that were taken, by name, and bytes from and to the client. */

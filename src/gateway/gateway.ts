@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import { ClientMemoryBudget, type Clock, type Timer } from '../base/index.js'
+import { ClientMemoryBudget, type Clock, type Timer, unreachable } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Readiness } from '../http/index.js'
 import type { Tracer } from '../telemetry/index.js'
@@ -232,17 +232,33 @@ class DataPlane implements Gateway {
   }
 
   accept(service: PassedService, connection: Duplex, ip: string, detail: string): void {
-    if (service === 'rest') this.#rest.accept(connection, ip)
-    else if (service === 'port') this.#acceptOnPort(connection, ip, detail)
-    else if (this.#domain) this.#domain.accept(connection, ip)
-    else connection.destroy()
+    switch (service) {
+      case 'rest':
+        this.#rest.accept(connection, ip, 'home')
+        return
+      case 'near-rest':
+        this.#rest.accept(connection, ip, 'near')
+        return
+      case 'port':
+      case 'near-port':
+        this.#acceptOnPort(service, connection, ip, detail)
+        return
+      case 'redis':
+        if (this.#domain) this.#domain.accept(connection, ip)
+        else connection.destroy()
+        return
+      default:
+        unreachable(service)
+    }
   }
 
-  #acceptOnPort(connection: Duplex, ip: string, detail: string): void {
+  #acceptOnPort(service: 'port' | 'near-port', connection: Duplex, ip: string, detail: string): void {
     const [databaseId = '', port] = detail.split(' ')
     const client = { ip, port: Number(port) || 0 }
     const listener = this.#open.get(databaseId)?.listener
     if (listener) listener.acceptFor(client, connection)
+    else if (service === 'near-port' && this.#passing)
+      void this.#passing.acceptFor(databaseId, client, asClientSocket(connection, client, client))
     else turnAway(asClientSocket(connection, client, client), new HomeportError('home_not_ready', {}))
   }
 

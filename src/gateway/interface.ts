@@ -32,7 +32,7 @@ export interface Gateway extends Service {
   /**
    * Serves a connection of a client that another node has accepted.
    * @param ip address of the client.
-   * @param detail for `port`: the id of the database and the port of the client.
+   * @param detail for ports: the id of the database and the port of the client.
    */
   accept(service: PassedService, connection: Duplex, ip: string, detail: string): void
   /** How many more reads of a database another node may answer without asking; see `DatabaseGuard.allowReads`. */
@@ -50,5 +50,9 @@ export interface Gateway extends Service {
   readonly restPort: number
 }
 
-/** What clients of other nodes ask for: REST, TLS by server name, or the port of a database. */
-export type PassedService = 'rest' | 'redis' | 'port'
+/**
+ * What clients of other nodes ask for: REST, TLS by server name, or the port of a database, of this node as the home; REST
+ * or the port of a database whose replica this node keeps.
+ */
+export const PASSED_SERVICES = ['rest', 'redis', 'port', 'near-rest', 'near-port'] as const
+export type PassedService = (typeof PASSED_SERVICES)[number]

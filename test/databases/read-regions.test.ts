@@ -83,7 +83,7 @@ async function rest(at: Name, { rest_token }: Made, command: readonly unknown[],
   return { status, body, result: (body as { result?: unknown }).result, token: headers.get('upstash-sync-token') ?? '' }
 }
 
-function client(at: 'a' | 'b', { port, password, tls }: Made): Redis {
+function client(at: Name, { port, password, tls }: Made): Redis {
   const encrypted = tls ? { tls: { rejectUnauthorized: false } } : {}
   const redis = new Redis({ host: HOSTS[at], port, password, retryStrategy: () => null, ...encrypted })
   redis.on('error', () => undefined)
@@ -299,17 +299,36 @@ describe('a database with a read region at another node', () => {
     await untilReplicaAnswers(made)
     expect((await rest('b', made, ['GET', 'k'], 'x-1-1')).result).toBe('w')
 
-    // With a second node in the region, one keeps the replica. It answers reads with a token: a client may have written
-    // through the other node.
+    // With a second node in the region, one keeps the replica and answers the reads of both, with a token or without.
     const d = await startNode('d', await place(), { host: HOSTS.d, region: 'eu-west-1' })
     nodeD = d
+    // A connection to the home, from before the other node passes its clients on to the replica's.
+    const early = client('d', made)
+    expect(await early.set('k', 'x')).toBe('OK')
     const { token } = await rest('d', made, ['SET', 'k', 'x'])
+    const readAt = (at: 'b' | 'd', ...with_: string[]) =>
+      rest(at, made, ['GET', 'k'], ...with_).then((one) => one.result)
+    for (const at of ['b', 'd'] as const) await untilReplicaAnswers(made, () => readAt(at))
+    await untilReplicaAnswers(made, () => readAt('b', token))
+    const late = client('d', made)
+    await untilReplicaAnswers(made, () => late.get('k'))
+    const atHome = await callsAt('a', made)
+    expect(await Promise.all(Array.from({ length: 100 }, () => late.get('k')))).toEqual(Array(100).fill('x'))
+    expect((await callsAt('a', made)) - atHome).toBeLessThan(50)
+    // Whatever a client does through one of them, it reads through the other.
     const before = await callsAt('b', made)
-    for (let count = 0; count < 10; count++) expect((await rest('b', made, ['GET', 'k'])).result).toBe('x')
-    expect(await callsAt('b', made)).toBe(before)
-    await untilReplicaAnswers(made, async () => expect((await rest('b', made, ['GET', 'k'], token)).result).toBe('x'))
+    for (let value = 1; value <= 60; value++) {
+      wire.setLag([0, 1, 5][value % 3] ?? 0)
+      const near = [() => early.set('k', value), () => late.set('k', value), () => rest('d', made, ['SET', 'k', value])]
+      await near[value % near.length]?.()
+      for (const read of [() => readAt('b'), () => readAt('d'), () => late.get('k')])
+        expect(Number(await read())).toBe(value)
+    }
+    wire.setLag(0)
+    expect(await callsAt('b', made)).toBeGreaterThan(before)
+    await rest('d', made, ['SET', 'k', 'x'])
     await b.stop()
-    expect((await rest('d', made, ['GET', 'k'])).result).toBe('x')
+    expect(await readAt('d')).toBe('x')
     await waitFor(() => readdirSync(join(d.place.dataDir, 'databases')).includes(made.database_id), {
       what: 'the other node to keep the replica',
     })

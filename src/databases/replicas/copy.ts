@@ -2,6 +2,7 @@ import { newId } from '../../base/index.js'
 import type { Incarnation, Moment } from '../../cluster/index.js'
 import type { Relay } from '../moves/streams.js'
 import { LEASE_MS, type Lease, type ReadTotals } from './messages.js'
+import { Siblings } from './siblings.js'
 
 /** A copy of a database in the read region of this node: how it is, what its home allows, and what was read from it. */
 export class Copy {
@@ -25,6 +26,10 @@ export class Copy {
   /** When its home was last heard, monotonic. */
   heardMs = 0
   place = { isLinked: false, replid: '', offset: 0, lookedMs: Number.NEGATIVE_INFINITY }
+  /** When the other nodes of the region were last notified of this copy, monotonic. */
+  announcedMs = Number.NEGATIVE_INFINITY
+  /** The other nodes of the region, while a lease says which there are. */
+  readonly siblings = new Siblings()
   #lease: Lease | undefined
   #reads = 0
   #bytesIn = 0
@@ -42,6 +47,7 @@ export class Copy {
   /** The home allows reads, or with undefined allows none any more. */
   allow(lease: Lease | undefined): void {
     this.#lease = lease
+    if (lease) this.siblings.are(lease.siblings)
   }
 
   /** Whether the home allows reads at a moment, which may be one at which a reply arrives. */
@@ -54,12 +60,12 @@ export class Copy {
 
   /**
    * Takes as many reads of those that the home allows; false: it has to answer them.
-   * @param seen where it is known from what the client has seen.
+   * @param seen where it is known from what the client has seen; `node`: the siblings were asked as well.
    */
   take(count: number, now: Moment, seen: 'node' | 'token'): boolean {
     if (
       !this.mayRead(now) ||
-      (seen === 'node' && this.#lease?.isOnly !== true) ||
+      (seen === 'node' && this.#lease?.siblings === undefined) ||
       this.#reads + count > (this.#lease?.ceiling ?? 0)
     )
       return false

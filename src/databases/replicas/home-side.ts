@@ -331,7 +331,7 @@ export class HomeSide {
     const more = reads.allow(databaseId, { here: member.outstanding, everywhere: outstanding })
     return more === undefined
       ? undefined
-      : member.lease(more, this.#regions.isOnlyIn(member.region, member.life), performance.now())
+      : member.lease(more, this.#regions.siblingsIn(member.region, member.life), performance.now())
   }
 
   #take({ copies, stamp }: BeatAnswer, life: Incarnation): void {

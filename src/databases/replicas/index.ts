@@ -23,7 +23,11 @@
  * - What a client of the node has seen is the gateway's business (`gateway/replicas/`): it asks the home for its place in the
  *   history and waits for the copy, as on one machine.
  *
+ * - Of several nodes of a region, one keeps the replica. Before a read without a sync token it asks its *siblings* what they have
+ *   passed on of the home's answers, which their clients have seen; by that they learn where the replica is, and pass
+ *   their clients on to it.
+ *
  * `home-side.ts` is the home, `choice.ts` chooses its nodes, `node-side.ts` the node of the read region, `copy.ts` one copy
- * there; `messages.ts` has what they send.
+ * there; `siblings.ts` asks the other nodes of the region, `passed.ts` is one of them; `messages.ts` has what they send.
  */
 export { type Replicas, replicasOf } from './replicas.js'

@@ -16,27 +16,27 @@ const report = (reads: number, copyId = 'one'): CopyReport => ({
 
 it('a lease ends by either clock, and with the copy', () => {
   const copy = newCopy()
-  copy.allow({ stamp: at(1_000), ceiling: 10, isOnly: true })
+  copy.allow({ stamp: at(1_000), ceiling: 10, siblings: [] })
   expect(copy.mayRead(at(1_000 + LEASE_MS - 1))).toBe(true)
   expect(copy.mayRead(at(1_000 + LEASE_MS))).toBe(false)
   // The machine was suspended: only the wall clock went on. A clock that was set back proves nothing.
   expect([copy.mayRead(at(1_001, 60_000)), copy.mayRead(at(1_001, 0))]).toEqual([false, false])
   copy.allow(undefined)
   expect(copy.mayRead(at(1_001))).toBe(false)
-  copy.allow({ stamp: at(1_000), ceiling: 10, isOnly: true })
+  copy.allow({ stamp: at(1_000), ceiling: 10, siblings: [] })
   copy.end()
   expect(copy.mayRead(at(1_001))).toBe(false)
 })
 
-it('a lease allows a number of reads, and without a token only at the only node of a region', () => {
+it('a lease allows a number of reads, and without a token only where the nodes of the region are known', () => {
   const copy = newCopy()
-  copy.allow({ stamp: at(0), ceiling: 3, isOnly: true })
+  copy.allow({ stamp: at(0), ceiling: 3, siblings: [2] })
   expect([copy.take(2, at(1), 'node'), copy.take(2, at(1), 'node'), copy.take(1, at(1), 'node')]).toEqual([
     true,
     false,
     true,
   ])
-  copy.allow({ stamp: at(0), ceiling: 5, isOnly: false })
+  copy.allow({ stamp: at(0), ceiling: 5, siblings: undefined })
   expect([copy.take(1, at(1), 'node'), copy.take(1, at(1), 'token')]).toEqual([false, true])
   expect(copy.totals.reads).toBe(4)
 })
@@ -44,10 +44,10 @@ it('a lease allows a number of reads, and without a token only at the only node 
 it('the home counts what was read once, whatever answers are lost', () => {
   const member = new Member('db', 'eu-west-1')
   member.moveTo(2)
-  expect(member.lease(5, true, 0)).toBeUndefined()
+  expect(member.lease(5, [], 0)).toBeUndefined()
   // What was read while an earlier life of the home counted is not counted again.
   expect(member.reported(report(7), at(1))).toBeUndefined()
-  expect(member.lease(5, true, 0)).toEqual({ stamp: at(1), ceiling: 12, isOnly: true })
+  expect(member.lease(5, [], 0)).toEqual({ stamp: at(1), ceiling: 12, siblings: [] })
   expect(member.outstanding).toBe(5)
   expect(member.reported(report(10), at(2))).toEqual(totals(3))
   expect(member.outstanding).toBe(2)
@@ -73,15 +73,15 @@ it('a node whose region is not known may be another one of the region', () => {
     placement: { regionsOfPeers: async () => regions } as never,
     logger: {} as never,
   })
-  expect(known.isOnlyIn('eu-west-1', 2)).toBe(false)
+  expect(known.siblingsIn('eu-west-1', 2)).toBeUndefined()
   known.look()
   asked.push(Promise.resolve())
   return Promise.all(asked).then(() => {
-    expect(known.isOnlyIn('eu-west-1', 2)).toBe(true)
+    expect(known.siblingsIn('eu-west-1', 2)).toEqual([])
     known.joined(3)
-    expect(known.isOnlyIn('eu-west-1', 2)).toBe(false)
+    expect(known.siblingsIn('eu-west-1', 2)).toBeUndefined()
     known.gone(3)
-    expect(known.isOnlyIn('eu-west-1', 2)).toBe(true)
+    expect([known.siblingsIn('eu-west-1', 2), known.siblingsIn('us-east-1', 2)]).toEqual([[], [1]])
   })
 })
 
@@ -92,7 +92,7 @@ it('what is no beat is nothing', () => {
   ]
   expect(beatOf({ source: 'a', sequence: 1, wanted })).toEqual({
     ...{ source: 'a', sequence: 1 },
-    wanted: [{ ...wanted[0], password: undefined, lease: { stamp: at(1), ceiling: 1, isOnly: false } }],
+    wanted: [{ ...wanted[0], password: undefined, lease: { stamp: at(1), ceiling: 1, siblings: undefined } }],
   })
   expect([beatOf(null), beatOf({ wanted: [] }), beatAnswerOf({ copies: [] })]).toEqual([
     undefined,

@@ -58,11 +58,11 @@ export class Member {
   }
 
   /** Allows `more` reads. Undefined while its node has not answered. */
-  lease(more: number, isOnly: boolean, nowMs: number): Lease | undefined {
+  lease(more: number, siblings: Lease['siblings'], nowMs: number): Lease | undefined {
     if (!this.stamp) return undefined
     this.#ceiling = Math.max(this.#ceiling, this.report?.totals.reads ?? 0) + more
     this.leasedMs = nowMs
-    return { stamp: this.stamp, ceiling: this.#ceiling, isOnly }
+    return { stamp: this.stamp, ceiling: this.#ceiling, siblings }
   }
 
   /** Whether its node copies the data at the moment. */

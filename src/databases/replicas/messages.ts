@@ -1,5 +1,5 @@
 import { isObject } from '../../base/index.js'
-import type { Moment } from '../../cluster/index.js'
+import type { Incarnation, Moment } from '../../cluster/index.js'
 
 /** The service of the link between nodes that leads from a copy to the engine of its home. */
 export const REPLICA_SERVICE = 'database-replica'
@@ -12,6 +12,8 @@ export const TOPICS = {
   joined: 'replicas.joined',
   /** To the home: the place of a database's primary in its history. */
   place: 'replicas.place',
+  /** To the other nodes of a read region, from the one that keeps the replica: what have you passed on of the home's answers? */
+  passed: 'replicas.passed',
 } as const
 
 /** How often a home beats. */
@@ -27,10 +29,10 @@ export interface Lease {
   readonly stamp: Moment
   readonly ceiling: number
   /**
-   * Whether clients of the read region use this node only, so that it knows what each of them has seen. If not, a read has to
-   * say with a sync token what its client has seen.
+   * The other nodes that clients of the read region may use: what a client has seen through them, they are asked. Undefined:
+   * not known; a read has to say with a sync token what its client has seen.
    */
-  readonly isOnly: boolean
+  readonly siblings: readonly Incarnation[] | undefined
 }
 
 /** A copy that a home wants. */
@@ -105,8 +107,11 @@ function wantedOf(value: unknown): WantedCopy | undefined {
 function leaseOf(value: unknown): Lease | undefined {
   if (!isObject(value) || typeof value.ceiling !== 'number') return undefined
   const stamp = stampOf(value.stamp)
-  return stamp && { stamp, ceiling: value.ceiling, isOnly: value.isOnly === true }
+  return stamp && { stamp, ceiling: value.ceiling, siblings: siblingsOf(value.siblings) }
 }
+
+const siblingsOf = (value: unknown): readonly Incarnation[] | undefined =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'number') : undefined
 
 function stampOf(value: unknown): Moment | undefined {
   if (!isObject(value)) return undefined
@@ -156,6 +161,27 @@ export function since(now: ReadTotals, before: ReadTotals | undefined): ReadTota
     commands: now.commands.map(([name, count]) => [name, count - (known.get(name) ?? 0)] as const),
   }
 }
+
+/** The node that keeps a replica asks another one of the region. */
+export interface PassedQuestion {
+  readonly databaseId: string
+  /** By what clients may have asked for the database; see `passed.ts`. */
+  readonly keys: readonly string[]
+}
+
+/** Keys in one question: a database has two for each user. */
+const MOST_KEYS = 2_000
+
+/** Reads such a question. */
+export function passedQuestionOf(payload: unknown): PassedQuestion | undefined {
+  if (!isObject(payload) || !Array.isArray(payload.keys) || typeof payload.databaseId !== 'string') return undefined
+  const keys = payload.keys.slice(0, MOST_KEYS).filter((one) => typeof one === 'string')
+  return { databaseId: payload.databaseId, keys }
+}
+
+/** Reads the answer to it: a number that grows with everything that was passed on. */
+export const passedCountOf = (answer: unknown): number | undefined =>
+  isObject(answer) && typeof answer.count === 'number' ? answer.count : undefined
 
 /** Reads the answer about the place of a primary. */
 export function placeOf(answer: unknown): { readonly replid: string; readonly offset: number } | undefined {

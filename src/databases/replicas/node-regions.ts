@@ -26,14 +26,12 @@ export class NodeRegions {
     this.#joined.delete(life)
   }
 
-  /** Whether a node is the only one that clients of a region may use. A node that is not known yet may be another one. */
-  isOnlyIn(region: string, life: Incarnation | undefined): boolean {
+  /** The other nodes that clients of a region may use. Undefined while the region of some node is not known. */
+  siblingsIn(region: string, life: Incarnation | undefined): readonly Incarnation[] | undefined {
     const peers = this.#deps.cluster.peers.map(({ incarnation }) => incarnation)
-    return [...new Set([...peers, ...this.#joined])].every((one) => {
-      if (one === life) return true
-      const own = this.#regions.get(one)
-      return own !== undefined && own !== region
-    })
+    const others = [...new Set([...peers, ...this.#joined])].filter((one) => one !== life)
+    if (others.some((one) => !this.#regions.has(one))) return undefined
+    return others.filter((one) => (this.#regions.get(one) ?? region) === region)
   }
 
   /** Asks for the regions of nodes that are not known, without waiting for it. */

@@ -1,7 +1,7 @@
 import { pause, type Timer } from '../../base/index.js'
 import type { Incarnation, Moment } from '../../cluster/index.js'
 import { engineSpecOf } from '../desired-engine.js'
-import type { ServingDirectory } from '../directory.js'
+import { type ServingDirectory, tokensOf } from '../directory.js'
 import type { DatabaseRow } from '../life.js'
 import { openStream, Relay } from '../moves/streams.js'
 import { setAsideOne } from '../set-aside.js'
@@ -12,6 +12,8 @@ import {
   type Beat,
   type BeatAnswer,
   type CopyReport,
+  type PassedQuestion,
+  passedCountOf,
   placeOf,
   REPLICA_SERVICE,
   TOPICS,
@@ -27,6 +29,9 @@ const RETRY_MS = 5_000
 const PLACE_FOR_MS = 1_000
 /** An engine that answers later is reported with its last place. */
 const PLACE_WITHIN_MS = 300
+const ANNOUNCE_EVERY_MS = 1_000
+/** As long as a read waits for its replica. */
+const SIBLINGS_WITHIN_MS = 50
 
 /** What the node of a read region needs. */
 export interface NodeSideDeps extends ReplicasDeps {
@@ -116,9 +121,45 @@ export class NodeSide {
     copy.heardMs = nowMs
     const isKnown = copy.life === life && copy.revision === revision
     copy.allow(isKnown ? lease : undefined)
+    if (lease) this.#announce(copy)
     if (this.#work.has(databaseId) || copy.state !== 'connected') return
     const isNew = password !== undefined && password !== copy.password
     if (!isKnown || isNew) this.#queue(copy, () => this.#connect(copy, password ?? copy.password ?? '', life, revision))
+  }
+
+  /** The other nodes of the region pass their clients on to this one while they hear of the copy. Without waiting for it. */
+  #announce(copy: Copy): void {
+    const nowMs = performance.now()
+    const siblings = copy.siblings.now
+    if (siblings.length === 0 || nowMs - copy.announcedMs < ANNOUNCE_EVERY_MS) return
+    copy.announcedMs = nowMs
+    void this.#askSiblings(copy, siblings)
+  }
+
+  /**
+   * Asks the other nodes of the region what they have passed to clients of a database. Resolves to whether all have answered
+   * in time.
+   * @param onMore called before, if that is more than when they were asked last.
+   */
+  askSiblings(databaseId: string, onMore: () => void): Promise<boolean> {
+    const copy = this.#copies.get(databaseId)
+    if (!copy) return Promise.resolve(false)
+    const asked = copy.siblings.ask((siblings) => this.#askSiblings(copy, siblings), onMore)
+    return Promise.race([asked, pause(this.#deps.clock, SIBLINGS_WITHIN_MS).then(() => false)])
+  }
+
+  async #askSiblings(
+    { databaseId }: Copy,
+    siblings: readonly Incarnation[],
+  ): Promise<ReadonlyMap<Incarnation, number>> {
+    const { cluster, copies } = this.#deps
+    const row = copies.rowOf(databaseId)
+    const name = copies.find(databaseId)?.serverName
+    const keys = [...(row ? tokensOf(row).keys() : []), ...(name === undefined ? [] : [name])]
+    const question: PassedQuestion = { databaseId, keys }
+    const answers = await Promise.all(siblings.map((life) => cluster.ask(TOPICS.passed, question, life)))
+    const counts = answers.flat().map(({ peer, answer }) => [peer.incarnation, passedCountOf(answer)] as const)
+    return new Map(counts.flatMap(([life, count]) => (count === undefined ? [] : [[life, count]])))
   }
 
   #begin(copy: Copy, password: string, revision: number): void {

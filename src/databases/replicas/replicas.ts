@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import { isObject } from '../../base/index.js'
 import type { EngineEndpoint } from '../../fleet/index.js'
 import type { ChangeDeps, ReadControl } from '../deps.js'
@@ -8,14 +9,16 @@ import { serveStream } from '../moves/streams.js'
 import type { Standbys } from '../standbys/index.js'
 import type { ReplicasDeps } from './deps.js'
 import { HomeSide, type ReplicaStatus } from './home-side.js'
-import { beatOf, REPLICA_SERVICE, TOPICS } from './messages.js'
+import { beatOf, passedQuestionOf, REPLICA_SERVICE, TOPICS } from './messages.js'
 import { NodeSide } from './node-side.js'
+import { type AskedBy, keyOf, PassedAnswers } from './passed.js'
 
 /** The replicas of this node's databases at other nodes, and those that this node keeps; see `index.ts`. */
 export class Replicas {
   readonly #deps: ReplicasDeps
   readonly #home: HomeSide
   readonly #node: NodeSide
+  readonly #passed = new PassedAnswers()
   /** The users and limits of databases whose replicas this node keeps. */
   readonly directory: ServingDirectory
   #state: 'new' | 'running' | 'stopped' = 'new'
@@ -30,6 +33,10 @@ export class Replicas {
     cluster.handle(TOPICS.beat, (payload, life) => {
       const beat = beatOf(payload)
       return beat && this.#state === 'running' ? this.#node.beat(beat, life) : undefined
+    })
+    cluster.handle(TOPICS.passed, (payload, life) => {
+      const question = passedQuestionOf(payload)
+      return question && this.#passed.asked(question, life)
     })
     cluster.handle(TOPICS.joined, (_, life) => this.#home.joined(life))
     cluster.handle(TOPICS.place, (payload) =>
@@ -97,6 +104,43 @@ export class Replicas {
     return this.#node.copyOf(databaseId)?.take(count, this.#node.now(), seen) ?? false
   }
 
+  /** Whether clients of the region use no other node; see `SiblingNodes` of the gateway. */
+  seesAll(databaseId: string): boolean {
+    return this.#node.copyOf(databaseId)?.siblings.areNone ?? true
+  }
+
+  /** See `SiblingNodes` of the gateway. */
+  askSiblings(databaseId: string, onMore: () => void): Promise<boolean> {
+    return this.#node.askSiblings(databaseId, onMore)
+  }
+
+  /** An answer of the home of another node is about to be passed to a client. */
+  passed(by: AskedBy): void {
+    this.#passed.count(keyOf(by))
+  }
+
+  /** The other node of the region that keeps the replica of a database. */
+  near(by: AskedBy): NearReplica | undefined {
+    const life = this.#passed.near(keyOf(by))
+    const peer = this.#deps.cluster.peers.find(({ incarnation }) => incarnation === life)
+    if (!peer || life === undefined) return undefined
+    const tunnel = async (service: string, ip: string, detail = ''): Promise<Duplex> => {
+      try {
+        return await this.#deps.cluster.tunnel(peer.name, service, ip, detail)
+      } catch (error) {
+        this.#passed.lost(life)
+        throw error
+      }
+    }
+    return {
+      rest: { node: peer.name, connect: (ip) => tunnel('near-rest', ip) },
+      connect: ({ ip, port }) =>
+        by.kind === 'port'
+          ? tunnel('near-port', ip, `${by.databaseId} ${port}`)
+          : Promise.reject(new Error('a port is known by the id of its database')),
+    }
+  }
+
   /** Counts what was read: commands that were taken, and bytes from and to the client. */
   note(databaseId: string, commands: readonly string[], bytesIn: number, bytesOut: number): void {
     const copy = this.#node.copyOf(databaseId)
@@ -115,6 +159,14 @@ export class Replicas {
     const place = await this.#node.primaryPlace(databaseId)
     return place && { history: place.replid, offset: place.offset }
   }
+}
+
+/** A node of the same region that keeps a replica. Both reject when it cannot be reached; then nothing was sent. */
+export interface NearReplica {
+  /** For requests over REST. */
+  readonly rest: { readonly node: string; connect(ip: string): Promise<Duplex> }
+  /** For a client of the port of the database. */
+  connect(client: { readonly ip: string; readonly port: number }): Promise<Duplex>
 }
 
 /** What the replicas of a server are made from. */

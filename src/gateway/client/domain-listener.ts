@@ -31,7 +31,7 @@ export interface DomainListenerOptions {
   /** The nodes that serve other databases. Absent on a server that is alone. */
   readonly otherNodes: Pick<OtherNodes, 'byServerName'> | undefined
   /** Reads of replicas that this node keeps. Absent where it keeps none. */
-  readonly reads: Pick<ReadsHere, 'sawPrimaryAt'> | undefined
+  readonly reads: Pick<ReadsHere, 'sawPrimary'> | undefined
 }
 
 const BACKLOG = 511
@@ -131,7 +131,7 @@ export class DomainListener {
       const stream = await home.connect(ip).catch((cause: unknown) => {
         throw new HomeportError('node_unreachable', { node: home.node }, { cause })
       })
-      stream.on('data', () => this.#options.reads?.sawPrimaryAt(serverName ?? ''))
+      stream.on('data', () => this.#options.reads?.sawPrimary({ kind: 'name', serverName: serverName ?? '' }))
       pipeline(connection, stream, connection, () => undefined)
     } catch (error) {
       if (!isError(error, 'server_name_unknown')) this.#options.logger.warn('gateway_not_passed_on', { error })

@@ -2,10 +2,11 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { GatewayLogger, GatewaySettings, PortsElsewhere } from '../deps.js'
+import type { ClientAddress, GatewayLogger, GatewaySettings, PortsElsewhere } from '../deps.js'
 import type { ReadsHere } from '../replicas/reads-here.js'
 import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
+import type { ClientSocket } from './client-socket.js'
 import { type Doorway, turnAway } from './doorway.js'
 import { ReplicaSession } from './replica-session.js'
 
@@ -30,6 +31,12 @@ const LOG_EVERY_MS = 1_000
 const MOST_PASSED = 10_000
 /** Those of one database, so that no tenant takes all of them. */
 const MOST_OF_ONE = 5_000
+
+/** Where the bytes of a client go. */
+interface Way {
+  readonly to: 'home' | 'near'
+  readonly stream: Duplex
+}
 
 /**
  * The ports of databases that other nodes serve. Bytes go untouched to the home, which knows the address of the client:
@@ -89,7 +96,11 @@ export class PassingPorts {
     const { ports, logger } = this.#options
     const found = ports.find(databaseId)
     if (!found || this.#isClosed || this.#open.has(databaseId)) return
-    const port = new PassingPort(found.port, this.#options, (client) => void this.#pass(databaseId, client))
+    const port = new PassingPort(
+      found.port,
+      this.#options,
+      (client) => void this.#pass(databaseId, client, () => this.#connect(databaseId, client)),
+    )
     this.#open.set(databaseId, port)
     try {
       await port.listen()
@@ -102,8 +113,28 @@ export class PassingPorts {
     }
   }
 
+  /** Serves a client that another node of the region has accepted, because this one keeps the replica. Never rejects. */
+  acceptFor(databaseId: string, address: ClientAddress, client: ClientSocket): Promise<void> {
+    return this.#pass(databaseId, client, () => this.#toHome(databaseId, address))
+  }
+
+  /**
+   * Connects a client to the node of the region that keeps the replica, or else to the home. Which of them has the handshake of
+   * TLS to do only shows when the client begins, so a port that speaks TLS leads to the home.
+   */
+  async #connect(databaseId: string, { remoteAddress: ip = '', remotePort: port = 0 }: Socket): Promise<Way> {
+    const { ports, reads } = this.#options
+    const near = ports.find(databaseId)?.tls === true ? undefined : reads?.near({ kind: 'port', databaseId })
+    const stream = await near?.connect({ ip, port }).catch(() => undefined)
+    return stream ? { to: 'near', stream } : this.#toHome(databaseId, { ip, port })
+  }
+
+  async #toHome(databaseId: string, client: ClientAddress): Promise<Way> {
+    return { to: 'home', stream: await this.#options.ports.connect(databaseId, client) }
+  }
+
   /** Never rejects. */
-  async #pass(databaseId: string, client: Socket): Promise<void> {
+  async #pass(databaseId: string, client: ClientSocket, connect: () => Promise<Way>): Promise<void> {
     const own = this.#open.get(databaseId)
     const { ports } = this.#options
     this.#passed++
@@ -113,22 +144,22 @@ export class PassingPorts {
       if (this.#passed > MOST_PASSED || (own?.connections ?? 0) > MOST_OF_ONE) {
         throw new HomeportError('passing_full', { most: this.#passed > MOST_PASSED ? MOST_PASSED : MOST_OF_ONE })
       }
-      const { remoteAddress: ip = '', remotePort: port = 0 } = client
-      const home = await ports.connect(databaseId, { ip, port })
-      this.#join(databaseId, client, home)
+      this.#join(databaseId, client, await connect())
     } catch (error) {
       this.#log(error)
       this.#refuse(client, error, ports.find(databaseId)?.tls === true)
     }
   }
 
-  #join(databaseId: string, client: Socket, home: Duplex): void {
+  #join(databaseId: string, client: ClientSocket, { to, stream: home }: Way): void {
+    // The node that keeps the replica knows what the client has seen.
+    if (to === 'near') return void pipeline(client, home, client, () => undefined)
     const { reads, ports, settings, memory } = this.#options
     const { readRegions = [] } = ports.find(databaseId) ?? {}
     const mayRead = reads?.find(databaseId) !== undefined || readRegions.some((region) => region === settings.region)
     if (!reads || !mayRead) {
       // A replica may begin here while the client is connected.
-      home.on('data', () => reads?.sawPrimary(databaseId))
+      home.on('data', () => reads?.sawPrimary({ kind: 'port', databaseId }))
       pipeline(client, home, client, () => undefined)
     } else new ReplicaSession(client, home, { databaseId, reads, memory, nowMs: () => performance.now() })
   }
@@ -142,7 +173,7 @@ export class PassingPorts {
   }
 
   /** A port with TLS may be behind a proxy that terminates it, so the first bytes decide how the client gets the reason. */
-  #refuse(client: Socket, error: unknown, mayBeTls: boolean): void {
+  #refuse(client: ClientSocket, error: unknown, mayBeTls: boolean): void {
     const tell = (): void => turnAway(client, error)
     if (!mayBeTls) tell()
     else

@@ -213,7 +213,9 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
     const { reads, databaseId } = this.#deps
     if (!this.#client.write(chunk)) this.#home.pause()
     if (this.#state === 'steered') this.#replies.push(chunk)
-    if (this.#state === 'raw' || this.#isUnknown) reads.sawPrimary(databaseId)
+    const by = { kind: 'port', databaseId } as const
+    if (this.#state === 'raw' || this.#isUnknown) reads.sawPrimary(by)
+    else reads.passed(by)
     for (const user of this.#users) reads.lane({ databaseId, user, protocol: this.#protocol })?.sawPrimary()
     if (this.#lastWord) this.#end(this.#lastWord)
   }
@@ -244,6 +246,8 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
   #take(): void {
     this.#home.cork()
     while (!this.#isWaiting && this.#takeOne()) this.#slowDown()
+    // The client is not read while the replica is waited for.
+    this.#steering.arriving()
     this.#parser.release()
     this.#home.uncork()
     if (this.#inputEnded && !this.#isWaiting && this.#pendingReads.length === 0) this.#home.end()

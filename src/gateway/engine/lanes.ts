@@ -9,6 +9,7 @@ import {
   type GatewayLogger,
   type GatewaySettings,
   OBSERVER,
+  type SiblingNodes,
 } from '../deps.js'
 import { Regions } from '../replicas/regions.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
@@ -37,6 +38,8 @@ export interface LanesOptions {
   readonly settings: Pick<GatewaySettings, 'region'>
   /** Where the primary of a replica is in its history. Omitted: its engine is asked. */
   readonly primaryPosition?: (databaseId: string) => Promise<Position | undefined>
+  /** Omitted: all clients of the region use this node. */
+  readonly siblings?: SiblingNodes
   /** The limits of a database's replies. */
   readonly replyLimits: (databaseId: string) => ReplyLimits
   /** Omitted: no other node may take a database over. */
@@ -273,11 +276,9 @@ export class Lanes {
   }
 
   #serveRegion(region: string): Regions {
-    const { fleet, clock, primaryPosition } = this.#options
+    const { fleet, clock, primaryPosition, siblings } = this.#options
     return new Regions({
-      primaryPosition,
-      region,
-      fleet,
+      ...{ primaryPosition, siblings, region, fleet },
       clock,
       primary: (key) => this.shared(key),
       replica: (key) => this.#replicaGroup(key).shared,

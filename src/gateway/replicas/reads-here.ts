@@ -1,6 +1,6 @@
-import type { Clock } from '../../base/index.js'
+import { type Clock, unreachable } from '../../base/index.js'
 import { missingCommand } from '../commands/command-table.js'
-import type { DataAccess, GatewayLogger, ReplicasHere, ServedDatabase } from '../deps.js'
+import type { AskedBy, DataAccess, GatewayLogger, NearReplica, ReplicasHere, ServedDatabase } from '../deps.js'
 import { DEFAULT_MAX_REQUEST_BYTES } from '../deps.js'
 import { type LaneKey, Lanes } from '../engine/lanes.js'
 import type { ReplyLimits } from '../engine/reply-gate.js'
@@ -41,6 +41,7 @@ export class ReadsHere {
       },
       settings: { region: HERE },
       primaryPosition: (databaseId) => replicas.primaryPosition(databaseId),
+      siblings: replicas,
       // A reply that arrives when the home allows no reads any more is dropped, and the home answers.
       home: { mayServe: (databaseId) => replicas.mayRead(databaseId), confirm: () => undefined },
       replyLimits: (databaseId) => this.#limitsOf(databaseId),
@@ -68,20 +69,37 @@ export class ReadsHere {
     return this.find(key.databaseId) && this.#lanes.replica(key)
   }
 
-  /** The home has answered a client of whom only the database is known: each of its users may have seen it. */
-  sawPrimary(databaseId: string): void {
-    this.#lanes.sawPrimary(databaseId)
+  /**
+   * An answer of the home is about to be passed to a client whose user is not known: each user of the database may have seen
+   * it, here or at the node of the region that keeps the replica.
+   */
+  sawPrimary(by: AskedBy): void {
+    this.passed(by)
+    const databaseId = this.#databaseOf(by)
+    if (databaseId !== undefined) this.#lanes.sawPrimary(databaseId)
   }
 
-  /** The same for a client with a REST token. */
-  sawPrimaryWith(token: string): void {
-    const access = this.byToken(token)
-    if (access) this.sawPrimary(access.database.databaseId)
+  /** The same for a client whose user is noted otherwise. */
+  passed(by: AskedBy): void {
+    this.#replicas.passed(by)
   }
 
-  /** The same for a client with a TLS server name, in lower case. */
-  sawPrimaryAt(serverName: string): void {
-    for (const [databaseId, served] of this.#served) if (served.serverName === serverName) this.sawPrimary(databaseId)
+  /** See `SiblingNodes`. */
+  near(by: AskedBy): NearReplica | undefined {
+    return this.#replicas.near(by)
+  }
+
+  #databaseOf(by: AskedBy): string | undefined {
+    switch (by.kind) {
+      case 'port':
+        return by.databaseId
+      case 'token':
+        return this.byToken(by.token)?.database.databaseId
+      case 'name':
+        return [...this.#served.values()].find(({ serverName }) => serverName === by.serverName)?.databaseId
+      default:
+        return unreachable(by)
+    }
   }
 
   /** Whether the home allows reads now. */

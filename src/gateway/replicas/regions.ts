@@ -1,10 +1,10 @@
 import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type DataEndpoint, type DataUser, type EndpointSource, OBSERVER } from '../deps.js'
+import { type DataEndpoint, type DataUser, type EndpointSource, OBSERVER, type SiblingNodes } from '../deps.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import { askOver, textReply } from '../limits/engine-questions.js'
 import { encodeCommand } from '../resp/encode.js'
-import { ReplicaLane, type SeenMoment } from './replica-lane.js'
+import { type OtherWays, ReplicaLane, type SeenMoment } from './replica-lane.js'
 import { type Position, primaryPosition as positionOfPrimary, ReplicaWatch, replicaPosition } from './replica-watch.js'
 
 /** The connections to a replica with the same key are interchangeable. */
@@ -23,6 +23,8 @@ export interface RegionsOptions {
   readonly primary: (key: ReplicaKey) => EngineLink
   /** Where the primary is in its history, when it is at another node. Omitted: its engine is asked. */
   readonly primaryPosition?: ((databaseId: string) => Promise<Position | undefined>) | undefined
+  /** The other nodes that clients of the region use. Omitted: there are none. */
+  readonly siblings?: SiblingNodes | undefined
   /** The shared lane to the replica. */
   readonly replica: (key: ReplicaKey) => EngineLink
   /** Closes the connections to the replica of a database. */
@@ -53,7 +55,13 @@ export class Regions {
     // A new user may have seen everything up to now.
     const seen = known ?? { moment: watch.now }
     if (!known) seenBy.set(key.user, seen)
-    return new ReplicaLane(watch, seen, () => this.#options.replica(key))
+    return new ReplicaLane({ watch, seen, link: () => this.#options.replica(key), others: this.#othersOf(key) })
+  }
+
+  #othersOf({ databaseId }: ReplicaKey): OtherWays | undefined {
+    const { siblings } = this.#options
+    if (!siblings || siblings.seesAll(databaseId)) return undefined
+    return { ask: () => siblings.askSiblings(databaseId, () => this.sawPrimary(databaseId)) }
   }
 
   /** The primary has answered a client of a database of whom only that is known. */

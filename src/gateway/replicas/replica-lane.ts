@@ -7,6 +7,21 @@ export interface SeenMoment {
   moment: number
 }
 
+/** The ways of the region's clients to the primary that lead past this node. */
+export interface OtherWays {
+  /** Resolves when it is noted what clients have seen by them; false: that is not known. */
+  ask(): Promise<boolean>
+}
+
+/** What a lane is made of. */
+export interface ReplicaLaneDeps {
+  readonly watch: ReplicaWatch
+  readonly seen: SeenMoment
+  readonly link: () => EngineLink
+  /** Undefined: there are none. */
+  readonly others: OtherWays | undefined
+}
+
 /**
  * One user's lane to the replica in this node's region.
  *
@@ -17,11 +32,13 @@ export class ReplicaLane {
   readonly watch: ReplicaWatch
   readonly #seen: SeenMoment
   readonly #link: () => EngineLink
+  readonly #others: OtherWays | undefined
 
-  constructor(watch: ReplicaWatch, seen: SeenMoment, link: () => EngineLink) {
+  constructor({ watch, seen, link, others }: ReplicaLaneDeps) {
     this.watch = watch
     this.#seen = seen
     this.#link = link
+    this.#others = others
   }
 
   /** The connection to the replica. It must only carry commands that are `isReadable`. */
@@ -36,6 +53,11 @@ export class ReplicaLane {
 
   /** Whether a read of the user may go to the replica at once. */
   get isOpen(): boolean {
+    return this.#others === undefined && this.hasSeen
+  }
+
+  /** Whether the replica has what the user is known to have seen. */
+  get hasSeen(): boolean {
     return this.watch.has(this.#seen.moment)
   }
 
@@ -46,9 +68,10 @@ export class ReplicaLane {
 
   /**
    * Waits briefly until the replica has what the user has seen, and what there was at `moment`. A moment in the future
-   * means the present one. Resolves to whether the replica has it.
+   * means the present one; without one, the other ways to the primary are asked. Resolves to whether the replica has it.
    */
-  until(moment = 0): Promise<boolean> {
+  async until(moment = 0): Promise<boolean> {
+    if (moment === 0 && this.#others && !(await this.#others.ask())) return false
     return this.watch.until(Math.max(this.#seen.moment, Math.min(moment, this.watch.now)))
   }
 }

@@ -37,9 +37,16 @@ export class Steering {
   readonly #session: SteeredSession
   /** The outcome of the current command's wait for the replica. */
   #outcome: Outcome = 'none'
+  /** Whether the replica was waited for after all commands that are taken now had arrived. */
+  #isFresh = false
 
   constructor(session: SteeredSession) {
     this.#session = session
+  }
+
+  /** What arrives from now on may be sent by a client that has seen more. */
+  arriving(): void {
+    this.#isFresh = false
   }
 
   /** Whether the current command may be sent on the client's current lane. If not, it is repeated. */
@@ -56,7 +63,7 @@ export class Steering {
   #toReplica(replica: ReplicaLane, outcome: Outcome): boolean {
     const { lane } = this.#session
     if (!lane.isOnReplica && !this.#session.isIdle) return true
-    if (outcome === 'reached' || replica.isOpen) {
+    if (outcome === 'reached' || replica.isOpen || (this.#isFresh && replica.hasSeen)) {
       if (!lane.isOnReplica) lane.useReplica()
       return true
     }
@@ -68,6 +75,7 @@ export class Steering {
     if (!this.#session.flush()) return false
     const waited = replica.until().then((reached) => {
       this.#outcome = reached ? 'reached' : 'missed'
+      this.#isFresh = reached
     })
     this.#session.retryWhen(waited)
     return false

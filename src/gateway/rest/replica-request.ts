@@ -32,6 +32,8 @@ const MOST_COMMANDS = 1_000
 export interface ReplicaRequestDeps {
   readonly reads: ReadsHere
   readonly access: DataAccess
+  /** What the client has asked with. */
+  readonly token: string
   /** The home of the database. */
   readonly home: () => Promise<Elsewhere | undefined>
 }
@@ -60,7 +62,11 @@ export async function answerFromReplica(
   if (!home) return false
   try {
     // Whatever the client learns of the home's answer, it has seen that much of the primary.
-    await passOn(exchange, home, { body, onAnswer: () => lane.sawPrimary() })
+    const onAnswer = (): void => {
+      lane.sawPrimary()
+      deps.reads.passed({ kind: 'token', token: deps.token })
+    }
+    await passOn(exchange, home, { body, onAnswer })
   } finally {
     lane.sawPrimary()
   }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ClientMemoryBudget, Clock } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import {
   ClientAddresses,
   isForwarded,
@@ -68,6 +68,8 @@ export class RestListener {
   readonly #streams = new Set<EventStream>()
   readonly #exchangeDeps: ExchangeDeps
   readonly #requestDeps: RestRequestDeps
+  /** Connections of other nodes of the region. */
+  readonly #near = new WeakSet<Duplex>()
   #stopping = false
 
   constructor(options: RestListenerOptions) {
@@ -113,10 +115,15 @@ export class RestListener {
     })
   }
 
-  /** Serves a connection over which another node passes a request on. @param ip address of the client. */
-  accept(connection: Duplex, ip: string): void {
+  /**
+   * Serves a connection over which another node passes a request on.
+   * @param ip address of the client.
+   * @param as whether this node is taken for the home, or keeps the replica of the region of both.
+   */
+  accept(connection: Duplex, ip: string, as: 'home' | 'near'): void {
     if (this.#stopping) return void connection.destroy()
     markForwarded(connection, ip)
+    if (as === 'near') this.#near.add(connection)
     this.#server.emit('connection', connection)
   }
 
@@ -200,14 +207,31 @@ export class RestListener {
       const grant = this.#grants.authenticate(exchange, target)
       if (grant) return new RestRequest(exchange, this.#requestDeps, grant, target).receive()
     }
-    const access = isForwarded(request) ? undefined : this.#options.reads?.byToken(token)
+    const isNear = this.#near.has(request.socket)
+    const isToHome = isForwarded(request) && !isNear
+    const access = isToHome ? undefined : this.#options.reads?.byToken(token)
     const reads = access && this.#options.reads
-    if (reads && (await answerFromReplica(exchange, target, { reads, access, home: () => otherNodes.byToken(token) })))
-      return
+    const home = () => otherNodes.byToken(token)
+    if (reads && (await answerFromReplica(exchange, target, { reads, access, token, home }))) return
+    if (!isForwarded(request) && (await this.#answerNear(exchange, token))) return
     // Two nodes that take each other for the home would pass it on forever: only one that has given it away passes it on.
-    const home = isForwarded(request) ? otherNodes.movedTo(token) : await otherNodes.byToken(token)
+    const found = isToHome ? otherNodes.movedTo(token) : await home()
     // A replica may begin here before the answer is there.
-    if (home) await passOn(exchange, home, { onAnswer: () => this.#options.reads?.sawPrimaryWith(token) })
+    if (found)
+      await passOn(exchange, found, { onAnswer: () => this.#options.reads?.sawPrimary({ kind: 'token', token }) })
     else await this.#grants.refuse(exchange)
+  }
+
+  /** Has the node of this region answer that keeps the replica. False when there is none, or it cannot be reached. */
+  async #answerNear(exchange: Exchange, token: string): Promise<boolean> {
+    const near = this.#options.reads?.near({ kind: 'token', token })
+    if (!near) return false
+    try {
+      await passOn(exchange, near.rest)
+      return true
+    } catch (error) {
+      if (isError(error, 'node_unreachable')) return false
+      throw error
+    }
   }
 }

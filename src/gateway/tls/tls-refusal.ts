@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { ClientSocket } from '../client/client-socket.js'
 import { turnAway } from '../client/doorway.js'
 import { TlsFront, type TlsFrontOptions } from './tls-front.js'
 
@@ -19,7 +19,7 @@ export class TlsRefusal {
   }
 
   /** Takes over a connection whose first bytes are unread, or were put back. @param reason see `turnAway`. */
-  refuse(connection: Socket, reason: unknown): void {
+  refuse(connection: ClientSocket, reason: unknown): void {
     if (this.#reasons.size >= MOST_PENDING) {
       connection.destroy()
       return
@@ -36,4 +36,4 @@ export class TlsRefusal {
   }
 }
 
-const addressOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+const addressOf = ({ remoteAddress, remotePort }: ClientSocket): string => `${remoteAddress} ${remotePort}`

@@ -1,0 +1,89 @@
+import { unreachable } from '../../base/index.js'
+import type { Incarnation } from '../../cluster/index.js'
+import { digestOfToken } from '../directory.js'
+import type { PassedQuestion } from './messages.js'
+
+/** By what a client has asked for a database of another node: its port, a token, or a server name. */
+export type AskedBy =
+  | { readonly kind: 'port'; readonly databaseId: string }
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'name'; readonly serverName: string }
+
+/** The key of it. */
+export function keyOf(by: AskedBy): string {
+  switch (by.kind) {
+    case 'port':
+      return by.databaseId
+    case 'token':
+      return digestOfToken(by.token)
+    case 'name':
+      return by.serverName
+    default:
+      return unreachable(by)
+  }
+}
+
+/** Keys that are counted one by one. */
+const MOST_KEYS = 100_000
+/** How long a node is taken for the one that keeps a replica after it has asked. */
+const NEAR_FOR_MS = 3_000
+const MOST_NEAR = 10_000
+
+/** The replica of a database at another node of this node's region. */
+interface NearReplica {
+  readonly life: Incarnation
+  readonly askedMs: number
+}
+
+/**
+ * This node as another one of the region of a replica: it counts the home's answers that it passes to clients, for the node
+ * that keeps the replica, and remembers which node that is.
+ *
+ * A client is known by what it has asked with: the id of the database (its port), the digest of a token, or a server name. So a
+ * database has several keys, and the node that keeps its replica asks for all of them.
+ */
+export class PassedAnswers {
+  readonly #counts = new Map<string, number>()
+  /** Every key that is not in the map has been counted this often. */
+  #base = 0
+  readonly #near = new Map<string, NearReplica>()
+
+  /** Something of the home is about to be passed to a client. */
+  count(key: string): void {
+    const known = this.#counts.get(key)
+    if (known === undefined && this.#counts.size >= MOST_KEYS) this.#forgetAll()
+    this.#counts.set(key, (known ?? this.#base) + 1)
+  }
+
+  /** Answers a question: the number is another one if anything was passed on since the last question. */
+  asked({ databaseId, keys }: PassedQuestion, from: Incarnation): { readonly count: number } {
+    const near = { life: from, askedMs: performance.now() }
+    for (const key of [databaseId, ...keys]) {
+      this.#near.delete(key)
+      this.#near.set(key, near)
+    }
+    for (const key of this.#near.keys()) {
+      if (this.#near.size <= MOST_NEAR) break
+      this.#near.delete(key)
+    }
+    return { count: [databaseId, ...keys].reduce((sum, key) => sum + (this.#counts.get(key) ?? this.#base), 0) }
+  }
+
+  /** The node of this region that keeps a replica, by a key of the database. */
+  near(key: string): Incarnation | undefined {
+    const near = this.#near.get(key)
+    return near && performance.now() - near.askedMs < NEAR_FOR_MS ? near.life : undefined
+  }
+
+  /** A node could not be reached: until it asks again, its replicas are not used. */
+  lost(life: Incarnation): void {
+    for (const [key, near] of this.#near) if (near.life === life) this.#near.delete(key)
+  }
+
+  /** Counts go on above all that were there, so each of them has changed. */
+  #forgetAll(): void {
+    for (const count of this.#counts.values()) this.#base = Math.max(this.#base, count)
+    this.#base++
+    this.#counts.clear()
+  }
+}

@@ -1,0 +1,79 @@
+import { expect, it } from 'vitest'
+import type { Incarnation } from '../../cluster/index.js'
+import { PassedAnswers } from './passed.js'
+import { Siblings } from './siblings.js'
+
+/** Two nodes of a read region: what clients have seen through the one that does not keep the replica. */
+
+const question = { databaseId: 'db', keys: ['token', 'name'] }
+
+function region(...lives: Incarnation[]) {
+  const passed = new Map(lives.map((life) => [life, new PassedAnswers()]))
+  const siblings = new Siblings()
+  siblings.are(lives)
+  const noted: string[] = []
+  const ask = async (asked: readonly Incarnation[]) =>
+    new Map(
+      asked.flatMap((life) => (passed.has(life) ? [[life, passed.get(life)?.asked(question, 1).count ?? 0]] : [])),
+    )
+  return { passed, siblings, noted, asked: () => siblings.ask(ask, () => noted.push('more')) }
+}
+
+it('what one has passed on by any key is noted once, before the answer', async () => {
+  const { passed, siblings, noted, asked } = region(2)
+  expect([siblings.areNone, await asked(), noted.splice(0)]).toEqual([false, true, ['more']])
+  expect([await asked(), noted]).toEqual([true, []])
+  for (const key of ['db', 'token', 'name']) {
+    passed.get(2)?.count(key)
+    expect([await asked(), noted.splice(0)]).toEqual([true, ['more']])
+  }
+  passed.get(2)?.count('token of another database')
+  expect([await asked(), noted]).toEqual([true, []])
+})
+
+it('what one has passed on after a question began is found by the next one', async () => {
+  const { passed, noted, asked } = region(2)
+  await asked()
+  noted.length = 0
+  const first = asked()
+  passed.get(2)?.count('db')
+  await Promise.all([first, asked(), asked()])
+  expect(noted).toEqual(['more'])
+})
+
+it('one that is gone, that came, or that was not known may have passed something on', async () => {
+  const { passed, siblings, noted, asked } = region(2, 3)
+  await asked()
+  for (const lives of [[2], [2, 4], undefined, [2], []]) {
+    noted.length = 0
+    if (lives) for (const life of lives) if (!passed.has(life)) passed.set(life, new PassedAnswers())
+    siblings.are(lives)
+    expect([lives, siblings.areNone, await asked(), noted]).toEqual([
+      lives,
+      false,
+      lives !== undefined,
+      lives ? ['more'] : [],
+    ])
+  }
+  expect(siblings.areNone).toBe(true)
+})
+
+it('one that does not answer leaves reads to the home, for a while without being asked', async () => {
+  const { passed, asked } = region(2)
+  const [kept] = [...passed]
+  passed.clear()
+  expect(await asked()).toBe(false)
+  if (kept) passed.set(...kept)
+  expect(await asked()).toBe(false)
+})
+
+it('a node that counts many keys says that all have grown, and forgets who keeps a replica in time', () => {
+  const passed = new PassedAnswers()
+  passed.count('db')
+  const { count } = passed.asked(question, 7)
+  for (let key = 0; key < 100_000; key++) passed.count(`k${key}`)
+  expect(passed.asked(question, 7).count).toBeGreaterThan(count)
+  expect([passed.near('token'), passed.near('other')]).toEqual([7, undefined])
+  passed.lost(7)
+  expect(passed.near('token')).toBeUndefined()
+})
