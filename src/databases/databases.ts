@@ -27,7 +27,7 @@ import type { CreationRequest } from './older-spelling.js'
 import { capacityHere } from './own-capacity.js'
 import { Placement } from './placement.js'
 import { Quarantine } from './quarantine/index.js'
-import { type RecordSettings, renderRecord, shownTo } from './record.js'
+import { type RecordSettings, renderRecord, shownTo, withSetAside } from './record.js'
 import { Recovery } from './recovery.js'
 import { validateCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
@@ -249,7 +249,7 @@ class StoredDatabases implements Databases {
   async get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord> {
     const row = await this.#deps.store.run(databases.get, { accountId: caller.accountId, databaseId })
     if (!row) throw new HomeportError('database_not_found', { databaseId })
-    return this.#render(row, caller, credentials)
+    return withSetAside(this.#render(row, caller, credentials), await this.others.setAside?.of(databaseId))
   }
 
   async list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]> {

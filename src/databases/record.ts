@@ -6,6 +6,7 @@ import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './desired-engine.j
 import { renderLoss } from './losses.js'
 import { type Suspended, type SuspensionColumns, suspensionOf } from './suspended.js'
 import type * as databases from './transactions/databases.js'
+import type { SetAsideRow } from './transactions/recoveries.js'
 
 type DatabaseRow = databases.DatabaseRow
 
@@ -46,6 +47,15 @@ export function renderRecord(
   if (problem) record.data_problem = problem
   show(record, row, shown)
   return record
+}
+
+/** Adds what old homes of the database have set aside. */
+export function withSetAside(record: DatabaseRecord, rows: readonly SetAsideRow[] = []): DatabaseRecord {
+  if (rows.length === 0) return record
+  const set_aside = rows.map(({ node, path, size_bytes: bytes, taken_at }) => {
+    return { node, path, bytes, taken_at: Math.floor(taken_at / 1000) }
+  })
+  return { ...record, set_aside }
 }
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: one literal with a line for each field of the record

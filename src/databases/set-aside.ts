@@ -1,11 +1,18 @@
 /** The files of databases that other nodes have taken over from this one. */
-import { mkdir, rename, stat } from 'node:fs/promises'
+import { mkdir, readdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { auditRow } from '../accounts/index.js'
+import type { NewAuditRow } from '../accounts/transactions/accounts.js'
+import type { Timer } from '../base/index.js'
 import type { ChangeDeps } from './deps.js'
 import * as recoveries from './transactions/recoveries.js'
+import { systemCaller } from './usage/index.js'
+
+/** Below the data directory. */
+const SET_ASIDE = 'set-aside'
 
 /** What `setAside` needs. */
-export interface SetAsideDeps extends Pick<ChangeDeps, 'store' | 'dataDir' | 'logger'> {
+export interface SetAsideDeps extends Pick<ChangeDeps, 'store' | 'dataDir' | 'logger' | 'clock'> {
   /** The name of this node. */
   readonly node: string
 }
@@ -29,15 +36,87 @@ export async function setAsideOne(deps: SetAsideDeps, databaseId: string): Promi
 
 async function settle(deps: SetAsideDeps, taken: recoveries.TakenHome, isElsewhere: boolean): Promise<void> {
   const { database_id: databaseId, taken_at: at } = taken
-  if (isElsewhere) await keepFiles(deps, databaseId, at)
-  await deps.store.run(recoveries.forgetTaken, { databaseId, from: deps.node, at })
+  const row = isElsewhere ? await keepFiles(deps, databaseId, at) : undefined
+  const kept = row && { row, audit: await auditOf(deps, row) }
+  await deps.store.run(recoveries.forgetTaken, { databaseId, from: deps.node, at, kept })
 }
 
-async function keepFiles({ dataDir, logger }: SetAsideDeps, databaseId: string, at: number): Promise<void> {
-  const path = join(dataDir, 'databases', databaseId)
-  if ((await stat(path).catch(() => undefined)) === undefined) return
-  const kept = join('set-aside', `${databaseId}-${at}`)
-  await mkdir(join(dataDir, 'set-aside'), { recursive: true, mode: 0o700 })
-  await rename(path, join(dataDir, kept))
-  logger.warn('engine_data_quarantined', { databaseId, kept })
+/** Undefined when there are no files. They may have been moved by a process that was killed then. */
+async function keepFiles(
+  deps: SetAsideDeps,
+  databaseId: string,
+  at: number,
+): Promise<recoveries.SetAsideRow | undefined> {
+  const { dataDir, logger, node } = deps
+  const [files, path] = [join(dataDir, 'databases', databaseId), join(SET_ASIDE, `${databaseId}-${at}`)]
+  await mkdir(join(dataDir, SET_ASIDE), { recursive: true, mode: 0o700 })
+  if (await exists(files)) await rename(files, join(dataDir, path))
+  else if (!(await exists(join(dataDir, path)))) return undefined
+  const bytes = await sizeOf(join(dataDir, path))
+  logger.warn('database_files_set_aside', { databaseId, kept: path, bytes })
+  return { node, path, database_id: databaseId, size_bytes: bytes, taken_at: at }
+}
+
+async function auditOf({ store, clock }: SetAsideDeps, kept: recoveries.SetAsideRow): Promise<NewAuditRow | undefined> {
+  const { database_id: entity, node, path, size_bytes: bytes } = kept
+  const [database] = await store.run(recoveries.row, { databaseId: entity })
+  const event = { action: 'Set Aside Database Files', entity, details: { node, path, bytes } } as const
+  return database && auditRow(systemCaller(database.account_id), event, clock.now())
+}
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )
+
+async function sizeOf(dir: string): Promise<number> {
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  const sizes = await Promise.all(files.map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size))
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+const LOOK_EVERY_MS = 60_000
+
+/** What nodes have set aside. This node notices when its own files are gone. */
+export class SetAsideFiles {
+  readonly #deps: SetAsideDeps
+  #timer: Timer | undefined
+  #looking: Promise<void> = Promise.resolve()
+  #state: 'running' | 'stopped' = 'stopped'
+
+  constructor(deps: SetAsideDeps) {
+    this.#deps = deps
+  }
+
+  /** Of a database at all nodes, the oldest first. */
+  of(databaseId: string): Promise<readonly recoveries.SetAsideRow[]> {
+    return this.#deps.store.run(recoveries.setAsideOf, { databaseId })
+  }
+
+  start(): void {
+    this.#state = 'running'
+    this.#looking = this.#look().finally(() => {
+      if (this.#state === 'running') this.#timer = this.#deps.clock.after(LOOK_EVERY_MS, () => this.start())
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    this.#timer?.cancel()
+    await this.#looking
+  }
+
+  /** Never rejects. */
+  async #look(): Promise<void> {
+    const { store, logger, node, dataDir } = this.#deps
+    try {
+      for (const { path } of await store.run(recoveries.setAsideAt, { node })) {
+        if (!(await exists(join(dataDir, path)))) await store.run(recoveries.forgetSetAside, { node, path })
+      }
+    } catch (error) {
+      logger.warn('databases_homes_not_read', { error })
+    }
+  }
 }

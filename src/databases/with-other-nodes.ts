@@ -4,6 +4,7 @@ import type { ChangeDeps } from './deps.js'
 import type { ServingSettings } from './directory.js'
 import { type Moves, type MovesSettings, movesOf } from './moves/index.js'
 import { type Replicas, replicasOf } from './replicas/index.js'
+import { SetAsideFiles } from './set-aside.js'
 import { type Standbys, standbysOf } from './standbys/index.js'
 
 /** All undefined on a server that is alone. */
@@ -11,11 +12,14 @@ export interface WithOtherNodes {
   readonly moves: Moves | undefined
   readonly standbys: Standbys | undefined
   readonly replicas: Replicas | undefined
+  readonly setAside: SetAsideFiles | undefined
 }
 
 /** Builds what databases do with other nodes. */
 export function withOtherNodes(deps: ChangeDeps & MovesSettings, serving: ServingSettings): WithOtherNodes {
   const moves = movesOf(deps)
   const standbys = standbysOf(deps, moves)
-  return { moves, standbys, replicas: replicasOf({ ...deps, serving, moves, standbys }) }
+  const { node } = deps.settings
+  const setAside = deps.cluster && node !== undefined ? new SetAsideFiles({ ...deps, node }) : undefined
+  return { moves, standbys, replicas: replicasOf({ ...deps, serving, moves, standbys }), setAside }
 }

@@ -340,6 +340,11 @@ describe('databases of a cluster', () => {
     await waitFor(async () => (await back.api('GET', path)).status === 200, { what: 'the node to know the others' })
     expect(await rest(back, made.rest_token, ['GET', 'k'])).toEqual({ result: 'new' })
     expect(existsSync(join(places[0].dataDir, 'databases', made.database_id))).toBe(false)
-    expect(readdirSync(join(places[0].dataDir, 'set-aside'))).toHaveLength(1)
+    const [kept] = readdirSync(join(places[0].dataDir, 'set-aside'))
+    const files = { node: 'h', path: `set-aside/${kept}`, bytes: expect.any(Number) }
+    const shown = () => back.api('GET', path).then((answer) => (answer.body as DatabaseRecord).set_aside ?? [])
+    expect(await shown()).toEqual([{ ...files, taken_at: expect.any(Number) }])
+    expect((await shown())[0]?.bytes).toBeGreaterThan(100)
+    expect(JSON.stringify((await f.api('GET', '/v2/auditlogs?limit=50')).body)).toContain('Set Aside Database Files')
   })
 })

@@ -52,6 +52,9 @@ const identity = (record: DatabaseRecord): Fact[] => [
   ['state', stateText(record), toneOf(stateOf(record))],
   ['owner', record.customer_id],
   ['created', momentOfSeconds(record.creation_time)],
+  ...(record.set_aside ?? []).map(({ node, path, bytes: size, taken_at }): Fact => {
+    return ['set aside', `${bytes(size)} at node ${node}, ${path}, taken over ${momentOfSeconds(taken_at)}`]
+  }),
 ]
 
 const settings = (record: DatabaseRecord): Fact[] => [

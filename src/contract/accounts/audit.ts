@@ -46,6 +46,7 @@ export const AUDIT_ACTIONS = {
   'Set Database Standby': 36,
   'Remove Database Standby': 37,
   'Promote Database Standby': 38,
+  'Set Aside Database Files': 39,
   'Adopt Files': 40,
   'Create Queue Token': 50,
   'Delete Queue Token': 52,

@@ -75,6 +75,13 @@ const DataProblem = Type.Object(
   },
 )
 
+const SetAsideFiles = Type.Object({
+  node: text('The node that keeps the files.'),
+  path: text('Where they are, below the data directory of the node. Delete this directory when you do not need it.'),
+  bytes: integer('Size of the files.'),
+  taken_at: integer('When the database was taken over, Unix seconds.'),
+})
+
 /** A database as the management API shows it (interface 2.1). */
 export const DatabaseRecordSchema = Type.Object({
   database_id: text('Identifier of the database.'),
@@ -133,6 +140,12 @@ export const DatabaseRecordSchema = Type.Object({
   allowed_ip_ranges: Type.Array(Type.String(), { description: 'Addresses that may connect; empty means all.' }),
   rest_url: text('URL of the REST data plane for this database.'),
   data_problem: Type.Optional(DataProblem),
+  set_aside: Type.Optional(
+    Type.Array(SetAsideFiles, {
+      description:
+        'Present when another node has taken the database over from its home, and the old home has found that: it keeps its files, with what it had answered and nobody has copied. Of Homeport alone.',
+    }),
+  ),
   suspended_by: Type.Optional(
     oneOf(
       SUSPENDERS,

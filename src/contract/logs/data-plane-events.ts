@@ -213,6 +213,13 @@ export const DATA_PLANE_EVENTS = {
     'databaseId',
     'region',
   ),
+  database_files_set_aside: engines(
+    'warn',
+    'another node has taken the database over: its files here were set aside',
+    'databaseId',
+    'kept',
+    'bytes',
+  ),
   engine_data_quarantined: engines('warn', 'data was moved to quarantine', 'databaseId', 'kept'),
   engine_leftovers_ended: engines('warn', 'engines of an earlier run were still running and were ended', 'ended'),
   engine_log_cut: engines(

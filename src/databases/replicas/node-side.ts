@@ -148,6 +148,7 @@ export class NodeSide {
     return Promise.race([asked, pause(this.#deps.clock, SIBLINGS_WITHIN_MS).then(() => false)])
   }
 
+  /** Never rejects. */
   async #askSiblings(
     { databaseId }: Copy,
     siblings: readonly Incarnation[],

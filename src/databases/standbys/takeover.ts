@@ -1,7 +1,6 @@
 import { auditRow } from '../../accounts/index.js'
 import { pause } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
-import type { ReplicationPlace } from '../../fleet/index.js'
 import * as moves from '../transactions/moves.js'
 import * as promotions from '../transactions/promotions.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
@@ -54,8 +53,10 @@ export class Takeover {
       await this.#untilPromiseEnds(databaseId)
       if (this.#state === 'stopped') return
       this.#copies.cut(databaseId)
-      const refusal = (await this.#isWhole(databaseId, reported))
-        ? await this.#promote(row)
+      const { replid, offset } = await (await this.#deps.fleet.replicationWith(databaseId)).position()
+      const isWhole = replid === reported.replid && offset >= reported.offset
+      const refusal = isWhole
+        ? await this.#promote(row, Math.max(0, (row.home_offset ?? 0) - offset))
         : 'the copy has lost writes that it had: its engine was restarted'
       if (refusal !== undefined) {
         this.#copies.unseal(databaseId)
@@ -76,21 +77,19 @@ export class Takeover {
     }
   }
 
-  /** Whether the copy has all that was reported to its home. */
-  async #isWhole(databaseId: string, reported: ReplicationPlace): Promise<boolean> {
-    const { replid, offset } = await (await this.#deps.fleet.replicationWith(databaseId)).position()
-    return replid === reported.replid && offset >= reported.offset
-  }
-
-  /** Answers why not. When the answer to the commit is lost, the row tells. */
-  async #promote(row: PlacedStandby): Promise<string | undefined> {
+  /**
+   * Answers why not. When the answer to the commit is lost, the row tells.
+   * @param missing bytes of the home's history that the copy lacks, of those that the home has stored once a second.
+   */
+  async #promote(row: PlacedStandby, missing: number): Promise<string | undefined> {
     const { store, clock, node } = this.#deps
     const { database_id: databaseId, home } = row
     const from = home ?? ''
     const at = clock.now()
     const stored = await store.run(moves.database, { databaseId })
     if (!stored) return 'the database was deleted'
-    const details = { from_node: from, node, complete_until: new Date(row.complete_until ?? 0).toISOString() }
+    const complete_until = new Date(row.complete_until ?? 0).toISOString()
+    const details = { from_node: from, node, complete_until, known_missing_bytes: missing }
     const event = { action: 'Promote Database Standby', entity: databaseId, details } as const
     const audit = auditRow(systemCaller(stored.account_id), event, at)
     try {

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { all, change, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { TakenHomesTable } from '../../store/schema/backups.js'
+import type { SetAsideFilesTable, TakenHomesTable } from '../../store/schema/backups.js'
 import type { DatabaseRow } from './databases.js'
 import { takeHome } from './homes.js'
 import { refuseStandbyAt } from './standbys.js'
@@ -72,16 +72,58 @@ const dropTakenAt = query<{ databaseId: string; from: string; at: number }>(({ d
     .where('taken_at', '=', p.at),
 )
 
+/** Files that a node has set aside. */
+export type SetAsideRow = Selectable<SetAsideFilesTable>
+
+/** A database that was taken over from this node, and what of it this node has set aside. */
+export interface SettledTaken {
+  readonly databaseId: string
+  readonly from: string
+  /** When it was taken over, Unix milliseconds. */
+  readonly at: number
+  /** Undefined: there were no files. */
+  readonly kept: { readonly row: SetAsideRow; readonly audit: NewAuditRow | undefined } | undefined
+}
+
 /** The old home has set the files of a database aside. Nothing changes when it was taken again meanwhile. */
 export const forgetTaken = write(
   'recoveries.forgetTaken',
-  function* (args: {
-    databaseId: string
-    from: string
-    /** When it was taken over. */
-    at: number
-  }): Transaction<void> {
-    yield* change(dropTakenAt, args)
+  function* ({ kept, ...args }: SettledTaken): Transaction<void> {
+    if ((yield* change(dropTakenAt, args)) === 0 || !kept) return
+    yield* insertAll('set_aside_files', [kept.row])
+    if (kept.audit) yield* recordAudit(kept.audit)
+  },
+)
+
+const setAsideOfDatabase = query<{ databaseId: string }, SetAsideRow>(({ db, p }) =>
+  db.selectFrom('set_aside_files').selectAll().where('database_id', '=', p.databaseId).orderBy('taken_at'),
+)
+
+/** What nodes have set aside of a database, the oldest first. */
+export const setAsideOf = read('recoveries.setAsideOf', function* (args: { databaseId: string }): Transaction<
+  SetAsideRow[]
+> {
+  return yield* all(setAsideOfDatabase, args)
+})
+
+const setAsideAtNode = query<{ node: string }, SetAsideRow>(({ db, p }) =>
+  db.selectFrom('set_aside_files').selectAll().where('node', '=', p.node),
+)
+
+/** What a node has set aside. */
+export const setAsideAt = read('recoveries.setAsideAt', function* (args: { node: string }): Transaction<SetAsideRow[]> {
+  return yield* all(setAsideAtNode, args)
+})
+
+const dropSetAside = query<{ node: string; path: string }>(({ db, p }) =>
+  db.deleteFrom('set_aside_files').where('node', '=', p.node).where('path', '=', p.path),
+)
+
+/** The operator has deleted files that were set aside. */
+export const forgetSetAside = write(
+  'recoveries.forgetSetAside',
+  function* (args: { node: string; path: string }): Transaction<void> {
+    yield* change(dropSetAside, args)
   },
 )
 

@@ -77,6 +77,17 @@ export interface TakenHomesTable {
   taken_at: number
 }
 
+/** Files that the old home of a database has kept when it found that another node had taken the database over. */
+export interface SetAsideFilesTable {
+  node: string
+  /** Below the data directory of the node. */
+  path: string
+  database_id: string
+  size_bytes: number
+  /** When the database was taken over. */
+  taken_at: number
+}
+
 /** Tables of backups, restores and imports. */
 export interface BackupTables {
   backups: BackupsTable
@@ -84,4 +95,5 @@ export interface BackupTables {
   imports: ImportsTable
   backup_objects: BackupObjectsTable
   taken_homes: TakenHomesTable
+  set_aside_files: SetAsideFilesTable
 }

@@ -183,6 +183,11 @@ function Details({ database }: { database: DatabaseRecord }) {
           ? 'all addresses'
           : counted(database.allowed_ip_ranges.length, 'address or network', 'addresses and networks')}
       </Fact>
+      {(database.set_aside ?? []).map(({ node, path, bytes: size, taken_at }) => (
+        <Fact key={`${node} ${path}`} name="Set aside" copy={path}>
+          {bytes(size)} at node {node}, taken over <When atMs={taken_at * 1000} />
+        </Fact>
+      ))}
       <Awake databaseId={database.database_id} />
       <Fact name="ID" copy={database.database_id}>
         {database.database_id}

@@ -1,0 +1,70 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { tempDir, waitFor } from '../../test/support/index.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import { SetAsideFiles, setAside } from './set-aside.js'
+import * as recoveries from './transactions/recoveries.js'
+
+/** The files of a database that another node has taken over, at its old home. */
+
+const taken = { database_id: 'db', from_node: 'a', to_node: 'b', backup_id: '', taken_at: 5_000 }
+
+/** A node `a` with these files, whose store notes what it is asked. */
+function nodeA() {
+  const [dataDir, clock] = [tempDir(), new ManualClock(0)]
+  const rows: recoveries.SetAsideRow[] = []
+  const settled: recoveries.SettledTaken[] = []
+  const run = async (operation: unknown, args: never) => {
+    if (operation === recoveries.takenFrom) return [taken]
+    if (operation === recoveries.setAsideAt) return [...rows]
+    if (operation === recoveries.row) return [{ account_id: 'acc' }]
+    if (operation === recoveries.forgetTaken) settled.push(args)
+    if (operation === recoveries.forgetSetAside) rows.length = 0
+    return undefined
+  }
+  const deps = { node: 'a', dataDir, clock, store: { run }, logger: { warn: () => undefined } } as never
+  return { dataDir, clock, rows, settled, deps }
+}
+
+it('are moved, measured and noted once, also when the process was killed between', async () => {
+  const { dataDir, settled, deps } = nodeA()
+  const log = join(dataDir, 'databases', 'db', 'us-east-1', 'appendonlydir')
+  mkdirSync(log, { recursive: true })
+  writeFileSync(join(log, 'one'), 'x'.repeat(1_000))
+  writeFileSync(join(dataDir, 'databases', 'db', 'two'), 'y'.repeat(234))
+  for (let start = 0; start < 2; start++) await setAside(deps, () => true)
+  const row = { node: 'a', path: 'set-aside/db-5000', database_id: 'db', size_bytes: 1_234, taken_at: 5_000 }
+  expect(settled.map(({ kept }) => kept?.row)).toEqual([row, row])
+  expect(settled[0]?.kept?.audit).toMatchObject({ account_id: 'acc' })
+  expect(readFileSync(join(dataDir, row.path, 'two'), 'utf8')).toHaveLength(234)
+})
+
+it('are not noted when there are none, or when the database has come back', async () => {
+  const { dataDir, settled, deps } = nodeA()
+  await setAside(deps, () => true)
+  mkdirSync(join(dataDir, 'databases', 'db'), { recursive: true })
+  await setAside(deps, () => false)
+  expect(settled.map(({ kept }) => kept)).toEqual([undefined, undefined])
+})
+
+it('are forgotten when the operator has deleted them', async () => {
+  const { dataDir, clock, rows, deps } = nodeA()
+  const row = { node: 'a', path: 'set-aside/db-5000', database_id: 'db', size_bytes: 1, taken_at: 5_000 }
+  mkdirSync(join(dataDir, row.path), { recursive: true })
+  rows.push(row)
+  const files = new SetAsideFiles(deps)
+  files.start()
+  await files.stop()
+  expect(rows).toEqual([row])
+  rmSync(join(dataDir, row.path), { recursive: true })
+  files.start()
+  await waitFor(
+    () => {
+      clock.advance(60_000)
+      return rows.length === 0
+    },
+    { what: 'the row to go' },
+  )
+  await files.stop()
+})
