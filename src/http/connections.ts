@@ -1,22 +1,34 @@
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { yieldToEventLoop } from '../base/index.js'
 
 const NEWEST = Symbol('newest request')
+const UNANSWERED = Symbol('requests without an answer')
 
 /** A connection with its newest request; earlier requests are complete. */
 interface Connection extends Socket {
   [NEWEST]?: IncomingMessage
+  [UNANSWERED]?: number
 }
 
 /** The open connections of a listener. */
 export class Connections {
   readonly #open = new Set<Connection>()
+  #isEnding = false
 
   /** Starts to track the connections of a listener. */
   follow(server: Server): void {
     server.on('connection', (connection: Connection) => {
       this.#open.add(connection)
       connection.once('close', () => this.#open.delete(connection))
+    })
+    server.prependListener('request', (request: IncomingMessage, answer: ServerResponse) => {
+      const connection: Connection = request.socket
+      connection[UNANSWERED] = (connection[UNANSWERED] ?? 0) + 1
+      answer.once('close', () => {
+        connection[UNANSWERED] = (connection[UNANSWERED] ?? 1) - 1
+        if (this.#isEnding) endIfUnused(connection)
+      })
     })
   }
 
@@ -33,4 +45,20 @@ export class Connections {
       if (request && !request.complete) request.destroy()
     }
   }
+
+  /**
+   * Ends connections without a request in flight, now and later: those that nothing was sent on, those between two requests,
+   * and those where only the start of a next request has arrived. Node counts all but the second kind as busy. Requests that
+   * have already reached this machine are read first.
+   */
+  async endUnused(): Promise<void> {
+    this.#isEnding = true
+    await yieldToEventLoop()
+    for (const connection of this.#open) endIfUnused(connection)
+  }
+}
+
+/** What was written is still sent. */
+function endIfUnused(connection: Connection): void {
+  if ((connection[UNANSWERED] ?? 0) === 0) connection.destroySoon()
 }

@@ -358,14 +358,14 @@ describe('the built-in pages', () => {
 
 describe('a server that stops', () => {
   /** A server whose only operation never completes. */
-  async function endless(): Promise<{ stopping: HttpServer; begun: Promise<void> }> {
+  async function endless(stopGraceMs = 1): Promise<{ stopping: HttpServer; begun: Promise<void> }> {
     let begin = (): void => undefined
     const begun = new Promise<void>((resolve) => (begin = resolve))
     const never = route(strict, () => {
       begin()
       return new Promise(() => undefined)
     })
-    const stopping = new HttpServer({ ...settings, routes: [never], stopGraceMs: 1 })
+    const stopping = new HttpServer({ ...settings, routes: [never], stopGraceMs })
     await stopping.start()
     return { stopping, begun }
   }
@@ -373,7 +373,7 @@ describe('a server that stops', () => {
   /** Opens a connection and sends the start of a request; resolves when the connection is closed. */
   function sendTo(to: HttpServer, bytes: string): Promise<void> {
     const socket = connect(to.port, '127.0.0.1', () => socket.write(bytes))
-    socket.on('error', () => undefined)
+    socket.on('error', () => undefined).resume()
     return new Promise((resolve) => socket.once('close', () => resolve()))
   }
 
@@ -386,6 +386,14 @@ describe('a server that stops', () => {
     await fetch(`http://127.0.0.1:${stopping.port}/health`)
     await stopping.stop()
     await closed
+  })
+
+  it('does not wait for connections that nothing was sent on, or the start of a next request', async () => {
+    const { stopping } = await endless(600_000)
+    const closed = [sendTo(stopping, ''), sendTo(stopping, 'GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea')]
+    for (let each = 0; each < 5; each++) await fetch(`http://127.0.0.1:${stopping.port}/health`)
+    await stopping.stop()
+    await Promise.all(closed)
   })
 
   it('waits for requests in flight within its grace period', async () => {

@@ -151,7 +151,7 @@ export class HttpServer implements Service {
     this.#connections.endIncomplete()
     const timer = systemClock.after(graceMs, () => this.#app.server.closeAllConnections())
     try {
-      await this.#app.close()
+      await Promise.all([this.#app.close(), this.#connections.endUnused()])
     } finally {
       timer.cancel()
     }
