@@ -93,6 +93,15 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     expect([b.gone, b.cluster.peers]).toEqual([[a.cluster.incarnation], []])
   })
 
+  it('hand over what is quiet without waiting for any time to pass', async () => {
+    const [a, b] = [await rig.add('a'), await rig.add('b')]
+    await rig.until(() => counts([a, b])[0] === 32 && a.cluster.isLeader)
+    const given = sorted(a.cluster.owned)
+    await a.cluster.drain(1_000)
+    expect([a.cluster.owned, b.cluster.owned]).toEqual([[], ALL])
+    expect(given.map((partition) => b.holder.held.get(partition))).toEqual(given.map((from) => ({ from })))
+  })
+
   it('drain for the operator, and take part again when they are resumed', async () => {
     const [a, b] = [await rig.add('a'), await rig.add('b')]
     await rig.until(() => counts([a, b])[0] === 32)

@@ -20,8 +20,6 @@ import type { Cluster, Incarnation, PartitionHolder, Peer, PeerAnswer, PeerHandl
 
 /** Nodes of this topic look at the rows now. */
 const LOOK = 'cluster.look'
-/** A node gives partitions away at most this often, to balance. */
-const BALANCE_EVERY_MS = 1_000
 /** When the operator drains a node, partitions wait this long for requests in flight; later they may be sent again. */
 const OPERATOR_GRACE_MS = 60_000
 /** A store that does not answer must not keep a process from ending. */
@@ -72,7 +70,8 @@ export class Clustered implements Cluster {
   #wasLeader = false
   readonly #rhythm: Rhythm
   #isBeating = false
-  #balancedMs = Number.NEGATIVE_INFINITY
+  /** The rows of the last look. */
+  #seen: partitionRows.Seen | undefined
 
   constructor(deps: ClusteredDeps) {
     this.#deps = deps
@@ -96,7 +95,8 @@ export class Clustered implements Cluster {
       isOver: () => this.#tenure.isOver,
     })
     this.#handOver = new HandOver({
-      ...{ ...own, store: upkeep, holdings: this.#holdings },
+      ...{ ...own, store: upkeep, holdings: this.#holdings, notifications: this.#notifications },
+      heirs: () => this.peers,
       isOver: () => this.#tenure.isOver,
       wake: (nodes) => this.#wake(nodes),
       onGiven: (partitions, tookMs) => {
@@ -105,7 +105,8 @@ export class Clustered implements Cluster {
       },
     })
     this.#rhythm = new Rhythm({ clock, beat: () => this.#beat(), look: () => this.#look() })
-    this.handle(LOOK, () => this.#rhythm.look())
+    // Who asks goes on, perhaps to end: it must not wait for the look.
+    this.handle(LOOK, () => void this.#rhythm.look())
   }
 
   get incarnation(): Incarnation {
@@ -221,8 +222,7 @@ export class Clustered implements Cluster {
   async drain(graceMs: number): Promise<void> {
     if (!['joined', 'open', 'draining'].includes(this.#phase)) return
     this.#phase = 'leaving'
-    await this.#deps.upkeep.run(nodeRows.drain, { incarnation: this.#incarnation }).catch(() => undefined)
-    await this.#giveUp(graceMs)
+    await this.#giveUp(graceMs, 'draining')
   }
 
   /** Follows what the operator has written into the row of this node. */
@@ -235,21 +235,24 @@ export class Clustered implements Cluster {
 
   /** What nobody takes stays, and is given up as soon as somebody can take it. Never rejects. */
   async #drainForOperator(): Promise<void> {
-    await this.#giveUp(OPERATOR_GRACE_MS)
+    await this.#giveUp(OPERATOR_GRACE_MS, 'resigned')
     const left = this.#holdings.all.filter((partition) => !this.#holdings.owns(partition))
     if (this.#phase === 'draining' || this.#phase === 'open') this.#holdings.keep(left, new Map())
   }
 
   /** Gives everything up; never rejects. */
-  async #giveUp(graceMs: number): Promise<void> {
+  async #giveUp(graceMs: number, becomes: 'resigned' | 'draining'): Promise<void> {
     const [{ upkeep: store }, me] = [this.#deps, this.#incarnation]
-    await store.run(partitionRows.resign, { incarnation: me }).catch(() => undefined)
     this.#tellLeader()
-    this.#wake(this.#neighbours.incarnations)
-    await this.#handOver.drain(graceMs, async () => {
-      const seen = await store.run(partitionRows.look, { seen: this.#notifications.seen }).catch(() => undefined)
-      return seen && { ...seen, me }
+    await this.#handOver.drain({
+      ...{ graceMs, becomes, known: this.#seen && { ...this.#seen, me } },
+      view: async () => {
+        const seen = await store.run(partitionRows.look, { seen: this.#notifications.seen }).catch(() => undefined)
+        return seen && { ...seen, me }
+      },
     })
+    // Somebody leads now, and all send hints to the new owners.
+    this.#wake(this.#neighbours.incarnations)
   }
 
   async stop(): Promise<void> {
@@ -330,6 +333,7 @@ export class Clustered implements Cluster {
     await this.#declareDead(this.#watch.looked({ sentMs, returnedMs, beats: others }))
     this.#neighbours.note(others)
     this.#leader = seen.leader
+    this.#seen = seen
     await this.#settle(seen)
     if (this.isLeader) await this.#cleaning.runIfDue()
   }
@@ -370,16 +374,9 @@ export class Clustered implements Cluster {
     }
     const { take, give } = planOwnership({ me, nodes: seen.nodes, partitions: seen.partitions })
     if (take > 0) this.#handOver.gain(await store.run(partitionRows.take, { incarnation: me, most: take }))
-    if (give) this.#balance(give.count, give.to)
+    if (give) void this.#handOver.balance(give.count, give.to)
     const isVacant = !seen.nodes.some(({ incarnation }) => incarnation === seen.leader)
     if (isVacant && (await store.run(partitionRows.lead, { incarnation: me }))) this.#leader = me
-  }
-
-  #balance(count: number, to: Incarnation): void {
-    const nowMs = this.#monotonicMs()
-    if (nowMs - this.#balancedMs < BALANCE_EVERY_MS) return
-    this.#balancedMs = nowMs
-    void this.#handOver.balance(count, to)
   }
 
   #tellLeader(): void {

@@ -19,6 +19,7 @@
  * - A node stops by itself (`mayAct`) 4 s after it has sent its last successful beat.
  * - A *partition* is a number in the row of a message. One node *owns* it and sends its messages. A message that shares
  *   nothing gets a partition of the node that accepts it. Messages of a flow-control key have the partition of the key.
+ * - A node that stops hands its partitions over in one transaction and tells their next owners by the peer link.
  * - The *leader* does what only one node does: schedules, retention, roll-ups.
  * - *Hints* say "look now" and may get lost. What somebody relies on goes by `notify`: all nodes answer it, or it is
  *   stored as an announcement that a node must have read before its next beat counts.

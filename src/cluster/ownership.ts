@@ -95,3 +95,9 @@ export function planDrain(
   }
   return heirs
 }
+
+/** The same rows after these partitions have got these owners. */
+export function withOwners(view: OwnershipView, owners: ReadonlyMap<number, Incarnation>): OwnershipView {
+  const partitions = view.partitions.map((row) => ({ ...row, owner: owners.get(row.partition) ?? row.owner }))
+  return { ...view, partitions }
+}

@@ -189,21 +189,13 @@ export const open = write(
   { isSingle: () => true },
 )
 
-const setDraining = query<{ incarnation: number }>(({ db, p }) =>
+/** From now on the node is given nothing. */
+export const setDraining = query<{ incarnation: number }>(({ db, p }) =>
   db
     .updateTable('nodes')
     .set({ state: 'draining' })
     .where('incarnation', '=', p.incarnation)
     .where('state', '=', 'live'),
-)
-
-/** From now on the node is given nothing. */
-export const drain = write(
-  'nodes.drain',
-  function* (args: { incarnation: number }): Transaction<void> {
-    yield* change(setDraining, args)
-  },
-  { isSingle: () => true },
 )
 
 const releasePartitions = query<{ incarnation: number }>(({ db, p }) =>
@@ -212,7 +204,8 @@ const releasePartitions = query<{ incarnation: number }>(({ db, p }) =>
     .set((row) => ({ owner: null, epoch: row('epoch', '+', 1), notes: null }))
     .where('owner', '=', p.incarnation),
 )
-const releaseLeases = query<{ incarnation: number }>(({ db, p }) =>
+/** From now on the node is not the leader. */
+export const releaseLeases = query<{ incarnation: number }>(({ db, p }) =>
   db
     .updateTable('leases')
     .set((row) => ({ owner: null, epoch: row('epoch', '+', 1) }))

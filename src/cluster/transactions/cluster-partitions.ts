@@ -1,9 +1,20 @@
 /** Who owns which partition, and who is the leader. Each change of an owner checks the epoch that it starts from. */
 import type { Selectable } from 'kysely'
-import { all, askAll, askChange, atOnce, change, first, read, type Transaction, write } from '../../store/operation.js'
+import {
+  type Ask,
+  all,
+  askAll,
+  askChange,
+  atOnce,
+  change,
+  first,
+  read,
+  type Transaction,
+  write,
+} from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AnnouncementsTable, PartitionsTable } from '../../store/schema/cluster.js'
-import { type NodeRow, takingPart } from './cluster-nodes.js'
+import { type NodeRow, releaseLeases, setDraining, takingPart } from './cluster-nodes.js'
 
 /** A partition without the notes of its owner before. */
 export type PartitionRow = Pick<Selectable<PartitionsTable>, 'partition' | 'owner' | 'epoch'>
@@ -127,16 +138,6 @@ const giveOne = query<GiftParams>(({ db, p }) =>
     ),
 )
 
-/** Gives partitions away, each to a live node. Returns those that have changed their owner. */
-export const give = write('partitions.give', function* (args: { from: number; gifts: Gift[] }): Transaction<number[]> {
-  const { from, gifts } = args
-  const counts = yield* atOnce(
-    gifts.map((gift) => askChange(giveOne, { ...gift, from })),
-    'last',
-  )
-  return gifts.filter((_, index) => counts[index] === 1).map(({ partition }) => partition)
-})
-
 const takeLease = query<{ incarnation: number }>(({ db, p }) =>
   db
     .updateTable('leases')
@@ -156,18 +157,29 @@ export const lead = write('leases.lead', function* (args: { incarnation: number 
   return (yield* change(takeLease, args)) === 1
 })
 
-const releaseLease = query<{ incarnation: number }>(({ db, p }) =>
-  db
-    .updateTable('leases')
-    .set((row) => ({ owner: null, epoch: row('epoch', '+', 1) }))
-    .where('owner', '=', p.incarnation),
-)
+/**
+ * What the giver is afterwards: an owner as before; `resigned`: no leader any more; `draining`: that, and a node that is
+ * given nothing.
+ */
+export type GiverState = 'owner' | 'resigned' | 'draining'
 
-/** Is the leader no more. */
-export const resign = write(
-  'leases.resign',
-  function* (args: { incarnation: number }): Transaction<void> {
-    yield* change(releaseLease, args)
-  },
-  { isSingle: () => true },
-)
+interface GiveParams {
+  readonly from: number
+  readonly gifts: readonly Gift[]
+  readonly becomes: GiverState
+}
+
+/** What the giver gives up besides partitions. */
+function dutiesOf({ from: incarnation, becomes }: GiveParams): readonly Ask<number>[] {
+  if (becomes === 'owner') return []
+  const leader = askChange(releaseLeases, { incarnation })
+  return becomes === 'draining' ? [askChange(setDraining, { incarnation }), leader] : [leader]
+}
+
+/** Gives partitions away, each to a live node. Returns those that have changed their owner. */
+export const give = write('partitions.give', function* (args: GiveParams): Transaction<number[]> {
+  const { from, gifts } = args
+  const duties = dutiesOf(args)
+  const counts = yield* atOnce([...duties, ...gifts.map((gift) => askChange(giveOne, { ...gift, from }))], 'last')
+  return gifts.filter((_, index) => counts[duties.length + index] === 1).map(({ partition }) => partition)
+})

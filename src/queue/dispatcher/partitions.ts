@@ -45,7 +45,8 @@ export class Partitions implements PartitionHolder {
   readonly #isAlone: boolean
   readonly #arriving = new Map<number, Gained>()
   readonly #open = new Set<number>()
-  readonly #leaving = new Set<number>()
+  /** With what the owner before has left, if they were not opened since. */
+  readonly #leaving = new Map<number, unknown>()
   #openList: readonly number[] | undefined
   #isReading = false
   #isStopped = false
@@ -127,10 +128,10 @@ export class Partitions implements PartitionHolder {
     const { flow, clock } = this.#deps
     const notes = new Map<number, unknown>()
     for (const partition of partitions) {
-      const arriving = this.#arriving.get(partition)
-      if (arriving?.notes !== undefined) notes.set(partition, arriving.notes)
+      const unopened = this.#arriving.get(partition)?.notes ?? this.#leaving.get(partition)
+      if (unopened !== undefined) notes.set(partition, unopened)
       this.#close(partition)
-      this.#leaving.add(partition)
+      this.#leaving.set(partition, unopened)
     }
     this.#refresh()
     const leaving = new Set(partitions)
