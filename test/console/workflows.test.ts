@@ -289,7 +289,16 @@ it('runs are sorted by every column, and filtered by what they wait for', async 
     await column.getByRole('button').click()
     await waitFor(async () => (await column.getAttribute('aria-sort')) !== 'none', { what: `runs by ${title}` })
   }
-  await page.waitForURL(/sort=-lasted/)
+  await page.waitForURL(/sort=-duration/)
+  // The server sorts, so the longest run is first although others are newer.
+  const rows = page.getByRole('table', { name: 'Runs' }).getByRole('row')
+  await page.getByRole('combobox', { name: 'Order' }).click()
+  await page.getByRole('option', { name: 'Last ended first' }).click()
+  await page.waitForURL(/sort=-ended/)
+  await page.getByRole('columnheader', { name: 'Ended' }).waitFor()
+  await waitFor(async () => !/Active/.test((await rows.nth(1).textContent()) ?? 'Active'), {
+    what: 'an ended run first',
+  })
   await page.getByRole('button', { name: 'More filters' }).click()
   await page.getByRole('combobox', { name: 'Waits for' }).click()
   await page.getByRole('option', { name: 'Sleeping' }).click()

@@ -1,9 +1,16 @@
 import { RUN_WORDS, WAIT_WORDS } from '../../contract/words/states.js'
+import {
+  MOST_SORTED,
+  RUN_SORTS,
+  type RunSort,
+  type SortDirection,
+  usualDirection,
+} from '../../contract/workflow/run-order.js'
 import type { RUN_STATES } from '../../contract/workflow/run-states.js'
 import { listRuns } from '../../contract/workflow/runs.js'
 import { foundText, pageFlags } from '../queue/filters.js'
 import { remote } from '../remote/remote.js'
-import { given, instant, stateNamed, wordsOf } from '../remote/values.js'
+import { given, instant, oneOf, stateNamed, wordsOf } from '../remote/values.js'
 import { duration, moment } from '../terminal/figures.js'
 import { type Column, renderTable, stateColumn } from '../terminal/table.js'
 import { type RunFilterOptions, runFilterFlags, runFilters, type SeenRun } from './find.js'
@@ -14,6 +21,8 @@ interface ListOptions extends RunFilterOptions {
   readonly search?: string
   readonly endedFrom?: number
   readonly endedTo?: number
+  readonly sort?: RunSort
+  readonly reverse?: true
   readonly count: number
   readonly cursor?: string
 }
@@ -23,7 +32,7 @@ const MOST = 100
 /** `homeport runs list`. */
 export const listCommand = remote<ListOptions>({
   name: 'list',
-  summary: 'list workflow runs, newest first',
+  summary: 'list workflow runs, newest first unless sorted otherwise',
   flags: (command) => {
     runFilterFlags(command, { url: 'of exactly this URL', from: 'created at or after', to: 'created at or before' })
     command.option('--state <state>', wordsOf(RUN_WORDS), stateNamed(RUN_WORDS)).option('--paused', 'only paused runs')
@@ -31,17 +40,46 @@ export const listCommand = remote<ListOptions>({
     command
       .option('--ended-from <moment>', 'ended at or after', instant)
       .option('--ended-to <moment>', 'ended at or before', instant)
+    command
+      .option('--sort <what>', `sort by ${RUN_SORTS.join(', ')}`, oneOf(RUN_SORTS))
+      .option(
+        '--reverse',
+        'in the other direction: the oldest, the first to end or the shortest first; texts from Z to A',
+      )
     return pageFlags(command, 20)
   },
-  examples: ['homeport runs list --state failed --from 1d', 'homeport runs list --label hello --json'],
+  examples: ['homeport runs list --state failed --from 1d', 'homeport runs list --sort duration --from 1d'],
   run: async ({ api, io, show }, options) => {
     const { state, paused, count, cursor, search, endedFrom: endedFromDate, endedTo: endedToDate } = options
-    const own = given({ state: state && [state], paused, cursor, search, endedFromDate, endedToDate })
+    const own = given({
+      state: state && [state],
+      paused,
+      cursor,
+      search,
+      endedFromDate,
+      endedToDate,
+      ...orderOf(options),
+    })
     const query = { ...runFilters(options), ...own }
     const page = await api.call(listRuns, { query: { ...query, count: Math.min(count, MOST), trimBody: 0 } })
-    show(page, () => foundText('runs', page, page.runs, () => renderTable(io, COLUMNS, page.runs)))
+    show(page, () => {
+      const columns = options.sort === 'ended' ? WITH_END : COLUMNS
+      return foundText('runs', page, page.runs, () => renderTable(io, columns, page.runs)) + sortedText(page)
+    })
   },
 })
+
+function orderOf({ sort, reverse }: ListOptions): { sort?: RunSort; direction?: SortDirection } {
+  if (reverse !== true) return given({ sort })
+  return { ...given({ sort }), direction: usualDirection(sort ?? 'created') === 'asc' ? 'desc' : 'asc' }
+}
+
+/** The line below a list of which not all runs could be sorted. */
+function sortedText({ sortedFrom }: { sortedFrom?: number }): string {
+  if (sortedFrom === undefined) return ''
+  const since = `the newest ${MOST_SORTED.toLocaleString('en')}, created since ${moment(sortedFrom)}`
+  return `Sorted runs: ${since}. The older ones: --to ${sortedFrom - 1}\n`
+}
 
 const COLUMNS: readonly Column<SeenRun>[] = [
   { title: 'RUN', value: (one) => one.workflowRunId },
@@ -52,6 +90,11 @@ const COLUMNS: readonly Column<SeenRun>[] = [
   { title: 'URL', cuts: true, value: (one) => one.workflowUrl },
   { title: 'WAITS', cuts: true, value: (one) => waitOf(one) },
 ]
+
+const WITH_END: readonly Column<SeenRun>[] = COLUMNS.toSpliced(3, 0, {
+  title: 'ENDED',
+  value: ({ workflowRunCompletedAt: endMs }) => (endMs === undefined ? undefined : moment(endMs)),
+})
 
 function waitOf({ because: [first] = [] }: SeenRun): string | undefined {
   return first && WAIT_WORDS[first.kind].word

@@ -4,6 +4,7 @@ import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
 import { searchedTo, searchFilter } from '../search.js'
 import { Because } from './because.js'
 import { BroughtBack, CancelledBy, ReplacedBy, RunOrigin, RunPaused } from './run-history.js'
+import { MOST_SORTED, RUN_SORTS } from './run-order.js'
 import { RUN_STATES, STEP_STATES } from './run-states.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
@@ -291,6 +292,14 @@ const logQuery = Type.Object({
       description: 'Runs that took at least this long, or go on for this long, milliseconds.',
     }),
   ),
+  sort: Type.Optional(
+    Type.Enum([...RUN_SORTS], {
+      description: `What to sort by. \`created\` sorts all runs; each other order sorts the newest ${MOST_SORTED} in the range of \`fromDate\` and \`toDate\`. Runs that have not ended come last in the order of the end. Equal runs: newest first. Default created.`,
+    }),
+  ),
+  direction: Type.Optional(
+    Type.Enum(['asc', 'desc'], { description: 'Default desc for `created`, `ended` and `duration`, otherwise asc.' }),
+  ),
   groupBy: Type.Optional(Type.Enum(['workflowRunId'], { description: 'Leave out the flat list of events.' })),
   trimBody: Type.Optional(
     Type.Integer({ minimum: 0, description: 'Truncate bodies and results to this many characters.' }),
@@ -318,6 +327,11 @@ export const RunEvent = Type.Object({
 const logsAnswer = Type.Object({
   cursor: nextCursor,
   searchedTo,
+  sortedFrom: Type.Optional(
+    ms(
+      'Where not all runs could be sorted: those created since then are. With a `toDate` before it, the next older ones',
+    ),
+  ),
   runs: Type.Array(RunLog),
   events: Type.Optional(
     Type.Array(RunEvent, {

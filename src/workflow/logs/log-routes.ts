@@ -3,6 +3,7 @@ import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { MOST_FILTER_VALUES } from '../../contract/request-limits.js'
 import { searchText } from '../../contract/search.js'
+import { type SortDirection, usualDirection } from '../../contract/workflow/run-order.js'
 import { RUN_STATES } from '../../contract/workflow/run-states.js'
 import {
   listRunEvents,
@@ -19,8 +20,9 @@ import type { InFlightDeliveries } from '../runs/in-flight.js'
 import type { RunNodes } from '../runs/run-nodes.js'
 import type { RunLogPage } from '../transactions/runs-logs.js'
 import * as runsLogs from '../transactions/runs-logs.js'
-import type { RunIdentity, RunLogArgs, RunLogFilter } from '../transactions/runs-matching.js'
-import { runLogs } from './log-runs.js'
+import type { RunIdentity, RunLogArgs, RunLogFilter } from '../transactions/runs-walk.js'
+import { type LogView, runLogs } from './log-runs.js'
+import { sortedPage } from './sorted-page.js'
 
 /** Collaborators of the log routes. */
 export interface LogDeps {
@@ -50,24 +52,51 @@ export function logRoutes(deps: LogDeps): Route[] {
   ]
 }
 
-async function page({ store, queue, clock, inFlight, nodes }: LogDeps, accountId: string, query: LogQuery) {
-  const limit = query.count ?? DEFAULT_COUNT
-  const before = placeOf(query.cursor)
-  const now = clock.now()
-  const found = await searched(store, { accountId, filter: filterOf(query), before, limit, now })
-  const flowKeys = new Set(found.pending.flatMap(({ flow_key }) => flow_key ?? []))
-  const seqs = found.pending.map(({ seq }) => seq)
+async function page(deps: LogDeps, accountId: string, query: LogQuery) {
+  const { page, ...rest } = await readPage(deps, accountId, query)
+  // Built from the fields that the schema declares.
+  const runs = runLogs(page, await viewOf(deps, accountId, query, page)) as Static<typeof RunLog>[]
+  return { runs, ...rest }
+}
+
+/** A page in the order that is asked for, and where the next one begins. */
+async function readPage({ store, clock }: LogDeps, accountId: string, query: LogQuery) {
+  const { sort = 'created', direction = usualDirection(sort), count: limit = DEFAULT_COUNT } = query
+  const asked = { accountId, filter: filterOf(query), direction, limit, now: clock.now() }
+  if (sort !== 'created') {
+    const { cursor, sortedFrom, ...page } = await sortedPage(store, {
+      ...asked,
+      sort,
+      cursor: query.cursor || undefined,
+    })
+    return { page, ...(cursor !== undefined && { cursor }), ...(sortedFrom !== undefined && { sortedFrom }) }
+  }
+  const page = await searched(store, { ...asked, ...restAfter(placeOf(query.cursor), direction) })
+  return { page, ...cursorAfter(page) }
+}
+
+async function viewOf(
+  { queue, clock, inFlight, nodes }: LogDeps,
+  accountId: string,
+  query: LogQuery,
+  { pending }: RunLogPage,
+): Promise<LogView> {
+  const flowKeys = new Set(pending.flatMap(({ flow_key }) => flow_key ?? []))
+  const seqs = pending.map(({ seq }) => seq)
   const elsewhere = await nodes.waits({ accountId, seqs, flowKeys: [...flowKeys] })
-  const view = {
+  return {
     trimTo: query.trimBody ?? Number.MAX_SAFE_INTEGER,
-    now,
+    now: clock.now(),
     inFlightSince: (seq: number) => inFlight.since(seq) ?? elsewhere.since.get(seq),
     holdOf: (flowKey: string) => queue.flowHold(accountId, flowKey) ?? elsewhere.holds.get(flowKey),
   }
-  const runs = runLogs(found, view)
-  // Built from the fields that the schema declares.
-  return { runs: runs as Static<typeof RunLog>[], ...cursorAfter(found) }
 }
+
+/** The runs after a place in the order of creation. */
+const restAfter = (seq: number | undefined, direction: SortDirection): { before: number; least?: number } =>
+  direction === 'desc'
+    ? { before: seq ?? Number.MAX_SAFE_INTEGER }
+    : { before: Number.MAX_SAFE_INTEGER, least: (seq ?? 0) + 1 }
 
 /** Reads that one request makes to find anything. */
 const MOST_READS = 4
@@ -76,7 +105,8 @@ const MOST_READS = 4
 async function searched(store: Store, args: RunLogArgs): Promise<RunLogPage> {
   let found = await store.run(runsLogs.logPage, args)
   for (let reads = 1; found.runs.length === 0 && found.searchedTo !== undefined && reads < MOST_READS; reads++) {
-    found = await store.run(runsLogs.logPage, { ...args, before: found.searchedTo.seq })
+    const rest = restAfter(found.searchedTo.seq, args.direction ?? 'desc')
+    found = await store.run(runsLogs.logPage, { ...args, ...rest })
   }
   return found
 }
@@ -149,11 +179,11 @@ function runStateOf(text: string): RunState {
 }
 
 /**
- * Parses a cursor: the `runs.seq` after which the page begins.
+ * Parses a cursor of the order of creation: the `runs.seq` after which the page begins; `undefined` for the first page.
  * @throws HomeportError `invalid_request` for text that is not a cursor.
  */
-function placeOf(cursor: string | undefined): number {
-  if (cursor === undefined || cursor === '') return Number.MAX_SAFE_INTEGER
+function placeOf(cursor: string | undefined): number | undefined {
+  if (cursor === undefined || cursor === '') return undefined
   const seq = /^\d{1,15}-(\d{1,15})$/.exec(cursor)?.[1]
   if (seq !== undefined) return Number(seq)
   throw new HomeportError('invalid_request', {

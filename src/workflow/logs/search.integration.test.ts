@@ -63,6 +63,11 @@ describeOnEveryStore('a search in the logs of runs', (openStore) => {
     expect(await idsOf(`minDuration=${end - from + 1}&state=RUN_FAILED`)).toEqual([])
     expect(await idsOf('minDuration=0')).toEqual([later, failed])
     expect(await idsOf('minDuration=86400000')).toEqual([])
+
+    expect(await idsOf('direction=asc')).toEqual([failed, later])
+    expect(await idsOf('sort=ended')).toEqual([failed, later])
+    expect(await idsOf('sort=state')).toEqual([later, failed])
+    expect(await idsOf('sort=url&direction=desc')).toEqual([later, failed])
     await app.close()
     await service.stop()
   })
@@ -85,6 +90,16 @@ describeOnEveryStore('a search in the logs of runs', (openStore) => {
     const oldest = await search(newest.searchedTo?.seq ?? 0)
     expect([oldest.runs.map(({ run_id }) => run_id), oldest.more]).toEqual([['needle-1', 'needle-0'], false])
     expect(oldest.searchedTo).toBeUndefined()
+
+    const ascending = (least: number) =>
+      store.run(runsLogs.logPage, {
+        ...{ accountId, filter: { search: 'needle' }, before: Number.MAX_SAFE_INTEGER, least, limit: 10 },
+        direction: 'asc',
+      })
+    const first = await ascending(0)
+    expect([first.runs.map(({ run_id }) => run_id), first.more]).toEqual([['needle-0', 'needle-1'], true])
+    const rest = await ascending((first.searchedTo?.seq ?? 0) + 1)
+    expect([rest.runs.map(({ run_id }) => run_id), rest.more]).toEqual([['needle-late-0'], false])
 
     // Every filter looks at as many, except those by time, which go to that time at once.
     const page = (filter: object) =>

@@ -3,11 +3,12 @@ import { isPending, type MessageRow } from '../../queue/transactions/messages.js
 import { dueTime } from '../../queue/transactions/messages-parked.js'
 import { all, only, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { matchingRuns, type RunLogArgs, type SearchEnd } from './runs-matching.js'
+import { type MatchingRuns, matchingRuns, runsInOrder } from './runs-matching.js'
 import { listedElements, listedRuns } from './runs-read.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 import { type UpcomingCancel, upcomingCancels } from './runs-upcoming.js'
 import type { WaitRow } from './runs-wait.js'
+import type { RunLogArgs, SearchEnd } from './runs-walk.js'
 
 /** A pending message, with the columns that logs show. */
 export type PendingStep = Pick<
@@ -230,7 +231,23 @@ const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq:
 
 /** Reads a page of runs with all data of their logs, from one snapshot. */
 export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transaction<RunLogPage> {
-  const { runs, ...rest } = yield* matchingRuns(args)
+  return yield* withLogs(args, yield* matchingRuns(args))
+})
+
+/** Reads these runs with all data of their logs, in this order, from one snapshot. */
+export const logPageOf = read('runs.logPageOf', function* (args: ChosenRuns): Transaction<RunLogPage> {
+  return yield* withLogs(args, yield* runsInOrder(args.seqs))
+})
+
+/** Runs of an account, by `runs.seq`. */
+interface ChosenRuns extends Pick<RunLogArgs, 'accountId' | 'now'> {
+  readonly seqs: readonly number[]
+}
+
+function* withLogs(
+  args: Pick<RunLogArgs, 'accountId' | 'now'>,
+  { runs, ...rest }: MatchingRuns,
+): Transaction<RunLogPage> {
   const seqs = runs.map((run) => run.seq)
   const pending = (yield* all(pendingOf, { seqs })).map((message) => ({
     ...message,
@@ -251,7 +268,7 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
     successors: yield* successorsAmong(runs),
     upcomingCancels: yield* upcomingCancels(args.accountId, startedAmong(runs)),
   }
-})
+}
 
 const startedAmong = (runs: readonly RunRow[]): number[] =>
   runs.filter(({ state }) => state === 'RUN_STARTED').map(({ seq }) => seq)
@@ -266,7 +283,10 @@ function* successorsAmong(runs: readonly RunRow[]): Transaction<Successor[]> {
   return seqs.length > 0 ? yield* all(successorsOf, { seqs }) : []
 }
 
-function* flowPlaces({ accountId, now = 0 }: RunLogArgs, pending: readonly PendingStep[]): Transaction<FlowPlace[]> {
+function* flowPlaces(
+  { accountId, now = 0 }: Pick<RunLogArgs, 'accountId' | 'now'>,
+  pending: readonly PendingStep[],
+): Transaction<FlowPlace[]> {
   const places: FlowPlace[] = []
   for (const { seq, flow_key: flowKey, next_at: nextAt } of pending) {
     if (flowKey === null || nextAt > now || places.length === MAX_PLACES) continue

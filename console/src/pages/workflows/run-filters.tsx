@@ -4,7 +4,7 @@ import { barField } from '../../components/filter-bar.js'
 import { FilterField } from '../../components/filter-field.js'
 import { given } from '../../lib/search.js'
 import { FilterBar, MomentField } from './filters.js'
-import { WAIT_CHOICES } from './run-order.js'
+import { NAMED_ORDERS, WAIT_CHOICES } from './run-order.js'
 import { type RunSearch, TOOK } from './search.js'
 import { RUN_WORDS } from './words.js'
 
@@ -62,6 +62,14 @@ export function RunFilters({ filters, onChange }: { filters: RunSearch; onChange
         onChange={(next) => set({ search: next })}
       />
       <FilterField label="Label" width={110} value={filters.label} onChange={(label) => set({ label })} />
+      <Choice
+        label="Order"
+        none="Newest first"
+        width={140}
+        choices={NAMED_ORDERS}
+        value={NAMED_ORDERS.find(({ value }) => value === filters.sort)?.value}
+        onChange={(sort) => set({ sort })}
+      />
     </FilterBar>
   )
 }

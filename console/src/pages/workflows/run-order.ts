@@ -1,19 +1,33 @@
-/** Filters and orders of runs that the browser applies to the rows it has: no index of the server would bound their cost. */
+/** The order of the list of runs, and what only the browser can filter and sort by: the reasons why runs wait. */
+import { RUN_SORTS, type RunSort } from '../../../../src/contract/workflow/run-order.js'
 import { type Order, orderAt, sorted } from '../../components/sorting.js'
 import type { RunSearch } from './search.js'
-import { ADVICE, lastedMs, type Reason, RUN_WORDS, type Run } from './words.js'
+import { ADVICE, type Reason, type Run } from './words.js'
 
-/** The columns to sort by. */
-export const RUN_ORDERS = ['state', 'run', 'url', 'label', 'now', 'lasted', 'made'] as const
+/** The columns to sort by: those of the server, and the reason why a run waits. */
+export const RUN_ORDERS = [...RUN_SORTS, 'waits'] as const
 
-/** The order of an address; `undefined`: newest first, as the server lists them. */
-export const runOrderOf = ({ sort }: RunSearch): Order | undefined => orderAt(sort, RUN_ORDERS)
+/** The order of an address; `undefined`: newest first. */
+export const runOrderOf = ({ sort }: RunSearch): Order<(typeof RUN_ORDERS)[number]> | undefined =>
+  orderAt(sort, RUN_ORDERS)
 
-/** Whether the browser sorts the rows that it has. Newest first is the order of the server, which sorts all runs. */
-export function isSortedHere(search: RunSearch): boolean {
-  const order = runOrderOf(search)
-  return order !== undefined && !(order.by === 'made' && order.direction === 'desc')
+/** Whether the browser sorts the rows that it has. The server sorts by everything else. */
+export const isSortedHere = (search: RunSearch): boolean => runOrderOf(search)?.by === 'waits'
+
+/** The order as parameters of the log of runs. */
+export function orderQuery(search: RunSearch): { sort?: RunSort; direction?: 'asc' | 'desc' } {
+  const { by, direction } = runOrderOf(search) ?? {}
+  return by === undefined || direction === undefined || by === 'waits' ? {} : { sort: by, direction }
 }
+
+/** Orders to choose by name: on a phone there are no headings, and the end of a run has no column. */
+export const NAMED_ORDERS = [
+  { value: 'created', label: 'Oldest first' },
+  { value: '-ended', label: 'Last ended first' },
+  { value: '-duration', label: 'Longest first' },
+  { value: 'duration', label: 'Shortest first' },
+  { value: 'state', label: 'By state' },
+]
 
 /** The first reason why a run waits, in words; empty if it does not wait. */
 export function whyOf({ because = [] }: Pick<Run, 'because'>): string {
@@ -29,28 +43,9 @@ export const WAIT_CHOICES = Object.entries(ADVICE).map(([value, { title }]) => (
 const waitsFor = ({ because = [] }: Run, kind: string): boolean =>
   because.some((reason: Reason) => reason.kind === kind)
 
-/** The rows that pass the filters of the browser, in the order of the address. `nowMs`: how long active runs took. */
-export function arranged(rows: readonly Run[], search: RunSearch, nowMs: number): readonly Run[] {
+/** The rows that pass the filter of the browser, in its order if it sorts. */
+export function arranged(rows: readonly Run[], search: RunSearch): readonly Run[] {
   const { waits } = search
   const passing = waits === undefined ? rows : rows.filter((run) => waitsFor(run, waits))
-  return sorted(passing, runOrderOf(search), (run, key) => sortedBy(run, key, nowMs))
-}
-
-function sortedBy(run: Run, key: string, nowMs: number): string | number | undefined {
-  switch (key) {
-    case 'state':
-      return RUN_WORDS[run.workflowState].title
-    case 'run':
-      return run.workflowRunId
-    case 'url':
-      return run.workflowUrl
-    case 'label':
-      return run.labels?.join(', ')
-    case 'now':
-      return whyOf(run) || undefined
-    case 'lasted':
-      return lastedMs(run, nowMs)
-    default:
-      return run.workflowRunCreatedAt
-  }
+  return isSortedHere(search) ? sorted(passing, runOrderOf(search), (run) => whyOf(run) || undefined) : passing
 }

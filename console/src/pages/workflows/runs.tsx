@@ -4,8 +4,9 @@ import IconSearch from 'icon:search'
 import { Button, Checkbox, Group, Text } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
+import { MOST_SORTED } from '../../../../src/contract/workflow/run-order.js'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
-import { LIVE_MS, useApiPages } from '../../api/hooks.js'
+import { CALM_MS, LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
@@ -15,13 +16,13 @@ import { orderText } from '../../components/sorting.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
-import { counted, duration, whole, withoutScheme } from '../../lib/format.js'
+import { counted, dateTime, duration, whole, withoutScheme } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { valuesOfRun } from '../queue/again.js'
 import { PausedWorkflows } from './paused-workflows.js'
 import { RunFilters } from './run-filters.js'
 import { RunMenu } from './run-menu.js'
-import { arranged, isSortedHere, runOrderOf, whyOf } from './run-order.js'
+import { arranged, isSortedHere, orderQuery, runOrderOf, whyOf } from './run-order.js'
 import { type RunSearch, runQueryOf } from './search.js'
 import { TriggerForm } from './trigger.js'
 import { lastedMs, RUN_WORDS, type Run } from './words.js'
@@ -29,7 +30,7 @@ import { lastedMs, RUN_WORDS, type Run } from './words.js'
 const route = getRouteApi('/shell/runs')
 const PAGE = 50
 
-/** All stored runs, newest first. */
+/** All stored runs, newest first unless sorted. */
 export function RunsPage() {
   const { trigger: isTriggering, ...filters } = route.useSearch()
   const navigate = useNavigate()
@@ -106,7 +107,7 @@ function searchedOf(filters: RunSearch, loaded: readonly Run[], shown: number, t
     }
   if (toMs !== undefined) return foundSoFar(counted(shown, 'run'), toMs)
   if (!isSortedHere(filters)) return undefined
-  const found = `Sorted among the newest ${counted(loaded.length, 'run')}, which are loaded; older ones are not`
+  const found = `Sorted by what they wait for: the ${counted(loaded.length, 'run')} loaded so far`
   return { found, toMs: undefined, onward: 'Load older runs' }
 }
 
@@ -116,26 +117,32 @@ function List({ filters, empty, onChange }: ListProps) {
   const [again, setAgain] = useState<Run | undefined>()
   const pages = useApiPages(
     listRuns,
-    { query: { ...runQueryOf(filters), count: PAGE, trimBody: 0, groupBy: 'workflowRunId' } },
-    { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
+    { query: { ...runQueryOf(filters), ...orderQuery(filters), count: PAGE, trimBody: 0, groupBy: 'workflowRunId' } },
+    {
+      everyMs: isCostly(filters) ? CALM_MS : LIVE_MS,
+      next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }),
+    },
   )
   const loaded = useMemo(() => pages.data?.pages.flatMap(({ runs }) => runs), [pages.data])
   const { sort, waits } = filters
-  const rows = useMemo(() => loaded && arranged(loaded, given({ sort, waits }), Date.now()), [loaded, sort, waits])
-  const columns = useColumns(chosen, setChosen, setAgain)
+  const rows = useMemo(() => loaded && arranged(loaded, given({ sort, waits })), [loaded, sort, waits])
+  const order = runOrderOf(filters)
+  const columns = useColumns(order?.by === 'ended' ? 'ended' : 'created', chosen, setChosen, setAgain)
+  const sortedFrom = pages.data?.pages[0]?.sortedFrom
   return (
     <>
       {again === undefined ? null : (
         <TriggerForm isOpen initial={valuesOfRun(again)} onClose={() => setAgain(undefined)} />
       )}
       {chosen.size > 0 ? <Chosen ids={chosen} filters={filters} onClear={() => setChosen(new Set())} /> : null}
+      {sortedFrom === undefined ? null : <SortedSome fromMs={sortedFrom} />}
       <PagedTable
         label="Runs"
         columns={columns}
         pages={pages}
         rows={rows}
         searched={loaded && rows && searchedOf(filters, loaded, rows.length, pages.data?.pages.at(-1)?.searchedTo)}
-        order={runOrderOf(filters)}
+        order={order}
         onOrder={(order) => onChange({ ...filters, sort: orderText(order) })}
         rowKey={({ workflowRunId }) => workflowRunId}
         isSelected={({ workflowRunId }) => chosen.has(workflowRunId)}
@@ -157,6 +164,22 @@ function List({ filters, empty, onChange }: ListProps) {
   )
 }
 
+/** The server looks at many runs for a page in another order than that of their creation. */
+function isCostly(filters: RunSearch): boolean {
+  const { sort = 'created' } = orderQuery(filters)
+  return sort !== 'created'
+}
+
+/** Says which runs are sorted, where there are too many to sort all. */
+function SortedSome({ fromMs }: { fromMs: number }) {
+  return (
+    <Text size="xs" c="dimmed" px="md" pb="xs" role="status">
+      These are the newest {whole(MOST_SORTED)} runs, triggered since {dateTime(fromMs)}. To sort older ones, set “To”
+      among the filters.
+    </Text>
+  )
+}
+
 /** The actions on the selected runs and on all matching runs. */
 function Chosen({ ids, filters, onClear }: { ids: ReadonlySet<string>; filters: RunSearch; onClear: () => void }) {
   return (
@@ -175,7 +198,11 @@ function Chosen({ ids, filters, onClear }: { ids: ReadonlySet<string>; filters: 
   )
 }
 
+/** Which time of a run is shown. */
+type ShownTime = 'created' | 'ended'
+
 function useColumns(
+  time: ShownTime,
   chosen: ReadonlySet<string>,
   choose: (ids: ReadonlySet<string>) => void,
   onAgain: (run: Run) => void,
@@ -209,11 +236,11 @@ function useColumns(
       from: 'sm',
       render: (run) => <RunMenu run={run} onAgain={onAgain} />,
     }
-    return [...(canWrite ? [tick] : []), ...COLUMNS, menu]
-  }, [canWrite, chosen, choose, onAgain])
+    return [...(canWrite ? [tick] : []), ...columnsWith(time), menu]
+  }, [canWrite, time, chosen, choose, onAgain])
 }
 
-const COLUMNS: readonly Column<Run>[] = [
+const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
   {
     ...{ key: 'state', title: 'State', sorts: 'asc', width: '125px' },
     render: ({ workflowState }) => {
@@ -221,7 +248,7 @@ const COLUMNS: readonly Column<Run>[] = [
       return <Status tone={tone}>{title}</Status>
     },
   },
-  { key: 'run', title: 'Run', sorts: 'asc', wraps: true, render: (run) => <Name run={run} /> },
+  { key: 'id', title: 'Run', sorts: 'asc', wraps: true, render: (run) => <Name run={run} time={time} /> },
   {
     ...{ key: 'url', title: 'Workflow', sorts: 'asc', from: 'sm', wraps: true },
     render: ({ workflowUrl }) => withoutScheme(workflowUrl),
@@ -231,21 +258,29 @@ const COLUMNS: readonly Column<Run>[] = [
     render: ({ labels }) => labels?.join(', ') ?? '',
   },
   {
-    ...{ key: 'now', title: 'Waits for', sorts: 'asc', width: '165px', from: 'md', wraps: true },
+    ...{ key: 'waits', title: 'Waits for', sorts: 'asc', width: '165px', from: 'md', wraps: true },
     render: (run) => whyOf(run),
   },
   {
-    ...{ key: 'lasted', title: 'Took', sorts: 'desc', width: '95px', from: 'md', align: 'right' },
+    ...{ key: 'duration', title: 'Took', sorts: 'desc', width: '95px', from: 'md', align: 'right' },
     render: (run) => <Lasted run={run} />,
   },
   {
-    ...{ key: 'made', title: 'Triggered', sorts: 'desc', width: '105px', from: 'sm' },
-    render: ({ workflowRunCreatedAt }) => <When atMs={workflowRunCreatedAt} />,
+    ...{ key: time, title: TIME_TITLES[time], sorts: 'desc', width: '105px', from: 'sm' },
+    render: (run) => <Time run={run} time={time} />,
   },
 ]
 
+const TIME_TITLES = { created: 'Triggered', ended: 'Ended' } as const
+
+function Time({ run, time }: { run: Run; time: ShownTime }) {
+  const atMs = time === 'ended' ? run.workflowRunCompletedAt : run.workflowRunCreatedAt
+  return atMs === undefined ? null : <When atMs={atMs} />
+}
+
 /** The run; on a phone with its workflow and time, which have no columns there. */
-function Name({ run: { workflowRunId, workflowUrl, workflowRunCreatedAt } }: { run: Run }) {
+function Name({ run, time }: { run: Run; time: ShownTime }) {
+  const { workflowRunId, workflowUrl } = run
   return (
     <>
       <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
@@ -253,7 +288,7 @@ function Name({ run: { workflowRunId, workflowUrl, workflowRunCreatedAt } }: { r
       </TextLink>
       <Text size="xs" c="dimmed" hiddenFrom="sm" component="div">
         <div className="truncate">{withoutScheme(workflowUrl)}</div>
-        <When atMs={workflowRunCreatedAt} />
+        <Time run={run} time={time} />
       </Text>
     </>
   )
