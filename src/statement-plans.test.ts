@@ -51,11 +51,17 @@ describeOnStore('postgres', 'a new store', (_openStore, { newPlace }) => {
     const walk =
       /Index Cond: \(account_id = \$\d+\)\n\s+Filter: .*\b(run_id|log_id|message_id) =|Filter: .*\bgroup_key =/
     const walking: string[] = []
+    const pagesOfWaits: string[] = []
     for (const sql of statements.postgres) {
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN (GENERIC_PLAN, COSTS OFF) ${sql}`)
-      if (walk.test(rows.map((row) => row['QUERY PLAN']).join('\n'))) walking.push(sql)
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+      if (walk.test(plan)) walking.push(sql)
+      if (/"run_waits" where "account_id" .* "event_id" = .* "seq" > /.test(sql)) pagesOfWaits.push(plan)
     }
     await client.end()
     expect(walking).toEqual([])
+    // One page of the waits of an event reads no others.
+    const inOrder = /^Limit\n\s+->\s+Index Scan .*\n\s+Index Cond: \(\(account_id = .*event_id = .*seq > .*\)$/
+    expect(pagesOfWaits).toEqual([expect.stringMatching(inOrder)])
   })
 })

@@ -58,6 +58,7 @@ import { replacedRuns } from './090-replaced-runs.js'
 import { unreadableItems } from './091-unreadable-items.js'
 import { pausedWorkflows } from './092-paused-workflows.js'
 import { runsByName } from './093-runs-by-name.js'
+import { waitsInOrder } from './094-waits-in-order.js'
 import { setAsideFiles } from './097-set-aside-files.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
@@ -121,6 +122,7 @@ export const MIGRATIONS: readonly Migration[] = [
   unreadableItems,
   pausedWorkflows,
   runsByName,
+  waitsInOrder,
   setAsideFiles,
 ]
 
