@@ -55,4 +55,5 @@ export interface Gateway extends Service {
  * or the port of a database whose replica this node keeps.
  */
 export const PASSED_SERVICES = ['rest', 'redis', 'port', 'near-rest', 'near-port'] as const
+/** One of them. */
 export type PassedService = (typeof PASSED_SERVICES)[number]

@@ -15,7 +15,7 @@ beforeAll(async () => {
   database = await createDatabase(service, { read_regions: ['eu-west-1'] })
 })
 
-const folderOf = ({ database_id }: NewDatabase) => join(service.homeport.place.dataDir, 'databases', database_id)
+const folderOf = ({ database_id }: NewDatabase) => service.folderOf(database_id)
 const enginesOf = (some: NewDatabase) => enginesIn(folderOf(some))
 
 /** A connection to the engine of one region, without the data plane, which always asks the primary. */
@@ -287,7 +287,8 @@ describe('a read region', () => {
   it('catches up after its engine was killed', async () => {
     const inRegion = (region: string) => enginesIn(join(folderOf(database), region))
     const [before] = inRegion('eu-west-1')
-    process.kill(before?.pid ?? 0, 'SIGKILL')
+    if (!before) throw new Error('the replica has no engine')
+    process.kill(before.pid, 'SIGKILL')
     await restClient(database).set('meanwhile', 'written')
     const hasIt = async () => {
       const client = connectToMember(database, 'eu-west-1')

@@ -25,7 +25,7 @@ export function keyOf(by: AskedBy): string {
 
 /** Keys that are counted one by one. */
 const MOST_KEYS = 100_000
-/** How long a node is taken for the one that keeps a replica after it has asked. */
+/** How long a node counts as the one that keeps a replica after it has asked. */
 const NEAR_FOR_MS = 3_000
 const MOST_NEAR = 10_000
 

@@ -118,7 +118,7 @@ export class RestListener {
   /**
    * Serves a connection over which another node passes a request on.
    * @param ip address of the client.
-   * @param as whether this node is taken for the home, or keeps the replica of the region of both.
+   * @param as whether the other node passes it to the home, or to the node of its region that keeps the replica.
    */
   accept(connection: Duplex, ip: string, as: 'home' | 'near'): void {
     if (this.#stopping) return void connection.destroy()

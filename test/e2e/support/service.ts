@@ -1,9 +1,12 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { Client as QueueClient, Receiver } from '@upstash/qstash'
 import { Redis as RestClient } from '@upstash/redis'
 import { Client as WorkflowClient } from '@upstash/workflow'
 import { Redis } from 'iovalkey'
 import { afterEach, beforeAll, expect, onTestFinished } from 'vitest'
 import type { DatabaseRecord } from '../../../src/contract/databases/databases.js'
+import { startAmongNodes } from '../../support/among-nodes.js'
 import { atCleanup, type RunningHomeport, type StartOptions, startHomeport } from '../../support/index.js'
 import { type Watch, watchTraffic } from './watch.js'
 
@@ -21,6 +24,8 @@ export interface Service {
   readonly workflow: WorkflowClient
   /** The argument of `startApp` of the workflow module. */
   readonly app: { url: string; token: string; signingKeys: () => { current: string; next: string } }
+  /** The folder of a database at the node that serves it. */
+  folderOf(databaseId: string): string
   /** Ends the server with a signal and starts it again at its place. */
   restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
@@ -28,15 +33,21 @@ export interface Service {
 /** The required fields of a creation. */
 export const LEAST = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' } as const
 
+/** With `HOMEPORT_TEST_NODES=3`, the tests talk to a node of a cluster of three that is not the home of any database. */
+const NODES = Number(process.env.HOMEPORT_TEST_NODES ?? 1)
+
 /**
  * Starts one server for a test file. Each answer that a test or a client gets is validated against the served OpenAPI
  * documents; a deviation fails the running test.
  */
 export function useService(options: StartOptions = {}): Service {
   let homeport: RunningHomeport | undefined
+  let startedWith = options
+  let homes: readonly string[] = []
   let watch: Watch | undefined
   beforeAll(async () => {
-    homeport = await startHomeport(options)
+    if (NODES > 1) ({ homeport, homes, options: startedWith } = await startAmongNodes(NODES, options))
+    else homeport = await startHomeport(options)
     watch = await watchTraffic([homeport.apiUrl, homeport.queueUrl])
     atCleanup(watch.stop)
   })
@@ -69,10 +80,14 @@ export function useService(options: StartOptions = {}): Service {
         signingKeys: () => ({ current, next }),
       }
     },
+    folderOf(databaseId) {
+      const folders = [...homes, running().place.dataDir].map((dataDir) => join(dataDir, 'databases', databaseId))
+      return folders.find((folder) => existsSync(folder)) ?? (folders.at(-1) as string)
+    },
     async restart(signal) {
       const { place, kill } = running()
       await kill(signal)
-      homeport = await startHomeport({ ...options, ...place })
+      homeport = await startHomeport({ ...startedWith, ...place })
     },
   }
 }
