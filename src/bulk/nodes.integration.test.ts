@@ -22,6 +22,8 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
   let accounts = 0
   /** Called before each operation of the first node. */
   let gate: (operation: string) => Promise<void> | void = () => undefined
+  /** The first node waits for it after each batch. */
+  let dropped: Promise<void> = Promise.resolve()
   /** Ends the halt of the first node. */
   let release: () => void = () => undefined
   let a: BulkUnderTest
@@ -33,7 +35,9 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     nodes = [cluster.add(), cluster.add()]
     account = `acc_${++accounts}`
     gate = () => undefined
-    a = await startBulk(store, systemClock, { cluster: nodes[0], gate: (operation) => gate(operation) })
+    dropped = Promise.resolve()
+    const held = { gate: (operation: string) => gate(operation), onDrop: () => dropped }
+    a = await startBulk(store, systemClock, { cluster: nodes[0], ...held })
     b = await startBulk(store, systemClock, { cluster: nodes[1] })
   })
   afterEach(async () => {
@@ -164,6 +168,21 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     expect(await a.ask(account, 'POST', `${ACTIONS}/${actionId}/abort`)).toMatchObject({ body: { state: 'aborted' } })
     const { matched, succeeded, skipped } = await row(actionId)
     expect(succeeded + skipped).toBe(matched)
+  })
+
+  it.each([0, 1])('answer an abort at node %i when every node has dropped what was cancelled', async (index) => {
+    await startRuns(store, account, 400)
+    dropped = new Promise((resolve) => (release = resolve))
+    const actionId = await begin(a, { ratePerSecond: 50 })
+    await waitFor(() => a.dropped.length > 0, { what: 'the first batch' })
+    let status = 0
+    const aborting = (index === 0 ? a : b).ask(account, 'POST', `${ACTIONS}/${actionId}/abort`)
+    const answered = aborting.then((answer) => (status = answer.status))
+    await waitFor(async () => (await row(actionId)).state === 'aborted', { what: 'the commit' })
+    for (let each = 0; each < 10; each++) await b.ask(account, 'GET', `${ACTIONS}/${actionId}`)
+    expect(status).toBe(0)
+    release()
+    expect(await answered).toBe(200)
   })
 
   it('stream the progress of an action from another node', async () => {

@@ -48,8 +48,11 @@ const authenticatorWithout = (revoked: ReadonlySet<string>): Authenticator => ({
 })
 
 /** A queue that records the group keys to drop. */
-const recordingQueue = (dropped: number[]) => ({
-  dropEverywhere: async (which: DropSelector) => void dropped.push(...('groupKeys' in which ? which.groupKeys : [])),
+const recordingQueue = (dropped: number[], onDrop: NodeOptions['onDrop']) => ({
+  dropEverywhere: async (which: DropSelector) => {
+    dropped.push(...('groupKeys' in which ? which.groupKeys : []))
+    await onDrop?.()
+  },
   offer: () => undefined,
   refuseForbidden: () => undefined,
 })
@@ -59,17 +62,19 @@ interface NodeOptions {
   readonly cluster?: Cluster
   /** Passed by each of its operations on the store. */
   readonly gate?: (operation: string, args: unknown) => Promise<void> | void
+  /** Every node has dropped what was cancelled when it resolves. */
+  readonly onDrop?: () => Promise<void>
 }
 
 /** Starts the module over a store; it stops after the suite at the latest. */
 export async function startBulk(
   store: Store,
   clock: Clock = systemClock,
-  { cluster, gate }: NodeOptions = {},
+  { cluster, gate, onDrop }: NodeOptions = {},
 ): Promise<BulkUnderTest> {
   const dropped: number[] = []
   const revoked = new Set<string>()
-  const queue = recordingQueue(dropped)
+  const queue = recordingQueue(dropped, onDrop)
   const own = gate ? gatedStore(store, gate) : store
   const bulk = createBulk({ store: own, queue, clock, logger: silentLogger, ...ROOMY, ...(cluster && { cluster }) })
   const server = new HttpServer({

@@ -16,10 +16,16 @@ const LIFT = 'bulk.lift'
 const CHANGED = 'bulk.changed'
 /** `Cluster.notify`: a workflow of an account was paused or resumed; say when all triggers that knew nothing of it are stored. */
 const WORKFLOWS = 'bulk.workflows'
+/** `Cluster.ask`: answers true when no batch of an action is in flight at its node. */
+const SETTLED = 'bulk.settled'
 /** `Cluster.ask`: the fences of a node, for one that starts. */
 const FENCES = 'bulk.fences'
 
 const AGAIN_MS = 1_000
+/** A node is asked again this soon whether its batches are settled: a dead one answers nothing. */
+const ASK_AGAIN_MS = 100
+/** Longer than a batch waits for nodes that have just died. A node of the version before does not answer at all. */
+const SETTLED_WITHIN_MS = 15_000
 /** How often the leader looks for actions of nodes that are gone. */
 const TAKE_OVER_EVERY_MS = 10_000
 
@@ -53,6 +59,10 @@ export class BulkNodes {
       fences.lift(accountId, actionId)
     })
     cluster.handle(CHANGED, (payload) => this.#follow(readName(payload)))
+    cluster.handle(SETTLED, async (payload) => {
+      await this.#deps.worker.settled(readSeq(payload))
+      return true
+    })
     cluster.handle(WORKFLOWS, (payload) => this.#followWorkflows(readAccount(payload)))
     cluster.handle(FENCES, () => fences.all)
   }
@@ -129,13 +139,29 @@ export class BulkNodes {
     await fences.settled()
   }
 
-  /** Applies a stored change of an action on all nodes; resolves when its owner acts on it. */
+  /**
+   * Applies a stored change of an action on all nodes; resolves when its owner acts on it. When it is no longer running, also
+   * its batches in flight are settled then: nothing that they cancelled is delivered by any node.
+   */
   async changed(action: BulkActionRow): Promise<void> {
     const { cluster, leftChildren } = this.#deps
     const name = { accountId: action.account_id, actionId: action.action_id }
     if (cluster.isAlone) this.#apply(action)
     else await Promise.all([this.#follow(name), cluster.notify(CHANGED, name)])
+    if (action.state !== 'running') await this.#settled(action)
     if (action.state === 'aborted' && action.kind === 'undoCancelRuns') await leftChildren.look()
+  }
+
+  async #settled(action: BulkActionRow): Promise<void> {
+    const { cluster, worker, clock } = this.#deps
+    const { seq, owner } = action
+    if (cluster.isAlone || owner === cluster.incarnation) return void (await worker.settled(seq))
+    for (const endAt = clock.now() + SETTLED_WITHIN_MS; !this.#isStopped && clock.now() < endAt; ) {
+      const answers = await cluster.ask(SETTLED, { seq }, owner)
+      if (answers.some(({ answer }) => answer === true)) return
+      if (!(await cluster.isLive(owner))) return worker.dropAgain(action)
+      await pause(clock, ASK_AGAIN_MS)
+    }
   }
 
   #follow(name: ActionName): Promise<void> {
@@ -166,6 +192,12 @@ interface ActionName {
 function readName(payload: unknown): ActionName {
   const { accountId, actionId } = isObject(payload) ? payload : {}
   if (typeof accountId === 'string' && typeof actionId === 'string') return { accountId, actionId }
+  throw new Error('another node named no bulk action')
+}
+
+function readSeq(payload: unknown): number {
+  const { seq } = isObject(payload) ? payload : {}
+  if (typeof seq === 'number') return seq
   throw new Error('another node named no bulk action')
 }
 

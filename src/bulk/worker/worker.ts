@@ -58,7 +58,7 @@ export class BulkWorker implements Service {
   readonly #jobs = new Map<number, Job>()
   readonly #watchers = new Watchers()
   readonly #size: BatchSize
-  readonly #inFlight = new Set<Promise<void>>()
+  readonly #inFlight = new Map<Promise<void>, number>()
   #state: State = { kind: 'new' }
   /** Set while the running actions are read: those that end meanwhile. */
   #endedMeanwhile: Set<number> | undefined
@@ -143,7 +143,7 @@ export class BulkWorker implements Service {
     this.#state = { kind: 'stopped' }
     if (before.kind === 'backingOff' || before.kind === 'throttled') before.timer.cancel()
     if (before.kind === 'working') await before.ended
-    await Promise.all([...this.#inFlight, ...this.#continuing])
+    await Promise.all([...this.#inFlight.keys(), ...this.#continuing])
     for (const job of this.#jobs.values()) this.#interrupt(job, 'The server is stopping.')
     this.#jobs.clear()
     this.#queue.length = 0
@@ -171,6 +171,16 @@ export class BulkWorker implements Service {
     else this.#lose(action)
     this.#watchers.notify(action)
     this.#wake()
+  }
+
+  /** Resolves when no batch of an action is in flight here: every node has dropped what they cancelled. */
+  settled(seq: number): Promise<unknown> {
+    return Promise.all([...this.#inFlight].map(([batch, action]) => action === seq && batch))
+  }
+
+  /** Drops on all nodes what an action has cancelled: its node is gone. Never rejects. */
+  dropAgain(action: BulkActionRow): Promise<void> {
+    return dropAgainPatiently(this.#deps, action, () => this.isStopped)
   }
 
   /** Calls `watcher` after each step of an action until the returned function is called. */
@@ -232,7 +242,7 @@ export class BulkWorker implements Service {
     while (this.#state.kind === 'working') {
       const job = this.#inFlight.size < this.#size.inFlight ? this.#takeReady() : undefined
       if (job) await this.#takeTurn(job)
-      else if (this.#inFlight.size > 0) await Promise.race(this.#inFlight)
+      else if (this.#inFlight.size > 0) await Promise.race(this.#inFlight.keys())
       else this.#waitForReady()
     }
   }
@@ -287,7 +297,7 @@ export class BulkWorker implements Service {
   #startBatch(job: Job, batch: Batch): void {
     job.started(batch, this.#deps.clock.now())
     const settled: Promise<void> = this.#process(job, batch).finally(() => this.#inFlight.delete(settled))
-    this.#inFlight.add(settled)
+    this.#inFlight.set(settled, job.action.seq)
   }
 
   /** Queues a job again unless it has ended or is queued already. */
