@@ -1,9 +1,17 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
+import { newId } from '../base/index.js'
 import { type Sink, startSink } from '../queue/testing/sink.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
+import * as runsCancel from '../workflow/transactions/runs-cancel.js'
+import * as runsLogs from '../workflow/transactions/runs-logs.js'
+import * as runsPause from '../workflow/transactions/runs-pause.js'
+import * as runsSubmit from '../workflow/transactions/runs-submit.js'
 import { type BulkServer, startBulkServer } from './testing/harness.js'
+import * as bulkAction from './transactions/bulk-action.js'
+import * as bulkSelect from './transactions/bulk-select.js'
+import * as bulkUndo from './transactions/bulk-undo.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
 const RUNS = '/v2/workflows/runs'
@@ -18,6 +26,30 @@ interface SeenRun {
   readonly workflowRunId: string
   readonly paused?: { readonly at: number }
   readonly because?: readonly { readonly kind: string; readonly text: string }[]
+}
+
+const ACCOUNT = 'acc_held'
+
+/** A run that has not been delivered yet. */
+async function startedRun(store: Store) {
+  const at = 1_700_000_000_000
+  const dueAt = at + 3_600_000
+  const columns = {
+    url: 'http://held.test/w',
+    host: 'held.test',
+    path: '/w',
+    labels: '',
+    flow_key: null,
+    caller_ip: '',
+  }
+  const delivery = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
+  const first = { kind: 'step' as const, messageId: newId('msg_', at), body: new Uint8Array(), dueAt, delivery }
+  const run = { ...columns, run_id: 'wfr_held', contact: 'known' as const }
+  const start = { kind: 'start' as const, run, first: { ...first, meta: JSON.stringify({ delivery }) } }
+  await store.run(runsSubmit.submit, { accountId: ACCOUNT, submissions: [start], at })
+  const page = { accountId: ACCOUNT, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 1 }
+  const { runs } = await store.run(runsLogs.logPage, page)
+  return { url: columns.url, seq: runs[0]?.seq ?? 0, dueAt, at }
 }
 
 describeOnEveryStore('pause of a workflow', (openStore) => {
@@ -113,6 +145,47 @@ describeOnEveryStore('pause of a workflow', (openStore) => {
     const delivered = () => new Set(seen('again').map(({ headers }) => headers['upstash-workflow-runid']))
     await waitFor(() => delivered().size === 2, { what: 'the deliveries' })
     expect(delivered()).toEqual(new Set([gone, restarted.workflowRunId]))
+  })
+
+  it('holds the clock of a run that is brought back since then, not since the pause of its workflow', async () => {
+    const { url, seq, dueAt, at } = await startedRun(store)
+    await store.run(runsCancel.cancelRuns, { seqs: [seq], at: at + 10 })
+    const [items] = bulkSelect.packChunks([seq], 1)
+    const who = { actor: 'a', source: 'QUEUE_TOKEN', ip: '::1' }
+    const more = {
+      selector: '{}',
+      reason: null,
+      ratePerSecond: null,
+      settings: null,
+      fence: null,
+      absent: [],
+      chunks: items ? [items] : [],
+      at: at + 1_000,
+    }
+    const kind = 'undoCancelRuns' as const
+    const action = await store.run(bulkAction.createAction, {
+      ...{ ...who, ...more, kind, accountId: ACCOUNT, actionId: newId('bulk_', at) },
+    })
+    const workflow = { url, at: at + 500, pause: { by: 'a', clock: 'hold' as const, ofWorkflow: true as const } }
+    const batch = { actionSeq: action.seq, chunk: 0, from: 0, to: 1, at: at + 1_000 }
+    await store.run(bulkUndo.undoRunsBatch, { ...batch, clock: 'hold', paused: [workflow] })
+    const audit = {
+      log_id: newId('log_', at),
+      account_id: ACCOUNT,
+      ...who,
+      action: 'r',
+      entity: 'e',
+      details: '{}',
+      at,
+    }
+    const resumed = await store.run(runsPause.resumeRun, {
+      accountId: ACCOUNT,
+      runId: 'wfr_held',
+      audit,
+      at: at + 3_000,
+    })
+    // Cancelled for 990 ms, and then paused for 2,000 ms.
+    expect(resumed).toMatchObject({ kind: 'resumed', offers: [{ next_at: dueAt + 2_990 }] })
   })
 
   it('leaves no run out that is triggered at the same time', async () => {

@@ -70,8 +70,13 @@ export function parseCancel({ clock }: RouteDeps, body: unknown, query: string):
   throw new HomeportError('invalid_request', { problem })
 }
 
+/** What a set is fixed with. */
+export interface Selecting extends Pick<RouteDeps, 'store'> {
+  readonly clock: Pick<RouteDeps['clock'], 'now'>
+}
+
 /** What fixes the set of a selector of active runs. */
-export function selectionOf(deps: RouteDeps, caller: Caller, selector: Selector, signal: AbortSignal): Cancel {
+export function selectionOf(deps: Selecting, caller: Caller, selector: Selector, signal: AbortSignal): Cancel {
   const at = deps.clock.now()
   const compiled = compileConditions('runs', selector.conditions)
   const refinement =
@@ -94,7 +99,7 @@ function withAge({ target, ages }: Selector, at: number): Target {
   return { kind: 'matching', filter }
 }
 
-async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
+async function boundsOf({ store }: Selecting, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
   const bound = await store.run(bulkSelect.newest, {})
   return { accountId, bound, most, sample: mode === 'dryRun' ? SAMPLE_ITEMS : 0 }
 }

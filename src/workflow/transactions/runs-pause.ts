@@ -166,8 +166,8 @@ export function* resumeRuns({ accountId, seqs, at }: PausingSeqs): Transaction<{
 }
 
 /**
- * Pauses runs that the transaction has just made or brought back, if their workflow is paused. They count as paused since their workflow
- * is, so that many go on together. Their messages must still be parked.
+ * Pauses runs that the transaction has just made or brought back, if their workflow is paused. They count as paused since `at` of their
+ * workflow, so that many go on together. Their messages must still be parked.
  */
 export function* pauseBegun(
   runs: readonly { readonly seq: number; readonly url: string }[],

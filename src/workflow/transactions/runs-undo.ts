@@ -100,7 +100,9 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
   const remains = yield* readRemains(undone)
   const messages = yield* messagesOf(runs, kept, remains, args)
   const own = toPendingRows(messages, yield* insertMessages(messages))
-  const offers = yield* parkBegun(runs, yield* bringAttemptsBack(own, kept), args.paused)
+  // Until now the undo has moved their clocks: the pause of their workflow holds them from here on.
+  const workflows = args.paused?.map((workflow) => ({ ...workflow, at }))
+  const offers = yield* parkBegun(runs, yield* bringAttemptsBack(own, kept), workflows)
   yield* insertAll('run_waits', waitRows(runs, remains, args))
   yield* dropRemains(undone)
   yield* insertAll(

@@ -16,6 +16,7 @@ import type { Revival } from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
 import type { UndoClock } from '../../transactions/runs-undo.js'
 import type { KnownPause } from './knowledge.js'
+import type { WorkflowPause } from './workflow-pause.js'
 
 const CHUNK_ITEMS = 8
 /** The kinds of actions on runs. */
@@ -75,6 +76,8 @@ export interface BulkActionsDeps {
   /** A dead run was resumed or restarted as a new run. */
   revived(dead: RunRow, revival: Revival): void
   offer(rows: readonly PendingRow[], isAgain?: boolean): void
+  /** Which workflows are paused. */
+  readonly pause: Pick<WorkflowPause, 'pass' | 'workflows'>
 }
 
 /**
@@ -276,7 +279,7 @@ export class BulkActions {
     const { store, accountId } = this.#deps
     const cancelled = await store.run(bulkUndo.cancelledBatch, { ...args, accountId })
     const fenced = cancelled.filter(isBehindFence).map(({ seq }) => seq)
-    return store.run(bulkUndo.undoRunsBatch, { ...args, clock, fenced })
+    return store.run(bulkUndo.undoRunsBatch, { ...args, clock, fenced, paused: this.#deps.pause.workflows })
   }
 
   async #revive(kind: RevivalKind, args: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
@@ -285,7 +288,10 @@ export class BulkActions {
     const overrides = { revision: { config: {}, headers: {} }, dueAt: args.at }
     const revivals = dead.filter((run) => !isBehindFence(run)).map((run) => revivalOf(kind, run, overrides, args.at))
     const fenced = dead.filter(isBehindFence).map(({ seq }) => seq)
-    const decided = await store.run(bulkKinds.reviveRunsBatch, { ...args, revivals, fenced, dueAt: args.at })
+    const starting = revivals.map(({ run }) => run)
+    const decided = await this.#deps.pause.pass(accountId, starting, args.at, (paused) =>
+      store.run(bulkKinds.reviveRunsBatch, { ...args, revivals, fenced, dueAt: args.at, paused }),
+    )
     const done = new Set(decided.succeeded)
     for (const revival of revivals.filter(({ seq }) => done.has(seq))) {
       const before = dead.find(({ seq }) => seq === revival.seq)

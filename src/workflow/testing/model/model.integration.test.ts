@@ -284,6 +284,13 @@ const FIRST_SEEDS: Readonly<Record<string, number>> = {
   'a paused bulk action continues': 13,
   'a run that a fence refuses counts as gone from the dead letters': 6,
   'the failed attempts of runs cancelled in bulk are lost': 24,
+  'the key of a message is ignored': 2,
+  'a debounced message is due at once': 2,
+  'a replaced message is delivered': 6,
+  'a dead run of a paused workflow goes on': 5,
+  'a run of a paused workflow is restarted': 2,
+  'a cancelled run of a paused workflow is brought back': 6,
+  'a selector reads the wrong events': 3,
 }
 
 /** Limit of the simulations per bug. */

@@ -5,6 +5,7 @@ import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { ActivityMeter } from '../../../telemetry/index.js'
 import { restartRoutes } from '../../runs/restart-routes.js'
+import type { TriggerGate } from '../../runs/trigger-gate.js'
 import * as runsRead from '../../transactions/runs-read.js'
 import type { ElementRow, RunRow } from '../../transactions/runs-rows.js'
 import type { Knowledge } from './knowledge.js'
@@ -19,6 +20,7 @@ export interface RestartMoveDeps {
   readonly known: Knowledge
   readonly now: () => number
   readonly offer: (rows: readonly PendingRow[]) => void
+  readonly gate: TriggerGate
 }
 
 /**
@@ -53,11 +55,11 @@ export async function restartSome(deps: RestartMoveDeps, run: RunRow): Promise<v
 }
 
 /** The new run; `undefined` if it was refused. */
-async function restart({ store, caller, now, offer }: RestartMoveDeps, run: RunRow, fromStep: number) {
+async function restart({ store, caller, now, offer, gate }: RestartMoveDeps, run: RunRow, fromStep: number) {
   const [handle] = restartRoutes({
     ...{ store, queue: { offer, refuseForbidden: () => undefined }, clock: { now, after: neverCalled } },
     limits: { timeoutMs: 900_000 },
-    gate: { pass: (_account, _runs, _at, work) => work([]) },
+    gate,
     lists: { idReused: () => undefined },
     meter: { started: 0, activity: new ActivityMeter(now) },
   })

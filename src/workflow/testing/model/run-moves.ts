@@ -16,6 +16,7 @@ import type { RunRow } from '../../transactions/runs-rows.js'
 import type { UndoClock } from '../../transactions/runs-undo.js'
 import { BulkActions } from './bulk-actions.js'
 import { runsOf } from './census.js'
+import { checkReason } from './check-reason.js'
 import type { EndpointDeps } from './endpoint.js'
 import { someFlow } from './flow-watch.js'
 import { checkAttempts, checkRun, type Knowledge, type KnownPause } from './knowledge.js'
@@ -23,6 +24,7 @@ import { randomProgram, triggerItem } from './program.js'
 import { restartSome } from './restart-move.js'
 import { RuleWatch, someRule } from './rule-watch.js'
 import { checkParked, checkReleased, checkStanding, noteMoved, standingsOf } from './standings.js'
+import type { WorkflowPause } from './workflow-pause.js'
 
 /** Collaborators of the actions on runs. */
 export interface RunMovesDeps {
@@ -37,6 +39,8 @@ export interface RunMovesDeps {
   readonly paused: ReadonlySet<string>
   readonly flowHold: Queue['flowHold']
   readonly endpoint: () => EndpointDeps
+  /** Which workflows are paused. */
+  readonly pause: Pick<WorkflowPause, 'pass' | 'expected' | 'workflows'>
   readonly offer: (rows: readonly PendingRow[], isAgain?: boolean) => void
   readonly drop: (which: DropSelector) => void
 }
@@ -62,6 +66,7 @@ export class RunMoves {
       paused: (runs, pause) => this.#paused(runs, pause),
       resuming: (runs) => this.#resuming(runs),
       revived: (dead, revival) => known.revived(dead, revival),
+      pause: deps.pause,
     })
   }
 
@@ -151,10 +156,19 @@ export class RunMoves {
       if (!stood || !stands) throw new Error(`${run.run_id} was brought back, and nobody has cancelled it`)
       const isHeld = known.paused.get(run.run_id)?.clock === 'hold'
       const shift = { by: 'undo', clock: isHeld && clock === 'hold' ? 'original' : clock } as const
-      checkStanding(run, stood, stands, { ...shift, since: run.finished_at ?? 0, at })
+      const held = this.#heldSince(run, at)
+      checkStanding(held, stood, stands, { ...shift, since: run.finished_at ?? 0, at })
       noteMoved(known, stood, stands)
       known.broughtBack(run)
     }
+  }
+
+  /** A run that is brought back while its workflow is paused is paused from then on, unless it was before. */
+  #heldSince(run: RunRow, at: number): RunRow {
+    const { known, pause } = this.#deps
+    if (!pause.expected || run.paused_at !== null) return run
+    known.paused.set(run.run_id, { ...pause.expected, since: at })
+    return { ...run, paused_at: at }
   }
 
   #paused(runs: readonly RunRow[], pause: KnownPause): void {
@@ -204,7 +218,7 @@ export class RunMoves {
     const { store, random, known, now, offer } = this.#deps
     const run = random.pick(await this.#rows())
     const { caller } = this.#deps.endpoint().publisher
-    if (run) await restartSome({ store, random, caller, known, now, offer }, run)
+    if (run) await restartSome({ store, random, caller, known, now, offer, gate: this.#deps.pause }, run)
   }
 
   #cancelled(runs: readonly RunRow[]): void {
@@ -272,7 +286,10 @@ export class RunMoves {
     const at = now()
     const overrides = { revision: { config: {}, headers: {} }, dueAt: at }
     const revival = revivalOf(random.chance(0.7) ? 'resume' : 'restart', dead, overrides, at)
-    const result = await store.run(runsRevive.revive, { accountId, revivals: [revival], dueAt: at, at })
+    const args = { accountId, revivals: [revival], dueAt: at, at }
+    const result = await this.#deps.pause.pass(accountId, [revival.run], at, (paused) =>
+      store.run(runsRevive.revive, { ...args, paused }),
+    )
     known.revived(dead, revival)
     offer(result.offers)
   }
@@ -349,51 +366,5 @@ export class RunMoves {
       const past = pastAttempts.filter(({ run_seq }) => run_seq === seq)
       checkAttempts(run, known.failures.get(seq) ?? new Map(), own, past)
     }
-  }
-}
-
-/** Throws if a reason to wait contradicts the expected state. `paused`: the paused flow-control keys. */
-export function checkReason(runId: string, reason: Because, known: Knowledge, paused: ReadonlySet<string>): void {
-  const expect = (what: string, actual: unknown, expected: unknown): void => {
-    if (actual !== expected) throw new Error(`${runId}: ${what} of ${reason.kind} is ${actual}; expected ${expected}`)
-  }
-  switch (reason.kind) {
-    case 'sleeping':
-    case 'delayed':
-      // In resumed runs, waits and sleeps have started again.
-      if (known.asleep.has(reason.messageId)) expect('end', reason.until, known.asleep.get(reason.messageId))
-      if (known.released.has(reason.messageId)) expect('the wait, which an event has ended,', 'pending', 'over')
-      return
-    case 'retry': {
-      const next = known.retries.get(reason.messageId)
-      if (next) expect('number', reason.retry, next.retried)
-      if (next) expect('time', reason.at, next.nextAt)
-      return
-    }
-    case 'event': {
-      const waits = [...known.waits.values()].filter(({ messageId }) => known.run(runId).waits.has(messageId))
-      const same = waits.filter(({ eventId }) => eventId === reason.eventId)
-      const isTrue =
-        same.length === 0 || same.some(({ since, until }) => since === reason.since && until === reason.until)
-      expect('the correctness of start and end', isTrue, true)
-      return
-    }
-    case 'invoked-run':
-      // A run without a delivery so far is unknown here.
-      expect('the state of the invoked run', 'RUN_STARTED', known.stateOf(reason.workflowRunId) ?? 'RUN_STARTED')
-      return
-    case 'flow-control':
-      expect('paused', reason.paused, paused.has(reason.flowControlKey))
-      return
-    case 'bulk-cancel':
-    case 'webhook':
-    case 'in-flight':
-    case 'queued':
-    case 'paused':
-    case 'debounced':
-      return
-    case 'no-step':
-    case 'discarded-branch':
-      throw new Error(`${runId} is active, and nothing will ever happen to it`)
   }
 }

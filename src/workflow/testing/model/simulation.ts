@@ -17,7 +17,7 @@ import { RunIntake } from '../../runs/intake.js'
 import { RecentLists } from '../../runs/recent-lists.js'
 import { RefusedReturns } from '../../runs/refused-returns.js'
 import { RunMessages } from '../../runs/run-messages.js'
-import { type Census, checkNothingLeft, remains, retain, retainLast, waitingMessages } from './census.js'
+import { type Census, checkNothingLeft, remains, retain, retainLast, runsOf, waitingMessages } from './census.js'
 import { answer, type EndpointDeps } from './endpoint.js'
 import { FlowWatch } from './flow-watch.js'
 import { Knowledge } from './knowledge.js'
@@ -25,6 +25,7 @@ import { PlainTraffic } from './plain-traffic.js'
 import { PROGRAM_URL, publisherOf, withoutPatience } from './program.js'
 import { RuledMessages } from './ruled-messages.js'
 import { RunMoves } from './run-moves.js'
+import { checkSelectors, failureText } from './selector-watch.js'
 import { WorkflowPause } from './workflow-pause.js'
 
 const LIMITS = { timeoutMs: 900_000 }
@@ -36,6 +37,9 @@ const INLINE_LIMIT_BYTES = 500
 
 /** How much time passes while nothing happens, at most: clocks that are held have to differ from those that go on. */
 const LONGEST_PASSING_MS = 40_000
+
+const bodyOf = (status: number, messageId: string): Uint8Array =>
+  new TextEncoder().encode(status === 200 ? '' : failureText(messageId))
 
 /** With random failures, or without. */
 type Mode = 'faulty' | 'clean'
@@ -105,6 +109,7 @@ export class Simulation {
         hasSecondThoughts: moves === 'all',
         paused: this.#flow.paused,
         endpoint: () => this.#endpoint,
+        pause: this.#workflowPause,
       },
       drop: (which) => this.#drop(which),
       flowHold: (accountId, flowKey) => this.#engine.flow.hold(accountId, flowKey, this.#clock.now()),
@@ -222,7 +227,8 @@ export class Simulation {
   }
 
   async #move(): Promise<void> {
-    const dice = this.#random.below(this.#hasSecondThoughts ? 152 : 130)
+    const dice = this.#random.below(this.#hasSecondThoughts ? 157 : 130)
+    if (dice >= 154) return this.#checkSelectors()
     if (dice >= 150) return this.#workflowPause.change()
     if (dice >= 148) return this.#ruled.publishBurst()
     if (dice >= 144) return this.#ruled.publish()
@@ -244,6 +250,13 @@ export class Simulation {
     if (dice < 127) return this.#arriveLate()
     if (this.#engine.flights.length === 0) return this.#moves.checkReasons()
     return undefined
+  }
+
+  async #checkSelectors(): Promise<void> {
+    const [store, random, { caller }] = [this.#store, this.#random, this.#endpoint.publisher]
+    const isHeld = (runId: string): boolean => this.#known.isHeld(runId)
+    const deps = { store, random, caller, isHeld, now: () => this.#clock.now() }
+    await checkSelectors(deps, await runsOf(store, this.#accountId))
   }
 
   /** Advances some message: it is sent, answered or settled. */
@@ -312,17 +325,17 @@ export class Simulation {
   /** Statuses of finished requests. */
   readonly #statuses = new Map<Flight, number>()
 
-  #outcome(status: number): AttemptOutcome {
+  #outcome(status: number, messageId: string): AttemptOutcome {
     const at = this.#clock.now()
     const headers = { 'Upstash-Workflow-Sdk-Version': ['1'] }
-    const response = { status, headers, body: new Uint8Array(), truncated: false }
+    const response = { status, headers, body: bodyOf(status, messageId), truncated: false }
     return { kind: 'answered', startedAt: at, finishedAt: at, response }
   }
 
   async #settle(flight: Flight): Promise<void> {
     const status = this.#statuses.get(flight) ?? 200
     this.#statuses.delete(flight)
-    const settled = await this.#engine.settle(flight, this.#outcome(status))
+    const settled = await this.#engine.settle(flight, this.#outcome(status, flight.message.messageId))
     this.#plain.settled(flight.message, settled)
     const { retry, offers, dropGroups = [] } = settled
     if (retry && flight.message.kind !== 'http') this.#known.failedOnce(retry)

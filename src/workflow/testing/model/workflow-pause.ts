@@ -32,6 +32,16 @@ export class WorkflowPause implements TriggerGate {
     this.#deps = deps
   }
 
+  /** The pause that runs which begin now are expected to have. */
+  get expected(): KnownPause | undefined {
+    return this.#expected
+  }
+
+  /** The paused workflows, as a server knows them. */
+  get workflows(): readonly PausedWorkflow[] {
+    return this.#workflows
+  }
+
   async pass<Made>(accountId: string, runs: readonly Starting[], _at: number, work: StartWork<Made>): Promise<Made> {
     const paused = this.#workflows.filter((workflow) => runs.some(({ url }) => url === workflow.url))
     if (!this.#expected) return work(paused)
