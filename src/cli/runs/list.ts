@@ -100,6 +100,7 @@ function waitOf({ because: [first] = [] }: SeenRun): string | undefined {
   return first && WAIT_WORDS[first.kind].word
 }
 
-function took({ workflowRunCreatedAt, workflowRunCompletedAt }: SeenRun): string | undefined {
-  return workflowRunCompletedAt === undefined ? undefined : duration(workflowRunCompletedAt - workflowRunCreatedAt)
+/** How long a run took, or has been active. */
+function took({ workflowRunCreatedAt, workflowRunCompletedAt }: SeenRun): string {
+  return duration(Math.max(0, (workflowRunCompletedAt ?? Date.now()) - workflowRunCreatedAt))
 }

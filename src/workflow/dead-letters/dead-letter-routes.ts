@@ -248,7 +248,12 @@ export function deadLetterOf(run: DeadLetterRow): RunDeadLetter {
     workflowRunId: run.run_id,
     workflowUrl: run.url,
     workflowCreatedAt: run.created_at,
-    ...(callback && { failureCallback: callback.url, failureCallbackInfo: callbackInfo(run, callback) }),
+    // Without a state, the program has no failure function.
+    ...(callback &&
+      run.failure_state !== null && {
+        failureCallback: callback.url,
+        failureCallbackInfo: callbackInfo(run, callback),
+      }),
   }
 }
 

@@ -109,6 +109,10 @@ describe('how runs end', () => {
     )
     expect(run.dlqId).toBeDefined()
     expect((await app.allDelivered()).map(({ status }) => status)).toEqual([500, 200])
+    // As declared: without a state that is null.
+    const { messages } = await suite.service.client.dlq.list({ filter: { workflowRunId } })
+    expect(messages).toHaveLength(1)
+    expect(messages[0]).not.toHaveProperty('failureCallbackInfo')
   })
 
   it('retries a separate failure URL and reports its failure', async () => {
