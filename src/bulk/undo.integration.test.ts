@@ -90,11 +90,17 @@ function suite(openStore: OpenStore): void {
     expect(await cancel({ label: 'back' })).toMatchObject({ cancelled: 30 })
   })
 
-  it('delivers what it brings back, also right after the cancel', async () => {
-    await trigger(5, 'deliver')
+  it('delivers what it brings back, also right after the cancel, each with its own settings', async () => {
+    await trigger(3, 'deliver')
+    const headers = { 'Upstash-Label': 'deliver', 'Upstash-Delay': '1h', 'Upstash-Forward-Colour': 'green' }
+    await bodyOf('POST', '/v2/batch/trigger', [{ destination: `${sink.url}/deliver`, headers }])
+    await trigger(2, 'deliver')
     const { actionId } = await cancel({ label: 'deliver' })
     await finished(await server.ask('POST', `${ACTIONS}/${actionId}/undo`, { clock: 'now' }))
-    await waitFor(async () => seen('deliver').length >= 5, { what: 'the deliveries' })
+    const runs = (which: (colour: unknown) => boolean) =>
+      new Set(seen('deliver').flatMap(({ headers: h }) => (which(h.colour) ? [h['upstash-workflow-runid']] : [])))
+    await waitFor(async () => runs(() => true).size >= 6, { what: 'the deliveries' })
+    expect([runs((colour) => colour === 'green').size, runs((colour) => colour === undefined).size]).toEqual([1, 5])
   })
 
   it('brings one run back, and refuses one that is not cancelled', async () => {

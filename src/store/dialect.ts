@@ -12,6 +12,7 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
+import { shared } from './query.js'
 import type { Tables } from './schema/index.js'
 
 /** SQL names of column types. Integers hold at least 53 bits; booleans are the integers 0 and 1. */
@@ -37,6 +38,11 @@ export interface Dialect {
   readonly types: ColumnTypes
   /** `column` is one of the numbers of a list parameter. */
   inNumbers(column: string, list: readonly number[]): RawBuilder<boolean>
+  /**
+   * The same for a long list that successive statements of a transaction have in common, as the same object: SQLite keeps
+   * its numbers in a table from one statement to the next.
+   */
+  inSharedNumbers(column: string, list: readonly number[]): RawBuilder<boolean>
   /** `column`, or an expression, is one of the texts of a list parameter. */
   inTexts(column: string | Expression<string>, list: readonly string[]): RawBuilder<boolean>
   /**
@@ -124,6 +130,9 @@ export const sqliteDialect: Dialect = {
     bytes: 'BLOB',
   },
   inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} in (select value from json_each(${list}))`,
+  // The count of the numbers names the parameter in the statement.
+  inSharedNumbers: (column, list) =>
+    sql<boolean>`(${sql.ref(column)} in (select value from temp.shared_numbers) and ${shared(list)} > 0)`,
   inTexts: (column, list) => sql<boolean>`${refTo(column)} in (select value from json_each(${list}))`,
   alsoIs,
   contains: (column, part) => sql<boolean>`instr(${sql.ref(column)}, ${part}) > 0`,
@@ -168,6 +177,7 @@ export const postgresDialect: Dialect = {
     bytes: 'BYTEA',
   },
   inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} = any(${list}::bigint[])`,
+  inSharedNumbers: (column, list) => sql<boolean>`${sql.ref(column)} = any(${list}::bigint[])`,
   inTexts: (column, list) => sql<boolean>`${refTo(column)} = any(${list}::text[])`,
   alsoIs,
   contains: (column, part) => sql<boolean>`strpos(${sql.ref(column)}, ${part}) > 0`,

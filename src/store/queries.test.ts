@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { sqliteDialect } from './dialect.js'
 import { query } from './query.js'
 import { describeOnEveryStore } from './testing/index.js'
-import { add, install, list, PROBE_MODULE, search } from './testing/probe.js'
+import { add, countEach, install, list, PROBE_MODULE, search } from './testing/probe.js'
 import type { Store } from './types.js'
 
 /** Sorted by their UTF-8 bytes, as the store does. */
@@ -53,6 +53,17 @@ describeOnEveryStore(
       ['', NAMES],
     ])('finds by the part %j without wildcards and with regard to case', async (text, expected) => {
       expect(await found({ how: 'contains', text })).toEqual(expected)
+    })
+
+    it('takes each list of numbers that statements share, also after a refusal and beside other calls', async () => {
+      const [one = 0, two = 0, three = 0] = (await store.run(list, {})).map(({ id }) => id)
+      const pair = [one, two]
+      const lists = [pair, pair, [three, three, -1], [], pair]
+      const counted = [2, 2, 1, 0, 2]
+      await expect(store.run(countEach, { lists, refuseWith: 'no' })).rejects.toThrow('no')
+      const calls = [store.run(countEach, { lists }), store.run(countEach, { lists: [[three]], refuseWith: 'no' })]
+      const [first, second, third] = await Promise.allSettled([...calls, store.run(countEach, { lists: [pair] })])
+      expect([first, second?.status, third]).toMatchObject([{ value: counted }, 'rejected', { value: [2] }])
     })
 
     it('finds by a list of texts', async () => {

@@ -10,11 +10,17 @@ import type { Tables } from './schema/index.js'
 
 /** Placeholder of a named parameter during compilation. */
 class Parameter {
-  readonly name: string
+  readonly slot: Slot & { readonly parameter: string }
 
-  constructor(name: string) {
-    this.name = name
+  constructor(parameter: string, isShared?: true) {
+    this.slot = { parameter, ...(isShared && { isShared }) }
   }
+}
+
+/** Marks a parameter of a builder: see `Dialect.inSharedNumbers`. */
+export function shared(list: readonly number[]): unknown {
+  // Safe: while a query is compiled, its parameters are placeholders.
+  return new Parameter((list as unknown as Parameter).slot.parameter, true)
 }
 
 /** Arguments of a query builder: the database, the parameters by name, the dialect. */
@@ -25,8 +31,11 @@ export interface Building<Params> {
   readonly d: Dialect
 }
 
-/** A parameter of a statement: a constant, or a parameter of the query by name. */
-export type Slot = { readonly value: unknown } | { readonly parameter: string }
+/**
+ * A parameter of a statement: a constant, or a parameter of the query by name. The numbers of a shared one are in
+ * a table of the connection, and the statement gets their count.
+ */
+export type Slot = { readonly value: unknown } | { readonly parameter: string; readonly isShared?: true }
 
 /** A query compiled for one dialect. */
 export interface Compiled {
@@ -34,6 +43,8 @@ export interface Compiled {
   readonly name: string
   readonly sql: string
   readonly slots: readonly Slot[]
+  /** Whether one of the slots is shared. Default: none. */
+  readonly isSharing?: boolean
 }
 
 /** A query with its parameters (`Params`) and the type of its rows (`Row`). */
@@ -74,10 +85,9 @@ export function query<Params extends object, Row = unknown>(
           p: parameterNames as Required<Params>,
           d: dialect,
         }).compile()
-        const slots = parameters.map(
-          (value): Slot => (value instanceof Parameter ? { parameter: value.name } : { value }),
-        )
-        compiled = { name: `q${++compilations}`, sql, slots }
+        const slots = parameters.map((value): Slot => (value instanceof Parameter ? value.slot : { value }))
+        const isSharing = slots.some((slot) => 'parameter' in slot && slot.isShared === true)
+        compiled = { name: `q${++compilations}`, sql, slots, isSharing }
         byDialect.set(dialect, compiled)
       }
       return compiled

@@ -205,14 +205,18 @@ const deleteGroups = query<{ groups: readonly number[] }>(({ db, p, d }) =>
   db.deleteFrom('messages').where(d.inNumbers('group_key', p.groups)).where(isPending),
 )
 
+const deleteManyGroups = query<{ groups: readonly number[] }>(({ db, p, d }) =>
+  db.deleteFrom('messages').where(d.inSharedNumbers('group_key', p.groups)).where(isPending),
+)
+
 /** Deletes the pending messages of these groups within another transaction. Answers how many. */
 export function* deletePendingOfGroups(groups: readonly number[]): Transaction<number> {
   return groups.length > 0 ? yield* change(deleteGroups, { groups }) : 0
 }
 
-/** Asks to delete the pending messages of these groups. */
+/** Asks to delete the pending messages of these groups: of many, whose list the statements before have as well. */
 export function askDeletePendingOfGroups(groups: readonly number[]): Ask<number> {
-  return askChange(deleteGroups, { groups })
+  return askChange(deleteManyGroups, { groups })
 }
 
 /** A place in due order. */

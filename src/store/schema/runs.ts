@@ -196,7 +196,7 @@ export interface CancelledDeliveriesTable {
   last_run: number
   /** `runs.finished_at` of the runs. */
   cancelled_at: number
-  /** JSON list of `[run_seq, message_id, next_at, delivery]`; `delivery` is null where it is that of the element. */
+  /** JSON list of the entries in `workflow/transactions/runs-kept.ts`. */
   deliveries: string
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
-import { bind, valuesOf } from '../query.js'
+import { bind, type Compiled, type Slot, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import newStore from './new-store.json' with { type: 'json' }
 
@@ -32,6 +32,8 @@ export class SqliteConnection {
   readonly #dialect: Dialect
   readonly #prepared = new Map<string, SqliteStatement>()
   #commitMs = 0
+  /** The list whose numbers are in `shared_numbers`. A rollback empties the table, so no transaction relies on an earlier one. */
+  #shared: unknown
   /** The last insert statement of each table. */
   readonly #inserts = new Map<keyof Tables, { readonly columns: readonly string[]; statement: SqliteStatement }>()
 
@@ -52,6 +54,7 @@ export class SqliteConnection {
     this.#dialect = dialect
     this.#db = openSqlite(path, { readOnly: access === 'read', busyTimeoutMs: BUSY_TIMEOUT_MS })
     this.#db.exec(`PRAGMA temp_store = MEMORY; PRAGMA cache_size = -${CACHE_KIB}`)
+    this.#db.exec('CREATE TEMP TABLE shared_numbers (value INTEGER PRIMARY KEY)')
     if (access === 'read') return
     this.#db.exec('PRAGMA journal_mode = WAL')
     // FULL: every commit waits for the disk, so acknowledged writes survive a power cut.
@@ -119,6 +122,8 @@ export class SqliteConnection {
       // SQLite itself has already rolled back after some errors, a full disk among them.
       if (this.#db.inTransaction) this.#prepare('ROLLBACK').run()
       throw error
+    } finally {
+      this.#shared = undefined
     }
   }
 
@@ -144,6 +149,7 @@ export class SqliteConnection {
       this.#prepare('RELEASE operation').run()
       return result
     } catch (error) {
+      this.#shared = undefined
       if (this.#db.inTransaction) {
         this.#prepare('ROLLBACK TO operation').run()
         this.#prepare('RELEASE operation').run()
@@ -172,13 +178,31 @@ export class SqliteConnection {
     if (statement.kind === 'update') return this.#updateEach(statement)
     if (statement.kind === 'several') return statement.statements.map((each) => this.#execute(each))
     const compiled = statement.query.compile(this.#dialect)
-    const values = bind(compiled, statement.params).map(asParameter)
+    const bound = bind(compiled, statement.params)
+    const values = (compiled.isSharing ? this.#shareNumbers(compiled, bound) : bound).map(asParameter)
     const prepared = this.#prepare(compiled.sql)
     try {
       return statement.kind === 'all' ? prepared.all(...values) : prepared.run(...values).changes
     } catch (error) {
       throw isDamage(error) ? damageIn(compiled.sql, error) : error
     }
+  }
+
+  #shareNumbers({ slots }: Compiled, values: readonly unknown[]): unknown[] {
+    const isShared = (slot: Slot | undefined): boolean => slot !== undefined && 'parameter' in slot && !!slot.isShared
+    return values.map((value, index) => (isShared(slots[index]) ? this.#share(value) : value))
+  }
+
+  /** Puts a list into `shared_numbers`, unless it is there. @returns its length. */
+  #share(list: unknown): number {
+    if (!Array.isArray(list)) throw new TypeError('only a list of numbers is shared')
+    if (list !== this.#shared) {
+      this.#shared = undefined
+      this.#prepare('DELETE FROM shared_numbers').run()
+      this.#prepare('INSERT OR IGNORE INTO shared_numbers SELECT value FROM json_each(?)').run(JSON.stringify(list))
+      this.#shared = list
+    }
+    return list.length
   }
 
   /** Returns the numbers of the rows; `RETURNING` would cost a fifth more. */

@@ -59,6 +59,24 @@ export const add = write(
   },
 )
 
+const countAmong = query<{ ids: readonly number[] }, { count: number }>(({ db, p, d }) =>
+  probes(db)
+    .selectFrom('probe')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where(d.inSharedNumbers('id', p.ids)),
+)
+
+/** Counts the rows of each list, one after the other in one transaction; then refuses if `refuseWith` is set. */
+export const countEach = write(
+  'probe.countEach',
+  function* (args: { lists: readonly (readonly number[])[]; refuseWith?: string }): Transaction<number[]> {
+    const counts: number[] = []
+    for (const ids of args.lists) counts.push(Number((yield* only(countAmong, { ids })).count))
+    if (args.refuseWith !== undefined) throw new HomeportError('invalid_request', { problem: args.refuseWith })
+    return counts
+  },
+)
+
 /** Inserts rows with one statement. */
 export const addSingle = write('probe.addSingle', ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows), {
   isSingle: () => true,

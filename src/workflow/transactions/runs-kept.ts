@@ -46,14 +46,44 @@ interface OfBatch extends Keeping {
   readonly last: number
 }
 
-const isKept = ({ p, d }: Building<OfBatch>) => sql`${d.inNumbers('group_key', p.seqs)} and ${isPending}`
+const isKept = ({ p, d }: Building<OfBatch>) => sql`${d.inSharedNumbers('group_key', p.seqs)} and ${isPending}`
 
-/** The entries of a batch as JSON, selected from what has them. */
+const isPlain = sql`instr(config, ${PLAIN}) > 0`
+
+/** Members of a `SharedEntry` with a list each, and their columns. */
+const LISTS = { runs: 'group_key', ids: 'message_id', due: 'next_at', retried: 'retried', created: 'created_at' }
+
+/** Of the pending deliveries of the first run, one: the others of a batch usually have the same settings. */
+const modelOf = ({ p }: Building<OfBatch>) =>
+  sql`select ${SETTINGS}, ${isPlain} as is_plain from messages where group_key = ${p.first} and ${isPending} limit 1`
+
+/** Whether a message has the settings of the model. SQLite reads each value of the model once. */
+const isLikeModel = sql`case when (select is_plain from model) then ${isPlain} else ${sql.join(
+  COLUMNS.map((column) => sql`${sql.ref(column)} is (select ${sql.ref(column)} from model)`),
+  sql` and `,
+)} end`
+
+const likeModelOnSqlite = sql.join(
+  Object.entries(LISTS).map(
+    ([name, column]) => sql`${sql.lit(`"${name}":`)} || json_group_array(${sql.ref(column)}) filter (where is_like)`,
+  ),
+  sql` || ',' || `,
+)
+
+/** An entry for a message with settings of its own, which is read again for them. */
+const aloneOnSqlite = sql`select json_array(group_key, message_id, next_at,
+  case when ${isPlain} then null else json_object(${asJson}) end, retried, created_at)
+  from messages as own where own.seq = kept.seq`
+
+/** The entries of a batch as JSON, selected from what has them. To encode settings costs more than all else, so they are shared. */
 const deliveries = {
-  sqlite: (of: Building<OfBatch>) => sql`coalesce(json_group_array(json_array(group_key, message_id, next_at,
-    case when instr(config, ${PLAIN}) > 0 then null else json_object(${asJson}) end, retried, created_at)), '[]')
-    from messages where ${isKept(of)}`,
-  // Most deliveries of a batch have the same settings, and to encode those costs three times as much as all else.
+  // Not grouped, because SQLite would sort the messages with all their settings. The limit keeps it from comparing once for each list.
+  sqlite: (of: Building<OfBatch>) => sql`'[{"delivery":'
+    || coalesce((select case when is_plain then null else json_object(${asJson}) end from model), 'null')
+    || ',' || ${likeModelOnSqlite} || '}'
+    || coalesce(group_concat(',' || (${aloneOnSqlite}), '') filter (where not is_like), '') || ']'
+    from (select seq, ${sql.join(Object.values(LISTS).map((column) => sql.ref(column)))}, ${isLikeModel} as is_like
+      from messages where ${isKept(of)} limit -1) as kept`,
   postgres: (of: Building<OfBatch>) => sql`coalesce(json_agg(shared)::text, '[]') from (
     select case when strpos(config, ${PLAIN}) > 0 then null else json_build_object(${asJson}) end as delivery,
       array_agg(group_key) as runs, array_agg(message_id) as ids, array_agg(next_at) as due,
@@ -63,7 +93,8 @@ const deliveries = {
 
 const keepDeliveries = query<OfBatch>((of) => {
   const { db, p, d } = of
-  const row = sql<never>`select cast(${p.accountId} as text), cast(${p.by} as bigint), cast(${p.first} as bigint),
+  const model = d.name === 'sqlite' ? sql`with model as materialized (${modelOf(of)})` : sql``
+  const row = sql<never>`${model} select cast(${p.accountId} as text), cast(${p.by} as bigint), cast(${p.first} as bigint),
     cast(${p.last} as bigint), cast(${p.at} as bigint), ${deliveries[d.name](of)}`
   return db
     .insertInto('cancelled_deliveries')
@@ -84,7 +115,7 @@ const keepWaits = query<Pick<Keeping, 'seqs'>>(({ db, p, d }) =>
       db
         .selectFrom('run_waits')
         .select(['run_seq', sql<'wait'>`'wait'`.as('kind'), 'message_id', 'deadline', waitAsJson[d.name].as('data')])
-        .where(d.inNumbers('run_seq', p.seqs))
+        .where(d.inSharedNumbers('run_seq', p.seqs))
         .orderBy('seq'),
     ),
 )
@@ -163,7 +194,7 @@ function addKept(kept: Map<number, readonly KeptDelivery[]>, row: KeptRow, runs:
   for (const { seq } of mine) kept.set(seq, found.get(seq) ?? [])
 }
 
-/** Deliveries with the same settings, as PostgreSQL keeps them: one list for each member. */
+/** Deliveries with the same settings: one list for each member. */
 interface SharedEntry {
   readonly delivery: object | null
   readonly runs: readonly number[]
@@ -173,7 +204,7 @@ interface SharedEntry {
   readonly created: readonly number[]
 }
 
-/** One delivery, as SQLite keeps it, and older versions on PostgreSQL; the oldest left out the last two members. */
+/** One delivery: on SQLite of settings that it does not share, and from older versions; the oldest left out the last two members. */
 type Entry = readonly [number, string, number, object | null, number?, number?]
 
 /** Reads what `keepDeliveries` wrote. */
