@@ -13,7 +13,7 @@ import type { Migration } from './migration.js'
 const STORES_AT_A_TIME = 4
 
 /** Some ages, with those of the newest versions: what is missing is migrated one by one, whatever the age of the store. */
-const isTried = (age: number): boolean => age % 8 === 0 || age > MIGRATIONS.length - 4
+const isTried = (age: number): boolean => age % 24 === 0 || age > MIGRATIONS.length - 3
 
 const columnsOn = new Map<StoreKind, Column[]>()
 
