@@ -64,7 +64,7 @@ it.each([
 it('the pages fit a phone, where a button opens the navigation', async () => {
   const { page } = browser
   await page.setViewportSize(PHONE)
-  await browser.open('/', 'Home')
+  await browser.visit('/', 'Home')
   await page.getByRole('button', { name: 'Navigation' }).click()
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API keys' }).click()
   await heading(page, 'API keys').waitFor()
@@ -196,13 +196,13 @@ it('a channel is added, tested and deleted; alerts are silenced and a rule is ch
 })
 
 it('the operator sees that the server is alone', async () => {
-  await browser.open('/nodes', 'Nodes')
+  await browser.visit('/nodes', 'Nodes')
   await browser.page.getByText('This server is alone').waitFor()
 })
 
 it('the operator creates an account, limits, suspends, resumes and deletes it', async () => {
   const { page } = browser
-  await browser.open('/accounts', 'Accounts')
+  await browser.visit('/accounts', 'Accounts')
   await page.getByRole('button', { name: 'Create an account' }).click()
   await page.getByLabel('E-mail').fill('ada@example.com')
   await page.getByLabel('Most databases').fill('3')
@@ -240,7 +240,7 @@ it('the operator creates an account, limits, suspends, resumes and deletes it', 
 
 it('creates an API key, shows it once, and deletes it after a confirmation', async () => {
   const { page } = browser
-  await browser.open('/api-keys', 'API keys')
+  await browser.visit('/api-keys', 'API keys')
   await page.getByRole('button', { name: 'Create a key' }).click()
   await page.getByLabel('Name').fill('deploy')
   await page.getByRole('button', { name: 'Create the key' }).click()
@@ -255,7 +255,7 @@ it('creates an API key, shows it once, and deletes it after a confirmation', asy
 
 it('a queue token is made, rotated with both secrets shown once, and deleted after a question', async () => {
   const { page } = browser
-  await browser.open('/queue-tokens', 'Queue tokens')
+  await browser.visit('/queue-tokens', 'Queue tokens')
   await page.getByRole('button', { name: 'Create a token' }).first().click()
   await page.getByLabel('Name').fill('shop')
   await page.getByRole('button', { name: 'Create the token' }).click()
@@ -337,7 +337,7 @@ function addAuditEntries(count: number): void {
 }
 
 it('an unknown URL shows that the page was not found', async () => {
-  await browser.open('/nowhere', 'Page not found')
+  await browser.visit('/nowhere', 'Page not found')
 })
 
 it('signing out ends the session, and signing in leads back to the same page', async () => {

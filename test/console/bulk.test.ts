@@ -36,7 +36,7 @@ async function confirmNumber(count: number, item = 'run'): Promise<void> {
 }
 
 it('every page is empty at first, says what to do, and is accessible', async () => {
-  await browser.open('/bulk-actions', 'Bulk actions')
+  await browser.visit('/bulk-actions', 'Bulk actions')
   await browser.page.getByText('No bulk actions yet').waitFor()
   expect(await problemsOf(browser.page)).toEqual([])
   await browser.page.getByRole('link', { name: 'New bulk action' }).first().click()
@@ -99,7 +99,7 @@ it('undoes the cancel: the runs come back, and show it', async () => {
 it('pauses a slow action, resumes it faster, and aborts it', async () => {
   const { page } = browser
   await trigger(300, 'slow')
-  await browser.open('/bulk-actions/new?label=slow', 'New bulk action')
+  await browser.visit('/bulk-actions/new?label=slow', 'New bulk action')
   await page.getByText('300 runs match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByLabel('Items per second').fill('1')
@@ -138,7 +138,7 @@ it('cancels messages by label, with a pause and an abort', async () => {
     '/v2/batch',
     Array.from({ length: 60 }, () => message),
   )
-  await browser.open('/messages?label=mails', 'Messages')
+  await browser.visit('/messages?label=mails', 'Messages')
   await page.getByRole('link', { name: 'Cancel in bulk…' }).click()
   await page.getByText('60 messages match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
@@ -162,7 +162,7 @@ it('cancels messages by label, with a pause and an abort', async () => {
 
 it('keeps the filters that also apply to dead letters when the kind changes', async () => {
   const { page } = browser
-  await browser.open('/bulk-actions/new?label=daily&host=example.com', 'New bulk action')
+  await browser.visit('/bulk-actions/new?label=daily&host=example.com', 'New bulk action')
   await page.getByRole('combobox', { name: 'Action' }).click()
   await page.getByRole('option', { name: 'Delete dead letters' }).click()
   await page.getByText('0 dead letters match').waitFor()
@@ -225,25 +225,25 @@ it('shows an error with the text of the server', async () => {
   const { page } = browser
   await browser.open('/bulk-actions/new?from=2000000000000&to=1900000000000', 'New bulk action')
   await page.getByRole('alert').getByText('`fromDate` (2000000000000) must be before').waitFor()
-  await browser.open('/bulk-actions/bulk_unknown', 'bulk_unknown')
+  await browser.visit('/bulk-actions/bulk_unknown', 'bulk_unknown')
   await page.getByRole('alert').waitFor()
 })
 
 it('lists all actions, and the pages fit a phone', async () => {
   const { page } = browser
-  await browser.open('/bulk-actions', 'Bulk actions')
+  await browser.visit('/bulk-actions', 'Bulk actions')
   await page.getByRole('cell', { name: /label nightly/ }).waitFor()
   expect(await problemsOf(page)).toEqual([])
   await page.setViewportSize(PHONE)
   await page.getByRole('link', { name: 'Cancel runs' }).first().click()
   await page.getByText(/Skipped \d+/).waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await browser.open('/runs', 'Runs')
+  await browser.visit('/runs', 'Runs')
   const cell = page.getByRole('cell').filter({ has: page.getByRole('link', { name: /^wfr_/ }) })
   // The rows render again once their height is known.
   const width = async (): Promise<number> => (await cell.first().boundingBox())?.width ?? 0
   await waitFor(async () => (await width()) > 150, { what: 'a readable name column', deadlineMs: DEADLINE_MS })
-  await browser.open('/bulk-actions/new?label=daily', 'New bulk action')
+  await browser.visit('/bulk-actions/new?label=daily', 'New bulk action')
   await page.getByText('3 runs match').waitFor()
   expect(await problemsOf(page)).toEqual([])
   await page.getByRole('button', { name: 'Check the matches' }).click()

@@ -44,7 +44,7 @@ describe('the list of databases', () => {
   it('is sorted by its headings with the keyboard, and the address keeps the order', async () => {
     const { page } = browser
     await command('SET', 'some', 'x'.repeat(100_000))
-    await browser.open('/databases', 'Databases')
+    await browser.visit('/databases', 'Databases')
     await shows(['shop', 'Archive', 'staging'])
     const heading = (name: string) => page.getByRole('columnheader', { name })
     expect(await heading('Created').getAttribute('aria-sort')).toBe('ascending')

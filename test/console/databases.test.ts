@@ -51,7 +51,7 @@ async function asUser(...line: string[]): Promise<unknown> {
 describe('a user who has not read the documentation', () => {
   it('creates a database, with validation while typing', async () => {
     const { page } = browser
-    await browser.open('/databases', 'Databases')
+    await browser.visit('/databases', 'Databases')
     await page.getByText('No databases yet').waitFor()
     await page.getByRole('button', { name: 'Create a database' }).first().click()
     const dialog = page.getByRole('dialog')
@@ -261,7 +261,7 @@ describe('the page of a database', () => {
 
   it('goes back to the list with its search', async () => {
     const { page } = browser
-    await browser.open('/databases', 'Databases')
+    await browser.visit('/databases', 'Databases')
     await page.getByLabel('Search by name').fill('sho')
     await page.getByRole('link', { name: 'shop' }).click()
     await heading(page, 'shop').waitFor()

@@ -36,7 +36,7 @@ afterAll(() => {
 
 async function publish(path: string, settings: Readonly<Record<string, string>> = {}) {
   const { page } = browser
-  await browser.open('/messages?publish=true', 'Messages')
+  await browser.visit('/messages?publish=true', 'Messages')
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Destination').fill(`${sinkUrl}${path}`)
   await dialog.getByLabel('Body').fill('{"order":4711}')
@@ -129,7 +129,7 @@ it('shows why a letter is dead, and sends the whole filtered set again in one ac
   const { page } = browser
   await publish('/bad', { Retries: '0', Label: 'broken' })
   await page.getByText('Failed', { exact: true }).first().waitFor()
-  await browser.open('/dead-letters?label=broken', 'Dead letters')
+  await browser.visit('/dead-letters?label=broken', 'Dead letters')
   await page.getByRole('button', { name: withoutScheme(`${sinkUrl}/bad`) }).press('Enter')
   await page.getByLabel('Last response').getByText('by the sink').waitFor()
   expect(await problemsOf(page)).toEqual([])
@@ -159,7 +159,7 @@ it('shows why a letter is dead, and sends the whole filtered set again in one ac
 
 it('Home counts what happened, and leads to the messages behind a count', async () => {
   const { page } = browser
-  await browser.open('/', 'Home')
+  await browser.visit('/', 'Home')
   const chart = page.getByRole('group', { name: 'Deliveries' })
   await chart.getByRole('link', { name: /^\d+ delivered$/ }).waitFor()
   await page.getByRole('button', { name: 'Show the numbers' }).press('Enter')
@@ -181,7 +181,7 @@ it('Home counts what happened, and leads to the messages behind a count', async 
 
 it('a paused queue holds its messages, and deleting it cancels them', async () => {
   const { page } = browser
-  await browser.open('/queues', 'Queues')
+  await browser.visit('/queues', 'Queues')
   await page.getByRole('button', { name: 'Create a queue' }).first().click()
   await page.getByLabel('Name').fill('mails')
   await page.getByRole('dialog').getByRole('button', { name: 'Create the queue' }).click()
@@ -189,7 +189,7 @@ it('a paused queue holds its messages, and deleting it cancels them', async () =
   await page.getByRole('menuitem', { name: 'Pause the queue' }).click()
   await page.getByText('Paused', { exact: true }).waitFor()
   await publish('/good', { Queue: 'mails' })
-  await browser.open('/queues', 'Queues')
+  await browser.visit('/queues', 'Queues')
   await page.getByRole('cell', { name: '1', exact: true }).first().waitFor()
   await page.getByRole('button', { name: 'Actions for mails' }).click()
   await page.getByRole('menuitem', { name: 'Delete the queue' }).click()
@@ -200,7 +200,7 @@ it('a paused queue holds its messages, and deleting it cancels them', async () =
 
 it('shows the next five fires before and after a schedule is created', async () => {
   const { page } = browser
-  await browser.open('/schedules', 'Schedules')
+  await browser.visit('/schedules', 'Schedules')
   await page.getByRole('button', { name: 'Create a schedule' }).first().click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Destination').fill(`${sinkUrl}/good`)
@@ -223,7 +223,7 @@ it('adds endpoints to a URL group, and pins a flow-control key', async () => {
   await page.getByLabel('URL of the first endpoint').fill(`${sinkUrl}/good`)
   await page.getByRole('dialog').getByRole('button', { name: 'Create the URL group' }).click()
   await page.getByRole('cell', { name: `${sinkUrl}/good`, exact: true }).waitFor()
-  await browser.open('/flow-control', 'Flow control')
+  await browser.visit('/flow-control', 'Flow control')
   await page.getByRole('button', { name: 'Pin a key' }).first().click()
   await page.getByRole('textbox', { name: 'Key', exact: true }).fill('api/v1')
   await page.getByLabel('Parallelism').fill('3')

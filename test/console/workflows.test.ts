@@ -91,7 +91,7 @@ it('every page is empty at first, says what to do, and is accessible', async () 
 
 it('triggers a run from the form and follows it to its result', async () => {
   const { page } = browser
-  await browser.open('/runs', 'Runs')
+  await browser.visit('/runs', 'Runs')
   await page.getByRole('button', { name: 'Trigger a run' }).first().click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Workflow URL').fill('example.com')
@@ -122,11 +122,11 @@ it('a step opens to its input and output', async () => {
 it('a waiting run shows its event, and continues when the event is sent from its page', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/approval`, label: 'waits' })
-  await browser.open(`/runs/${workflowRunId}`, workflowRunId)
+  await browser.visit(`/runs/${workflowRunId}`, workflowRunId)
   await page.getByText('Waiting for an event').waitFor()
   await page.getByText('Waiting for the event "order 7/approved" since').waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await browser.open('/events', 'Events')
+  await browser.visit('/events', 'Events')
   await page.getByRole('link', { name: 'order 7/approved' }).waitFor()
   expect(await problemsOf(page)).toEqual([])
   await page.getByRole('link', { name: 'order 7/approved' }).click()
@@ -143,7 +143,7 @@ it('a waiting run shows its event, and continues when the event is sent from its
 it('lists the events that came, also those for which no run waited', async () => {
   const { page } = browser
   await client.notify({ eventId: 'too late', eventData: 'nobody gets it' })
-  await browser.open('/events', 'Events')
+  await browser.visit('/events', 'Events')
   const came = page.getByRole('table', { name: 'Events that came' })
   await came.getByText('No run waited').waitFor()
   await came.getByText('1 run continued').waitFor()
@@ -160,10 +160,10 @@ it('lists the events that came, also those for which no run waited', async () =>
 it('a failed run shows why, and resumes at the failed step', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/fragile`, retries: 0, label: 'broken' })
-  await browser.open(`/runs/${workflowRunId}`, workflowRunId)
+  await browser.visit(`/runs/${workflowRunId}`, workflowRunId)
   await page.getByText('failed with status 500: the warehouse is closed').waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await browser.open('/runs/dead-letters?label=broken', 'Failed runs')
+  await browser.visit('/runs/dead-letters?label=broken', 'Failed runs')
   await page.getByRole('cell', { name: withoutScheme(`${app.url}/fragile`), exact: true }).click()
   await page.getByRole('dialog').getByLabel('Last response').getByText('the warehouse is closed').waitFor()
   expect(await problemsOf(page)).toEqual([])
@@ -177,7 +177,7 @@ it('a failed run shows why, and resumes at the failed step', async () => {
 it('restarts a run from a step with another result, and triggers it again with another payload', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/order`, body: '"first"', label: 'again' })
-  await browser.open(`/runs/${workflowRunId}`, workflowRunId)
+  await browser.visit(`/runs/${workflowRunId}`, workflowRunId)
   await ended('Succeeded')
   await page.getByRole('button', { name: 'pack' }).click()
   await page.getByRole('button', { name: 'Restart from here…' }).click()
@@ -193,7 +193,7 @@ it('restarts a run from a step with another result, and triggers it again with a
   await dialog.getByLabel('Payload').fill('"second"')
   await dialog.getByRole('button', { name: 'Trigger the run' }).click()
   await page.getByLabel('Result of the run').getByText('second').waitFor()
-  await browser.open('/runs?label=again', 'Runs')
+  await browser.visit('/runs?label=again', 'Runs')
   await page.getByRole('button', { name: `Actions for ${workflowRunId}` }).click()
   await page.getByRole('menuitem', { name: 'Copy as curl' }).waitFor()
   await page.getByRole('menuitem', { name: 'Trigger again…' }).click()
@@ -220,7 +220,7 @@ it('restarts failed runs in bulk', async () => {
 it('cancels a run after a confirmation', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, label: 'sleeps' })
-  await browser.open(`/runs/${workflowRunId}`, workflowRunId)
+  await browser.visit(`/runs/${workflowRunId}`, workflowRunId)
   await page.getByText('Sleeping until').waitFor()
   await page.getByRole('button', { name: 'Cancel the run' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel the run' }).click()
@@ -230,7 +230,7 @@ it('cancels a run after a confirmation', async () => {
 it('pauses a workflow: runs that begin wait until it is resumed', async () => {
   const { page } = browser
   const { workflowRunId: first } = await client.trigger({ url: `${app.url}/parent`, label: 'held' })
-  await browser.open('/runs?label=held', 'Runs')
+  await browser.visit('/runs?label=held', 'Runs')
   const actions = (id: string) =>
     page
       .getByRole('row')
@@ -360,7 +360,7 @@ it('the pages fit a phone', async () => {
 
 it('the event field keeps the focus during pauses in typing', async () => {
   const { page } = browser
-  await browser.open('/events', 'Events')
+  await browser.visit('/events', 'Events')
   await page.getByLabel('Event ID').pressSequentially('order')
   await page.waitForURL(/event=order/)
   await page.keyboard.type('-7/approved')
