@@ -3,7 +3,7 @@
  *
  * The last line is `N passed, N failed`, where each check counts like a test. Exit code 0 only when nothing failed.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { ensureBrowser } from './lib/browser.mjs'
@@ -31,26 +31,39 @@ function readReport(path) {
   }
 }
 
-/** Runs the files whose path contains a filter. The report is `undefined` when the runner left none. */
+/** What `test/support/file-cost.ts` has noted. */
+function readCosts(path) {
+  const lines = existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []
+  return lines.filter(Boolean).map((line) => JSON.parse(line))
+}
+
+/**
+ * Runs the files whose path contains a filter. The report is `undefined` when the runner left none.
+ * @returns `costs` has `{name, processor}` of each file: seconds of processor time.
+ */
 async function runOnce(filters, options = []) {
   const folder = mkdtempSync(join(tmpdir(), 'homeport-report-'))
   try {
     const path = join(folder, 'report.json')
     const vitest = inProject('node_modules/vitest/vitest.mjs')
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`]
-    const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...options, ...filters], { cwd: ROOT })
-    return { code, report: readReport(path) }
+    const costs = join(folder, 'costs.jsonl')
+    const how = { cwd: ROOT, env: { HOMEPORT_TEST_COSTS: costs } }
+    const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...options, ...filters], how)
+    return { code, report: readReport(path), costs: readCosts(costs) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
+const padded = (seconds) => `${String(seconds ?? '').padStart(5)} s`
+
 /** Shows which tests become slow. */
-function printSlowest(report) {
-  const lines = slowest(report, SHOWN_SLOWEST).map(
-    ({ name, seconds }) => `${String(seconds).padStart(4)} s  ${relative(ROOT, name)}`,
+function printSlowest({ report, costs }) {
+  const lines = slowest(report, SHOWN_SLOWEST, costs).map(
+    ({ name, seconds, processor }) => `${padded(seconds)} ${padded(processor)}  ${relative(ROOT, name)}`,
   )
-  console.log(['', 'The slowest test files:', ...lines].join('\n'))
+  console.log(['', 'The slowest test files, with their processor time:', ...lines].join('\n'))
 }
 
 /**
@@ -59,7 +72,7 @@ function printSlowest(report) {
  */
 async function runTests(filters) {
   const first = await runOnce(filters)
-  printSlowest(first.report)
+  printSlowest(first)
   const files = failedFiles(first.report)
   if (files.length === 0 || files.length > RUN_AGAIN_AT_MOST)
     return { ...tally(first.report, first.code), unsteady: [] }

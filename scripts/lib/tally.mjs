@@ -22,11 +22,16 @@ export function tally(report, exitCode) {
   return { passed, failed: exitCode !== 0 && failed === 0 ? 1 : failed, skipped }
 }
 
-/** The files that took longest, with their seconds, the slowest first. */
-export function slowest(report, count) {
+/**
+ * The files that took longest, with their seconds, the slowest first.
+ * @param costs `{name, processor}` of files: seconds of processor time.
+ */
+export function slowest(report, count, costs = []) {
+  const processorOf = new Map(costs.map(({ name, processor }) => [name, processor]))
   const files = (report?.testResults ?? []).map(({ name, startTime, endTime }) => ({
     name,
     seconds: Math.round((endTime - startTime) / 1000),
+    ...(processorOf.has(name) ? { processor: Math.round(processorOf.get(name)) } : {}),
   }))
   return files.sort((one, other) => other.seconds - one.seconds).slice(0, count)
 }

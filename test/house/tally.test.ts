@@ -53,11 +53,11 @@ it('counts unsteady tests as failed in CI', async () => {
   expect(counts).toEqual({ passed: 3, failed: 2, skipped: 0 })
 })
 
-it('names the files that took longest', async () => {
+it('names the files that took longest, with their processor time where it is known', async () => {
   const timed = (name: string, startTime: number, endTime: number) => ({ ...file(name), startTime, endTime })
   const all = report(timed('a', 0, 1_400), timed('b', 500, 9_500), timed('c', 0, 3_000))
-  expect(await ask('slowest', all, 2)).toEqual([
-    { name: 'b', seconds: 9 },
+  expect(await ask('slowest', all, 2, [{ name: 'b', processor: 4.6 }])).toEqual([
+    { name: 'b', seconds: 9, processor: 5 },
     { name: 'c', seconds: 3 },
   ])
 })

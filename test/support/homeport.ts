@@ -12,6 +12,9 @@ import { waitFor } from './wait-for.js'
 /** The built command. */
 export const MAIN_JS = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 
+/** Servers collect garbage on one thread, because the cores are busy: helpers would only take turns with it. */
+const NODE_FLAGS = ['--single-threaded-gc']
+
 /** Where one server listens and keeps its data; pass it to `startHomeport` again to restart the same server. */
 export interface Place {
   readonly dataDir: string
@@ -160,7 +163,7 @@ export async function startHomeport(options: StartOptions = {}): Promise<Running
   const place = await newPlace(options)
   const child = spawn(
     process.execPath,
-    [options.program ?? MAIN_JS, 'start', '--host', host, ...placeFlags(place), ...(options.args ?? [])],
+    [...NODE_FLAGS, options.program ?? MAIN_JS, 'start', '--host', host, ...placeFlags(place), ...(options.args ?? [])],
     {
       env: childEnv(options.env),
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,5 +1,9 @@
 /** Runs before every test file: closes whatever the helpers of this folder opened when the file is done. */
-import { afterAll } from 'vitest'
+import { afterAll, expect } from 'vitest'
 import { cleanup } from './cleanup.js'
+import { noteCost } from './file-cost.js'
 
+// The last of these runs first, so the cost includes what the cleanup takes.
+const note = noteCost(process.env.HOMEPORT_TEST_COSTS)
+afterAll(() => note(expect.getState().testPath))
 afterAll(cleanup)
