@@ -109,6 +109,7 @@ async function take(browser: SignedIn, { name, path, title, before }: Shot): Pro
   await browser.open(path, title)
   await before?.(page)
   await page.waitForLoadState('networkidle')
+  await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
   await page.screenshot({ path: `${FOLDER}${name}.png`, animations: 'disabled' })
   console.log(`docs/screenshots/${name}.png`)
 }

@@ -150,6 +150,6 @@ const CUT_OFF = `[...document.querySelectorAll('main *, [role="dialog"] *')].fla
   const excess = element.scrollWidth - element.clientWidth
   if (overflowX === 'visible' || visibility === 'hidden' || element.clientWidth <= 1 || excess <= 1) return []
   const scrolls = overflowX !== 'hidden' && element.querySelector('table') !== null
-  const isShort = element.matches('h1, h2, h3, th, button, td:has(button), td:has([data-tone]), [role="tab"]')
+  const isShort = element.matches('h1, h2, h3, th, button, td:has(button), td:has([data-tone]), [data-tone] + *, [role="tab"]')
   return scrolls || isShort ? [element.tagName + ' is cut by ' + excess + ' px: ' + element.textContent.slice(0, 80)] : []
 })`

@@ -2,8 +2,10 @@
 import { SUMMARY_ORDERS, type SummariesQuery, type SummaryOrder } from '../../../../src/contract/console/console.js'
 import { DATABASE_STATES, PAYMENT_TYPES } from '../../../../src/contract/databases/databases.js'
 import { PRIMARY_REGIONS } from '../../../../src/contract/databases/regions.js'
+import { DATABASE_WORDS } from '../../../../src/contract/words/states.js'
 import { type Order, orderAt } from '../../components/sorting.js'
 import { given, textAt } from '../../lib/search.js'
+import { titleOf } from '../../lib/states.js'
 
 /** A choice of a filter. */
 export interface Choice<Value extends string> {
@@ -40,11 +42,10 @@ export const AGES = [
 ] as const
 
 /** States to filter by, in the words of the list. */
-export const STATE_CHOICES: readonly Choice<(typeof DATABASE_STATES)[number]>[] = [
-  { value: 'active', label: 'Active' },
-  { value: 'passive', label: 'Asleep' },
-  { value: 'suspended', label: 'Suspended' },
-]
+export const STATE_CHOICES: readonly Choice<(typeof DATABASE_STATES)[number]>[] = DATABASE_STATES.map((value) => ({
+  value,
+  label: titleOf(DATABASE_WORDS[value]).title,
+}))
 
 /** Kinds of plans to filter by. */
 export const PLAN_CHOICES: readonly Choice<(typeof PAYMENT_TYPES)[number]>[] = [

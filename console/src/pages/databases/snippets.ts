@@ -84,6 +84,7 @@ function ioredis(url: string, tls: boolean): string {
       : `const redis = new Redis('${url}')`,
     `await redis.set('greeting', 'hello')`,
     `console.log(await redis.get('greeting'))`,
+    `await redis.quit()`,
   )
 }
 
@@ -98,6 +99,7 @@ function nodeRedis(url: string, tls: boolean): string {
     `await redis.connect()`,
     `await redis.set('greeting', 'hello')`,
     `console.log(await redis.get('greeting'))`,
+    `await redis.quit()`,
   )
 }
 

@@ -102,7 +102,7 @@ function columnsFor(
     {
       key: 'state',
       title: 'State',
-      width: '95px',
+      width: '110px',
       render: ({ isOn }) => <Status tone={isOn ? 'ok' : 'idle'}>{isOn ? 'Enabled' : 'Disabled'}</Status>,
     },
     { key: 'commands', title: 'Commands', width: '26%', from: 'xs', render: commandsText },
