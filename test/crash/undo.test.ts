@@ -7,13 +7,16 @@ import { randomFrom } from './random.js'
 
 /**
  * The server is killed with SIGKILL in the middle of a bulk cancel of runs or messages, of its undo, of the pause and the resume of a workflow, and of
- * restarts, again and again. Then every run is where it stood: active, with exactly one pending delivery, due at its original time;
- * nothing of it is parked; every message is due when it was, and those of a paused queue wait; and each restart was made once. A request whose answer was lost is repeated.
+ * restarts and of triggers with keys, again and again. The cancel selects by conditions on state, age, attempts and payload. Then every run is where it stood: active, with exactly one pending delivery, due at its original time;
+ * nothing of it is parked; every message is due when it was, and those of a paused queue wait; each restart was made once, and one run holds each debounce or singleton key. A request whose answer was lost is repeated.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const RUNS = 600
+/** Runs with another payload, which the cancel does not select. */
+const OTHERS = 20
+const SELECTOR = { state: ['delayed'], youngerThan: '1d', attemptsAtMost: 0, payload: '$.kind = "later"' }
 /** The action takes about half a second, so that most kills hit it. */
 const RATE = 1_200
 const LONGEST_LIFE_MS = 500
@@ -83,20 +86,19 @@ async function through(homeport: RunningHomeport, path: string, body: object, li
   return { next, actionId, outcomes: await ended(next, actionId) }
 }
 
-/** Sends a request, kills the server at some moment of it, and repeats it at the next server. */
-async function repeated(
-  homeport: RunningHomeport,
-  [path, body, headers]: readonly [path: string, body: object, headers?: Record<string, string>],
-  lifeMs: number,
-) {
-  const send = (to: RunningHomeport) => to.queue('POST', path, body, headers)
+type Request = readonly [path: string, body: object, headers?: Record<string, string>]
+
+/** Sends requests, kills the server at some moment of them, and repeats them at the next server, which answers the first like this. */
+async function repeated(homeport: RunningHomeport, requests: readonly Request[], lifeMs: number) {
+  const send = (to: RunningHomeport) =>
+    Promise.all(requests.map(([path, body, headers]) => to.queue('POST', path, body, headers)))
   const first = send(homeport).catch(() => undefined)
   await until(lifeMs)
   await homeport.kill('SIGKILL')
   await first
   const next = await start(homeport.place)
-  const { status, body: answer } = await send(next)
-  return { next, status, answer: answer as { actionId: string; workflowRunId: string } }
+  const [answered] = await send(next)
+  return { next, status: answered?.status, answer: answered?.body as { actionId: string; workflowRunId: string } }
 }
 
 type Message = Readonly<Record<'message_id' | 'state', string> & Record<'next_at' | 'queue', string | number | null>>
@@ -137,14 +139,17 @@ for (const kind of STORES) {
       storeUrl = server && `${server.url}/postgres`
       let homeport = await start()
       const client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken })
-      await client.trigger(Array.from({ length: RUNS }, () => ({ url: URL, delay: '1h' as const })))
+      const runs = Array.from({ length: RUNS + OTHERS }, (_, index) => {
+        return { url: URL, delay: '1h' as const, body: { kind: index < RUNS ? 'later' : 'other' } }
+      })
+      await client.trigger(runs)
       const before = await standingOf(homeport)
-      expect(before.filter(({ state, due }) => state === 'RUN_STARTED' && due !== null)).toHaveLength(RUNS)
+      expect(before.filter(({ state, due }) => state === 'RUN_STARTED' && due !== null)).toHaveLength(RUNS + OTHERS)
       if (IS_CAMPAIGN) homeport = await withMessages(homeport)
       const messages = await messagesOf(homeport)
       expect(messages.filter(({ state }) => state === 'held')).toHaveLength(IS_CAMPAIGN ? 20 : 0)
       for (let cycle = 0; cycle < CYCLES; cycle++) {
-        const cancel = { kind: 'cancelRuns', selector: {}, ratePerSecond: RATE }
+        const cancel = { kind: 'cancelRuns', selector: SELECTOR, ratePerSecond: RATE }
         const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * LONGEST_LIFE_MS)
         expect(cancelled.outcomes).toMatchObject({ cancelled: RUNS, failed: 0 })
         const path = `/v2/workflows/bulkActions/${cancelled.actionId}/undo`
@@ -177,27 +182,50 @@ async function throughMessages(homeport: RunningHomeport, before: readonly Messa
 /** Pauses the workflow, restarts a run, and resumes the workflow, with a kill during each. */
 async function throughPause(homeport: RunningHomeport, original: string, runId: string, random: () => number) {
   const workflow = { workflowUrl: URL }
-  const paused = await repeated(homeport, ['/v2/workflows/pause', workflow], random() * LONGEST_PAUSE_MS)
+  const paused = await repeated(homeport, [['/v2/workflows/pause', workflow]], random() * LONGEST_PAUSE_MS)
   await ended(paused.next, paused.answer.actionId)
   await waitForAll(paused.next, true)
   const isParked = ({ due }: Standing): boolean => due === null || due > 1e15
   expect((await standingOf(paused.next)).filter((run) => !isParked(run))).toEqual([])
   const headers = { 'upstash-workflow-runid': runId, 'upstash-delay': '1h' }
   const restart = [`/v2/workflows/runs/${original}/restart`, { fromStep: 1 }, headers] as const
-  const restarted = await repeated(paused.next, restart, random() * LONGEST_RESTART_MS)
+  const keyed = await withKeys(paused.next, runId)
+  const restarted = await repeated(paused.next, [restart, ...keyed.requests], random() * LONGEST_RESTART_MS)
   expect(restarted).toMatchObject({ status: 200, answer: { workflowRunId: runId } })
   const made = (await standingOf(restarted.next)).filter(({ run_id }) => run_id === runId)
   expect(made).toMatchObject([{ state: 'RUN_STARTED', paused: true }])
-  await restarted.next.queue('DELETE', `/v2/workflows/runs/${runId}`)
-  const resumed = await repeated(restarted.next, ['/v2/workflows/resume', workflow], random() * LONGEST_PAUSE_MS)
+  const holders = (await standingOf(restarted.next)).filter(({ run_id }) => run_id.includes('keyed'))
+  const active = holders.filter(({ state }) => state === 'RUN_STARTED')
+  expect(active.map(({ run_id }) => run_id)).toEqual(keyed.holders)
+  for (const id of [runId, ...keyed.holders]) await restarted.next.queue('DELETE', `/v2/workflows/runs/${id}`)
+  const resumed = await repeated(restarted.next, [['/v2/workflows/resume', workflow]], random() * LONGEST_PAUSE_MS)
   await ended(resumed.next, resumed.answer.actionId)
   await waitForAll(resumed.next, false)
   return resumed.next
 }
 
+/**
+ * Triggers runs with a debounce and a singleton key. @returns the next triggers with the same keys, and the runs that must hold
+ * the keys after them.
+ */
+async function withKeys(homeport: RunningHomeport, name: string) {
+  const debounce = { 'homeport-debounce': name, 'homeport-debounce-delay': '1h' }
+  const singleton = { 'homeport-singleton': name, 'homeport-singleton-mode': 'skip', 'homeport-priority': '60' }
+  const trigger = (id: string, keys: object): Request => [
+    `/v2/trigger/${URL}`,
+    {},
+    { ...keys, 'upstash-workflow-runid': `wfr_keyed_${id}_${name}` },
+  ]
+  const before = [trigger('a', debounce), trigger('b', debounce), trigger('c', singleton)]
+  for (const [path, body, headers] of before)
+    expect((await homeport.queue('POST', path, body, headers)).status).toBe(200)
+  const holders = [`wfr_keyed_c_${name}`, `wfr_keyed_d_${name}`]
+  return { requests: [trigger('d', debounce), trigger('e', singleton)], holders }
+}
+
 /** Where the runs stand that were triggered. */
 const originals = async (homeport: RunningHomeport): Promise<Standing[]> =>
-  (await standingOf(homeport)).filter(({ run_id }) => !run_id.includes('restarted'))
+  (await standingOf(homeport)).filter(({ run_id }) => !/restarted|keyed/.test(run_id))
 
 /** The action of the first of two requests may be the one that changes the runs. */
 async function waitForAll(homeport: RunningHomeport, paused: boolean): Promise<void> {
