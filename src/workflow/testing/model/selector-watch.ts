@@ -1,7 +1,5 @@
+import { selectedRuns } from '../../../../test/support/select-runs.js'
 import type { Random } from '../../../base/testing/random.js'
-import { selectionOf } from '../../../bulk/routes/cancel.js'
-import { parseSelector } from '../../../bulk/selector/selector.js'
-import { unpackSeqs } from '../../../bulk/transactions/bulk-pack.js'
 import type { Caller } from '../../../http/index.js'
 import { dueTime } from '../../../queue/transactions/messages-parked.js'
 import type { Store } from '../../../store/index.js'
@@ -114,13 +112,9 @@ async function checkSelector(
   conditions: readonly Condition[],
 ): Promise<void> {
   const given = Object.assign({}, ...conditions.map((condition) => condition.given)) as object
-  const parsed = parseSelector(given, '')
+  const found = await selectedRuns(deps, given)
   // Both ages may contradict each other.
-  if ('problem' in parsed) return
-  const clock = { now: deps.now }
-  const { select } = selectionOf({ ...deps, clock }, deps.caller, parsed.selector, new AbortController().signal)
-  const { chunks } = await select()
-  const found = chunks.flatMap(({ seqs }) => unpackSeqs(seqs))
+  if (!found) return
   const expected = runs.filter((seen) => conditions.every((condition) => condition.means(seen)))
   const [is, was] = [found, expected.map(({ run }) => run.seq)].map((seqs) => [...seqs].sort((a, b) => a - b).join())
   if (is !== was) throw new Error(`${JSON.stringify(given)} selects the runs ${is} instead of ${was}`)
