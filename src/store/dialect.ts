@@ -12,7 +12,7 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import { shared } from './query.js'
+import { shared } from './parameter.js'
 import type { Tables } from './schema/index.js'
 
 /** SQL names of column types. Integers hold at least 53 bits; booleans are the integers 0 and 1. */

@@ -1,27 +1,13 @@
 import type { Compilable, Kysely } from 'kysely'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Dialect } from './dialect.js'
+import { Parameter, type Slot } from './parameter.js'
 import type { Tables } from './schema/index.js'
 
 /**
  * A query is declared once, with Kysely, over named parameters, and compiled once per dialect. A call only binds the
  * parameters: building the SQL for each call would cost more than running it.
  */
-
-/** Placeholder of a named parameter during compilation. */
-class Parameter {
-  readonly slot: Slot & { readonly parameter: string }
-
-  constructor(parameter: string, isShared?: true) {
-    this.slot = { parameter, ...(isShared && { isShared }) }
-  }
-}
-
-/** Marks a parameter of a builder: see `Dialect.inSharedNumbers`. */
-export function shared(list: readonly number[]): unknown {
-  // Safe: while a query is compiled, its parameters are placeholders.
-  return new Parameter((list as unknown as Parameter).slot.parameter, true)
-}
 
 /** Arguments of a query builder: the database, the parameters by name, the dialect. */
 export interface Building<Params> {
@@ -30,12 +16,6 @@ export interface Building<Params> {
   readonly p: Required<Params>
   readonly d: Dialect
 }
-
-/**
- * A parameter of a statement: a constant, or a parameter of the query by name. The numbers of a shared one are in
- * a table of the connection, and the statement gets their count.
- */
-export type Slot = { readonly value: unknown } | { readonly parameter: string; readonly isShared?: true }
 
 /** A query compiled for one dialect. */
 export interface Compiled {

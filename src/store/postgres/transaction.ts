@@ -377,6 +377,9 @@ function updateEach(
     const finds = match.map((name) => `t.${name} = d.${name}`)
     // As an expression, so that no partial index over these constants is used instead of the key.
     const constants = Object.entries(where).map(([name, text]) => `t.${name} || '' = '${text}'`)
+    // PostgreSQL takes rows of unknown number for ten, so it would plan the statement for one row each time. Since the key is
+    // compared with a value, the plan that it keeps looks it up: a join planned while the table was small would read all of it.
+    if (rows.length === 1) constants.push(`t.${key} = (SELECT ${key} FROM ${source.from})`)
     const from = `(SELECT ${columns.join(', ')} FROM ${source.from}) AS d`
     return `UPDATE ${table} AS t SET ${sets.join(', ')} FROM ${from} WHERE ${[...finds, ...constants].join(' AND ')} RETURNING t.${key} AS key`
   }

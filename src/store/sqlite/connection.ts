@@ -11,7 +11,8 @@ import {
 } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
-import { bind, type Compiled, type Slot, valuesOf } from '../query.js'
+import type { Slot } from '../parameter.js'
+import { bind, type Compiled, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import newStore from './new-store.json' with { type: 'json' }
 

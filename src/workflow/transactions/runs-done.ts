@@ -65,9 +65,13 @@ const MOST_CARRIED = 100
  * The messages of first attempts, locked to be deleted in a transaction that has locked what it needs: it never waits for
  * them, because a transaction that holds one may wait for this one. What is locked, or has had another attempt, is left out.
  */
-export function carriedSeqs({ p, d }: Building<{ carried: readonly number[] }>, condition?: RawBuilder<boolean>) {
-  return sql<number>`(select seq from messages where ${d.inNumbers('seq', p.carried)} and ${isPending}
+const lockedSeqs = (which: RawBuilder<boolean>, condition?: RawBuilder<boolean>) =>
+  sql<number>`(select seq from messages where ${which} and ${isPending}
     and retried = 0${condition ? sql` and ${condition}` : sql``} for update skip locked)`
+
+/** The carried messages, locked like that. */
+export function carriedSeqs({ p, d }: Building<{ carried: readonly number[] }>, condition?: RawBuilder<boolean>) {
+  return lockedSeqs(d.inNumbers('seq', p.carried), condition)
 }
 
 const removeCarried = query<{ carried: readonly number[] }, { seq: number }>((building) =>
@@ -76,10 +80,23 @@ const removeCarried = query<{ carried: readonly number[] }, { seq: number }>((bu
     .where(sql<boolean>`seq in ${carriedSeqs(building)}`)
     .returning('seq'),
 )
+/**
+ * PostgreSQL takes a list of unknown length for a long one, so it would plan the statement again for each short one. The
+ * number is compared, not joined, so that the plan that it keeps never reads the whole table.
+ */
+const removeCarriedOne = query<{ seq: number }, { seq: number }>(({ db, p }) =>
+  db
+    .deleteFrom('messages')
+    .where(sql<boolean>`seq = ${lockedSeqs(sql<boolean>`seq = ${p.seq}`)}`)
+    .returning('seq'),
+)
 
 /** Asks to delete the messages of deliveries that are over, for PostgreSQL alone; see `carriedSeqs`. */
-export const askRemoveCarried = (carried: readonly number[]): Ask<{ seq: number }[]> =>
-  askAll(removeCarried, { carried })
+export function askRemoveCarried(carried: readonly number[]): Ask<{ seq: number }[]> {
+  const [seq, ...others] = carried
+  const isOne = seq !== undefined && others.length === 0
+  return isOne ? askAll(removeCarriedOne, { seq }) : askAll(removeCarried, { carried })
+}
 
 /** How operations carry deliveries that are over. */
 export function carryDone<Args, Result>(how: {
