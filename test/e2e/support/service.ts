@@ -35,6 +35,7 @@ export const LEAST = { database_name: 'shop', platform: 'aws', primary_region: '
 
 /** With `HOMEPORT_TEST_NODES=3`, the tests talk to a node of a cluster of three that is not the home of any database. */
 const NODES = Number(process.env.HOMEPORT_TEST_NODES ?? 1)
+const START_WITHIN_MS = 120_000
 
 /**
  * Starts one server for a test file. Each answer that a test or a client gets is validated against the served OpenAPI
@@ -50,7 +51,7 @@ export function useService(options: StartOptions = {}): Service {
     else homeport = await startHomeport(options)
     watch = await watchTraffic([homeport.apiUrl, homeport.queueUrl])
     atCleanup(watch.stop)
-  })
+  }, NODES * START_WITHIN_MS)
   let seen = 0
   afterEach(() => {
     const deviations = watch?.deviations.slice(seen) ?? []
