@@ -203,6 +203,31 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     })
   })
 
+  it('refuse a node whose PostgreSQL user may not end the connections of the others', async () => {
+    const place = await on.newPlace()
+    const [own, store] = [new NodeRig(place.location), raw(place)]
+    try {
+      await own.add('a')
+      const url = new URL(place.location)
+      const user = `other_${url.pathname.slice(1)}`
+      await store.execute(`CREATE ROLE ${user} LOGIN PASSWORD 'secret'`)
+      for (const what of ['TABLES', 'SEQUENCES'])
+        await store.execute(`GRANT ALL ON ALL ${what} IN SCHEMA public TO ${user}`)
+      const first = url.username
+      Object.assign(url, { username: user, password: 'secret' })
+      const b = await own.make('b', { location: url.href })
+      await expect(own.during(b.cluster.start())).rejects.toMatchObject({
+        code: 'node_user_differs',
+        details: { users: first },
+      })
+      await own.close()
+      await store.execute(`DROP OWNED BY ${user}`)
+      await store.execute(`DROP ROLE ${user}`)
+    } finally {
+      await own.close()
+    }
+  })
+
   it('may be of the next version, whose options only it has, and not of the one after', async () => {
     const a = await rig.add('a', { config: { retentionMs: '1' } })
     const range = (generation: number) => ({ generation, schema_from: generation, schema_to: generation + 1 })

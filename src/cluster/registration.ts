@@ -56,10 +56,12 @@ export interface Registered {
  * Begins a life of a node. The row of a node that stands in the way, by its name or its configuration, may be one of a
  * process that was killed; perhaps nobody else runs who could declare it dead. So this one watches it: a beat refuses the
  * start, silence ends that life.
- * @throws HomeportError `node_name_taken`, `node_config_differs`, `node_versions_apart`, `store_newer`.
+ * @throws HomeportError `node_name_taken`, `node_config_differs`, `node_versions_apart`, `node_user_differs`, `store_newer`.
  */
 export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): Promise<Registered> {
   const { store, clock, monotonicMs } = deps
+  const users = await store.run(nodeRows.findUsersApart, {})
+  if (users !== '') throw new HomeportError('node_user_differs', { users })
   const watch = new DeathWatch()
   const beats = new Map<Incarnation, number>()
   const endMs = monotonicMs() + GIVE_UP_AFTER_MS

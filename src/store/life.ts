@@ -41,3 +41,25 @@ export function* endConnectionsOf(life: number): Transaction<void> {
   yield* all(endAll, { life })
   yield* all(awaitAll, { life })
 }
+
+/** Whether a role may end connections of another one, as `pg_terminate_backend` decides it. */
+const mayEnd = (one: 'me' | 'other', two: 'me' | 'other') => {
+  const [role, target] = [sql.table(one), sql.table(two)]
+  return sql`(${role}.rolsuper or (not ${target}.rolsuper and (pg_has_role(${role}.oid, ${target}.oid, 'USAGE')
+    or pg_has_role(${role}.oid, 'pg_signal_backend', 'USAGE'))))`
+}
+
+/**
+ * The PostgreSQL users of other processes of Homeport on this database whose connections this one may not end, or that may
+ * not end those of this one; separated by commas.
+ */
+export const usersApart = query<object, { users: string }>(({ db, d }) =>
+  d.name === 'sqlite'
+    ? db.selectNoFrom(sql.lit('').$castTo<string>().as('users'))
+    : db.selectNoFrom(
+        sql<string>`(select coalesce(string_agg(distinct other.rolname, ', '), '')
+          from pg_stat_activity join pg_roles other on other.oid = usesysid join pg_roles me on me.rolname = current_user
+          where datname = current_database() and application_name = 'homeport' and other.oid <> me.oid
+            and not (${mayEnd('me', 'other')} and ${mayEnd('other', 'me')}))`.as('users'),
+      ),
+)

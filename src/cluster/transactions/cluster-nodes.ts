@@ -1,6 +1,6 @@
 /** Rows of nodes: one for each life of a process. Each change checks the state that it starts from. */
 import type { Selectable } from 'kysely'
-import { endConnectionsOf } from '../../store/life.js'
+import { endConnectionsOf, usersApart } from '../../store/life.js'
 import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import {
@@ -225,6 +225,15 @@ export const leave = write('nodes.leave', function* (args: { incarnation: number
   yield* change(releasePartitions, args)
   yield* change(releaseLeases, args)
 })
+
+/** The PostgreSQL users that nodes run as and that could not end each other's connections: see `usersApart`. */
+export const findUsersApart = read(
+  'nodes.usersApart',
+  function* (_: object): Transaction<string> {
+    return (yield* first(usersApart, {}))?.users ?? ''
+  },
+  { isSingle: () => true },
+)
 
 const stateOf = query<{ incarnation: number }, Pick<NodeRow, 'state'>>(({ db, p }) =>
   db.selectFrom('nodes').select('state').where('incarnation', '=', p.incarnation),
