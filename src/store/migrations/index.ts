@@ -59,7 +59,7 @@ import { unreadableItems } from './091-unreadable-items.js'
 import { pausedWorkflows } from './092-paused-workflows.js'
 import { runsByName } from './093-runs-by-name.js'
 import { waitsInOrder } from './094-waits-in-order.js'
-import { setAsideFiles } from './097-set-aside-files.js'
+import { setAsideFiles } from './095-set-aside-files.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */

@@ -2,7 +2,7 @@ import type { Migration } from './migration.js'
 
 /** The files of databases that another node has taken over, which their old home has kept. */
 export const setAsideFiles: Migration = {
-  number: 97,
+  number: 95,
   name: 'set_aside_files',
   breaking: false,
   statements: (t) => [
