@@ -300,8 +300,7 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   // First, so that it stops last and exports what the others did while they stopped.
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
   // The cluster first: a node registers before any module reads what others may change. The activity before what it counts.
-  const used = [accounts, mark, activity]
-  const services = [...(exporting ? [exporting] : []), cluster, used, ...dataPlane.services, busy]
+  const services = [...(exporting ? [exporting] : []), cluster, [accounts, mark, activity], ...dataPlane.services, busy]
   return { accounts, memory, queue, cluster, readiness, services }
 }
 
