@@ -264,6 +264,27 @@ describe('the backlog', () => {
     expect(taken(backlog, 100).sort()).toEqual([100, 2])
   })
 
+  it('keeps the next attempt of a message when a load that looked for it brings the one before', () => {
+    const backlog = new Backlog({ ...FREE, windowMs: 60_000 }, new FlowControl())
+    drainLoads(backlog, [], 0)
+    backlog.recall([{ nextAt: 0, seq: 1 }], 'hint')
+    const load = backlog.nextLoad(0) as Load
+    backlog.offer([row(1, 0)], 0)
+    const entry = backlog.take(0) as Entry
+    backlog.answered(entry)
+    backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 10_000 }, 0)
+    backlog.loaded(load, pageFor(load, [row(1, 0)]), 0)
+    expect([backlog.size, backlog.wakeAt(0)]).toEqual([1, 10_000])
+  })
+
+  it('sends a message earlier when another node says that it was brought forward, by however little', () => {
+    const backlog = new Backlog(FREE, new FlowControl())
+    drainLoads(backlog, [row(1, 900)], 0)
+    backlog.recall([{ nextAt: 100, seq: 1 }], 'hint')
+    drainLoads(backlog, [row(1, 100)], 0)
+    expect(backlog.wakeAt(0)).toBe(100)
+  })
+
   it('does not hold a message that was cancelled while a load that has read it was running', () => {
     const backlog = new Backlog(FREE, new FlowControl())
     const rows = [row(1, 0), row(2, 0, 'a', { group_key: 7 }), row(3, 0)]

@@ -9,7 +9,8 @@ import { type Entry, isBefore, type Place, toEntry, UNDUE } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { HeldMessages } from './held-messages.js'
 import type { BacklogLimits } from './limits.js'
-import { Loads } from './loads.js'
+import { Loads, MAY_WAIT_MS } from './loads.js'
+import type { FoundBy } from './recalls.js'
 import { RoundRobin } from './round-robin.js'
 
 /**
@@ -186,18 +187,18 @@ export class Backlog {
 
   /** A load has brought a page. Answers how many strays are held now. */
   loaded(load: Load, { rows: all, upTo }: DuePage, now: number): number {
-    // A partition may have been lost while the load ran.
-    const isOwn = this.#isOwn
-    const rows = isOwn ? all.filter(({ partition }) => isOwn(partition)) : all
     const arrivals = this.#arrivals ?? []
     this.#arrivals = undefined
     const ended = this.#ended.loadFinished()
+    // While the load ran, a partition may have been lost, and an attempt been made: then a row is older than memory.
+    const isOwn = this.#isOwn ?? (() => true)
+    const rows = all.filter((row) => isOwn(row.partition) && !ended?.has(row.seq, row.group_key))
     this.#coverage.loaded(load, upTo)
     this.#restartAccounts()
     // A message that was offered while the load ran is no stray.
     if (load.kind === 'strays') for (const entry of arrivals.splice(0)) this.#admit(entry, now)
-    const missing = load.kind === 'strays' ? rows.filter((row) => this.#evictOutdated(row)) : []
-    for (const row of rows) if (!ended?.has(row.seq, row.group_key)) this.#admit(toEntry(row, 'load'), now)
+    const missing = load.kind === 'strays' ? rows.filter((row) => this.#evictOutdated(row, load.foundBy)) : []
+    for (const row of rows) this.#admit(toEntry(row, 'load'), now)
     for (const entry of arrivals) this.#admit(entry, now)
     this.#loadOver(load)
     if (load.kind === 'strays' && load.foundBy === 'hint') return 0
@@ -205,8 +206,8 @@ export class Backlog {
   }
 
   /** Whether a stray is to be held: it is not in memory, or as it was before its due time was brought forward. */
-  #evictOutdated({ seq, next_at: nextAt }: PendingRow): boolean {
-    if (!this.#held.misses({ seq, nextAt })) return false
+  #evictOutdated({ seq, next_at: nextAt }: PendingRow, foundBy: FoundBy): boolean {
+    if (!this.#held.misses({ seq, nextAt }, MAY_WAIT_MS[foundBy])) return false
     const outdated = this.#held.get(seq)
     if (outdated) this.#evict(outdated)
     return true
@@ -224,13 +225,13 @@ export class Backlog {
     return { upTo: this.#coverage.horizon, ...this.#coverage.parked }
   }
 
-  /** See `Loads.missing`. */
+  /** Those of these places of pending messages that a sweep has found missing: see `Loads.missing`. */
   missing(places: readonly Place[]): readonly Place[] {
-    return this.#loads.missing(places)
+    return this.#loads.missing(places, 'sweep')
   }
 
   /** Loads strays. A message that has ended meanwhile, that is held or not covered, is skipped as in every load. */
-  recall(strays: readonly Place[], foundBy: 'sweep' | 'hint'): void {
+  recall(strays: readonly Place[], foundBy: FoundBy): void {
     this.#loads.recall(strays, foundBy)
   }
 

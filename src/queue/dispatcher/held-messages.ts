@@ -5,9 +5,6 @@ import { type Entry, isBefore, type Place } from './entry.js'
 /** Lanes of this size or smaller are not worth evicting from. */
 const SMALL_LANE = 8
 
-/** How much later than stored a message may wait in memory. */
-const MOVED_MS = 5_000
-
 interface Account {
   held: number
   readonly lanes: Map<string, number>
@@ -81,12 +78,12 @@ export class HeldMessages {
   }
 
   /**
-   * Whether a pending message is missing in memory. One that waits for longer than this after its stored due time is: it was
-   * brought forward by another node. Pauses after failures of the store are shorter.
+   * Whether a pending message is missing in memory. One that waits for longer than `mayWaitMs` after its stored due time is: it
+   * was brought forward by another node.
    */
-  misses({ seq, nextAt }: Place): boolean {
+  misses({ seq, nextAt }: Place, mayWaitMs: number): boolean {
     const entry = this.#entries.get(seq)
-    return !entry || (entry.state === 'waiting' && entry.nextAt - nextAt > MOVED_MS)
+    return !entry || (entry.state === 'waiting' && entry.nextAt - nextAt > mayWaitMs)
   }
 
   /** Numbers of the messages that no request is in flight for. */

@@ -2,7 +2,13 @@ import type { Coverage, Load } from './coverage.js'
 import { isBefore, type Place } from './entry.js'
 import type { HeldMessages } from './held-messages.js'
 import type { BacklogLimits } from './limits.js'
-import { Recalls } from './recalls.js'
+import { type FoundBy, Recalls } from './recalls.js'
+
+/**
+ * How much later than stored a message may wait in memory, milliseconds. A hint says that its due time has changed. A sweep
+ * also meets messages that pause after a failure of the store, for less than this.
+ */
+export const MAY_WAIT_MS: Readonly<Record<FoundBy, number>> = { hint: 0, sweep: 5_000 }
 
 /**
  * Chooses what to load next: what is missing, a lane or an account that was parked, or the messages that are due next. It only
@@ -30,21 +36,21 @@ export class Loads {
     const parked = () => this.#loadOfLane() ?? this.#loadOfAccount()
     const ordinary = () =>
       this.#lastLoad === 'all' ? (parked() ?? this.#loadOfAll(now)) : (this.#loadOfAll(now) ?? parked())
-    const load = this.#recalls.next((places) => this.missing(places)) ?? ordinary()
+    const load = this.#recalls.next((places, foundBy) => this.missing(places, foundBy)) ?? ordinary()
     if (!load) return undefined
     if (load.kind !== 'strays') this.#lastLoad = load.kind
     return load
   }
 
   /** See `Backlog.recall`. */
-  recall(strays: readonly Place[], foundBy: 'sweep' | 'hint'): void {
+  recall(strays: readonly Place[], foundBy: FoundBy): void {
     this.#recalls.add(strays, foundBy)
   }
 
   /** Those of these places of pending messages that are not parked, which memory covers and does not hold. */
-  missing(places: readonly Place[]): readonly Place[] {
+  missing(places: readonly Place[], foundBy: FoundBy): readonly Place[] {
     const { horizon } = this.#coverage
-    return places.filter((place) => !isBefore(horizon, place) && this.#held.misses(place))
+    return places.filter((place) => !isBefore(horizon, place) && this.#held.misses(place, MAY_WAIT_MS[foundBy]))
   }
 
   /** How many messages each account may hold if all share the capacity equally. */

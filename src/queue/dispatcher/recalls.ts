@@ -2,7 +2,10 @@ import { type Load, START } from './coverage.js'
 import type { Place } from './entry.js'
 import type { BacklogLimits } from './limits.js'
 
-type FoundBy = Extract<Load, { kind: 'strays' }>['foundBy']
+/** Who has found that a message is missing. */
+export type FoundBy = Extract<Load, { kind: 'strays' }>['foundBy']
+/** Those of these places that memory covers and does not hold. */
+type Missing = (places: readonly Place[], foundBy: FoundBy) => readonly Place[]
 
 /**
  * Messages that memory covers and does not hold, to be loaded by their numbers. A sweep has found them missing (`DueSweep`),
@@ -22,18 +25,15 @@ export class Recalls {
     waiting.push(...places.slice(0, Math.max(0, this.#limits.capacity - waiting.length)))
   }
 
-  /**
-   * The next load, of hinted messages first.
-   * @param missing those of these places that memory covers and does not hold.
-   */
-  next(missing: (places: readonly Place[]) => readonly Place[]): Load | undefined {
+  /** The next load, of hinted messages first. */
+  next(missing: Missing): Load | undefined {
     return this.#nextOf('hint', missing) ?? this.#nextOf('sweep', missing)
   }
 
-  #nextOf(foundBy: FoundBy, missing: (places: readonly Place[]) => readonly Place[]): Load | undefined {
+  #nextOf(foundBy: FoundBy, missing: Missing): Load | undefined {
     const waiting = this.#places[foundBy]
     while (waiting.length > 0) {
-      const places = missing(waiting.splice(0, this.#limits.loadLimit))
+      const places = missing(waiting.splice(0, this.#limits.loadLimit), foundBy)
       const until = places.at(-1)
       if (!until) continue
       const seqs = places.map(({ seq }) => seq)
