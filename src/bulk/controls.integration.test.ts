@@ -58,6 +58,9 @@ const ended = (service: BulkUnderTest, actionId: string) =>
     },
     { what: 'the action to finish' },
   )
+/** A change is answered when the batch in flight has ended; it is stored before. */
+const inState = (service: BulkUnderTest, actionId: string, state: string) =>
+  waitFor(async () => (await see(service, actionId)).state === state, { what: `the action to be ${state}` })
 const cancelledAmong = (store: Store, ids: readonly string[]) => countEnded(store, 'acc', ids)
 
 describeOnEveryStore('controls of bulk actions', (openStore, on) => {
@@ -71,9 +74,10 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     await gate.through()
     await waitFor(async () => (await see(service, actionId)).done > 0, { what: 'the first batch to be done' })
     await gate.inFlight()
-    const paused = await post(service, actionId, 'pause', { reason: 'too much load' })
-    expect(paused).toMatchObject({ status: 200, body: { state: 'paused', matched: 1_500 } })
+    const paused = post(service, actionId, 'pause', { reason: 'too much load' })
+    await inState(service, actionId, 'paused')
     gate.open()
+    expect(await paused).toMatchObject({ status: 200, body: { state: 'paused', matched: 1_500 } })
     await service.stop()
     const done = await cancelledAmong(real, ids)
     expect(done).toBeGreaterThan(0)
@@ -105,8 +109,9 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     await waitFor(async () => (await see(service, actionId)).done > 0, { what: 'the first batch to be done' })
     await gate.inFlight()
     const aborted = post(service, actionId, 'abort')
-    expect((await aborted).body).toMatchObject({ state: 'aborted', reason: 'wrong label' })
+    await inState(service, actionId, 'aborted')
     gate.open()
+    expect((await aborted).body).toMatchObject({ state: 'aborted', reason: 'wrong label' })
     const action = await see(service, actionId)
     expect(Object.values(action.outcomes).reduce((sum, count) => sum + count, 0)).toBe(1_200)
     expect(await cancelledAmong(real, ids)).toBe(action.cancelled)
@@ -151,9 +156,11 @@ describeOnStore('sqlite', 'controls of bulk actions', (openStore) => {
       await gate.inFlight()
       const { bulkActions } = (await service.ask('acc', 'GET', ACTIONS)).body as { bulkActions: SeenAction[] }
       const actionId = bulkActions[0]?.actionId ?? ''
-      await post(service, actionId, act)
+      const acted = post(service, actionId, act)
+      await inState(service, actionId, expected.state)
       // The batch in flight ends first: it may have cancelled runs that others still deliver.
       gate.open()
+      await acted
       expect(await answer).toEqual({ status, body: { actionId, ...expected } })
       await service.stop()
     }
