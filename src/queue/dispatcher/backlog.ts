@@ -42,10 +42,10 @@ export class Backlog {
   readonly #ended = new Ended()
   /** Parked while their request was in flight: the store says when their next attempt is due, because any node may resume them. */
   readonly #leaving = new Set<Entry>()
-  readonly #isOwn: ((partition: number) => boolean) | undefined
+  readonly #isOwn: (partition: number) => boolean
 
   /** @param isOwn whether this node sends the messages of a partition; absent on a server that is alone. */
-  constructor(limits: BacklogLimits, flow: FlowControl, isOwn?: (partition: number) => boolean) {
+  constructor(limits: BacklogLimits, flow: FlowControl, isOwn: (partition: number) => boolean = () => true) {
     this.#limits = limits
     this.#flow = flow
     this.#isOwn = isOwn
@@ -191,8 +191,7 @@ export class Backlog {
     this.#arrivals = undefined
     const ended = this.#ended.loadFinished()
     // While the load ran, a partition may have been lost, and an attempt been made: then a row is older than memory.
-    const isOwn = this.#isOwn ?? (() => true)
-    const rows = all.filter((row) => isOwn(row.partition) && !ended?.has(row.seq, row.group_key))
+    const rows = all.filter((row) => this.#isOwn(row.partition) && !ended?.has(row.seq, row.group_key))
     this.#coverage.loaded(load, upTo)
     this.#restartAccounts()
     // A message that was offered while the load ran is no stray.
