@@ -29,6 +29,7 @@ function nodeB() {
     },
   }
   const [ports, opened, problems]: [number[], string[], unknown[]] = [[], [], []]
+  const peers = [{ incarnation: 1 }, { incarnation: 3 }]
   const answers = new Map<unknown, unknown>([
     [moves.database, row],
     [standbys.list, [{ database_id: 'db', node: 'b' }]],
@@ -42,6 +43,7 @@ function nodeB() {
       replicationWith: async () => ({ position: async () => ({ isLinked: false }) }),
     },
     cluster: {
+      peers,
       tunnel: async (node: string) => {
         opened.push(node)
         return new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() })
@@ -51,7 +53,7 @@ function nodeB() {
     logger: { info: () => undefined, warn: (_: string, about: unknown) => problems.push(about) },
   }
   return {
-    ...{ row, deps: deps as never, problems },
+    ...{ row, peers, deps: deps as never, problems },
     /** Which node the engine reaches when it connects to what it was last asked to follow. */
     followed: async (times: number): Promise<string | undefined> => {
       await waitFor(() => ports.length + problems.length >= times, { what: 'the engine to be asked to follow' })
@@ -92,5 +94,9 @@ it('the replica of a read region follows the new home, at once', async () => {
   // The old home wants nothing any more: what follows the new one stays.
   await side.beat({ source: 'a', sequence: 2, wanted: [] }, 1)
   expect([await node.followed(2), node.problems]).toEqual(['c', []])
+  // Nor does it end when an old home that was declared dead does not know that yet, and wants its copy back.
+  node.peers.shift()
+  expect(await side.beat({ source: 'a', sequence: 3, wanted }, 1)).toBeUndefined()
   expect(await side.beat({ source: 'c', sequence: 2, wanted }, 3)).toMatchObject({ copies: [{ databaseId: 'db' }] })
+  expect([await node.followed(2), node.problems]).toEqual(['c', []])
 })

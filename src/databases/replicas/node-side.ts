@@ -90,6 +90,8 @@ export class NodeSide {
 
   /** Takes a beat of a home. What it forbids is forbidden before the answer. */
   async beat(beat: Beat, life: Incarnation): Promise<BeatAnswer | undefined> {
+    // One that was declared dead may believe for a while that it still is the home, and would end the copy of the new one.
+    if (!this.#deps.cluster.peers.some(({ incarnation }) => incarnation === life)) return undefined
     const heard = this.#heard.get(beat.source)
     if (heard && (life < heard.life || (life === heard.life && beat.sequence <= heard.sequence))) return undefined
     this.#heard.set(beat.source, { life, sequence: beat.sequence })
