@@ -57,7 +57,13 @@ it('are forgotten when the operator has deleted them', async () => {
   files.start()
   await files.stop()
   expect(rows).toEqual([row])
-  rmSync(join(dataDir, row.path), { recursive: true })
+  // What the disk cannot say is not an answer.
+  rmSync(join(dataDir, 'set-aside'), { recursive: true })
+  writeFileSync(join(dataDir, 'set-aside'), '')
+  files.start()
+  await files.stop()
+  expect(rows).toEqual([row])
+  rmSync(join(dataDir, 'set-aside'))
   files.start()
   await waitFor(
     () => {

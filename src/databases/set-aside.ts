@@ -3,7 +3,7 @@ import { mkdir, readdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { auditRow } from '../accounts/index.js'
 import type { NewAuditRow } from '../accounts/transactions/accounts.js'
-import type { Timer } from '../base/index.js'
+import { codeOf, type Timer } from '../base/index.js'
 import type { ChangeDeps } from './deps.js'
 import * as recoveries from './transactions/recoveries.js'
 import { systemCaller } from './usage/index.js'
@@ -64,11 +64,16 @@ async function auditOf({ store, clock }: SetAsideDeps, kept: recoveries.SetAside
   return database && auditRow(systemCaller(database.account_id), event, clock.now())
 }
 
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  )
+/** Rejects when the disk does not say: then nothing that is known of the files is forgotten. */
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false
+    throw error
+  }
+}
 
 async function sizeOf(dir: string): Promise<number> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true })
