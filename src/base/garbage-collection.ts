@@ -93,7 +93,7 @@ const neverCollectedObjects: object[] = []
  *
  * For objects of better-sqlite3: from Node 24.19 on, collecting one of a version before 13 may end the whole process, and
  * version 13 does not run on Node 20. So files are opened once or seldom, `exec` runs their settings because it leaves
- * no object behind, and every statement is prepared once.
+ * no object behind, and statements are kept as well. The store drops rare ones, on older versions of Node.
  */
 export function neverCollected<Kept extends object>(object: Kept): Kept {
   neverCollectedObjects.push(object)

@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
-import { sqliteDialect } from './dialect.js'
-import { query } from './query.js'
+import { postgresDialect, sqliteDialect } from './dialect.js'
+import { declaredQueries, queriesByShape, query } from './query.js'
 import { describeOnEveryStore } from './testing/index.js'
 import { add, countEach, install, list, PROBE_MODULE, search } from './testing/probe.js'
 import type { Store } from './types.js'
@@ -105,4 +105,19 @@ it('writes constant numbers into the SQL, so that SQLite plans the statement onc
   const { sql, slots } = oldest.compile(sqliteDialect)
   expect(sql).toMatch(/"retried" > 0 and "kind" = \? order by "seq" limit 1$/)
   expect(slots).toEqual([{ parameter: 'kind' }])
+})
+
+it('keeps the first shapes of a list, and a bounded number of later ones, whose statements connections forget', () => {
+  const byLimit = queriesByShape<[number], { kind: string }, { seq: number }>(({ db, p }, limit) =>
+    db.selectFrom('messages').select('seq').where('kind', '=', p.kind).limit(limit),
+  )
+  const before = declaredQueries().length
+  const first = byLimit(1)
+  const all = Array.from({ length: 1_000 }, (_, index) => byLimit(index + 1))
+  for (const limit of [1, 64, 1_000]) expect(byLimit(limit)).toBe(all[limit - 1])
+  expect(byLimit(65)).not.toBe(all[64])
+  expect(declaredQueries().length - before).toBe(64)
+  expect(first.compile(postgresDialect).name).toMatch(/^q\d+$/)
+  const { name, sql } = byLimit(65).compile(postgresDialect)
+  expect([name, sql]).toEqual([undefined, expect.stringContaining('limit')])
 })

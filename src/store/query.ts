@@ -19,8 +19,8 @@ export interface Building<Params> {
 
 /** A query compiled for one dialect. */
 export interface Compiled {
-  /** Name of the prepared statement in PostgreSQL: short and unique in this process. */
-  readonly name: string
+  /** Name of the prepared statement in PostgreSQL: short and unique in this process. A connection forgets one without a name. */
+  readonly name: string | undefined
   readonly sql: string
   readonly slots: readonly Slot[]
   /** Whether one of the slots is shared. Default: none. */
@@ -52,29 +52,73 @@ const parameterNames: object = new Proxy({}, { get: (_target, name) => new Param
  * would plan the statement again whenever it is bound, to see whether the index applies. Numbers always become literals on
  * SQLite.
  */
-export function query<Params extends object, Row = unknown>(
-  build: (building: Building<Params>) => Compilable<Row>,
+export function query<Params extends object, Row = unknown>(build: Builder<Params, Row>): Query<Params, Row> {
+  const made = compiledOnce(build, () => `q${++compilations}`)
+  declared.push(made)
+  return made
+}
+
+type Builder<Params, Row> = (building: Building<Params>) => Compilable<Row>
+
+function compiledOnce<Params extends object, Row>(
+  build: Builder<Params, Row>,
+  newName: () => string | undefined,
 ): Query<Params, Row> {
   const byDialect = new Map<Dialect, Compiled>()
-  const made: Query<Params, Row> = {
+  return {
     compile(dialect) {
-      let compiled = byDialect.get(dialect)
-      if (!compiled) {
-        const { sql, parameters } = build({
-          db: dialect.db,
-          p: parameterNames as Required<Params>,
-          d: dialect,
-        }).compile()
-        const slots = parameters.map((value): Slot => (value instanceof Parameter ? value.slot : { value }))
-        const isSharing = slots.some((slot) => 'parameter' in slot && slot.isShared === true)
-        compiled = { name: `q${++compilations}`, sql, slots, isSharing }
-        byDialect.set(dialect, compiled)
-      }
+      const known = byDialect.get(dialect)
+      if (known) return known
+      const { sql, parameters } = build({ db: dialect.db, p: parameterNames as Required<Params>, d: dialect }).compile()
+      const slots = parameters.map((value): Slot => (value instanceof Parameter ? value.slot : { value }))
+      const isSharing = slots.some((slot) => 'parameter' in slot && slot.isShared === true)
+      const compiled = { name: newName(), sql, slots, isSharing }
+      byDialect.set(dialect, compiled)
       return compiled
     },
   }
-  declared.push(made)
-  return made
+}
+
+/** Shapes of one list that stay for good: more than people ask for. */
+const SHAPES_KEPT = 64
+/** Further shapes that are known at a time. */
+const SHAPES_PASSING = 64
+
+/**
+ * Declares queries that differ by their shape, such as the conditions of a list. Each is built at its first use.
+ *
+ * Callers choose the shape, and there may be thousands. Only the first ones are kept, with a prepared statement in every
+ * connection; later ones come and go without a name, so that nobody fills the memory of the server with them.
+ * @param build gets the parts of the shape in addition to what the builder of `query` gets. They must have different texts
+ *   when they differ.
+ */
+export function queriesByShape<Shape extends readonly unknown[], Params extends object, Row>(
+  build: (building: Building<Params>, ...shape: Shape) => Compilable<Row>,
+): (...shape: Shape) => Query<Params, Row> {
+  const kept = new Map<string, Query<Params, Row>>()
+  const passing = new Map<string, Query<Params, Row>>()
+  return (...shape) => {
+    const name = shape.map(String).join(';')
+    const known = kept.get(name) ?? passing.get(name)
+    if (known) return known
+    const builder: Builder<Params, Row> = (building) => build(building, ...shape)
+    if (kept.size < SHAPES_KEPT) {
+      const made = query(builder)
+      kept.set(name, made)
+      return made
+    }
+    const made = compiledOnce(builder, () => undefined)
+    dropOldest(passing, SHAPES_PASSING - 1)
+    passing.set(name, made)
+    return made
+  }
+}
+
+function dropOldest(entries: Map<string, unknown>, left: number): void {
+  for (const name of entries.keys()) {
+    if (entries.size <= left) return
+    entries.delete(name)
+  }
 }
 
 /** The parameter values of a call, in the order of the statement. */

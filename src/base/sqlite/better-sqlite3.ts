@@ -20,6 +20,9 @@ export function loadBetterSqlite3(load: (id: string) => unknown = createRequire(
   }
 }
 
+/** Statements may be collected by older versions of Node, which are those that use this driver by default. */
+const MAY_COLLECT = Number.parseInt(process.versions.node, 10) < 24
+
 /** A file opened by better-sqlite3. Its objects are kept, see `neverCollected`. */
 export class BetterSqlite3Database implements SqliteDatabase {
   readonly #db: Database.Database
@@ -42,7 +45,8 @@ export class BetterSqlite3Database implements SqliteDatabase {
   }
 
   prepare(sql: string): SqliteStatement {
-    return neverCollected(this.#db.prepare(sql)) as SqliteStatement
+    const statement = this.#db.prepare(sql)
+    return (MAY_COLLECT ? statement : neverCollected(statement)) as SqliteStatement
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 import { type Compilable, type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
 import { all, encodeResult, only, read, type Transaction } from '../../store/operation.js'
-import { type Building, type Query, query } from '../../store/query.js'
+import { type Building, type Query, queriesByShape, query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import { packSeqs } from './bulk-pack.js'
 
@@ -163,22 +163,10 @@ function pageOf({ db, p, d }: Building<MatchParams>, matches: RawBuilder<boolean
 }
 
 /** Reads a page and tests its runs. */
-function buildMatching(shape: Shape): Query<MatchParams, Page> {
-  return query<MatchParams, Page>((building) => {
-    const tests = shape.map((condition) => CONDITIONS[condition](building.d, building.p))
-    return pageOf(building, tests.length > 0 ? sql<boolean>`(${sql.join(tests, sql` and `)})` : sql<boolean>`(1 = 1)`)
-  })
-}
-
-const matchingByShape = new Map<string, Query<MatchParams, Page>>()
-
-/** The query with these conditions. There are few combinations; each is built once. */
-function matching(shape: Shape): Query<MatchParams, Page> {
-  const key = shape.join()
-  const known = matchingByShape.get(key) ?? buildMatching(shape)
-  matchingByShape.set(key, known)
-  return known
-}
+const matching = queriesByShape<[Shape], MatchParams, Page>((building, shape) => {
+  const tests = shape.map((condition) => CONDITIONS[condition](building.d, building.p))
+  return pageOf(building, tests.length > 0 ? sql<boolean>`(${sql.join(tests, sql` and `)})` : sql<boolean>`(1 = 1)`)
+})
 
 const single = (list: readonly string[] | undefined): string | undefined => (list?.length === 1 ? list[0] : undefined)
 

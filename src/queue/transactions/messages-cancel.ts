@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { all, encodeResult, first, read, type Transaction, write } from '../../store/operation.js'
-import { query } from '../../store/query.js'
+import { queriesByShape, query } from '../../store/query.js'
 import type { DuePlace, PendingRow } from './messages.js'
 import {
   type FilterParams,
@@ -98,24 +98,23 @@ const placeAhead = (walk: Walk) =>
   })
 
 /** Held messages are selected separately, because they have no due order, and are cancelled first. */
-const byFilter = (walk: Walk, shape: FilterShape) =>
-  query<BoundedQuery, DuePlace>(({ db, p, d }) => {
-    const steps = db
-      .selectFrom('messages')
-      .select(['next_at as nextAt', 'seq'])
-      .where(STEPS[walk](p))
-      .$if(walk === 'held', (held) => held.where(ofAccountUnindexed(p)))
-      .where('kind', '=', p.kind)
-      .where('created_at', '<=', p.createdUpTo)
-      .where(passesShape(p, d, 'created_at', shape))
-    const within = isInOrderOfArrival(walk)
-      ? steps.where('seq', '>', p.seq).where('seq', '<=', p.untilSeq)
-      : steps
-          .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
-          .where(sql<boolean>`(next_at, seq) <= (${p.untilAt}, ${p.untilSeq})`)
-          .orderBy('next_at')
-    return within.orderBy('seq').limit(p.limit)
-  })
+const filtering = queriesByShape<[Walk, FilterShape], BoundedQuery, DuePlace>(({ db, p, d }, walk, shape) => {
+  const steps = db
+    .selectFrom('messages')
+    .select(['next_at as nextAt', 'seq'])
+    .where(STEPS[walk](p))
+    .$if(walk === 'held', (held) => held.where(ofAccountUnindexed(p)))
+    .where('kind', '=', p.kind)
+    .where('created_at', '<=', p.createdUpTo)
+    .where(passesShape(p, d, 'created_at', shape))
+  const within = isInOrderOfArrival(walk)
+    ? steps.where('seq', '>', p.seq).where('seq', '<=', p.untilSeq)
+    : steps
+        .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
+        .where(sql<boolean>`(next_at, seq) <= (${p.untilAt}, ${p.untilSeq})`)
+        .orderBy('next_at')
+  return within.orderBy('seq').limit(p.limit)
+})
 
 const AHEAD = {
   pending: placeAhead('pending'),
@@ -123,15 +122,6 @@ const AHEAD = {
   flowPending: placeAhead('flowPending'),
   flowHeld: placeAhead('flowHeld'),
   queueHeld: placeAhead('queueHeld'),
-}
-const filtersByShape = new Map<string, ReturnType<typeof byFilter>>()
-
-/** The query of a walk with these conditions. Each combination is built once. */
-function filtering(walk: Walk, shape: FilterShape): ReturnType<typeof byFilter> {
-  const key = [walk, shape].join()
-  const known = filtersByShape.get(key) ?? byFilter(walk, shape)
-  filtersByShape.set(key, known)
-  return known
 }
 
 const byIds = query<SelectQuery, DuePlace>(({ db, p, d }) =>

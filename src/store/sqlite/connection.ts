@@ -15,6 +15,7 @@ import type { Slot } from '../parameter.js'
 import { bind, type Compiled, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import newStore from './new-store.json' with { type: 'json' }
+import { PreparedStatements } from './statements.js'
 
 const BUSY_TIMEOUT_MS = 5_000
 /** Page cache, KiB (SQLite takes a negative size as KiB). */
@@ -31,7 +32,7 @@ export class SqliteConnection {
   readonly #db: SqliteDatabase
   readonly #onDamage: (damage: StoreDamage) => void
   readonly #dialect: Dialect
-  readonly #prepared = new Map<string, SqliteStatement>()
+  readonly #prepared: PreparedStatements
   #commitMs = 0
   /** The list whose numbers are in `shared_numbers`. A rollback empties the table, so no transaction relies on an earlier one. */
   #shared: unknown
@@ -54,6 +55,7 @@ export class SqliteConnection {
     this.#onDamage = onDamage
     this.#dialect = dialect
     this.#db = openSqlite(path, { readOnly: access === 'read', busyTimeoutMs: BUSY_TIMEOUT_MS })
+    this.#prepared = new PreparedStatements(this.#db)
     this.#db.exec(`PRAGMA temp_store = MEMORY; PRAGMA cache_size = -${CACHE_KIB}`)
     this.#db.exec('CREATE TEMP TABLE shared_numbers (value INTEGER PRIMARY KEY)')
     if (access === 'read') return
@@ -262,12 +264,7 @@ export class SqliteConnection {
   }
 
   #prepare(sql: string): SqliteStatement {
-    let statement = this.#prepared.get(sql)
-    if (!statement) {
-      statement = this.#db.prepare(sql)
-      this.#prepared.set(sql, statement)
-    }
-    return statement
+    return this.#prepared.of(sql)
   }
 
   /** Copies the write-ahead log into the file, except what readers still need. Not within a transaction. */

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
 import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
-import { type Building, type Query, query } from '../../store/query.js'
+import { type Building, queriesByShape, query } from '../../store/query.js'
 import type { FailureState } from '../../store/schema/runs.js'
 import { dropRemains } from './runs-remains.js'
 import type { RunRow } from './runs-rows.js'
@@ -79,24 +79,7 @@ type ConditionName = keyof typeof CONDITIONS
 // The table declares every key.
 const NAMES = Object.keys(CONDITIONS) as ConditionName[]
 
-const byShape = new Map<string, Query<Params, RunRow>>()
-
 type Access = 'reading' | 'locking'
-
-/** The query for a combination of conditions; each is built once. */
-function matching(order: DeadRunOrder, shape: readonly ConditionName[], access: Access): Query<Params, RunRow> {
-  const key = `${access}:${order}:${shape.join()}`
-  const known = byShape.get(key) ?? build(order, shape, access)
-  byShape.set(key, known)
-  return known
-}
-
-function build(order: DeadRunOrder, shape: readonly ConditionName[], access: Access): Query<Params, RunRow> {
-  return query<Params, RunRow>((building) => {
-    const page = pageOf(order, shape, building).selectAll()
-    return access === 'locking' ? building.d.forUpdate(page) : page
-  })
-}
 
 function pageOf(order: DeadRunOrder, shape: readonly ConditionName[], { db, p, d }: Building<Params>) {
   const forward = order === 'earliestFirst'
@@ -111,19 +94,19 @@ function pageOf(order: DeadRunOrder, shape: readonly ConditionName[], { db, p, d
   return runs.orderBy('died_at', direction).orderBy('seq', direction).limit(p.limit)
 }
 
+const matching = queriesByShape<[DeadRunOrder, readonly ConditionName[], Access], Params, RunRow>(
+  (building, order, shape, access) => {
+    const page = pageOf(order, shape, building).selectAll()
+    return access === 'locking' ? building.d.forUpdate(page) : page
+  },
+)
+
 /** The position of a dead letter, without the record of its failure, which may be large. */
 type PlaceRow = Pick<RunRow, 'seq' | 'died_at'>
 
-const placesByShape = new Map<string, Query<Params, PlaceRow>>()
-
-function places(order: DeadRunOrder, shape: readonly ConditionName[]): Query<Params, PlaceRow> {
-  const key = `${order}:${shape.join()}`
-  const known =
-    placesByShape.get(key) ??
-    query<Params, PlaceRow>((building) => pageOf(order, shape, building).select(['seq', 'died_at']))
-  placesByShape.set(key, known)
-  return known
-}
+const places = queriesByShape<[DeadRunOrder, readonly ConditionName[]], Params, PlaceRow>((building, order, shape) =>
+  pageOf(order, shape, building).select(['seq', 'died_at']),
+)
 
 /**
  * The range of times at which these dead letters failed: an id starts with its time. Other text is no id and matches

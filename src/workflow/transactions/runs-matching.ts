@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { isPending } from '../../queue/transactions/messages.js'
 import { firstFitting, inOrderOf } from '../../queue/transactions/messages-sizes.js'
 import { all, type Transaction } from '../../store/operation.js'
-import { type Query, query } from '../../store/query.js'
+import { queriesByShape, query } from '../../store/query.js'
 import type { RunRow } from './runs-rows.js'
 import { CONDITIONS, endAt, type Params, type RunLogArgs, type SearchEnd, type Shape, walkOf } from './runs-walk.js'
 
@@ -11,17 +11,7 @@ interface Sized {
   readonly bytes: number
 }
 
-const byShape = new Map<string, Query<Params, Sized>>()
-
 type Direction = 'asc' | 'desc'
-
-/** The query for a combination of conditions; each is built once. */
-function matching(direction: Direction, shape: Shape): Query<Params, Sized> {
-  const name = [direction, ...shape].join()
-  const known = byShape.get(name) ?? buildMatching(direction, shape)
-  byShape.set(name, known)
-  return known
-}
 
 /** Total size of columns. */
 function bytesOf(...columns: readonly string[]) {
@@ -34,13 +24,11 @@ const sumOf = (...columns: readonly string[]) => sql<number>`sum(${bytesOf(...co
 /** What the row of a run adds to a page. */
 const OWN_BYTES = bytesOf('response', 'failure').as('bytes')
 
-function buildMatching(direction: Direction, shape: Shape): Query<Params, Sized> {
-  return query<Params, Sized>(({ db, p, d }) => {
-    let runs = db.selectFrom('runs').select(['seq', OWN_BYTES]).where('seq', '<', p.before)
-    for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
-    return runs.orderBy('seq', direction).limit(p.limit)
-  })
-}
+const matching = queriesByShape<[Direction, Shape], Params, Sized>(({ db, p, d }, direction, shape) => {
+  let runs = db.selectFrom('runs').select(['seq', OWN_BYTES]).where('seq', '<', p.before)
+  for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
+  return runs.orderBy('seq', direction).limit(p.limit)
+})
 
 interface OfRuns {
   readonly seqs: readonly number[]

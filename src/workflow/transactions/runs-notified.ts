@@ -5,7 +5,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
 import { type Ask, all, askInsert, change, first, read, type Transaction, write } from '../../store/operation.js'
-import { type Query, query } from '../../store/query.js'
+import { queriesByShape, query } from '../../store/query.js'
 import type { NotifiedEventsTable, NotifiedOutcome } from '../../store/schema/runs.js'
 
 /** Runs that a row names; more are only counted. */
@@ -81,25 +81,16 @@ const CONDITIONS = {
 
 type Shape = readonly (keyof typeof CONDITIONS)[]
 
-const byShape = new Map<string, Query<Params, Row>>()
-
-/** The query for a combination of conditions; each is built once. */
-function matching(shape: Shape): Query<Params, Row> {
-  const known = byShape.get(shape.join())
-  if (known) return known
-  const built = query<Params, Row>(({ db, p, d }) => {
-    let events = db
-      .selectFrom('notified_events')
-      .selectAll()
-      .where('account_id', '=', p.accountId)
-      .where('seq', '<', p.before)
-      .where('seq', '>=', p.least)
-    for (const name of shape) events = events.where(CONDITIONS[name](d, p as Required<Params>))
-    return events.orderBy('seq', 'desc').limit(p.limit)
-  })
-  byShape.set(shape.join(), built)
-  return built
-}
+const matching = queriesByShape<[Shape], Params, Row>(({ db, p, d }, shape) => {
+  let events = db
+    .selectFrom('notified_events')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('seq', '<', p.before)
+    .where('seq', '>=', p.least)
+  for (const name of shape) events = events.where(CONDITIONS[name](d, p as Required<Params>))
+  return events.orderBy('seq', 'desc').limit(p.limit)
+})
 
 const oldestOf = query<{ accountId: string; keep: number }, { seq: number }>(({ db, p }) =>
   db

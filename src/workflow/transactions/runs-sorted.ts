@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { RunSort, SortDirection } from '../../contract/workflow/run-order.js'
 import { all, first, read, type Transaction } from '../../store/operation.js'
-import { type Query, query } from '../../store/query.js'
+import { queriesByShape } from '../../store/query.js'
 import {
   CONDITIONS,
   endAt,
@@ -69,26 +69,11 @@ const VALUES = {
       : sql`substr(labels, 1, ${COMPARED})`,
 } satisfies Record<ValueSort, (direction: SortDirection, p: SortParams) => RawBuilder<unknown>>
 
-/** Which statement: the order, its conditions, and whether it begins after a run. */
-interface Kind {
-  readonly sort: ValueSort
-  readonly direction: SortDirection
-  readonly place: 'first page' | 'next page'
-  readonly shape: Shape
-}
+/** How one begins to read: from the start, or after a run. */
+type Place = 'first page' | 'next page'
 
-const byKind = new Map<string, Query<SortParams, SortedRun>>()
-
-/** The query of a kind; each is built once. */
-function sorting(kind: Kind): Query<SortParams, SortedRun> {
-  const name = [kind.sort, kind.direction, kind.place, ...kind.shape].join()
-  const known = byKind.get(name) ?? buildSorting(kind)
-  byKind.set(name, known)
-  return known
-}
-
-function buildSorting({ sort, direction, place, shape }: Kind): Query<SortParams, SortedRun> {
-  return query<SortParams, SortedRun>(({ db, p, d }) => {
+const sorting = queriesByShape<[ValueSort, SortDirection, Place, Shape], SortParams, SortedRun>(
+  ({ db, p, d }, sort, direction, place, shape) => {
     const value = VALUES[sort](direction, p) as RawBuilder<SortValue>
     let runs = db
       .selectFrom('runs')
@@ -100,8 +85,8 @@ function buildSorting({ sort, direction, place, shape }: Kind): Query<SortParams
       runs = runs.where(sql<boolean>`(${value} ${beyond} ${p.value} or (${value} = ${p.value} and seq < ${p.seq}))`)
     }
     return runs.orderBy('value', direction).orderBy('seq', 'desc').limit(p.limit)
-  })
-}
+  },
+)
 
 /** Sorts the next runs that others may wait for, from the newest on. */
 export const sortedPart = read(
@@ -110,7 +95,7 @@ export const sortedPart = read(
     const { shape, params, end } = yield* walkOf(args, 'as far as it may')
     const place = after ? 'next page' : 'first page'
     const { value, seq } = after ?? { value: 0, seq: 0 }
-    const runs = yield* all(sorting({ sort, direction, place, shape }), { ...params, value, seq })
+    const runs = yield* all(sorting(sort, direction, place, shape), { ...params, value, seq })
     return { runs, ...(end !== undefined && { end: yield* endAt(args.accountId, end) }) }
   },
   { turn: 'background' },
