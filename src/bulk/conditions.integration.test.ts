@@ -275,7 +275,9 @@ describeOnEveryStore(
       expect(await found('restartRuns', { label: 'failed', payload: '$.colour != "red"' })).toMatchObject({
         matched: 1,
       })
-      expect(await found('retryFailureCallbacks', { payload: '$.colour = "blue"' })).toMatchObject({ matched: 1 })
+      // The callbacks of both runs fail after the runs have.
+      const blue = () => found('retryFailureCallbacks', { payload: '$.colour = "blue"' })
+      await waitFor(async () => (await blue()).matched === 1, { what: 'the failure callback to fail' })
     })
 
     it.each<[string, object, object, string]>([
