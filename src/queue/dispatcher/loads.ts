@@ -47,10 +47,14 @@ export class Loads {
     this.#recalls.add(strays, foundBy)
   }
 
-  /** Those of these places of pending messages that are not parked, which memory covers and does not hold. */
+  /**
+   * Those of these places of pending messages that are not parked, which memory covers and does not hold, or holds with a later
+   * due time. The latter also while nothing is covered, because partitions were gained: the loads that follow skip what is held.
+   */
   missing(places: readonly Place[], foundBy: FoundBy): readonly Place[] {
     const { horizon } = this.#coverage
-    return places.filter((place) => !isBefore(horizon, place) && this.#held.misses(place, MAY_WAIT_MS[foundBy]))
+    const isLoadedLater = (place: Place): boolean => isBefore(horizon, place) && !this.#held.has(place.seq)
+    return places.filter((place) => !isLoadedLater(place) && this.#held.misses(place, MAY_WAIT_MS[foundBy]))
   }
 
   /** How many messages each account may hold if all share the capacity equally. */
