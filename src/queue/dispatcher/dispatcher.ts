@@ -112,7 +112,7 @@ export class Dispatcher implements Service {
     this.#sweep = new DueSweep({ ...shared, onFound: () => this.#schedulePump() })
     this.#loader = new Loader({
       ...shared,
-      onStrays: (seqs, outcome) => this.#sweep.straysLoaded(seqs, outcome),
+      onStrays: (unread) => this.#sweep.straysLoaded(unread),
       onMessages: () => this.#sweep.noteActivity(),
       onOver: () => this.#schedulePump(),
     })

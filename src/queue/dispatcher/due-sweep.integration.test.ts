@@ -2,6 +2,7 @@ import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { newId } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
@@ -9,6 +10,7 @@ import { QueueMeter } from '../../telemetry/index.js'
 import { type QueueUnderTest, startQueue } from '../testing/harness.js'
 import { type Sink, startSink } from '../testing/sink.js'
 import * as messages from '../transactions/messages.js'
+import { settle } from '../transactions/messages-settle.js'
 
 describeOnEveryStore('the due sweep', (openStore) => {
   let store: Store
@@ -53,8 +55,10 @@ describeOnEveryStore('the due sweep', (openStore) => {
       },
       { what },
     )
-  const publish = (path: string) =>
-    fetch(`${service.url}/v2/publish/${sink.url}${path}`, { method: 'POST', headers: service.auth, body: 'x' })
+  const publish = (path: string, more: Record<string, string> = {}) =>
+    fetch(`${service.url}/v2/publish/${sink.url}${path}`, {
+      ...{ method: 'POST', headers: { ...service.auth, ...more }, body: 'x' },
+    })
   const paths = () => sink.received.map(({ target }) => target)
 
   /** Stores a pending message, and offers it to nobody. */
@@ -97,6 +101,22 @@ describeOnEveryStore('the due sweep', (openStore) => {
     await passTimeUntil(() => meter.deliveries.delivered === 2, 'the old message', 20_000)
     expect(clock.now() - begin).toBeGreaterThanOrEqual(300_000)
     expect(meter.strays).toBe(1)
+  })
+
+  it('finds a message however often it is missing', async () => {
+    let settled = 0
+    // Each outcome is stored, its answer is lost, and when the dispatcher tries again the attempt is over.
+    await start(async (operation, args) => {
+      const value = await store.run(operation, args)
+      if (operation.name === settle.name && settled++ % 2 === 0) throw new HomeportError('store_outcome_unknown', {})
+      return value
+    })
+    sink.answer = () => (sink.received.length <= 5 ? { status: 500 } : {})
+    const begin = clock.now()
+    await publish('/often', { 'upstash-retries': '5', 'upstash-retry-delay': '1000' })
+    await passTimeUntil(() => meter.deliveries.delivered === 1, 'the sixth attempt')
+    expect([meter.strays, sink.received.length]).toEqual([5, 6])
+    expect(clock.now() - begin).toBeLessThan(120_000)
   })
 
   it('takes no message for a stray whose publisher is not notified of the commit yet', async () => {

@@ -111,10 +111,10 @@ export class DueSweep {
     if (!this.#sweepTimer && !this.#isStopped) this.#setSweepTimer()
   }
 
-  /** A load of strays is over. */
-  straysLoaded(seqs: readonly number[], outcome: 'read' | 'failed'): void {
-    if (outcome === 'failed') this.#isBehind = true
-    else for (const seq of seqs) this.#tries.set(seq, (this.#tries.get(seq) ?? 0) + 1)
+  /** A load of strays is over, which did not bring these. */
+  straysLoaded(unread: readonly number[] | 'failed'): void {
+    if (unread === 'failed') this.#isBehind = true
+    else for (const seq of unread) this.#tries.set(seq, (this.#tries.get(seq) ?? 0) + 1)
   }
 
   #setSweepTimer(): void {

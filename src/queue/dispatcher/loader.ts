@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import type { Logger, QueueMeter } from '../../telemetry/index.js'
+import type { PendingRow } from '../transactions/messages.js'
 import type { Backlog } from './backlog.js'
 import type { Load } from './coverage.js'
 import { pauseAfter, UnreadableMessages } from './damage.js'
@@ -17,8 +18,8 @@ export interface LoaderDeps {
   /** The partitions to read; `undefined`: all. */
   readonly partitions: () => readonly number[] | undefined
   readonly limits: StoredLimits
-  /** Called when a load of messages that a sweep has found is over. */
-  readonly onStrays: (seqs: readonly number[], outcome: 'read' | 'failed') => void
+  /** Called when a load of messages that a sweep has found is over, with those that it did not bring. */
+  readonly onStrays: (unread: readonly number[] | 'failed') => void
   /** Called when messages have come. */
   readonly onMessages: () => void
   /** Called when a load has ended, or may be tried again. */
@@ -73,7 +74,7 @@ export class Loader {
       const page = await this.#due.read(load)
       if (load.partitions && !isHinted(load)) await limits.readOf(page.rows)
       this.#failures = 0
-      this.#noteTry(load, 'read')
+      this.#noteTry(load, page.rows)
       const strays = backlog.loaded(load, page, clock.now())
       if (strays > 0) this.#noteStrays(strays)
       if (page.rows.length > 0) onMessages()
@@ -90,8 +91,10 @@ export class Loader {
     }
   }
 
-  #noteTry(load: Load, outcome: 'read' | 'failed'): void {
-    if (load.kind === 'strays' && load.foundBy === 'sweep') this.#deps.onStrays(load.seqs, outcome)
+  #noteTry(load: Load, rows: readonly PendingRow[] | 'failed'): void {
+    if (load.kind !== 'strays' || load.foundBy !== 'sweep') return
+    const read = rows !== 'failed' && new Set(rows.map(({ seq }) => seq))
+    this.#deps.onStrays(read ? load.seqs.filter((seq) => !read.has(seq)) : 'failed')
   }
 
   #noteStrays(strays: number): void {

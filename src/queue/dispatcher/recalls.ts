@@ -36,8 +36,9 @@ export class Recalls {
       const places = missing(waiting.splice(0, this.#limits.loadLimit), foundBy)
       const until = places.at(-1)
       if (!until) continue
-      const seqs = places.map(({ seq }) => seq)
-      return { kind: 'strays', seqs, foundBy, after: START, until, limit: places.length }
+      // Several sweeps may have found the same message.
+      const seqs = [...new Set(places.map(({ seq }) => seq))]
+      return { kind: 'strays', seqs, foundBy, after: START, until, limit: seqs.length }
     }
     return undefined
   }
