@@ -30,6 +30,7 @@ interface SimulatedNode {
   readonly rate: number
   /** Milliseconds during which its monotonic clock stood still. */
   suspendedMs: number
+  suspendedUntil: number
   pausedUntil: number
   isBeating: boolean
   isLooking: boolean
@@ -143,7 +144,7 @@ export class SimulatedNodes {
     this.#rows.push({ incarnation, state: 'live', is_open: 1, beat: 0, beatenAt: this.#now })
     const node: SimulatedNode = {
       ...{ incarnation, tenure: new Tenure(), watch: new DeathWatch(), holdings: new Holdings() },
-      ...{ rate: 0.92 + this.#random() * 0.16, suspendedMs: 0, pausedUntil: 0 },
+      ...{ rate: 0.92 + this.#random() * 0.16, suspendedMs: 0, suspendedUntil: 0, pausedUntil: 0 },
       ...{ isBeating: false, isLooking: false, isGiving: false, isEnded: false },
     }
     node.tenure.beaten(this.#moment(node))
@@ -322,9 +323,9 @@ export class SimulatedNodes {
     if (kind === 0) this.#storeAwayUntil = this.#now + this.#between(500, 15_000)
     if (kind === 1 && node) this.#end(node)
     if (kind >= 2 && node) {
-      const ms = this.#between(300, 12_000)
-      node.pausedUntil = this.#now + ms
-      if (kind === 3) node.suspendedMs += ms
+      const until = this.#now + this.#between(300, 12_000)
+      node.pausedUntil = Math.max(node.pausedUntil, until)
+      if (kind === 3) suspend(node, this.#now, until)
     }
     this.#at(this.#now + this.#between(500, 6_000), () => this.#fault())
   }
@@ -354,6 +355,12 @@ export class SimulatedNodes {
     if (sum !== PARTITIONS || Math.max(...counts) - Math.min(...counts) > 1)
       this.#fail(`nodes own ${counts.join(', ')}`)
   }
+}
+
+/** A machine that is suspended already sleeps only for longer. */
+function suspend(node: SimulatedNode, now: number, until: number): void {
+  node.suspendedMs += Math.max(0, until - Math.max(now, node.suspendedUntil))
+  node.suspendedUntil = Math.max(node.suspendedUntil, until)
 }
 
 function doNothing(): void {}

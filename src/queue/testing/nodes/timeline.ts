@@ -165,6 +165,8 @@ export class Process {
   pausedUntil = 0
   /** Time during which its monotonic clock stood still. */
   suspendedMs = 0
+  /** While its machine is suspended, its monotonic clock stands still. */
+  #suspendedUntil = 0
   isOver = false
   /** Since when nothing has disturbed it: no pause, no slow or failed call, no jump of its clock. */
   calmSince = 0
@@ -202,8 +204,14 @@ export class Process {
   }
 
   pause(ms: number, isSuspended: boolean): void {
-    this.pausedUntil = Math.max(this.pausedUntil, this.#timeline.now + ms)
-    if (isSuspended) this.suspendedMs += ms
+    const { now } = this.#timeline
+    const until = now + ms
+    this.pausedUntil = Math.max(this.pausedUntil, until)
+    if (isSuspended) {
+      // A machine that is suspended already sleeps only for longer.
+      this.suspendedMs += Math.max(0, until - Math.max(now, this.#suspendedUntil))
+      this.#suspendedUntil = Math.max(this.#suspendedUntil, until)
+    }
     this.calmSince = Math.max(this.calmSince, this.pausedUntil)
   }
 }
