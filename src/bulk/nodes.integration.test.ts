@@ -3,6 +3,7 @@ import { waitFor } from '../../test/support/wait-for.js'
 import { systemClock } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { LocalCluster, type LocalNode } from '../cluster/testing/local-cluster.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import { describeOnStore } from '../store/testing/index.js'
 import type { Starting } from '../workflow/index.js'
@@ -13,6 +14,7 @@ import * as bulkRead from './transactions/bulk-read.js'
 const ACTIONS = '/v2/workflows/bulkActions'
 const RUNS = '/v2/workflows/runs'
 const HOUR_MS = 3_600_000
+const unavailable = () => new HomeportError('store_unavailable', {})
 
 describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
   let store: Store
@@ -183,6 +185,17 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     expect(status).toBe(0)
     release()
     expect(await answered).toBe(200)
+  })
+
+  it('continue an action whose resume was stored just before its node could not read the store', async () => {
+    await startRuns(store, account, 2)
+    const actionId = await begin(a, { ratePerSecond: 1 })
+    expect(await a.ask(account, 'POST', `${ACTIONS}/${actionId}/pause`)).toMatchObject({ status: 200 })
+    const failing = new Set(['bulk.action'])
+    gate = (operation) => (failing.delete(operation) ? Promise.reject(unavailable()) : undefined)
+    expect(await a.ask(account, 'POST', `${ACTIONS}/${actionId}/resume`)).toMatchObject({ status: 503 })
+    await finished(actionId)
+    expect(await row(actionId)).toMatchObject({ succeeded: 2, owner: nodes[0].incarnation })
   })
 
   it('stream the progress of an action from another node', async () => {

@@ -112,25 +112,33 @@ export class BulkNodes {
 
   /** Lifts a fence whose action was not stored; on other nodes as soon as they can be reached. */
   lift({ accountId, actionId }: Pick<Fence, 'accountId' | 'actionId'>): void {
-    this.#deps.fences.lift(accountId, actionId)
-    if (!this.#deps.cluster.isAlone) void this.#liftElsewhere({ accountId, actionId })
+    const { fences, cluster } = this.#deps
+    fences.lift(accountId, actionId)
+    if (!cluster.isAlone) void this.#untilDone(() => cluster.notify(LIFT, { accountId, actionId }))
   }
 
-  /** Never rejects. */
-  async #liftElsewhere(name: ActionName): Promise<void> {
-    const { cluster, clock } = this.#deps
+  /** Tries again until it succeeds, or the server stops. Never rejects. */
+  async #untilDone(work: () => Promise<void>): Promise<void> {
     while (!this.#isStopped) {
       try {
-        return await cluster.notify(LIFT, name)
+        return await work()
       } catch {
-        await pause(clock, AGAIN_MS)
+        await pause(this.#deps.clock, AGAIN_MS)
       }
     }
   }
 
+  /** Rejects when it fails, and then tries again until it succeeds: what follows from a commit must not be lost. */
+  #surely(work: () => Promise<void>): Promise<void> {
+    const done = work()
+    done.catch(() => pause(this.#deps.clock, AGAIN_MS).then(() => this.#untilDone(work)))
+    return done
+  }
+
   /** Applies a stored pause or resume of a workflow on all nodes. Resolves when no trigger that knew nothing of it is pending. */
   async workflowsChanged(accountId: string): Promise<void> {
-    await Promise.all([this.#followWorkflows(accountId), this.#deps.cluster.notify(WORKFLOWS, { accountId })])
+    const elsewhere = () => this.#deps.cluster.notify(WORKFLOWS, { accountId })
+    await Promise.all([() => this.#followWorkflows(accountId), elsewhere].map((tell) => this.#surely(tell)))
   }
 
   async #followWorkflows(accountId: string): Promise<void> {
@@ -147,7 +155,10 @@ export class BulkNodes {
     const { cluster, leftChildren } = this.#deps
     const name = { accountId: action.account_id, actionId: action.action_id }
     if (cluster.isAlone) this.#apply(action)
-    else await Promise.all([this.#follow(name), cluster.notify(CHANGED, name)])
+    else {
+      const elsewhere = () => cluster.notify(CHANGED, name)
+      await Promise.all([() => this.#follow(name), elsewhere].map((tell) => this.#surely(tell)))
+    }
     if (action.state !== 'running') await this.#settled(action)
     if (action.state === 'aborted' && action.kind === 'undoCancelRuns') await leftChildren.look()
   }
