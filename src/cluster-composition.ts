@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { randomSecret, readFileIfThere, replaceFile, sha256Hex, systemClock, VERSION } from './base/index.js'
 import { alone, type Cluster, Clustered, createPeerLink } from './cluster/index.js'
-import { type Config, defaultUrl, isLoopback } from './config/index.js'
+import { type Config, isLoopback } from './config/index.js'
 import type { NotReady } from './http/index.js'
 import { openStore, type Store } from './store/index.js'
 import type { Logger, ServerMeters } from './telemetry/index.js'
@@ -56,12 +56,20 @@ export async function openCluster(deps: ClusterDeps): Promise<OpenCluster> {
 }
 
 async function clusteredOn(upkeep: Store, name: string, deps: ClusterDeps): Promise<Clustered> {
-  const { config, store, logger, meters, onFailure } = deps
+  const { config, plans, store, logger, meters, onFailure } = deps
   const dir = await idOf(config.dataDir)
   const { host: advertised = config.host, port } = config.advertise ?? {}
   return new Clustered({
     ...{ store, upkeep, clock: systemClock, logger, meter: meters.cluster, onDead: onFailure },
-    identity: { name, dir, version: VERSION, host: advertised, port, region: config.region, config: digests(deps) },
+    identity: {
+      name,
+      dir,
+      version: VERSION,
+      host: advertised,
+      port,
+      region: config.region,
+      config: agreedOptions(config, plans),
+    },
     link: (how) =>
       createPeerLink({
         ...{ ...how, store, clock: systemClock, logger },
@@ -103,18 +111,13 @@ const AGREED = [
   'retentionBytes',
 ] as const satisfies readonly (keyof Config)[]
 
-/** A public URL that nobody has set names the node itself. */
-const PUBLIC_URLS = [
-  ['publicApiUrl', 'apiPort'],
-  ['publicQueueUrl', 'queuePort'],
-] as const
-
-function digests({ config, plans }: ClusterDeps): Readonly<Record<string, string>> {
-  const urls = PUBLIC_URLS.map(([url, port]) => {
-    const isDefault = config[url] === defaultUrl(config.host, config[port])
-    return [url, isDefault ? '' : config[url]] as const
+/** Digests of the options that all nodes must agree on, by name. Public URLs count as they are set, not with their defaults. */
+export function agreedOptions(config: Config, plans: unknown): Readonly<Record<string, string>> {
+  const { publicApiUrl = '', publicQueueUrl = '' } = config.givenUrls
+  const values = Object.entries({
+    ...Object.fromEntries(AGREED.map((name) => [name, config[name]])),
+    ...{ publicApiUrl, publicQueueUrl, plansFile: plans },
   })
-  const values = [...AGREED.map((name) => [name, config[name]] as const), ...urls, ['plansFile', plans] as const]
   return Object.fromEntries(
     values.map(([name, value]) => [name, sha256Hex(JSON.stringify(value ?? null)).slice(0, 16)] as const),
   )

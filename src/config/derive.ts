@@ -11,11 +11,15 @@ type Derived =
   | 'backupsPathStyle'
 
 /** The configuration of a server: one frozen object, made once at start. Field names are those of the options table. */
-export type Config = Omit<Settings, Derived> & { readonly [Name in Derived]: NonNullable<Settings[Name]> }
+export type Config = Omit<Settings, Derived> & { readonly [Name in Derived]: NonNullable<Settings[Name]> } & {
+  /** The public URLs that somebody has set. Those that nobody has set name this server itself. */
+  readonly givenUrls: Pick<Settings, 'publicApiUrl' | 'publicQueueUrl'>
+}
 
 /** Fills in defaults that depend on other options, and makes paths absolute. */
 export function derive(settings: Settings, workingDir: string): Config {
-  const urlOf = (port: number): string => defaultUrl(settings.host, port)
+  const { publicApiUrl, publicQueueUrl } = settings
+  const urlOf = (port: number): string => `http://${dialable(settings.host)}:${port}`
   return freezeDeeply({
     ...settings,
     dataDir: resolve(workingDir, settings.dataDir),
@@ -23,17 +27,15 @@ export function derive(settings: Settings, workingDir: string): Config {
     plansFile: absolute(settings.plansFile, workingDir),
     tlsCertFile: absolute(settings.tlsCertFile, workingDir),
     tlsKeyFile: absolute(settings.tlsKeyFile, workingDir),
-    publicApiUrl: settings.publicApiUrl ?? urlOf(settings.apiPort),
+    givenUrls: { publicApiUrl, publicQueueUrl },
+    publicApiUrl: publicApiUrl ?? urlOf(settings.apiPort),
     publicRestUrl: settings.publicRestUrl ?? urlOf(settings.restPort),
-    publicQueueUrl: settings.publicQueueUrl ?? urlOf(settings.queuePort),
+    publicQueueUrl: publicQueueUrl ?? urlOf(settings.queuePort),
     backupsPathStyle: settings.backupsPathStyle ?? settings.backupsEndpoint !== undefined,
     deliveryTargets: settings.deliveryTargets ?? (isLoopback(settings.host) ? 'everything' : 'public'),
     redisTlsByDefault: settings.redisTlsByDefault ?? (settings.redisDomain !== undefined || !isLoopback(settings.host)),
   })
 }
-
-/** Under which URL a listener is reached unless an option says otherwise. */
-export const defaultUrl = (host: string, port: number): string => `http://${dialable(host)}:${port}`
 
 const absolute = (path: string | undefined, workingDir: string): string | undefined =>
   path === undefined ? undefined : resolve(workingDir, path)

@@ -26,7 +26,7 @@ export {
   openToOthers,
 } from './data-dir.js'
 export type { Config } from './derive.js'
-export { defaultUrl, isLoopback, isWildcard } from './derive.js'
+export { isLoopback, isWildcard } from './derive.js'
 export { configurationPage, defaultText } from './docs.js'
 export { describeStore, type PortRange, type StoreChoice, storeChoice } from './kinds.js'
 export { hasServed, noteAddresses } from './last-start.js'

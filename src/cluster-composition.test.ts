@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest'
+import { differences } from './cluster/agreement.js'
+import { agreedOptions } from './cluster-composition.js'
+import { loadConfig } from './config/index.js'
+
+/** The options on which a node at this address would differ from one at 10.0.0.5. */
+function differing(host: string, one: object, other: object): readonly string[] {
+  const digests = [
+    agreedOptions(loadConfig({ flags: { host: '10.0.0.5', proxyTerminatesTls: true, ...one } }), {}),
+    agreedOptions(loadConfig({ flags: { host, proxyTerminatesTls: true, ...other } }), {}),
+  ].map((options) => JSON.stringify(options))
+  return differences(digests[0] ?? '', digests[1] ?? '')
+}
+
+it('nodes agree on the public URL that is set, also when it is the address of one of them', () => {
+  const url = { publicApiUrl: 'http://10.0.0.5:8700' }
+  expect(differing('10.0.0.6', url, url)).toEqual([])
+  expect(differing('10.0.0.6', {}, {})).toEqual([])
+  expect(differing('10.0.0.6', url, {})).toEqual(['publicApiUrl'])
+  expect(differing('10.0.0.6', url, { publicApiUrl: 'http://10.0.0.6:8700' })).toEqual(['publicApiUrl'])
+})
