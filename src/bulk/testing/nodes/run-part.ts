@@ -17,7 +17,8 @@ const LIMITS = {
   ...{ queueBodyLimitBytes: 2 ** 20, responseKeepBytes: 100 },
 }
 
-function attach({ store, clock, cluster, queue }: AttachmentDeps): Attachment {
+/** Builds workflows and bulk actions of a node. */
+export function attachRuns({ store, clock, cluster, queue }: AttachmentDeps): Attachment {
   const shared = { store, clock, cluster, queue, logger: silentLogger, ...LIMITS }
   const accountOfUser = () => ACCOUNT
   const workflow = createWorkflow({ ...shared, accountOfUser, publicUrl: 'http://homeport.test' })
@@ -34,7 +35,7 @@ export function runPart(stage: Stage): Part {
   const sdk = new Sdk(stage, clients, runs)
   const runClients = new RunClients({ stage, clients, runs, bulk })
   return {
-    attach,
+    attach: attachRuns,
     receive: (request) => sdk.receive(request),
     act: () => runClients.act(),
     isOver: () => !stage.memory.run(census.isBusy, {}),
