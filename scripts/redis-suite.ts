@@ -28,7 +28,8 @@ async function startDatabase(nodes: number): Promise<Required<DatabaseRecord>> {
   const high = { db_max_commands_per_second: NO_LIMIT, db_max_request_size: 2 ** 29, db_max_entry_size: NO_LIMIT }
   writeFileSync(plansFile, JSON.stringify({ payg: { ...DEFAULT_PLANS.payg, ...high, price_per_100k_commands: 0 } }))
   const options = { args: ['--plans-file', plansFile] }
-  const homeport = nodes > 1 ? (await startAmongNodes(nodes, options)).homeport : await startHomeport(options)
+  const [homeport] = nodes > 1 ? (await startAmongNodes(nodes, options)).nodes : [await startHomeport(options)]
+  if (!homeport) throw new Error('no node was started')
   const body = { database_name: 'suite', platform: 'aws', primary_region: 'us-east-1', eviction: true, plan: 'payg' }
   const made = await homeport.api('POST', '/v2/redis/database', body)
   if (made.status !== 200) throw new Error(`the database was not created: ${JSON.stringify(made.body)}`)

@@ -322,10 +322,11 @@ describe('a restart', () => {
     const keys = (await service.homeport.queue('GET', '/v2/keys')).body
     const delayed = await service.queue.publish({ url: `${sink.url}/${signal}`, body: signal, delay: 2 })
     sink.answer = ({ target }) => (target === '/busy' ? { status: 503 } : {})
+    // In a cluster, the other nodes retry it while this one starts again.
     const retrying = await service.queue.publish({
       url: `${sink.url}/busy`,
       body: 'x',
-      retries: 50,
+      retries: 1_000,
       retryDelay: '100',
     })
     await arrived(1)

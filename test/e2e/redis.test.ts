@@ -317,7 +317,7 @@ describe('databases', () => {
       await connect(database).mset('life', signal, 'other', 'value')
       const listed = (await service.homeport.api('GET', '/v2/redis/databases')).body as NewDatabase[]
       const before = enginesOf(database).map(({ pid }) => pid)
-      await service.restart(signal)
+      await service.restart(signal, 'all nodes')
       const asleep = listed.map((record) => ({ ...record, state: 'passive' }))
       expect((await service.homeport.api('GET', '/v2/redis/databases')).body).toEqual(asleep)
       expect(await connect(database).mget('life', 'other')).toEqual([signal, 'value'])
@@ -352,7 +352,6 @@ describe('databases', () => {
     const listed = (await homeport.api('GET', '/v2/redis/databases')).body as NewDatabase[]
     await Promise.all(listed.map(({ database_id }) => homeport.api('DELETE', `/v2/redis/database/${database_id}`)))
     expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
-    expect(readdirSync(join(homeport.place.dataDir, 'databases'))).toEqual([])
-    expect(enginesIn(join(homeport.place.dataDir, 'databases'))).toEqual([])
+    for (const folder of service.databaseFolders) expect([readdirSync(folder), enginesIn(folder)]).toEqual([[], []])
   })
 })

@@ -146,7 +146,7 @@ describe('steps', () => {
     })
     const { workflowRunId } = await service.workflow.trigger({ url: `${app.url}/hook` })
     const address = await waitFor(() => addresses[0], { what: 'the address of the webhook' })
-    expect(address.startsWith(service.homeport.queueUrl)).toBe(true)
+    expect(address.startsWith(service.app.url)).toBe(true)
     expect((await fetch(address, { method: 'PUT', body: 'from outside' })).status).toBe(200)
     const run = await ended(workflowRunId)
     expect(JSON.parse(run.workflowRunResponse ?? '')).toEqual({ timeout: false, method: 'PUT', body: 'from outside' })

@@ -3,10 +3,11 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Endpoint } from '../../src/contract/endpoint.js'
 import { declaredEndpoints } from '../contract/declared.js'
-import { type RunningHomeport, startHomeport, tempDir } from '../support/index.js'
+import { tempDir } from '../support/index.js'
+import { useService } from './support/service.js'
 
 /**
  * Sends the most expensive requests to every declared operation. No request may occupy the server's event loop for
@@ -23,14 +24,11 @@ const ONLY = process.env.WORST_ONLY
 
 const MIB = 2 ** 20
 const endpoints = await declaredEndpoints()
-let homeport: RunningHomeport
 const meter = join(tempDir(), 'loop-meter')
 const agent = new Agent({ keepAlive: true, maxSockets: 8 })
-
-beforeAll(async () => {
-  const hook = fileURLToPath(new URL('./support/loop-meter.mjs', import.meta.url))
-  homeport = await startHomeport({ env: { LOOP_METER: meter, NODE_OPTIONS: `--import=${hook}` } })
-})
+const hook = fileURLToPath(new URL('./support/loop-meter.mjs', import.meta.url))
+// In a cluster, the node that starts first listens on the socket: the one that gets the requests.
+const service = useService({ env: { LOOP_METER: meter, NODE_OPTIONS: `--import=${hook}` } })
 
 interface Sent {
   readonly of: Endpoint['service']
@@ -41,7 +39,7 @@ interface Sent {
 }
 
 function authorization(of: Endpoint['service']): string {
-  const { email, apiKey, queueToken } = homeport.credentials
+  const { email, apiKey, queueToken } = service.homeport.credentials
   return of === 'queue' ? `Bearer ${queueToken}` : `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
 }
 
@@ -50,7 +48,7 @@ function send({ of, method, target, headers = {}, body }: Sent): Promise<number>
   return new Promise((resolve) => {
     // Node does not set the length of a DELETE body by itself.
     const length = body === undefined ? {} : { 'content-length': body.length }
-    const url = new URL(of === 'queue' ? homeport.queueUrl : homeport.apiUrl)
+    const url = new URL(of === 'queue' ? service.homeport.queueUrl : service.homeport.apiUrl)
     const sending = request(
       {
         host: url.hostname,

@@ -7,17 +7,16 @@ import { waitFor } from './wait-for.js'
 /** A region that no test asks for: the node that tests talk to is not the home of any database. */
 const REGION_OF_FIRST = 'ap-southeast-2'
 
-/** One node of a cluster that a test talks to as to a server that is alone. */
+/** The nodes of a cluster. Tests talk to the first as to a server that is alone. */
 export interface AmongNodes {
-  readonly homeport: RunningHomeport
-  /** The data directories of the other nodes. */
-  readonly homes: readonly string[]
-  /** With these options the node starts again at its place. */
-  readonly options: StartOptions
+  /** As they run now; those after the first are the homes of databases. */
+  readonly nodes: readonly RunningHomeport[]
+  /** Ends these nodes with a signal, all at once, and starts them again at their places. */
+  restart(numbers: readonly number[], signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
 /**
- * Starts a server as one node of several on a PostgreSQL of their own. It has no databases: the others are their homes. Its
+ * Starts the nodes of a cluster on a PostgreSQL of their own. The first one has no databases: the others are their homes. Its
  * addresses are those in the records of databases.
  * @param count of nodes, 2 or more.
  */
@@ -25,18 +24,34 @@ export async function startAmongNodes(count: number, options: StartOptions): Pro
   const postgres = await startPostgresServer()
   atCleanup(() => postgres.stop())
   const place = await newPlace(options)
-  const first = await optionsOf(0, postgres, place, options)
-  const homeport = await startHomeport({ ...first, ...place })
-  const homes: string[] = []
+  const startedWith: StartOptions[] = [{ ...(await optionsOf(0, postgres, place, options)), ...place }]
+  const nodes: RunningHomeport[] = []
+  const start = async (number: number): Promise<void> => {
+    nodes[number] = await startHomeport(startedWith[number])
+  }
+  await start(0)
   for (let number = 1; number < count; number++) {
     const at = await newPlace({ redisPorts: place.redisPorts })
-    homes.push(at.dataDir)
     const others = await optionsOf(number, postgres, place, options)
-    await startHomeport({ ...others, ...at, credentials: homeport.credentials, host: `127.0.0.${number + 1}` })
+    const credentials = nodes[0]?.credentials
+    startedWith.push({ ...others, ...at, ...(credentials && { credentials }), host: `127.0.0.${number + 1}` })
+    await start(number)
   }
-  const known = async () => ((await homeport.api('GET', '/v2/nodes')).body as object[]).filter(knows).length
-  await waitFor(async () => (await known()) === count, { what: 'the nodes to know each other' })
-  return { homeport, homes, options: first }
+  const knowEachOther = async (): Promise<void> => {
+    const known = async (node: RunningHomeport) =>
+      ((await node.api('GET', '/v2/nodes')).body as object[]).filter(knows).length
+    const counts = async () => (await Promise.all(nodes.map(known))).every((known) => known === count)
+    await waitFor(counts, { what: 'the nodes to know each other' })
+  }
+  await knowEachOther()
+  return {
+    nodes,
+    async restart(numbers, signal) {
+      await Promise.all(numbers.map((number) => nodes[number]?.kill(signal)))
+      await Promise.all(numbers.map(start))
+      await knowEachOther()
+    },
+  }
 }
 
 const knows = (node: object): boolean => 'engine_memory' in node
@@ -47,13 +62,12 @@ async function optionsOf(
   first: Place,
   options: StartOptions,
 ): Promise<StartOptions> {
-  // A URL that is the node's own address counts as none, which differs from the other nodes.
   const flags = {
     ...{ store: `${postgres.url}/postgres`, node: `n${number}`, advertise: '127.0.0.1', 'peer-port': await freePort() },
     ...(number === 0 && { region: REGION_OF_FIRST }),
     ...{
-      'public-api-url': `http://localhost:${first.apiPort}`,
-      'public-queue-url': `http://localhost:${first.queuePort}`,
+      'public-api-url': `http://127.0.0.1:${first.apiPort}`,
+      'public-queue-url': `http://127.0.0.1:${first.queuePort}`,
     },
     ...{ 'public-rest-url': `http://127.0.0.1:${first.restPort}`, 'public-redis-host': '127.0.0.1' },
   }

@@ -6,7 +6,7 @@ import { Client as WorkflowClient } from '@upstash/workflow'
 import { Redis } from 'iovalkey'
 import { afterEach, beforeAll, expect, onTestFinished } from 'vitest'
 import type { DatabaseRecord } from '../../../src/contract/databases/databases.js'
-import { startAmongNodes } from '../../support/among-nodes.js'
+import { type AmongNodes, startAmongNodes } from '../../support/among-nodes.js'
 import { atCleanup, type RunningHomeport, type StartOptions, startHomeport } from '../../support/index.js'
 import { type Watch, watchTraffic } from './watch.js'
 
@@ -26,15 +26,23 @@ export interface Service {
   readonly app: { url: string; token: string; signingKeys: () => { current: string; next: string } }
   /** The folder of a database at the node that serves it. */
   folderOf(databaseId: string): string
-  /** Ends the server with a signal and starts it again at its place. */
-  restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
+  /** The folders in which databases are. */
+  readonly databaseFolders: readonly string[]
+  /**
+   * Ends the server with a signal and starts it again at its place. In a cluster the other nodes go on, unless all are restarted
+   * at once.
+   */
+  restart(signal: 'SIGTERM' | 'SIGKILL', which?: 'this node' | 'all nodes'): Promise<void>
 }
 
 /** The required fields of a creation. */
 export const LEAST = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' } as const
 
-/** With `HOMEPORT_TEST_NODES=3`, the tests talk to a node of a cluster of three that is not the home of any database. */
-const NODES = Number(process.env.HOMEPORT_TEST_NODES ?? 1)
+/**
+ * With `HOMEPORT_TEST_NODES=3` (`npm run test:nodes`), the tests talk to a node of a cluster of three that is not the home of any
+ * database, and programs to another one.
+ */
+export const NODES = Number(process.env.HOMEPORT_TEST_NODES ?? 1)
 const START_WITHIN_MS = 120_000
 
 /**
@@ -42,14 +50,14 @@ const START_WITHIN_MS = 120_000
  * documents; a deviation fails the running test.
  */
 export function useService(options: StartOptions = {}): Service {
-  let homeport: RunningHomeport | undefined
-  let startedWith = options
-  let homes: readonly string[] = []
+  let alone: RunningHomeport | undefined
+  let cluster: AmongNodes | undefined
   let watch: Watch | undefined
+  const nodes = () => (alone ? [alone] : (cluster?.nodes ?? []))
   beforeAll(async () => {
-    if (NODES > 1) ({ homeport, homes, options: startedWith } = await startAmongNodes(NODES, options))
-    else homeport = await startHomeport(options)
-    watch = await watchTraffic([homeport.apiUrl, homeport.queueUrl])
+    if (NODES > 1) cluster = await startAmongNodes(NODES, options)
+    else alone = await startHomeport(options)
+    watch = await watchTraffic([running().apiUrl, running().queueUrl, ofPrograms().queueUrl])
     atCleanup(watch.stop)
   }, NODES * START_WITHIN_MS)
   let seen = 0
@@ -58,7 +66,8 @@ export function useService(options: StartOptions = {}): Service {
     seen += deviations.length
     expect(deviations).toEqual([])
   })
-  const running = () => started(homeport)
+  const running = () => started(nodes()[0])
+  const ofPrograms = () => started(nodes().at(-1))
   const access = () => ({ baseUrl: running().queueUrl, token: running().credentials.queueToken })
   return {
     get homeport() {
@@ -76,19 +85,23 @@ export function useService(options: StartOptions = {}): Service {
     get app() {
       const { currentSigningKey: current, nextSigningKey: next } = running().credentials
       return {
-        url: running().queueUrl,
+        url: ofPrograms().queueUrl,
         token: running().credentials.queueToken,
         signingKeys: () => ({ current, next }),
       }
     },
-    folderOf(databaseId) {
-      const folders = [...homes, running().place.dataDir].map((dataDir) => join(dataDir, 'databases', databaseId))
-      return folders.find((folder) => existsSync(folder)) ?? (folders.at(-1) as string)
+    get databaseFolders() {
+      return nodes().map(({ place }) => join(place.dataDir, 'databases'))
     },
-    async restart(signal) {
+    folderOf(databaseId) {
+      const folders = this.databaseFolders.map((folder) => join(folder, databaseId))
+      return folders.find((folder) => existsSync(folder)) ?? (folders[0] as string)
+    },
+    async restart(signal, which = 'this node') {
+      if (cluster) return await cluster.restart(which === 'this node' ? [0] : [...cluster.nodes.keys()], signal)
       const { place, kill } = running()
       await kill(signal)
-      homeport = await startHomeport({ ...startedWith, ...place })
+      alone = await startHomeport({ ...options, ...place })
     },
   }
 }
