@@ -102,9 +102,9 @@ export class RunIntake implements Intake, TriggerGate {
   }
 
   submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]> {
-    const { tracer, lists } = this.#deps
+    const { store, tracer, lists } = this.#deps
     if (!tracer) return this.#submit(publisher, items)
-    return submitTraced({ tracer, lists, publisher }, items, (traced) => this.#submit(publisher, traced))
+    return submitTraced({ store, tracer, lists, publisher }, items, (traced) => this.#submit(publisher, traced))
   }
 
   async #submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]> {

@@ -12,13 +12,17 @@ import {
   traceItem,
   traceOf,
 } from '../../queue/index.js'
-import type { Tracer } from '../../telemetry/index.js'
-import { classify } from '../protocol/protocol.js'
+import type { Store } from '../../store/index.js'
+import type { ReceivedTrace, Tracer } from '../../telemetry/index.js'
+import { announces, classify } from '../protocol/protocol.js'
 import { parseInvocation } from '../protocol/sent-steps.js'
+import * as runsRead from '../transactions/runs-read.js'
+import type { ElementMeta } from '../transactions/runs-rows.js'
 import type { RecentLists } from './recent-lists.js'
 
 /** What tracing the items of runs needs. */
 export interface ItemTracing {
+  readonly store: Pick<Store, 'run'>
   readonly tracer: Tracer
   readonly lists: Pick<RecentLists, 'deliveryOf'>
   readonly publisher: Publisher
@@ -27,16 +31,18 @@ export interface ItemTracing {
 /**
  * Submits items of runs. What starts a run has a span; the deliveries of the run are its children. A step is the end of
  * a delivery, which has a span already. What an SDK sends for a run without a trace context belongs to the trace of
- * that run, as far as the run is cached.
+ * that run. A run that is not cached, because another node has accepted it, is looked up.
  */
 export async function submitTraced(
   tracing: ItemTracing,
   items: readonly PublishItem[],
   submit: (items: readonly PublishItem[]) => Promise<readonly BatchReply[]>,
 ): Promise<readonly BatchReply[]> {
+  const traces = await tracesOfRuns(tracing, items)
   const spans: (TracedItem | undefined)[] = []
   const traced = await mapInSlices(items, (item) => {
-    const continued = isInTrace(item) ? item : itemOfRun(tracing, item)
+    const trace = traces.get(item)
+    const continued = trace ? itemInTrace(item, trace) : item
     const span = startsRun(item) ? traceTrigger(tracing, continued) : undefined
     spans.push(span)
     return span?.item ?? continued
@@ -57,12 +63,32 @@ function startsRun({ headers }: PublishItem): boolean {
   return kind === 'trigger' || kind === 'invoke'
 }
 
-/** The item in the trace of its run, or of the run that invokes it. */
-function itemOfRun({ lists, publisher }: ItemTracing, item: PublishItem): PublishItem {
-  const runId = runOf(item)
-  const known = runId === undefined ? undefined : lists.deliveryOf(publisher.caller.accountId, runId)
-  return known ? itemInTrace(item, traceOf(storedHeaders(known.delivery.headers))) : item
+/** The traces of the runs of these items, or of those that invoke them. Items that bring a context, or need none, have none. */
+async function tracesOfRuns(
+  tracing: ItemTracing,
+  items: readonly PublishItem[],
+): Promise<ReadonlyMap<PublishItem, ReceivedTrace>> {
+  const traces = new Map<PublishItem, ReceivedTrace>()
+  const ofRuns = new Map<string, ReceivedTrace>()
+  for (const item of items) {
+    const runId = isInTrace(item) ? undefined : runOf(item)
+    if (runId === undefined) continue
+    const trace = ofRuns.get(runId) ?? (await traceOfRun(tracing, runId))
+    ofRuns.set(runId, trace)
+    traces.set(item, trace)
+  }
+  return traces
 }
+
+async function traceOfRun({ store, lists, publisher }: ItemTracing, runId: string): Promise<ReceivedTrace> {
+  const { accountId } = publisher.caller
+  const cached = lists.deliveryOf(accountId, runId)
+  const delivery = cached?.delivery ?? deliveryIn(await store.run(runsRead.settingsOf, { accountId, runId }))
+  return traceOf(storedHeaders(delivery?.headers))
+}
+
+/** Stored by the transaction that has started the run. */
+const deliveryIn = (meta = '{}'): ElementMeta['delivery'] => (JSON.parse(meta) as ElementMeta).delivery
 
 function runOf(item: PublishItem): string | undefined {
   switch (classify(item.headers)) {
@@ -70,6 +96,9 @@ function runOf(item: PublishItem): string | undefined {
       return undefined
     case 'invoke':
       return parentOf(item)
+    case 'step':
+      // Without settings of its own, it is delivered with those of the trigger.
+      return announces(item.headers, 'WF_TriggerOnConfig') ? undefined : item.headers['upstash-workflow-runid']
     default:
       return item.headers['upstash-workflow-runid']
   }

@@ -104,6 +104,23 @@ export const beginning = read('runs.beginning', function* (args: { seq: number; 
   return row && { meta: row.meta, body: bodyOf(row, 0) }
 })
 
+const metaById = query<{ accountId: string; runId: string }, { meta: string | null }>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .select('meta')
+    .where('run_seq', '=', (q) =>
+      q.selectFrom('runs').select('seq').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
+    )
+    .where('position', '=', 0),
+)
+
+/** Reads the settings (JSON of `ElementMeta`) of the trigger of a run. */
+export const settingsOf = read('runs.settingsOf', function* (args: { accountId: string; runId: string }): Transaction<
+  string | undefined
+> {
+  return (yield* first(metaById, args))?.meta ?? undefined
+})
+
 const runById = query<{ accountId: string; runId: string }, RunRow>(({ db, p }) =>
   db.selectFrom('runs').selectAll().where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
 )
