@@ -140,8 +140,15 @@ describe('traces of the queue', () => {
   it('keep their parent over a restart of the server', async () => {
     const { traceId, spanId, traceparent } = caller()
     await service.queue.publish({ url: `${sink.url}/later`, delay: 1, headers: { traceparent } })
+    const third = { url: `${sink.url}/called`, method: 'POST' } as const
+    const app = await host({ '/late': { route: async (context) => void (await context.call('third', third)) } })
+    const ofRun = caller()
+    const headers = { traceparent: ofRun.traceparent }
+    await service.workflow.trigger({ url: `${app.url}/late`, delay: 1, headers })
     await service.restart('SIGTERM')
     await arrivedAt('/later')
+    const [called] = await arrivedAt('/called')
+    expect(contextOf(called).traceId).toBe(ofRun.traceId)
     const spans = await collector.trace(traceId, 2)
     expect(treeOf(spans, spanId)).toEqual(['publish 127.0.0.1', '  deliver 127.0.0.1'])
   })
