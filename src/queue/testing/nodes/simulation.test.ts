@@ -60,7 +60,7 @@ it.each([
   ['forget at the wrong node', 4],
   ['act from the time of the answer', 10],
   ['forget what ended while a load ran', 47],
-  ['send several of a queue at once', 1],
+  ['send several of a queue at once', 5],
   ['begin the period of a key again after a hand-over', 82],
   ['leave a schedule due when it has fired', 1],
 ] as const)('would find a mistake: %s', async (name, from) => {
