@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
+import { leanContract } from './contract.js'
 import { icons } from './icons.js'
 
 /** The server that `npx vite console` forwards API requests to. */
@@ -8,9 +9,9 @@ const SERVER = process.env.HOMEPORT_API_URL ?? 'http://127.0.0.1:8700'
 
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
-  plugins: [react(), icons()],
+  plugins: [react(), icons(), leanContract()],
   resolve: {
-    alias: [{ find: /^typebox$/, replacement: fileURLToPath(new URL('src/lib/schemas.ts', import.meta.url)) }],
+    alias: [{ find: /^typebox$/, replacement: fileURLToPath(new URL('src/lib/no-schema.ts', import.meta.url)) }],
   },
   build: {
     outDir: fileURLToPath(new URL('../dist/console', import.meta.url)),
