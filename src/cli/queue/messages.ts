@@ -111,8 +111,8 @@ const isLater = (one: LogEntry, other: LogEntry): boolean =>
   one.time > other.time ||
   (one.time === other.time && EVENT_STATES.indexOf(one.state) > EVENT_STATES.indexOf(other.state))
 
-const noMessage = (id: string): string =>
-  `There is no pending message "${id}". Its log may say more: homeport queue logs --message ${id}.`
+const noMessage = (id: string, what: 'message' | 'pending message' = 'message'): string =>
+  `There is no ${what} "${id}". Its log may say more: homeport queue logs --message ${id}.`
 
 const getCommand = remote({
   name: 'get',
@@ -120,7 +120,8 @@ const getCommand = remote({
   args: [['<id>', 'id of the message']],
   examples: ['homeport queue messages get msg_…'],
   run: async ({ api, io, show }, _, messageId) => {
-    const message = await orMissing(api.call(getMessage, { params: { messageId } }), noMessage(messageId))
+    const found = api.call(getMessage, { params: { messageId }, query: { cancelled: true } })
+    const message = await orMissing(found, noMessage(messageId))
     const { logs } = await api.call(listLogs, { query: { messageId: [messageId], trimBody: 0 } })
     show(message, () => `${messageFacts(io, message)}\n${table(io, logs)}`)
   },
@@ -138,6 +139,10 @@ const messageFacts = (io: Io, message: QueueMessage): string =>
     ['schedule', message.scheduleId],
     ['labels', message.labels?.join(', ')],
     ['flow control', message.flowControlKey],
+    ['priority', message.priority === undefined ? undefined : `${message.priority} s`],
+    ['debounce key', message.debounceKey],
+    ['singleton key', message.singletonKey],
+    ['why it waits', message.because?.map(({ text }) => text).join(' ')],
     ['body', message.body ?? (message.bodyBase64 && `base64:${message.bodyBase64}`)],
   ])
 
@@ -156,7 +161,10 @@ const cancelCommand = remote<FilterOptions & { all?: boolean; count?: number }, 
     requireSelection('messages', ids, filters, options.all)
     const [only, ...others] = ids
     if (only !== undefined && others.length === 0) {
-      const answer = await orMissing(api.call(cancelMessage, { params: { messageId: only } }), noMessage(only))
+      const answer = await orMissing(
+        api.call(cancelMessage, { params: { messageId: only } }),
+        noMessage(only, 'pending message'),
+      )
       return show(answer, () => `cancelled ${only}\n`)
     }
     const which =

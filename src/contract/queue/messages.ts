@@ -163,8 +163,14 @@ export const getMessage = endpoint({
   access: 'read',
   scopes: ['read'],
   summary: 'Read a message',
-  description: 'Shows a pending message, or a finished one that is still kept. A cancelled message is not found.',
+  description:
+    'Shows a pending message, or a finished one that is still kept. A cancelled message is found only with `cancelled`.',
   params: messageParams,
+  query: Type.Object({
+    cancelled: Type.Optional(
+      Type.Boolean({ description: 'true: also a cancelled message, as long as it is kept. Default: false.' }),
+    ),
+  }),
   body: { kind: 'none' },
   success: { status: 200, description: 'The message.', body: Message },
   errors: ['message_not_found'],

@@ -199,6 +199,7 @@ describeOnEveryStore('the queue API', (openStore) => {
     expect(await scene.client.messages.cancel([...messageIds, 'msg_none'])).toEqual({ cancelled: 2 })
     expect(await scene.client.messages.cancel({ all: true })).toEqual({ cancelled: 0 })
     expect(await scene.ask('DELETE', `/v2/messages/${messageIds[0]}`)).toMatchObject({ status: 404 })
+    expect(await scene.ask('GET', `/v2/messages/${messageIds[0]}?cancelled=true`)).toMatchObject({ status: 200 })
   })
 
   it('lists, reads and deletes dead letters', async () => {

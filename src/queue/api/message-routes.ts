@@ -93,9 +93,9 @@ function lists<Body extends object>(body: Body): Lists<Body> {
 /** Reading and cancelling messages. */
 export function messageRoutes(deps: ApiDeps): Route[] {
   return [
-    route(getMessage, async ({ caller: { accountId }, params: { messageId } }) => {
+    route(getMessage, async ({ caller: { accountId }, params: { messageId }, query: { cancelled = false } }) => {
       const row = await deps.store.run(messagesRead.message, { accountId, kind: PLAIN, messageId })
-      if (!row || row.state === 'canceled') throw new HomeportError('message_not_found', { messageId })
+      if (!row || (row.state === 'canceled' && !cancelled)) throw new HomeportError('message_not_found', { messageId })
       return messageView(row, deps.clock.now())
     }),
     route(cancelMessage, async ({ caller: { accountId }, params: { messageId } }) => {

@@ -27,10 +27,10 @@ export const askCancel = (messageId: string) =>
 /** How a cancelled message is brought back. */
 export const undoOf = (messageId: string): Undo => ({
   title: 'Undo the cancel of this message',
-  text: 'It is pending again, with its body, its settings and its failed attempts. What was in flight is sent again.',
+  text: 'It is pending again, with its body, its settings and its failed attempts. A request that was in flight is sent again.',
   action: 'Bring the message back',
   refreshes: [listLogs, getMessage],
-  onUndo: (clock) => api(undoCancelOfMessage, { params: { messageId }, body: { clock } }),
+  onAnswer: (body) => api(undoCancelOfMessage, { params: { messageId }, body }),
 })
 
 /** Sends the dead letter of a message again. */
@@ -52,7 +52,7 @@ export function MessageMenu({
 }) {
   const canWrite = useCanWrite()
   const { queue_url } = useSettings()
-  const read = () => api(getMessage, { params: { messageId } })
+  const read = () => api(getMessage, { params: { messageId }, query: { cancelled: true } })
   const again = useTask(
     async () => {
       const message = await read()
@@ -73,13 +73,9 @@ export function MessageMenu({
     done: 'A new message was published.',
   })
   const standing = standingOf(latest.state)
-  // The API shows no content of a cancelled message.
-  if (standing === 'canceled') {
-    const undo = { label: 'Undo the cancel…', onClick: () => askUndo(undoOf(messageId)) }
-    return canWrite ? <RowMenu of={messageId} actions={[undo]} /> : null
-  }
   const writing: RowAction[] = [
     ...(standing === 'failed' ? [{ label: 'Send the message again', onClick: () => retry.mutate(undefined) }] : []),
+    ...(standing === 'canceled' ? [{ label: 'Undo the cancel…', onClick: () => askUndo(undoOf(messageId)) }] : []),
     { label: 'Publish again…', onClick: () => again.mutate(undefined) },
     ...(standing === 'unfinished'
       ? [{ label: 'Cancel the message', onClick: () => askCancel(messageId), isDangerous: true }]

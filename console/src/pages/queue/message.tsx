@@ -1,7 +1,7 @@
 import IconPlayerStop from 'icon:player-stop'
 import IconRefresh from 'icon:refresh'
 import IconSend from 'icon:send'
-import { Alert, Button, SimpleGrid, Stack, Text, Timeline } from '@mantine/core'
+import { Button, SimpleGrid, Stack, Text, Timeline } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Static } from 'typebox'
@@ -20,6 +20,7 @@ import { UndoButton } from '../../components/undo.js'
 import { When } from '../../components/when.js'
 import { dateTime, duration } from '../../lib/format.js'
 import { payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
+import { withLocalTimes } from '../workflows/words.js'
 import { sendableOfMessage, valuesOfMessage } from './again.js'
 import { askCancel, undoOf } from './message-menu.js'
 import { PublishForm } from './publish.js'
@@ -54,7 +55,7 @@ export function MessagePage() {
             <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
               <LogPanel entries={logs} />
               <Stack gap="lg">
-                <Content id={id} entries={logs} />
+                <Content id={id} />
               </Stack>
             </SimpleGrid>
           )
@@ -80,7 +81,7 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
   const standing = standingOf(latest.state)
   return (
     <>
-      {standing === 'canceled' ? null : <SendAgain id={id} canWrite={canWrite} />}
+      <SendAgain id={id} canWrite={canWrite} />
       {standing === 'failed' ? (
         <>
           <Button variant="default" onClick={() => void navigate({ to: '/dead-letters', search: { url: latest.url } })}>
@@ -101,7 +102,7 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
 
 /** Copies the message as a command, or opens the form with its content. */
 function SendAgain({ id, canWrite }: { id: string; canWrite: boolean }) {
-  const { data: message } = useApi(getMessage, { params: { messageId: id } })
+  const { data: message } = useApi(getMessage, read(id))
   const { queue_url } = useSettings()
   const [isOpen, setOpen] = useState(false)
   if (message === undefined) return null
@@ -194,22 +195,16 @@ function Answer({ entry: { time, responseStatus, responseBody = '', error } }: {
   )
 }
 
-/** The API shows no content of a cancelled message. */
-function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) {
-  const latest = messagesOf(entries)[0]?.latest
-  const isCanceled = latest !== undefined && standingOf(latest.state) === 'canceled'
-  const message = useApi(getMessage, { params: { messageId: id } }, { enabled: !isCanceled, everyMs: LIVE_MS })
-  if (isCanceled) {
-    return (
-      <Alert color="gray" title="The message was cancelled">
-        Its content is shown again when the cancel is undone.
-      </Alert>
-    )
-  }
+/** A message, cancelled or not. */
+const read = (messageId: string) => ({ params: { messageId }, query: { cancelled: true } })
+
+function Content({ id }: { id: string }) {
+  const message = useApi(getMessage, read(id), { everyMs: LIVE_MS })
   return (
     <Loaded query={message} loading={<LoadingLines />}>
       {(found) => (
         <>
+          <WhyItWaits because={found.because} />
           <Details message={found} />
           <Panel title="Body">
             <PayloadView
@@ -224,6 +219,20 @@ function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) 
         </>
       )}
     </Loaded>
+  )
+}
+
+/** The settings of the message that keep it waiting. */
+function WhyItWaits({ because = [] }: Pick<Static<typeof Message>, 'because'>) {
+  if (because.length === 0) return null
+  return (
+    <Panel title="Why it waits">
+      {because.map(({ kind, text }) => (
+        <Text key={kind} size="sm" style={{ overflowWrap: 'anywhere' }}>
+          {withLocalTimes(text)}
+        </Text>
+      ))}
+    </Panel>
   )
 }
 

@@ -95,9 +95,12 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
 
+/** A text of the server with local times. */
+export const withLocalTimes = (text: string): string => text.replaceAll(ISO_TIME, (time) => dateTime(Date.parse(time)))
+
 /** A text of the server as a sentence, with local times. */
 export function sentence(text: string): string {
-  const local = text.replaceAll(ISO_TIME, (time) => dateTime(Date.parse(time)))
+  const local = withLocalTimes(text)
   return `${local.charAt(0).toUpperCase()}${local.slice(1)}.`
 }
 
