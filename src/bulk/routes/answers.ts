@@ -62,7 +62,7 @@ export const unreadableIn = ({ unreadable }: Pick<BulkActionRow, 'unreadable'>):
 const undoPathOf = (actionId: string): string => `/v2/workflows/bulkActions/${actionId}/undo`
 
 /** Whether an action cancels something, so that it can be undone. */
-export const isCancel = ({ kind }: Pick<BulkActionRow, 'kind'>): boolean => KINDS[kind].successOutcome === 'cancelled'
+const isCancel = ({ kind }: Pick<BulkActionRow, 'kind'>): boolean => KINDS[kind].successOutcome === 'cancelled'
 
 /** The header that names the path, because the bodies of answers to a cancel are fixed. */
 export const undoHeader = (action: BulkActionRow): Readonly<Record<string, string>> =>

@@ -13,6 +13,7 @@ import { itemsOf, titleOf } from './action.js'
 import { unreadableLine } from './conditions.js'
 import { followToEnd } from './follow.js'
 import { type SelectionOptions, selectionFlags, selectorOf } from './selection.js'
+import { CLOCKS, type UndoClock } from './undo.js'
 
 /** `homeport bulk start`: starts a bulk action of any kind. */
 
@@ -20,6 +21,8 @@ interface StartOptions extends SelectionOptions, ResendOptions {
   readonly reason?: string
   readonly rate?: number
   readonly fenceUntil?: number
+  readonly clock?: UndoClock
+  readonly holdClock?: boolean
   readonly dryRun: boolean
   readonly watch: boolean
 }
@@ -29,6 +32,8 @@ const startFlags = (command: Command): Command =>
     .option('--reason <text>', 'why; stored with the action')
     .option('--rate <items>', 'most items per second', wholeNumber(1))
     .option('--fence-until <date>', 'refuse matching triggers until this time', instant)
+    .option('--clock <clock>', 'with an undo: when deliveries are due: original, hold or now', oneOf(CLOCKS))
+    .option('--hold-clock', 'with pauseRuns: move sleeps and timeouts later by the time of the pause')
     .option('--dry-run', 'change nothing; print how many items match, and some of them', false)
     .option('--watch', 'follow the action to its end', false)
 
@@ -79,4 +84,5 @@ function listOf({ matched, unreadable, preview }: Static<typeof BulkLook>): stri
   return `${lines.join('')}${rest > 0 ? `  ${andMore(rest)}\n` : ''}${unreadableLine({ unreadable })}`
 }
 
-const settingsOf = ({ reason, rate, fenceUntil }: StartOptions) => given({ reason, ratePerSecond: rate, fenceUntil })
+const settingsOf = ({ reason, rate, fenceUntil, clock, holdClock }: StartOptions) =>
+  given({ reason, ratePerSecond: rate, fenceUntil, clock, pauseClock: holdClock ? ('hold' as const) : undefined })

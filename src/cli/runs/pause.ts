@@ -14,6 +14,7 @@ import { type RunFilterOptions, runFilterFlags, runFilters } from './find.js'
 
 interface SelectionOptions extends RunFilterOptions, ConditionOptions {
   readonly all?: boolean
+  readonly exact?: boolean
   readonly dryRun: boolean
   readonly reason?: string
   readonly rate?: number
@@ -25,6 +26,7 @@ interface PauseOptions extends SelectionOptions {
 
 const selectionFlags = (command: Command): Command =>
   conditionFlags(runFilterFlags(command, WORDS))
+    .option('--exact', '--url is the whole URL, not its beginning')
     .option('--all', 'all active runs')
     .option('--dry-run', 'change nothing; print how many active runs match', false)
     .option('--reason <text>', 'why; shown by the runs and in the audit log')
@@ -80,8 +82,9 @@ type Kind = { readonly kind: 'pauseRuns'; readonly pauseClock: 'keep' | 'hold' }
 
 /** Does it to all active runs that match, as a bulk action. */
 async function inBulk(session: Session, kind: Kind, options: SelectionOptions): Promise<void> {
-  const selector = { ...runFilters(options), ...conditionsOf(options) }
-  requireSelection('runs', [], selector, options.all)
+  const filters = { ...runFilters(options), ...conditionsOf(options) }
+  requireSelection('runs', [], filters, options.all)
+  const selector = { ...filters, ...given({ workflowUrlExactMatch: options.exact }) }
   const { reason, rate } = options
   const body = { ...kind, selector, ...given({ reason, ratePerSecond: rate }) }
   if (!options.dryRun) return followToEnd(session, (await session.api.call(startBulkAction, { body })).actionId)

@@ -77,8 +77,11 @@ export async function pausesAndRestarts(page: Page, user: KeyboardUser, workflow
   await user.activate(workflowRunId)
   await heading(page, workflowRunId).waitFor()
   await user.activate('Pause')
+  await dialogOf(page).waitFor()
+  await user.activate('Pause the run')
+  await closed(page)
   await page.getByRole('button', { name: 'Resume', exact: true }).waitFor()
-  // The button has kept the focus.
+  // The button has got the focus back.
   await user.press('Enter')
   await page.getByRole('button', { name: 'Pause', exact: true }).waitFor()
   await page.getByRole('button', { name: 'first' }).waitFor()

@@ -8,10 +8,21 @@ import { Figure } from '../../components/figure.js'
 import { TextLink } from '../../components/link.js'
 import { Panel } from '../../components/page.js'
 import { EmptyState, Loaded } from '../../components/states.js'
+import { UNDO_CLOCKS } from '../../components/undo.js'
 import { useNow } from '../../components/when.js'
 import { counted, whole } from '../../lib/format.js'
 import { TimingFields } from '../queue/delivery-fields.js'
-import { type Choice, hasConditions, isSentAgain, kindOf, meansEverything, type Settings } from './selector.js'
+import { PAUSE_CLOCKS, PAUSED_TIMES } from '../workflows/pause.js'
+import {
+  type Choice,
+  hasConditions,
+  isOfRuns,
+  isSentAgain,
+  isUndo,
+  kindOf,
+  meansEverything,
+  type Settings,
+} from './selector.js'
 import { cliLine, curlLine } from './terminal.js'
 import type { DryRun } from './use-dry-run.js'
 import { KIND_WORDS, type Kind } from './words.js'
@@ -34,7 +45,7 @@ export function CheckStep({ choice, form, dryRun, onBack, onNext }: CheckProps) 
           {meansEverything(choice) ? (
             <Alert color="orange" icon={<IconAlertTriangle size={18} />} title="No filters are set">
               This selects every {KIND_WORDS[kind].item} of the account
-              {kind.startsWith('cancel') ? ' that has not ended' : ''}.
+              {isOfRuns(kind) || kind === 'cancelMessages' ? ' that has not ended' : ''}.
             </Alert>
           ) : null}
           <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="lg">
@@ -113,6 +124,9 @@ const FENCES = [
   { value: String(24 * HOUR_MS), label: 'For 1 day' },
 ]
 
+const labelsOf = (choices: readonly { readonly value: string; readonly label: string }[]) =>
+  choices.map(({ value, label }) => ({ value, label }))
+
 function HowPanel({ choice, form }: Pick<CheckProps, 'choice' | 'form'>) {
   return (
     <Panel title="Settings" about="All of them are optional.">
@@ -133,6 +147,17 @@ function HowPanel({ choice, form }: Pick<CheckProps, 'choice' | 'form'>) {
           allowNegative={false}
           {...form.getInputProps('ratePerSecond')}
         />
+        {kindOf(choice) === 'pauseRuns' ? (
+          <Select
+            label={PAUSED_TIMES}
+            description="At the resume"
+            data={labelsOf(PAUSE_CLOCKS)}
+            {...form.getInputProps('pauseClock')}
+          />
+        ) : null}
+        {isUndo(kindOf(choice)) ? (
+          <Select label="Deliveries are due" data={labelsOf(UNDO_CLOCKS)} {...form.getInputProps('undoClock')} />
+        ) : null}
         {isSentAgain(choice) ? <TimingFields form={form} retriesLabel="Retries" retriesElse="As before" /> : null}
         {kindOf(choice) === 'cancelRuns' && !hasConditions(choice) ? (
           <Select

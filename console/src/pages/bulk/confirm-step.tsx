@@ -38,7 +38,7 @@ export function ConfirmStep({
   const isReady = typed.replaceAll(/[\s,.]/g, '') === String(matched)
   const submit = () =>
     start.mutate({
-      body: { kind, selector: selectorOf(choice), ...settingsOf(settings, Date.now()) },
+      body: { kind, selector: selectorOf(choice), ...settingsOf(kind, settings, Date.now()) },
       headers: sendingHeaders(choice, settings),
     })
   return (

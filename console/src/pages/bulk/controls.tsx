@@ -68,11 +68,11 @@ function UndoAction({ action: { actionId, kind, cancelled = 0 } }: { action: Act
     <UndoButton
       undo={{
         title: 'Undo this cancel',
-        text: `It cancelled ${what}. Those that are still cancelled continue where they stood; what was in flight is sent again. Runs that a fence refuses stay cancelled: lift it first.`,
+        text: `It cancelled ${what}. Those that are still cancelled continue where they stood; requests that were in flight are sent again. Runs that match a fence stay cancelled: lift the fence first.`,
         action: 'Bring them back',
         refreshes: READS,
-        onUndo: async (clock) => {
-          const undo = await api(undoBulkAction, { params: { actionId }, body: { clock } })
+        onAnswer: async (body) => {
+          const undo = await api(undoBulkAction, { params: { actionId }, body })
           await navigate({ to: '/bulk-actions/$id', params: { id: undo.actionId } })
         },
       }}

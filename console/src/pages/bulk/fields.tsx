@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { statusOf } from '../../lib/search.js'
 import { MomentField } from '../workflows/filters.js'
 import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
-import type { Choice } from './selector.js'
+import { type Choice, isOfRuns } from './selector.js'
 import type { Kind } from './words.js'
 
 /** A change of a choice; `undefined` removes a filter. */
@@ -76,16 +76,16 @@ function Filter({ name, choice, kind, set }: SelectionProps & { name: FilterName
 }
 
 function UrlFilter({ choice, kind, set }: SelectionProps) {
-  const isCancel = kind === 'cancelRuns'
+  const isByBeginning = isOfRuns(kind)
   return (
     <Stack gap={8}>
       <Field
-        label={isCancel && choice.exact !== true ? 'URL begins with' : 'Whole URL'}
+        label={isByBeginning && choice.exact !== true ? 'URL begins with' : 'Whole URL'}
         placeholder="https://example.com/api/nightly"
         value={choice.url}
         onChange={(url) => set({ url, ...(url === undefined && { exact: undefined }) })}
       />
-      {isCancel ? (
+      {isByBeginning ? (
         <Checkbox
           size="xs"
           label="Match the whole URL, not its beginning"

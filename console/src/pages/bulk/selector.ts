@@ -1,4 +1,5 @@
 /** The selection of the wizard: as URL parameters and as an API selector. */
+import type { Clock } from '../../components/undo.js'
 import { given, textAt, wholeAt } from '../../lib/search.js'
 import { headersOf, NO_DELIVERY } from '../queue/delivery-form.js'
 import { type Conditions, conditionFields, conditionsAt, conditionsFor } from './conditions.js'
@@ -13,7 +14,7 @@ export interface Choice extends Conditions {
   /** Absent: `cancelRuns`. */
   readonly kind?: Kind
   readonly url?: string
-  /** Match the whole URL, not its beginning. Only for canceling runs; all other kinds match whole URLs. */
+  /** Match the whole URL, not its beginning. Only for active runs; all other items are matched by whole URLs. */
   readonly exact?: true
   readonly label?: string
   readonly host?: string
@@ -39,10 +40,17 @@ export interface Settings {
   /** For redelivery: settings that replace the original ones. */
   readonly delay: string
   readonly retries: number | ''
+  /** For a pause. */
+  readonly pauseClock: 'keep' | 'hold'
+  /** For an undo. */
+  readonly undoClock: Clock
 }
 
 /** Empty settings. */
-export const NO_SETTINGS: Settings = { reason: '', ratePerSecond: '', fenceMs: 0, delay: '', retries: '' }
+export const NO_SETTINGS: Settings = {
+  ...{ reason: '', ratePerSecond: '', fenceMs: 0, delay: '', retries: '' },
+  ...{ pauseClock: 'keep', undoClock: 'original' },
+}
 
 /** The kind of action. */
 export const kindOf = ({ kind = 'cancelRuns' }: Choice): Kind => kind
@@ -93,14 +101,17 @@ export function selectorOf(choice: Choice): Record<string, unknown> {
   return given({
     ...Object.fromEntries(fields),
     ...conditionFields(FAMILY_OF[kind], choice),
-    workflowUrlExactMatch: kind === 'cancelRuns' && choice.url !== undefined ? choice.exact : undefined,
+    workflowUrlExactMatch: isOfRuns(kind) && choice.url !== undefined ? choice.exact : undefined,
   })
 }
 
-/** Times are single values, all other filters lists; only canceling runs takes single texts. */
+/** Whether the items are active runs, whose URLs are matched by their beginning. */
+export const isOfRuns = (kind: Kind): boolean => FAMILY_OF[kind] === 'runs'
+
+/** Times are single values, all other filters lists; only active runs are selected by single texts. */
 function selectorValue(choice: Choice, name: FilterName): unknown {
   const value = choice[name]
-  const isSingle = value === undefined || name === 'from' || name === 'to' || kindOf(choice) === 'cancelRuns'
+  const isSingle = value === undefined || name === 'from' || name === 'to' || isOfRuns(kindOf(choice))
   return isSingle ? value : [value]
 }
 
@@ -120,11 +131,17 @@ export const isSentAgain = (choice: Choice): boolean => SENT_AGAIN.includes(kind
 export const sendingHeaders = (choice: Choice, { delay, retries }: Settings): Record<string, string> =>
   isSentAgain(choice) ? headersOf({ ...NO_DELIVERY, delay, retries }, []) : {}
 
+/** Whether the action brings cancelled items back. */
+export const isUndo = (kind: Kind): boolean => kind === 'undoCancelRuns' || kind === 'undoCancelMessages'
+
 /** The fields beside the selector in the request. */
-export function settingsOf({ reason, ratePerSecond, fenceMs }: Settings, nowMs: number) {
+export function settingsOf(kind: Kind, settings: Settings, nowMs: number) {
+  const { reason, ratePerSecond, fenceMs, pauseClock, undoClock } = settings
   return given({
     reason: reason.trim() === '' ? undefined : reason.trim(),
     ratePerSecond: ratePerSecond === '' ? undefined : ratePerSecond,
-    fenceUntil: fenceMs === 0 ? undefined : nowMs + fenceMs,
+    fenceUntil: fenceMs === 0 || kind !== 'cancelRuns' ? undefined : nowMs + fenceMs,
+    pauseClock: kind === 'pauseRuns' && pauseClock === 'hold' ? pauseClock : undefined,
+    clock: isUndo(kind) && undoClock !== 'original' ? undoClock : undefined,
   })
 }

@@ -17,6 +17,19 @@ it('writes the command with shell quotes', () => {
   expect(curl).toContain(`"fenceUntil":${NOW + 3_600_000},"async":true`)
 })
 
+it('matches active runs by the beginning of their URL, and says how a pause treats their clocks', () => {
+  const held = { ...NO_SETTINGS, pauseClock: 'hold', undoClock: 'now', fenceMs: 60_000 } as const
+  const choice: Choice = { kind: 'pauseRuns', url: URL, exact: true }
+  expect(cliLine(choice, held)).toBe(`homeport runs pause --url ${URL} --exact --hold-clock`)
+  expect(curlLine(choice, held, 'http://q', NOW)).toContain(
+    `{"kind":"pauseRuns","selector":{"workflowUrl":"${URL}","workflowUrlExactMatch":true},"pauseClock":"hold"}`,
+  )
+  expect(cliLine({ kind: 'unpauseRuns', url: URL }, held)).toBe(`homeport runs unpause --url ${URL}`)
+  expect(cliLine({ kind: 'undoCancelRuns', ids: ['wfr_1'] }, held)).toBe(
+    'homeport bulk start undoCancelRuns wfr_1 --clock now --yes',
+  )
+})
+
 it('passes --all without filters, and uses the general command where the short ones lack a flag', () => {
   expect(cliLine({ kind: 'cancelRuns' }, NO_SETTINGS)).toBe('homeport runs cancel --all --async --yes')
   expect(cliLine({ kind: 'resumeRuns', label: 'x' }, NO_SETTINGS)).toBe('homeport runs resume --label x')

@@ -5,6 +5,7 @@ import { FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
 import {
   type Choice,
   isSentAgain,
+  isUndo,
   kindOf,
   meansEverything,
   type Settings,
@@ -17,7 +18,7 @@ import type { Kind } from './words.js'
 /** The curl request. */
 export function curlLine(choice: Choice, settings: Settings, queueUrl: string, nowMs: number): string {
   const kind = kindOf(choice)
-  const more = settingsOf(settings, nowMs)
+  const more = settingsOf(kind, settings, nowMs)
   const [method, path, body] =
     kind === 'cancelRuns'
       ? ['DELETE', '/v2/workflows/runs', { ...selectorOf(choice), ...more, async: true }]
@@ -44,15 +45,18 @@ interface Command {
 const BASIC_FLAGS = { url: '--url', label: '--label', from: '--from', to: '--to' } as const
 const CALLER_FLAGS = { caller: '--caller-ip', flow: '--flow-key' } as const
 const QUEUE_FLAGS = { queue: '--queue', group: '--group', schedule: '--schedule' } as const
+const RUN_FLAGS = { ...BASIC_FLAGS, host: '--host', path: '--path', ...CALLER_FLAGS }
 const LETTER_FLAGS = { ...BASIC_FLAGS, ...QUEUE_FLAGS, ...CALLER_FLAGS }
 
 const COMMANDS: Readonly<Partial<Record<Kind, Command>>> = {
   cancelRuns: {
     words: 'runs cancel',
-    flags: { ...BASIC_FLAGS, host: '--host', path: '--path', ...CALLER_FLAGS },
+    flags: RUN_FLAGS,
     tail: ['--async', '--yes'],
     settings: 'taken',
   },
+  pauseRuns: { words: 'runs pause', flags: RUN_FLAGS, tail: [], settings: 'taken' },
+  unpauseRuns: { words: 'runs unpause', flags: RUN_FLAGS, tail: [], settings: 'taken' },
   resumeRuns: { words: 'runs resume', flags: BASIC_FLAGS, tail: [], settings: 'not taken' },
   restartRuns: { words: 'runs restart', flags: BASIC_FLAGS, tail: [], settings: 'not taken' },
   retryFailureCallbacks: { words: 'runs retry-callbacks', flags: BASIC_FLAGS, tail: [], settings: 'not taken' },
@@ -72,7 +76,7 @@ const startOf = (kind: Kind): Command => ({
 /** The CLI command: a short one if it supports every filter and setting. */
 export function cliLine(choice: Choice, settings: Settings): string {
   const kind = kindOf(choice)
-  const how = settingFlags(settings)
+  const how = settingFlags(kind, settings)
   const short = COMMANDS[kind]
   const isSaid = short && whichOf(choice, short) !== undefined && (how.length === 0 || short.settings === 'taken')
   const command = isSaid ? short : startOf(kind)
@@ -101,8 +105,10 @@ const sendingFlags = ({ delay, retries }: Settings): string[] => [
   ...flag('--retries', retries === '' ? undefined : retries),
 ]
 
-const settingFlags = ({ reason, ratePerSecond, fenceMs }: Settings): string[] => [
+const settingFlags = (kind: Kind, { reason, ratePerSecond, fenceMs, pauseClock, undoClock }: Settings): string[] => [
   ...flag('--reason', reason.trim() === '' ? undefined : reason.trim()),
   ...flag('--rate', ratePerSecond === '' ? undefined : ratePerSecond),
-  ...flag('--fence', fenceMs === 0 ? undefined : `${fenceMs / 60_000}m`),
+  ...flag('--fence', fenceMs === 0 || kind !== 'cancelRuns' ? undefined : `${fenceMs / 60_000}m`),
+  ...(kind === 'pauseRuns' && pauseClock === 'hold' ? ['--hold-clock'] : []),
+  ...flag('--clock', isUndo(kind) && undoClock !== 'original' ? undoClock : undefined),
 ]

@@ -25,8 +25,7 @@ interface Sentences {
 const SENTENCES: Readonly<Record<Kind, Sentences>> = {
   cancelRuns: {
     order: ['Cancel'],
-    means:
-      'Nothing of them is delivered any more, and their failure functions are not called. The cancel can be undone.',
+    means: 'Nothing more of them is delivered, and their failure functions are not called. The cancel can be undone.',
   },
   resumeRuns: {
     order: ['Resume'],
@@ -54,7 +53,7 @@ const SENTENCES: Readonly<Record<Kind, Sentences>> = {
   },
   undoCancelRuns: {
     order: ['Bring back'],
-    means: 'Cancelled runs continue where they stood. What was in flight is sent again.',
+    means: 'Cancelled runs continue where they stood. Requests that were in flight are sent again.',
   },
   undoCancelMessages: {
     order: ['Bring back'],
@@ -62,7 +61,7 @@ const SENTENCES: Readonly<Record<Kind, Sentences>> = {
   },
   pauseRuns: {
     order: ['Pause'],
-    means: 'Nothing of them is sent until they go on. Requests in flight end, and sleeps keep their times.',
+    means: 'Nothing more of them is sent until they are resumed. Requests in flight end, and sleeps keep their times.',
   },
   unpauseRuns: {
     order: ['Unpause'],

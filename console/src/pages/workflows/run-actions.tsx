@@ -13,7 +13,7 @@ import {
   resumeDeadRun,
   retryRunCallback,
 } from '../../../../src/contract/workflow/dead-letters.js'
-import { pauseRun, unpauseRun } from '../../../../src/contract/workflow/pause.js'
+import { unpauseRun } from '../../../../src/contract/workflow/pause.js'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
@@ -29,6 +29,7 @@ import { When } from '../../components/when.js'
 import { payloadOfText } from '../../lib/payload.js'
 import { sendableOfRun, valuesOfRun } from '../queue/again.js'
 import { COPIED, sendSnippets } from '../queue/snippets.js'
+import { askPause } from './pause.js'
 import { askCancel, undoOf } from './run-menu.js'
 import { TriggerForm } from './trigger.js'
 import { FAILURE_WORDS, type Run } from './words.js'
@@ -69,16 +70,13 @@ function TriggerAgain({ run }: { run: Run }) {
 
 /** Pauses an active run, or lets it go on. */
 function PauseButton({ run: { workflowRunId, paused } }: { run: Run }) {
-  const refreshes = [listRuns]
-  const pause = useChange(pauseRun, { refreshes, done: 'The run is paused.' })
-  const resume = useChange(unpauseRun, { refreshes, done: 'The run goes on.' })
-  const params = { workflowRunId }
+  const resume = useChange(unpauseRun, { refreshes: [listRuns], done: 'The run was resumed.' })
   return paused === undefined ? (
-    <Button variant="default" loading={pause.isPending} onClick={() => pause.mutate({ params, body: {} })}>
+    <Button variant="default" onClick={() => askPause(workflowRunId)}>
       Pause
     </Button>
   ) : (
-    <Button variant="default" loading={resume.isPending} onClick={() => resume.mutate({ params })}>
+    <Button variant="default" loading={resume.isPending} onClick={() => resume.mutate({ params: { workflowRunId } })}>
       Resume
     </Button>
   )

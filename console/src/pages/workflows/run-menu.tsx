@@ -1,6 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import { undoCancelOfRun } from '../../../../src/contract/bulk/undo.js'
 import { listDeadRuns, resumeDeadRun } from '../../../../src/contract/workflow/dead-letters.js'
+import { unpauseRun } from '../../../../src/contract/workflow/pause.js'
 import { endRun, listRuns } from '../../../../src/contract/workflow/runs.js'
 import { ApiError, api } from '../../api/client.js'
 import { useChange, useTask } from '../../api/hooks.js'
@@ -11,14 +12,14 @@ import { askUndo, type Undo } from '../../components/undo.js'
 import { copyText } from '../../lib/clipboard.js'
 import { sendableOfRun } from '../queue/again.js'
 import { COPIED, SNIPPET_TITLES, sendSnippets } from '../queue/snippets.js'
-import { askPauseWorkflow } from './paused-workflows.js'
+import { askPause, askPauseWorkflow } from './pause.js'
 import type { Run } from './words.js'
 
 /** Asks before a run is cancelled. */
 export const askCancel = (workflowRunId: string) =>
   confirm({
     title: 'Cancel this run',
-    text: 'Nothing of it is delivered any more, a request in flight is aborted, and its failure function is not called. You can undo this as long as the run is kept.',
+    text: 'Nothing more of it is delivered, a request in flight is aborted, and its failure function is not called. You can undo this as long as the run is kept.',
     action: 'Cancel the run',
     onConfirm: () => api(endRun, { params: { workflowRunId } }),
     refreshes: [listRuns],
@@ -27,10 +28,10 @@ export const askCancel = (workflowRunId: string) =>
 /** How a cancelled run is brought back. */
 export const undoOf = (workflowRunId: string): Undo => ({
   title: 'Undo the cancel of this run',
-  text: 'It continues where it stood, with its id and its steps. What was in flight is sent again.',
+  text: 'It continues where it stood, with its id and its steps. A request that was in flight is sent again.',
   action: 'Bring the run back',
   refreshes: [listRuns],
-  onUndo: (clock) => api(undoCancelOfRun, { params: { workflowRunId }, body: { clock } }),
+  onAnswer: (body) => api(undoCancelOfRun, { params: { workflowRunId }, body }),
 })
 
 /** The run with its payload, which lists leave out. */
@@ -45,7 +46,7 @@ async function wholeRun(workflowRunId: string): Promise<Run> {
 
 /** The menu of a run in the list. */
 export function RunMenu({
-  run: { workflowRunId, workflowUrl, workflowState, dlqId },
+  run: { workflowRunId, workflowUrl, workflowState, dlqId, paused },
   onAgain,
 }: {
   run: Run
@@ -68,11 +69,17 @@ export function RunMenu({
     done: 'A new run continues at the failed step.',
     onDone: (made) => void navigate({ to: '/runs/$id', params: { id: made.workflowRunId } }),
   })
+  const unpause = useChange(unpauseRun, { refreshes: [listRuns], done: 'The run was resumed.' })
+  const pausing: RowAction =
+    paused === undefined
+      ? { label: 'Pause the run…', onClick: () => askPause(workflowRunId) }
+      : { label: 'Resume the run', onClick: () => unpause.mutate({ params: { workflowRunId } }) }
   const writing: RowAction[] = [
     ...(dlqId === undefined
       ? []
       : [{ label: 'Resume at the failed step', onClick: () => resume.mutate({ params: { dlqId } }) }]),
     { label: 'Trigger again…', onClick: () => again.mutate(undefined) },
+    ...(workflowState === 'RUN_STARTED' ? [pausing] : []),
     { label: 'Pause the workflow…', onClick: () => askPauseWorkflow(workflowUrl) },
     ...(workflowState === 'RUN_STARTED'
       ? [{ label: 'Cancel the run', onClick: () => askCancel(workflowRunId), isDangerous: true }]
