@@ -107,7 +107,7 @@ function python(url: string, tls: boolean): string {
   return lines(
     'import redis',
     '',
-    `client = redis.Redis.from_url("${url}"${tls ? ', ssl_ca_certs="homeport-ca.crt"' : ''})`,
+    `client = redis.Redis.from_url("${url}", decode_responses=True${tls ? ', ssl_ca_certs="homeport-ca.crt"' : ''})`,
     `client.set("greeting", "hello")`,
     `print(client.get("greeting"))`,
   )
@@ -131,12 +131,17 @@ function go(url: string, tls: boolean): string {
     '\tif err != nil {',
     '\t\tpanic(err)',
     '\t}',
-    tls && '\tauthority, _ := os.ReadFile("homeport-ca.crt")',
+    tls && '\tauthority, err := os.ReadFile("homeport-ca.crt")',
+    tls && '\tif err != nil {',
+    tls && '\t\tpanic(err)',
+    tls && '\t}',
     tls && '\toptions.TLSConfig.RootCAs = x509.NewCertPool()',
     tls && '\toptions.TLSConfig.RootCAs.AppendCertsFromPEM(authority)',
     '\tclient, ctx := redis.NewClient(options), context.Background()',
-    '\tclient.Set(ctx, "greeting", "hello", 0)',
-    '\tfmt.Println(client.Get(ctx, "greeting").Val())',
+    '\tif err := client.Set(ctx, "greeting", "hello", 0).Err(); err != nil {',
+    '\t\tpanic(err)',
+    '\t}',
+    '\tfmt.Println(client.Get(ctx, "greeting").Result())',
     '}',
   )
 }

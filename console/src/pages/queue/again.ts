@@ -3,6 +3,7 @@ import type { Static } from 'typebox'
 import type { Message } from '../../../../src/contract/queue/fields.js'
 import { NO_TRIGGER, type TriggerItem, type TriggerValues, triggerOf } from '../workflows/trigger-form.js'
 import type { Run } from '../workflows/words.js'
+import type { DeliveryValues } from './delivery-form.js'
 import { type BatchItem, EMPTY, itemOf, type PublishValues } from './publish-form.js'
 import type { Sendable } from './snippets.js'
 
@@ -32,6 +33,7 @@ export function valuesOfMessage(message: StoredMessage): PublishValues {
     failureCallback: message.failureCallback ?? '',
     flowKey: flowControlKey,
     flowValue: limitsOf({ rate, parallelism, period: period === undefined ? undefined : `${period}s` }),
+    ...ownSettings(message),
   }
 }
 
@@ -59,7 +61,17 @@ export function valuesOfRun(run: Run): TriggerValues {
     label: run.labels?.join(',') ?? '',
     retries: first?.retries ?? '',
     flowKey: run.flowControlKey ?? '',
+    ...ownSettings(run),
   }
+}
+
+/** Priority and singleton key. The delays of a debounce key are not known. */
+function ownSettings({
+  priority,
+  singletonKey,
+}: Pick<StoredMessage, 'priority' | 'singletonKey'>): Pick<DeliveryValues, 'priority' | 'rule' | 'ruleKey'> {
+  const rule = singletonKey === undefined ? 'none' : 'skip'
+  return { priority: priority ?? '', rule, ruleKey: singletonKey ?? '' }
 }
 
 /** The request that would trigger a run again. */

@@ -1,12 +1,13 @@
 import IconChevronDown from 'icon:chevron-down'
 import IconChevronUp from 'icon:chevron-up'
-import { Button, Collapse, NumberInput, SimpleGrid, Textarea, TextInput } from '@mantine/core'
+import { Button, Collapse, NumberInput, Select, SimpleGrid, Textarea, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import type { ReactNode } from 'react'
-import type { DeliveryValues } from './delivery-form.js'
+import type { DeliveryValues, Rule } from './delivery-form.js'
 
 /** A form with at least these fields. */
 export interface DeliveryFormState {
+  readonly values: Pick<DeliveryValues, 'rule'>
   readonly getInputProps: (name: keyof DeliveryValues) => object
 }
 
@@ -118,6 +119,48 @@ export function DeliveryFields({ form, retriesLabel }: { form: DeliveryFormState
         placeholder="rate=10, period=1m, parallelism=5"
         {...form.getInputProps('flowValue')}
       />
+      <NumberInput
+        label="Priority"
+        placeholder="Seconds that it counts as due earlier"
+        min={-GREATEST_PRIORITY}
+        max={GREATEST_PRIORITY}
+        allowDecimal={false}
+        {...form.getInputProps('priority')}
+      />
+      <RuleFields form={form} />
+    </>
+  )
+}
+
+/** As the server has it. */
+const GREATEST_PRIORITY = 600
+
+const RULES: readonly { readonly value: Rule; readonly label: string }[] = [
+  { value: 'none', label: 'All are sent' },
+  { value: 'debounce', label: 'Debounce: only the newest is sent' },
+  { value: 'skip', label: 'Singleton: skip while one is pending' },
+  { value: 'cancel', label: 'Singleton: cancel the older one' },
+]
+
+/** The debounce or singleton key. */
+function RuleFields({ form }: { form: DeliveryFormState }) {
+  const { rule } = form.values
+  return (
+    <>
+      <Select label="With the same key" data={[...RULES]} {...form.getInputProps('rule')} />
+      {rule === 'none' ? null : (
+        <TextInput
+          label={rule === 'debounce' ? 'Debounce key' : 'Singleton key'}
+          placeholder="cart-7"
+          {...form.getInputProps('ruleKey')}
+        />
+      )}
+      {rule === 'debounce' ? (
+        <>
+          <TextInput label="Wait for a newer one" placeholder="30s" {...form.getInputProps('debounceDelay')} />
+          <TextInput label="Wait at most" placeholder="No limit" {...form.getInputProps('debounceMaxDelay')} />
+        </>
+      ) : null}
     </>
   )
 }

@@ -11,7 +11,17 @@ export interface DeliveryValues {
   readonly flowValue: string
   /** One per line: `Name: value`. */
   readonly headers: string
+  /** Seconds that it counts as due earlier. */
+  readonly priority: number | ''
+  readonly rule: Rule
+  readonly ruleKey: string
+  /** For a debounce key: how long to wait for a newer one, and how long at most. */
+  readonly debounceDelay: string
+  readonly debounceMaxDelay: string
 }
+
+/** What others with the same key mean: nothing; it is replaced by a newer one; it is skipped for or cancels an older one. */
+export type Rule = 'none' | 'debounce' | 'skip' | 'cancel'
 
 /** Empty fields. */
 export const NO_DELIVERY: DeliveryValues = {
@@ -23,6 +33,11 @@ export const NO_DELIVERY: DeliveryValues = {
   flowKey: '',
   flowValue: '',
   headers: '',
+  priority: '',
+  rule: 'none',
+  ruleKey: '',
+  debounceDelay: '',
+  debounceMaxDelay: '',
 }
 
 const DURATION = /^(\d+[smhd]?)+$/
@@ -50,6 +65,11 @@ export const DELIVERY_RULES = {
   delay: durationProblem,
   failureCallback: urlProblem,
   headers: (headers: string) => (badLines(headers).length === 0 ? null : `Not a header: ${badLines(headers)[0]}`),
+  ruleKey: (key: string, { rule }: Pick<DeliveryValues, 'rule'>) =>
+    rule === 'none' || key.trim() !== '' ? null : 'Enter the key',
+  debounceDelay: (text: string, { rule }: Pick<DeliveryValues, 'rule'>) =>
+    rule === 'debounce' && text.trim() === '' ? 'Enter how long to wait, such as 30s' : durationProblem(text),
+  debounceMaxDelay: durationProblem,
 }
 
 /** Whether a text is JSON. */
@@ -79,11 +99,33 @@ export function headersOf(values: DeliveryValues, own: readonly Setting[]): Reco
     ['upstash-failure-callback', values.failureCallback],
     ['upstash-flow-control-key', values.flowKey],
     ['upstash-flow-control-value', values.flowKey.trim() === '' ? '' : values.flowValue],
+    ['homeport-priority', values.priority],
+    ...ruleSettings(values),
   ]
   const given = settings
     .map(([name, value]) => [name, String(value).trim()] as const)
     .filter(([, value]) => value !== '')
   return { ...Object.fromEntries(given), ...forwarded(values.headers) }
+}
+
+function ruleSettings({ rule, ruleKey, debounceDelay, debounceMaxDelay }: DeliveryValues): readonly Setting[] {
+  switch (rule) {
+    case 'none':
+      return []
+    case 'debounce':
+      return [
+        ['homeport-debounce', ruleKey],
+        ['homeport-debounce-delay', debounceDelay],
+        ['homeport-debounce-max-delay', debounceMaxDelay],
+      ]
+    case 'skip':
+      return [['homeport-singleton', ruleKey]]
+    case 'cancel':
+      return [
+        ['homeport-singleton', ruleKey],
+        ['homeport-singleton-mode', rule],
+      ]
+  }
 }
 
 /** Forwarded headers, one per line, as headers of a publish request (reference queue 2.2). */

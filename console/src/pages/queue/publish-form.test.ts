@@ -34,6 +34,18 @@ it('settings become headers, and the entered headers are forwarded', () => {
   })
 })
 
+it('a debounce or singleton key is sent with its own settings', () => {
+  const values = { ...EMPTY, destination: 'orders', ruleKey: 'cart-7', debounceDelay: '30s', priority: -60 as const }
+  const keysOf = (rule: 'none' | 'debounce' | 'skip' | 'cancel') => itemOf({ ...values, rule }).headers
+  const own = { 'upstash-method': 'POST', 'homeport-priority': '-60' }
+  expect(keysOf('none')).toEqual(own)
+  expect(keysOf('debounce')).toEqual({ ...own, 'homeport-debounce': 'cart-7', 'homeport-debounce-delay': '30s' })
+  expect(keysOf('skip')).toEqual({ ...own, 'homeport-singleton': 'cart-7' })
+  expect(keysOf('cancel')).toEqual({ ...own, 'homeport-singleton': 'cart-7', 'homeport-singleton-mode': 'cancel' })
+  expect(PUBLISH_RULES.ruleKey('', { rule: 'skip' })).toBe('Enter the key')
+  expect(PUBLISH_RULES.debounceDelay('', { rule: 'debounce' })).toContain('30s')
+})
+
 it('rejects while typing what the server would refuse', () => {
   expect(PUBLISH_RULES.destination('ftp://x')).toContain('http://')
   expect(PUBLISH_RULES.destination('my-group')).toBeNull()

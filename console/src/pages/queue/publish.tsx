@@ -15,15 +15,25 @@ type PublishFormState = UseFormReturnType<PublishValues>
 const METHODS = ['POST', 'PUT', 'PATCH', 'GET', 'DELETE']
 const CONTENT_TYPES = ['application/json', 'text/plain', 'application/x-www-form-urlencoded', 'application/xml']
 
-/** Publishes one item; returns the message, or the first one for a URL group. */
-async function publish(item: BatchItem): Promise<string> {
+/** What was published: the message, or the first one for a URL group. */
+interface Published {
+  readonly id: string
+  readonly said: string
+}
+
+/** Publishes one item. */
+async function publish(item: BatchItem): Promise<Published> {
   // A batch of one: the browser would normalize a destination in the URL.
   const [answer] = await api(publishBatch, { body: [item] })
   const first = Array.isArray(answer) ? answer[0] : answer
   if (first !== undefined && 'error' in first) throw new ApiError(400, first.error)
   if (first === undefined)
     throw new ApiError(400, 'The URL group has no endpoints, so nothing was published. Add an endpoint first.')
-  return first.messageId
+  const { messageId: id, because } = first
+  return {
+    id,
+    said: because ?? (first.deduplicated ? 'It is a duplicate of this message.' : 'The message was published.'),
+  }
 }
 
 /** The dialog that publishes a message, with all settings of a message. */
@@ -43,8 +53,8 @@ export function PublishForm({
   const task = useTask(publish, {
     refreshes: [listLogs],
     errors: 'inline',
-    done: 'The message was published.',
-    onDone: (id) => {
+    done: ({ said }) => said,
+    onDone: ({ id }) => {
       form.reset()
       if (initial !== EMPTY) onClose()
       void navigate({ to: '/messages/$id', params: { id } })

@@ -87,6 +87,12 @@ const FLAGS: Readonly<Record<string, string>> = {
   'upstash-flow-control-key': 'flow-key',
   'upstash-flow-control-value': 'flow',
   'upstash-workflow-runid': 'run-id',
+  'homeport-priority': 'priority',
+  'homeport-debounce': 'debounce',
+  'homeport-debounce-delay': 'debounce-delay',
+  'homeport-debounce-max-delay': 'debounce-max-delay',
+  'homeport-singleton': 'singleton',
+  'homeport-singleton-mode': 'singleton-mode',
 }
 
 function cliOf(what: Sendable): string {
@@ -144,7 +150,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
 function triggerCode(what: Sendable, queueUrl: string): string {
   const entries = Object.entries(what.headers ?? {})
   const headers = entries
-    .filter(([name]) => name.startsWith(FORWARD) || name === 'content-type')
+    .filter(([name]) => name.startsWith(FORWARD) || name.startsWith('homeport-') || name === 'content-type')
     .map(([name, value]) => [name.startsWith(FORWARD) ? name.slice(FORWARD.length) : name, value])
   const options = entries.flatMap(([name, value]) => {
     const option = OPTIONS[name]

@@ -8,14 +8,20 @@ import { FormDialog } from '../../components/form-dialog.js'
 import { AllSettings, BodyField, DeliveryFields, LabelField } from '../queue/delivery-fields.js'
 import { NO_TRIGGER, TRIGGER_RULES, type TriggerItem, type TriggerValues, triggerOf } from './trigger-form.js'
 
-/** Triggers one run; returns its ID. */
-async function trigger(item: TriggerItem): Promise<string> {
+/** The triggered run, or the active one that kept it from starting. */
+interface Triggered {
+  readonly id: string
+  readonly said: string
+}
+
+/** Triggers one run. */
+async function trigger(item: TriggerItem): Promise<Triggered> {
   // A batch of one: the browser would normalize a URL within the URL.
   const [run] = await api(triggerRuns, { body: [item] })
   if (run === undefined) throw new ApiError(500, 'The server responded without a run.')
-  if (run.deduplicated)
+  if (run.deduplicated && run.because === undefined)
     throw new ApiError(409, `A run with the ID ${run.workflowRunId} exists already. Choose another ID.`)
-  return run.workflowRunId
+  return { id: run.workflowRunId, said: run.because ?? 'The run was triggered.' }
 }
 
 /** The dialog that triggers a run, with all settings of a run. */
@@ -38,8 +44,8 @@ export function TriggerForm({
   const task = useTask(trigger, {
     refreshes: [listRuns],
     errors: 'inline',
-    done: 'The run was triggered.',
-    onDone: (id) => {
+    done: ({ said }) => said,
+    onDone: ({ id }) => {
       form.reset()
       if (initial !== NO_TRIGGER) onClose()
       void navigate({ to: '/runs/$id', params: { id } })
