@@ -174,7 +174,7 @@ it('a channel is added, tested and deleted; alerts are silenced and a rule is ch
   await page.getByLabel('Tell of the end of states').uncheck()
   expect(await problemsOf(page)).toEqual([])
   await page.getByRole('button', { name: 'Change the channel' }).click()
-  await page.getByText('The channel is changed.').waitFor()
+  await page.getByText('The channel was changed.').waitFor()
   const { body } = await homeport.api('GET', '/v2/alerts/channels')
   expect(body).toMatchObject([{ name: 'on call', group_minutes: 60, send_resolved: false, enabled: true, kinds: [] }])
   await page.getByRole('button', { name: 'Actions for on call' }).click()

@@ -27,7 +27,7 @@ export function StaleWarning() {
       <Paper withBorder shadow="md" p="sm" maw={480} mx="auto" role="alert">
         <Status tone="bad">The server does not respond</Status>
         <div style={{ fontSize: 'var(--mantine-font-size-sm)' }}>
-          What you see is from {dateTime(sinceMs)}. It is asked again until it answers.
+          This page shows data from {dateTime(sinceMs)}. The console asks again until the server responds.
         </div>
       </Paper>
     </Affix>

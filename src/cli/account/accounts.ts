@@ -63,7 +63,7 @@ interface CreateOptions {
 
 const createCommand = remote<CreateOptions, [string]>({
   name: 'create',
-  summary: 'make an account; its credentials are printed now and never again',
+  summary: 'create an account; its credentials are printed only once',
   args: [['<email>', 'the e-mail of the account']],
   flags: (command) =>
     command
@@ -91,7 +91,7 @@ const createCommand = remote<CreateOptions, [string]>({
         ['api key', account.api_key],
         ['queue token', account.queue_token],
         ['signing keys', `${account.current_signing_key} ${account.next_signing_key}`],
-        ['', 'Keep them: they are shown this once.'],
+        ['', 'Store them now: they are not shown again.'],
       ]),
     )
   },
@@ -152,7 +152,7 @@ const limitsCommand = remote<LimitsOptions, [string]>({
 
 const suspendCommand = remote<object, [string]>({
   name: 'suspend',
-  summary: 'refuse all requests of an account and its databases, deliver nothing of it; its data is kept',
+  summary: 'refuse all requests of an account and its databases, and deliver none of its messages; its data is kept',
   args: [ACCOUNT],
   isDestructive: true,
   examples: ['homeport accounts suspend ada@example.com --yes'],
@@ -182,7 +182,7 @@ const deleteCommand = remote<object, [string]>({
   examples: ['homeport accounts delete ada@example.com --yes'],
   run: async ({ api, show, say, confirm }, _, wanted) => {
     const { id, email } = await accountNamed(api, wanted)
-    await confirm(`Delete the account ${email} with everything it has? There is no way back.`)
+    await confirm(`Delete the account ${email} with everything it has? This cannot be undone.`)
     say('deleting ...')
     show(await api.call(deleteAccount, { params: { id } }), () => `deleted ${email}\n`)
   },

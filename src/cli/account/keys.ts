@@ -47,7 +47,7 @@ const createCommand = remote<TeamOption & { readOnly: boolean; member?: string; 
   flags: (command) =>
     command
       .option('--read-only', 'the key cannot change anything', false)
-      .option('--expires <duration>', 'refused after so long, such as 90d (default: never)', secondsOf)
+      .option('--expires <duration>', 'refused after this time, such as 90d (default: never)', secondsOf)
       .option(...TEAM)
       .option('--member <email>', 'the member of the team who will use the key (default: you)'),
   examples: [

@@ -27,10 +27,10 @@ export const rotateFlags = (command: Command): Command =>
   command
     .option(
       '--overlap <duration>',
-      'for so long the old secret is accepted too; 0s: refused at once (default: 1d)',
+      'how long the old secret is still accepted; 0s: not at all (default: 1d)',
       secondsOf,
     )
-    .option('--expires <duration>', 'only for what expires: the new expiry, from now', secondsOf)
+    .option('--expires <duration>', 'only if it expires: the new expiry, from now', secondsOf)
 
 /** The body of a rotation with these flags. */
 export const rotateBodyOf = ({ overlap, expires }: RotateOptions): RotateBody => given({ overlap, expires_in: expires })

@@ -63,7 +63,7 @@ interface AddOptions {
 }
 
 const groupMinutes = wholeNumber(GROUP_MINUTES.least, GROUP_MINUTES.most)
-const GROUPING = 'further notifications of one subject wait this long'
+const GROUPING = 'how long to group further notifications about one subject, in minutes'
 
 /** `homeport alerts add`. */
 export const addCommand = remote<AddOptions>({
@@ -137,7 +137,7 @@ function fieldsOf({ rules, allRules, on, off, ...options }: UpdateOptions, url: 
 /** `homeport alerts update`. */
 export const updateCommand = remote<UpdateOptions>({
   name: 'update',
-  summary: 'change a channel; what is not given stays',
+  summary: 'change a channel; settings that are not given stay',
   args: [['<channel>', 'id or name of the channel']],
   flags: (command) =>
     command
@@ -148,8 +148,8 @@ export const updateCommand = remote<UpdateOptions>({
       .option('--all-rules', 'alerts of all rules', false)
       .option('--hourly <number>', 'notifications an hour', wholeNumber(1, 1000))
       .option('--group-minutes <number>', GROUPING, groupMinutes)
-      .option('--resolved', 'tell of the end of states')
-      .option('--no-resolved', 'do not tell of the end of states')
+      .option('--resolved', 'also notify when a state ends')
+      .option('--no-resolved', 'do not notify when a state ends')
       .option('--on', 'send notifications', false)
       .option('--off', 'send none until --on', false),
   examples: ['homeport alerts update ops --group-minutes 60 --no-resolved', 'homeport alerts update ops --off'],

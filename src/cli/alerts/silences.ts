@@ -20,7 +20,7 @@ export const silenceCommand = remote<SilenceOptions>({
   flags: (command) =>
     command
       .option('--rule <kind>', 'only alerts of this rule (default: all)', oneOf(ALERT_KINDS))
-      .option('--subject <text>', 'only alerts about this, as the history spells it (default: all)')
+      .option('--subject <text>', 'only alerts about this, as the history shows it (default: all)')
       .option('--for <duration>', 'how long, such as 2h', durationText, '1h')
       .option('--reason <text>', 'why; shown in the list'),
   examples: ['homeport alerts silence --rule dead_letter --subject api.example.com --for 2h --reason "known outage"'],
@@ -35,7 +35,7 @@ export const silenceCommand = remote<SilenceOptions>({
 /** `homeport alerts silences`. */
 export const silencesCommand = remote({
   name: 'silences',
-  summary: 'list silences that last',
+  summary: 'list the silences that have not ended',
   examples: ['homeport alerts silences'],
   run: async ({ api, io, show }) => {
     const silences = await api.call(listSilences)

@@ -3,7 +3,7 @@ import { parseObjectPlace } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { backUpService, getServiceBackup, type ServiceBackup } from '../../contract/server/service-backup.js'
 import { type CommandMaker, remote, type Session } from '../remote/remote.js'
-import { bytes } from '../terminal/figures.js'
+import { bytes, counted } from '../terminal/figures.js'
 import { listCommand, verifyCommand } from './look.js'
 
 interface BackupFlags {
@@ -34,7 +34,7 @@ const makeBackup = remote<BackupFlags>({
     if (keep !== undefined && !/^[1-9]\d{0,4}$/.test(keep)) throw misused('--keep must be a whole number from 1.')
     const body = { to: parseObjectPlace(to) ? to : resolve(to), ...(keep !== undefined && { keep: Number(keep) }) }
     const made = await untilMade(session, await session.api.call(backUpService, { body }))
-    session.show(made, () => `${made.path}: ${made.databases_done} databases, ${bytes(made.bytes)}\n`)
+    session.show(made, () => `${made.path}: ${counted(made.databases_done, 'database')}, ${bytes(made.bytes)}\n`)
     for (const { database_name: name, problem } of made.without) session.say(`Without the data of ${name}: ${problem}`)
     if (parseObjectPlace(to))
       session.say('It is encrypted. Keep a copy of backup-keys, from the data directory, elsewhere.')

@@ -8,7 +8,7 @@ import type { Manifest } from '../../service-backup/index.js'
 import { DONE } from '../exit-codes.js'
 import { configOf } from '../flags.js'
 import { addExamples, type CommandMaker } from '../remote/remote.js'
-import { bytes } from '../terminal/figures.js'
+import { bytes, counted } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
 import { addSourceFlags, listedIn, withBackup } from './source.js'
 
@@ -16,7 +16,7 @@ const ENGINE_FLAGS = ['engineBinary', 'engineAllowUnsafeVersion'] as const
 
 /** One line about a backup. */
 export const summaryOf = ({ databases, files }: Manifest): string =>
-  `${databases.filter(({ state }) => state === 'saved').length} of ${databases.length} databases, ${bytes(sizeOf(files))}`
+  `${databases.filter(({ state }) => state === 'saved').length} of ${counted(databases.length, 'database')}, ${bytes(sizeOf(files))}`
 
 const sizeOf = (files: Manifest['files']): number => files.reduce((sum, file) => sum + file.bytes, 0)
 
@@ -42,13 +42,13 @@ export const verifyCommand: CommandMaker = (io, end) => {
   const command = new Command('verify').description(
     'check every file and the store of a backup, and load every database in an engine',
   )
-  addSourceFlags(command, 'a backup, or where backups are: then the newest', ENGINE_FLAGS)
+  addSourceFlags(command, 'a backup, or the place of several: the newest of them', ENGINE_FLAGS)
   addExamples(command, ['homeport backup verify --from /var/backups/homeport'])
   return command.action(async () => {
     const { verifyBackup } = await import('../../service-backup/index.js')
     await withBackup(command, join(tmpdir(), 'homeport'), async (folder, path) => {
       const { manifest, keys } = await withEngine(command, (load) => verifyBackup(folder, load))
-      io.out(`${path} is complete: ${summaryOf(manifest)}, ${keys} keys.\n`)
+      io.out(`${path} is complete: ${summaryOf(manifest)}, ${counted(keys, 'key')}.\n`)
     })
     end(DONE)
   })

@@ -15,7 +15,7 @@ export const restoreCommand: CommandMaker = (io, end) => {
   const command = new Command('restore')
     .description('make a new data directory of a backup of the whole service; no server is needed')
     .requiredOption('--data-dir <directory>', 'the new data directory; must be missing or empty')
-  addSourceFlags(command, 'a backup, or where backups are: then the newest')
+  addSourceFlags(command, 'a backup, or the place of several: the newest of them')
   addExamples(command, [
     'homeport restore --from /var/backups/homeport --data-dir ./restored',
     'homeport restore --from s3://backups/homeport --keys-file ./backup-keys --data-dir ./restored',

@@ -37,20 +37,20 @@ const listCommand = remote({
   run: async ({ api, io, show, say }) => {
     const nodes = await api.call(listNodes)
     show(nodes, () => (nodes.length === 0 ? '' : table(io, nodes)))
-    if (nodes.length === 0) say('This server is alone. docs/nodes.md tells how several nodes share a store.')
+    if (nodes.length === 0) say('This server is alone. docs/nodes.md describes how several nodes share a store.')
   },
 })
 
 const drainCommand = remote<{ readonly wait?: true }, [string]>({
   name: 'drain',
-  summary: 'make a node give its work and its databases up to the others',
+  summary: 'move the work and the databases of a node to the others',
   args: [NODE],
-  flags: (command) => command.option('--wait', 'return when the node has given everything up'),
+  flags: (command) => command.option('--wait', 'return when all has moved'),
   examples: ['homeport nodes drain b --wait'],
   run: async (session, { wait }, name) => {
     await session.api.call(drainNode, { params: { name } })
     if (wait) await whenEmpty(session, name)
-    session.say(wait ? `${name} has given everything up. It can be stopped.` : `${name} gives its work up.`)
+    session.say(wait ? `${name} has no work and no databases any more. It can be stopped.` : `${name} is draining.`)
   },
 })
 
@@ -59,7 +59,7 @@ async function whenEmpty({ api }: Session, name: string): Promise<void> {
   for (;;) {
     const node = (await api.call(listNodes)).find((one) => one.name === name)
     if (node?.state === 'live') {
-      throw new HomeportError('cli_failed', { problem: `${name} does not drain any more: somebody has resumed it.` })
+      throw new HomeportError('cli_failed', { problem: `${name} does not drain any more: it was resumed meanwhile.` })
     }
     if (!node || (node.partitions === 0 && node.databases === 0)) return
     await pause(commandClock, LOOK_EVERY_MS)

@@ -63,14 +63,14 @@ function scopeOf({ scope, queue, flowControlKey }: CreateOptions): CreateOptions
 
 const createCommand = remote<CreateOptions, [string]>({
   name: 'create',
-  summary: 'make a queue token; its secret is printed now and never again',
+  summary: 'create a queue token; its secret is printed only once',
   args: [['<name>', 'unique in its account or team']],
   flags: (command) =>
     command
       .option('--scope <scope>', `${QUEUE_TOKEN_SCOPES.join(', ')} (default: all)`, oneOf(QUEUE_TOKEN_SCOPES))
       .option('--queue <name>', 'may only publish into this queue, and read it')
       .option('--flow-control-key <key>', 'may only publish under this flow-control key, and read it')
-      .option('--expires <duration>', 'refused after so long, such as 90d (default: never)', secondsOf)
+      .option('--expires <duration>', 'refused after this time, such as 90d (default: never)', secondsOf)
       .option(...TEAM),
   examples: ['homeport queue tokens create ci --scope publish', 'homeport queue tokens create shop --queue orders'],
   run: async ({ api, io, show }, options, name) => {
@@ -108,7 +108,7 @@ const rotateCommand = remote<TeamOption & RotateOptions, [string]>({
 
 const deleteCommand = remote<TeamOption, [string]>({
   name: 'delete',
-  summary: 'end a queue token at once',
+  summary: 'delete a queue token; it is refused at once',
   args: [['<token>', 'id or name of the token']],
   isDestructive: true,
   flags: (command) => command.option(...TEAM),

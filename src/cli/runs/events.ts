@@ -34,7 +34,7 @@ export const waitersCommand = remote<WaitersOptions, [string?]>({
   summary: 'list the runs that wait for an event, or the events that runs wait for',
   args: [['[event]', 'id of the event (default: all events)']],
   flags: (command) =>
-    pageFlags(command.option('--prefix <text>', 'only events whose id begins like this'), MOST_EVENTS),
+    pageFlags(command.option('--prefix <text>', 'only events whose id begins with this text'), MOST_EVENTS),
   examples: ['homeport runs waiters', 'homeport runs waiters --prefix paid-', 'homeport runs waiters paid-42'],
   run: async (session, options, eventId) =>
     eventId === undefined ? showEvents(session, options) : showWaiters(session, eventId, options),
@@ -90,7 +90,7 @@ export const eventsCommand = remote<EventOptions, [string?]>({
   summary: 'list the events that came in the last days, and what they did',
   args: [['[event]', 'id of the event (default: all events)']],
   flags: (command) => {
-    command.option('--prefix <text>', 'only events whose id begins like this')
+    command.option('--prefix <text>', 'only events whose id begins with this text')
     command.option('--outcome <outcome>', NOTIFIED_OUTCOMES.join(', '), oneOf(NOTIFIED_OUTCOMES))
     return pageFlags(command, 20)
   },
@@ -122,7 +122,7 @@ export const notifyCommand = remote<DeliveryOptions & { run?: string }>({
     command
       .option('--body <text>', 'the data of the event')
       .option('--file <path>', 'read the data from a file; "-" for the standard input')
-      .option('--run <id>', 'notify only this run, also when it waits later'),
+      .option('--run <id>', 'notify only this run, even if it starts to wait later'),
   examples: [`homeport runs notify paid-42 --body '{"amount": 10}'`],
   run: async (session, options, eventId) => {
     const { api, show } = session

@@ -48,12 +48,13 @@ function damageIn({ damage, setAsideFile }: CopyReport): string {
   const lines = [
     ...lost,
     gaps.length > 0 &&
-      `${counted(gaps.length, 'range')} of rows cannot be read in the source and is missing in the target.`,
-    setAside > 0 && `${counted(setAside, 'row')} cannot be stored in the target. They are in ${setAsideFile}.`,
+      `${counted(gaps.length, 'range of rows', 'ranges of rows')} cannot be read in the source and ${gaps.length === 1 ? 'is' : 'are'} missing in the target.`,
+    setAside > 0 &&
+      `${counted(setAside, 'row')} cannot be stored in the target. The file ${setAsideFile} has ${setAside === 1 ? 'it' : 'them'}.`,
     changed > 0 &&
-      `${counted(changed, 'content')} differ from their checksum. They were copied as they are; requests that need them are refused as before.`,
+      `${counted(changed, 'content differs', 'contents differ')} from the checksum and ${changed === 1 ? 'was' : 'were'} copied unchanged. Requests that need such a content are refused as before.`,
     repaired > 0 &&
-      `${counted(repaired, 'text')} are not valid UTF-8. They were copied as the server reads them, with U+FFFD in place of the invalid bytes.`,
+      `${counted(repaired, 'text is', 'texts are')} not valid UTF-8 and ${repaired === 1 ? 'was' : 'were'} copied as the server reads such texts, with U+FFFD in place of the invalid bytes.`,
     ...examples.map((example) => `  ${example}`),
   ].filter((line) => typeof line === 'string')
   return lines.map((line) => `${printable(line)}\n`).join('')

@@ -140,11 +140,11 @@ function columnsFor(canWrite: boolean, onEdit: (account: ManagedAccount) => void
 
 function Actions({ account, onEdit }: { account: ManagedAccount; onEdit: (account: ManagedAccount) => void }) {
   const { account_id: id, email, state } = account
-  const resume = useChange(resumeAccount, { refreshes: [listAccounts], done: `${email} is resumed.` })
+  const resume = useChange(resumeAccount, { refreshes: [listAccounts], done: `${email} was resumed.` })
   const suspend = () =>
     confirm({
       title: `Suspend ${email}`,
-      text: 'Its requests and the commands of its databases are refused, and nothing of it is delivered, until you resume it. Its data stays.',
+      text: 'Its requests and the commands of its databases are refused, and none of its messages are delivered, until you resume it. Its data stays.',
       action: 'Suspend the account',
       onConfirm: () => api(suspendAccount, { params: { id } }),
       refreshes: [listAccounts],

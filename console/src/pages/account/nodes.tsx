@@ -42,7 +42,7 @@ function Nodes() {
   return (
     <Page
       title="Nodes"
-      about="Nodes share the work of the queue, of workflows and of bulk actions. If one is lost, the others take its share over."
+      about="Nodes share the work of the queue, of workflows and of bulk actions. If one is lost, the others take over its share."
     >
       <Panel flush title="Nodes of this cluster">
         <Loaded query={nodes} loading={<LoadingLines />}>
@@ -112,7 +112,7 @@ function Actions({ node: { name, state } }: { node: ClusterNode }) {
   const drain = () =>
     confirm({
       title: `Drain ${name}`,
-      text: 'It gives its work up to the other nodes and takes none, until you resume it or start it again.',
+      text: 'Its work goes to the other nodes, and it takes none until you resume or restart it.',
       action: 'Drain the node',
       onConfirm: () => api(drainNode, { params }),
       refreshes: [listNodes],

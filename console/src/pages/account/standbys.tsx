@@ -40,7 +40,7 @@ export function StandbysPanel() {
             rowKey={(standby) => standby.database_id}
             empty={
               <EmptyState title="No database has a standby" icon={IconCopy}>
-                Without one, a database waits for its node when that is lost.
+                A database without one is unavailable while its node is lost.
               </EmptyState>
             }
           />
@@ -54,7 +54,7 @@ function PlaceAll() {
   const place = () =>
     confirm({
       title: 'Keep a standby of every database',
-      text: 'Each database that has no standby gets a copy on another node of its region, which takes as much memory and disk there. Databases that are created later get none by this.',
+      text: 'Each database that has no standby gets a copy on another node of its region, which takes as much memory and disk there. Databases that are created later do not get one.',
       action: 'Keep the standbys',
       onConfirm: () => api(placeDatabaseStandbys, {}),
       refreshes: [listDatabaseStandbys],
@@ -108,7 +108,7 @@ function Actions({ standby: row }: { standby: DatabaseStandby }) {
   const other = mode === 'replicated' ? 'async' : 'replicated'
   const said = {
     refreshes: [listDatabaseStandbys],
-    done: other === 'replicated' ? `Answers of ${name} wait for its standby.` : `Answers of ${name} go out at once.`,
+    done: other === 'replicated' ? `Answers of ${name} wait for its standby.` : `Answers of ${name} are sent at once.`,
   }
   const ofNamed = useChange(setDatabaseStandby, said)
   const ofChosen = useChange(placeDatabaseStandby, said)
@@ -119,7 +119,7 @@ function Actions({ standby: row }: { standby: DatabaseStandby }) {
   const end = () =>
     confirm({
       title: `End the standby of ${name}`,
-      text: `${standby || 'Its node'} deletes the copy. If the node of the database is lost, the database waits for it.`,
+      text: `${standby || 'Its node'} deletes the copy. If the node of the database is lost, the database is unavailable until it returns.`,
       action: 'End the standby',
       onConfirm: () => api(endDatabaseStandby, { params }),
       refreshes: [listDatabaseStandbys],

@@ -9,7 +9,7 @@ import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
 import { Panel } from '../../components/page.js'
 import { Status } from '../../components/status.js'
-import { bytes, whole } from '../../lib/format.js'
+import { bytes, counted, whole } from '../../lib/format.js'
 import { capital } from '../../lib/states.js'
 
 /** Imports: data of a Redis server or of a file replaces all data. */
@@ -45,8 +45,8 @@ function ImportProgress({ databaseId }: { databaseId: string }) {
         </Status>
       </Fact>
       <Fact name="Progress">
-        {whole(keys_read)}
-        {keys_total === undefined ? '' : ` of ${whole(keys_total)}`} keys, {bytes(bytes_read)}
+        {keys_total === undefined ? counted(keys_read, 'key') : `${whole(keys_read)} of ${counted(keys_total, 'key')}`},{' '}
+        {bytes(bytes_read)}
       </Fact>
       {failure === undefined ? null : (
         <Text size="sm" c="var(--mantine-color-error)">

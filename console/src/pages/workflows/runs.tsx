@@ -174,8 +174,8 @@ function isCostly(filters: RunSearch): boolean {
 function SortedSome({ fromMs }: { fromMs: number }) {
   return (
     <Text size="xs" c="dimmed" px="md" pb="xs" role="status">
-      These are the newest {whole(MOST_SORTED)} runs, triggered since {dateTime(fromMs)}. To sort older ones, set “To”
-      among the filters.
+      Only the newest {whole(MOST_SORTED)} runs are sorted and listed: those triggered since {dateTime(fromMs)}. For
+      older ones, set “To” among the filters.
     </Text>
   )
 }

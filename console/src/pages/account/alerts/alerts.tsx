@@ -39,7 +39,7 @@ export function AlertsPage() {
   return (
     <Page
       title="Alerts"
-      about="What needs a person is sent to your channels as signed messages of the queue, and kept here for 30 days."
+      about="What needs a person is sent to your channels as signed messages, and listed here for 30 days."
       actions={add}
     >
       <Panel flush title="Channels">

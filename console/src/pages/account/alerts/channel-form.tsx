@@ -56,7 +56,7 @@ export function AddChannel({ onClose }: { onClose: () => void }) {
   const form = useChannelForm(DEFAULTS)
   const add = useChange(createAlertChannel, {
     refreshes: [listAlertChannels],
-    done: 'The channel is added. Send it a test.',
+    done: 'The channel was added. Send it a test.',
     errors: 'inline',
     onDone: onClose,
   })
@@ -79,7 +79,7 @@ export function EditChannel({ channel, onClose }: { channel: AlertChannel; onClo
   const form = useChannelForm(valuesOf(channel))
   const change = useChange(changeAlertChannel, {
     refreshes: [listAlertChannels],
-    done: 'The channel is changed.',
+    done: 'The channel was changed.',
     errors: 'inline',
     onDone: onClose,
   })
@@ -110,7 +110,7 @@ function ChannelFields({ form }: { form: ReturnType<typeof useChannelForm> }) {
       <Select label="Format" data={FORMATS} allowDeselect={false} {...form.getInputProps('format')} />
       <MultiSelect
         label="Rules"
-        description="Nothing chosen: all of them"
+        description="Nothing chosen: all rules"
         data={ALERT_KINDS.map((value) => ({ value, label: value.replaceAll('_', ' ') }))}
         {...form.getInputProps('kinds')}
       />
@@ -125,7 +125,7 @@ function ChannelFields({ form }: { form: ReturnType<typeof useChannelForm> }) {
       />
       <NumberInput
         label="Group for (minutes)"
-        description="Further notifications of one subject wait this long and become one"
+        description="Further notifications about one subject within this time are sent as one"
         min={GROUP_MINUTES.least}
         max={GROUP_MINUTES.most}
         allowDecimal={false}
@@ -133,7 +133,7 @@ function ChannelFields({ form }: { form: ReturnType<typeof useChannelForm> }) {
         {...form.getInputProps('group_minutes')}
       />
       <Switch
-        label="Tell of the end of states, such as a full disk"
+        label="Also notify when a state ends, such as a full disk"
         {...form.getInputProps('send_resolved', { type: 'checkbox' })}
       />
       <Switch label="Send notifications" {...form.getInputProps('enabled', { type: 'checkbox' })} />

@@ -35,7 +35,7 @@ export function AlertHistory() {
         onOpen={setOpen}
         empty={
           <EmptyState title="Nothing has happened" icon={IconBellRinging}>
-            Dead letters, failed runs, spent budgets and whatever else the rules below name stand here.
+            Dead letters, failed runs, spent budgets and whatever else has a rule below are listed here.
           </EmptyState>
         }
       />

@@ -78,7 +78,7 @@ function ThresholdForm({ rule, onClose }: { rule: AlertRule; onClose: () => void
   const form = useForm({ initialValues: { threshold } })
   const change = useChange(changeAlertRule, {
     refreshes: [listAlertRules],
-    done: 'The threshold is changed.',
+    done: 'The threshold was changed.',
     errors: 'inline',
     onDone: onClose,
   })

@@ -39,7 +39,7 @@ export function Silences() {
             rowKey={(one) => one.silence_id}
             empty={
               <EmptyState title="Nothing is silenced" icon={IconBellOff}>
-                Silence what you know of, and nobody is woken for it.
+                A silence holds back the alerts about a problem that you know of.
               </EmptyState>
             }
           />
@@ -108,7 +108,7 @@ function SilenceForm({ onClose }: { onClose: () => void }) {
       />
       <TextInput
         label="Subject"
-        description="As the history spells it. Empty: all of them"
+        description="As the history shows it. Empty: all subjects"
         {...form.getInputProps('subject')}
       />
       <Select label="How long" data={LENGTHS} allowDeselect={false} {...form.getInputProps('length')} />

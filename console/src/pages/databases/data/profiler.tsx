@@ -41,7 +41,7 @@ export function Profiler({ plane }: { plane: DataPlane }) {
   return (
     <Panel
       title="Profiler"
-      about="Every command that the database executes, of all clients. It costs the database some of its speed while it runs."
+      about="Every command that the database executes, from all clients. It slows the database down while it runs."
     >
       <Stack gap="sm">
         <form

@@ -25,7 +25,7 @@ export function SlowLog({ plane }: { plane: DataPlane }) {
   const clear = () =>
     confirm({
       title: 'Clear the slow log',
-      text: 'The entries are deleted. New slow commands are noted as before.',
+      text: 'The entries are deleted. New slow commands are still recorded.',
       action: 'Clear the slow log',
       onConfirm: async () => {
         await plane.send('SLOWLOG', 'RESET')
@@ -68,8 +68,8 @@ function Entries({ plane, state }: { plane: DataPlane; state: SlowLogState }) {
     <>
       <Group gap="xs" px="md" pb="sm">
         <Text size="sm" c="dimmed" role="status">
-          {slowerThanMs === undefined ? 'Nothing is noted' : `Noted from ${duration(slowerThanMs)} on`}; the newest{' '}
-          {counted(most, 'command')} are kept.
+          {slowerThanMs === undefined ? 'Nothing is recorded' : `Recorded from ${duration(slowerThanMs)} on`}; the
+          newest {counted(most, 'command')} are kept.
         </Text>
         <Threshold plane={plane} slowerThanMs={slowerThanMs} />
       </Group>
@@ -117,7 +117,7 @@ function Threshold({ plane, slowerThanMs }: { plane: DataPlane; slowerThanMs: nu
         >
           <Stack gap="sm" w={230}>
             <NumberInput
-              label="Note commands from (milliseconds)"
+              label="Record commands that take at least (milliseconds)"
               description={
                 <>
                   Sets <Term>slowlog-log-slower-than</Term>
