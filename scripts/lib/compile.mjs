@@ -197,7 +197,7 @@ async function bundleConsole(outDir) {
 /** Writes each file of a folder also compressed with Brotli, too slow for a server that would do it when asked. */
 async function compress(folder) {
   const files = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name))
-  const params = { [constants.BROTLI_PARAM_QUALITY]: 10 }
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 11 }
   await Promise.all(
     files.map(async (name) => {
       const path = join(folder, name)

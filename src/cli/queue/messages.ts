@@ -7,7 +7,7 @@ import { orMissing } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
 import { given, stateNamed, wholeNumber, wordsOf } from '../remote/values.js'
 import { undoMessagesCommand } from '../runs/undo.js'
-import { counted, moment, momentFromNow } from '../terminal/figures.js'
+import { counted, moment, momentFromNow, withMoments } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable, stateColumn } from '../terminal/table.js'
 import {
   type FilterOptions,
@@ -142,7 +142,7 @@ const messageFacts = (io: Io, message: QueueMessage): string =>
     ['priority', message.priority === undefined ? undefined : `${message.priority} s`],
     ['debounce key', message.debounceKey],
     ['singleton key', message.singletonKey],
-    ['why it waits', message.because?.map(({ text }) => text).join(' ')],
+    ['why it waits', message.because?.map(({ text }) => withMoments(text)).join(' ')],
     ['body', message.body ?? (message.bodyBase64 && `base64:${message.bodyBase64}`)],
   ])
 

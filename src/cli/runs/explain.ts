@@ -1,6 +1,6 @@
 import { RUN_WORDS } from '../../contract/words/states.js'
 import { remote } from '../remote/remote.js'
-import { moment } from '../terminal/figures.js'
+import { moment, withMoments } from '../terminal/figures.js'
 import { printable } from '../terminal/text.js'
 import { findRun, originText, type SeenRun } from './find.js'
 
@@ -15,7 +15,9 @@ export const explainCommand = remote({
     const { because = [] } = run
     const lines = () => [
       ...(run.origin ? [printable(`It was restarted from ${originText(run.origin)}.`)] : []),
-      ...(run.workflowState === 'RUN_STARTED' ? because.map(({ text }) => printable(text)) : endingOf(run)),
+      ...(run.workflowState === 'RUN_STARTED'
+        ? because.map(({ text }) => printable(withMoments(text)))
+        : endingOf(run)),
     ]
     show(because, () =>
       lines()

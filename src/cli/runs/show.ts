@@ -3,7 +3,7 @@ import { FAILURE_WORDS, RUN_WORDS, STEP_WORDS } from '../../contract/words/state
 import type { RunStep } from '../../contract/workflow/runs.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
-import { duration, moment, momentFromNow } from '../terminal/figures.js'
+import { duration, moment, momentFromNow, withMoments } from '../terminal/figures.js'
 import { type Column, type Fact, renderFacts, renderTable, stateColumn, stateFact } from '../terminal/table.js'
 import { findRun, originText, type SeenRun } from './find.js'
 
@@ -41,7 +41,7 @@ function factsOf(run: SeenRun): Fact[] {
     ['invoked by', run.invoker?.workflowRunId],
     ['failure function', run.failureFunction?.state && FAILURE_WORDS[run.failureFunction.state].word],
     ['dead letter', run.dlqId],
-    ...(run.because ?? []).map(({ text }): Fact => ['because', text]),
+    ...(run.because ?? []).map(({ text }): Fact => ['because', withMoments(text)]),
     ['response', run.workflowRunResponse],
   ]
 }

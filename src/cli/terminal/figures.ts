@@ -20,6 +20,12 @@ export function moment(atMs: number | undefined): string | undefined {
   return `${local}${offset === 0 ? 'Z' : offsetText(offset)}`
 }
 
+const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
+
+/** A text of the server, with its times as the command line writes them. */
+export const withMoments = (text: string): string =>
+  text.replaceAll(ISO_TIME, (time) => moment(Date.parse(time)) ?? time)
+
 function offsetText(minutes: number): string {
   const two = (count: number) => String(Math.floor(count)).padStart(2, '0')
   const distance = Math.abs(minutes)

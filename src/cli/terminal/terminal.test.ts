@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest'
 import type { Io, Terminal } from '../io.js'
 import { instant } from '../remote/values.js'
 import { confirm } from './ask.js'
-import { bytes, duration, moment, momentFromNow, sparkline } from './figures.js'
+import { bytes, duration, moment, momentFromNow, sparkline, withMoments } from './figures.js'
 import { progressOf } from './progress.js'
 import { type Column, renderFacts, renderTable } from './table.js'
 
@@ -119,6 +119,7 @@ it.each([
     const at = Date.UTC(2026, 10, 28, 10, 7, 52)
     expect(moment(at)).toBe(expected)
     expect(instant(expected)).toBe(at)
+    expect(withMoments('until 2026-11-28T10:07:52.048Z, then 2026')).toBe(`until ${expected}, then 2026`)
     expect(momentFromNow(at, at + 5_000)).toBe(`${expected} (5s ago)`)
     expect(momentFromNow(at, at - 7_200_000)).toBe(`${expected} (in 2h)`)
     expect(moment(undefined)).toBeUndefined()

@@ -61,7 +61,7 @@ const SENTENCES: Readonly<Record<Kind, Sentences>> = {
   },
   pauseRuns: {
     order: ['Pause'],
-    means: 'Nothing more of them is sent until they are resumed. Requests in flight end, and sleeps keep their times.',
+    means: 'Nothing more of them is sent until they are resumed. Requests in flight end, and their results are kept.',
   },
   unpauseRuns: {
     order: ['Unpause'],
