@@ -171,7 +171,7 @@ it('a channel is added, tested and deleted; alerts are silenced and a rule is ch
   await page.getByRole('button', { name: 'Actions for on call' }).click()
   await page.getByRole('menuitem', { name: 'Edit the channel' }).click()
   await page.getByLabel('Group for (minutes)').fill('60')
-  await page.getByLabel('Tell of the end of states').uncheck()
+  await page.getByLabel('Also notify when a state ends').uncheck()
   expect(await problemsOf(page)).toEqual([])
   await page.getByRole('button', { name: 'Change the channel' }).click()
   await page.getByText('The channel was changed.').waitFor()

@@ -43,6 +43,14 @@ export function Shell() {
   const askForPalette = () => setPaletteAsked((times) => times + 1)
   // Also from a field: nobody types these keys.
   useHotkeys([['mod+K', askForPalette]], [])
+  useEffect(() => {
+    // The key that comes before K: otherwise the first letters that are typed after both come too early for a slow line.
+    const prepare = ({ key }: KeyboardEvent) => {
+      if (key === 'Control' || key === 'Meta') void Palette.preload()
+    }
+    window.addEventListener('keydown', prepare)
+    return () => window.removeEventListener('keydown', prepare)
+  }, [])
   const [isOpen, { toggle, close }] = useDisclosure()
   const { pathname } = useLocation()
   const operator = useSession().operator === true

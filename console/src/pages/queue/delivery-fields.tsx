@@ -137,9 +137,9 @@ const GREATEST_PRIORITY = 600
 
 const RULES: readonly { readonly value: Rule; readonly label: string }[] = [
   { value: 'none', label: 'All are sent' },
-  { value: 'debounce', label: 'Debounce: only the newest is sent' },
-  { value: 'skip', label: 'Singleton: skip while one is pending' },
-  { value: 'cancel', label: 'Singleton: cancel the older one' },
+  { value: 'debounce', label: 'Debounce: send the newest' },
+  { value: 'skip', label: 'Singleton: skip the newer' },
+  { value: 'cancel', label: 'Singleton: cancel the older' },
 ]
 
 /** The debounce or singleton key. */

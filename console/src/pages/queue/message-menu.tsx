@@ -21,7 +21,7 @@ export const askCancel = (messageId: string) =>
     text: 'It is not sent any more. A request in flight is aborted and its response ignored. You can undo this as long as the message is kept.',
     action: 'Cancel the message',
     onConfirm: () => api(cancelMessage, { params: { messageId } }),
-    refreshes: [listLogs],
+    refreshes: [listLogs, getMessage],
   })
 
 /** How a cancelled message is brought back. */
