@@ -48,7 +48,7 @@ function mayRunPrograms(): boolean {
 function deleteLeftovers(): void {
   for (const name of readdirSync(MEMORY)) {
     if (name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length))))
-      rmSync(join(MEMORY, name), { recursive: true, force: true })
+      rmSync(join(MEMORY, name), { recursive: true, force: true, maxRetries: 5 })
   }
 }
 

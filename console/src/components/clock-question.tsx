@@ -76,7 +76,7 @@ function Body<Clock extends string>({ question, onClose }: { question: ClockQues
         </Radio.Group>
         <TextInput
           label="Reason"
-          description="Optional. Shown with the run or message and in the audit log"
+          description="Optional. Kept in the audit log"
           maxLength={LONGEST_REASON}
           value={reason}
           onChange={(event) => setReason(event.currentTarget.value)}

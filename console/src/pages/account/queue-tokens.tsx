@@ -1,6 +1,6 @@
 import IconKey from 'icon:key'
 import IconPlus from 'icon:plus'
-import { Badge, Button, Group, Select, TextInput } from '@mantine/core'
+import { Badge, Button, Group, Select, Text, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
@@ -84,11 +84,12 @@ export function QueueTokensPage() {
 
 function columnsFor(canWrite: boolean, onRotated: (token: NewQueueToken) => void): Column<QueueToken>[] {
   return [
-    { key: 'name', title: 'Name', render: ({ name }) => name },
+    { key: 'name', title: 'Name', render: (token) => <Name token={token} /> },
     {
       key: 'scope',
       title: 'May',
       width: '165px',
+      from: 'sm',
       render: ({ scope, queue, flow_control_key }) => (
         <Group gap={6}>
           <Badge color={scope === 'all' ? 'harbour' : 'gray'}>{SCOPE_WORDS[scope]}</Badge>
@@ -113,6 +114,21 @@ function columnsFor(canWrite: boolean, onRotated: (token: NewQueueToken) => void
       render: (token) => (canWrite ? <Actions token={token} onRotated={onRotated} /> : null),
     },
   ]
+}
+
+const rightsOf = ({ scope, queue, flow_control_key }: QueueToken): string =>
+  [SCOPE_WORDS[scope], queue ?? flow_control_key].filter((word) => word !== undefined).join(' ')
+
+/** The name; on a phone with the rights, which have no column there. */
+function Name({ token }: { token: QueueToken }) {
+  return (
+    <>
+      {token.name}
+      <Text size="xs" c="dimmed" hiddenFrom="sm" component="div">
+        {rightsOf(token)}
+      </Text>
+    </>
+  )
 }
 
 function Actions({

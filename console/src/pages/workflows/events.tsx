@@ -151,6 +151,7 @@ const EVENT_COLUMNS: readonly Column<AwaitedEvent>[] = [
     key: 'timeout',
     title: 'First times out',
     width: '150px',
+    from: 'sm',
     render: ({ firstTimeout }) => <When atMs={firstTimeout} />,
   },
 ]
