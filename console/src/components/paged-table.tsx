@@ -1,5 +1,6 @@
 import { Button, Group, Text } from '@mantine/core'
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
 import { dateTime } from '../lib/format.js'
 import { DataTable, type DataTableProps } from './data-table.js'
 import { EmptyState, ErrorState, LoadingLines } from './states.js'
@@ -24,6 +25,8 @@ export interface Searched {
   readonly toMs: number | undefined
   /** The button that loads more, where it is no search. */
   readonly onward?: string
+  /** The server searches, so that pages without rows cost the browser nothing. */
+  readonly isByServer?: true
 }
 
 /**
@@ -33,6 +36,7 @@ export interface Searched {
 export const foundSoFar = (found: string, toMs: number | undefined): Searched => ({
   found: `${found} found so far; older ones are not searched yet`,
   toMs,
+  isByServer: true,
 })
 
 /** A table that loads page by page: its rows, more near the end, and the error when loading fails. */
@@ -70,7 +74,7 @@ export function PagedTable<Row>({
           isOpen ? <EmptyState title="No matches so far">Not everything has been searched yet.</EmptyState> : empty
         }
       />
-      <Rest pages={pages} searched={isOpen ? searched : undefined} />
+      <Rest pages={pages} searched={isOpen ? searched : undefined} count={rows.length} />
     </div>
   )
 }
@@ -78,9 +82,21 @@ export function PagedTable<Row>({
 const onwardOf = ({ toMs, onward = 'Search further' }: Partial<Searched> = {}): string =>
   toMs === undefined ? onward : `Search on from ${dateTime(toMs)}`
 
+/** Goes on page by page until there are more rows, or no more pages. */
+function useNextMatch({ isFetching, isFetchNextPageError, fetchNextPage }: Pages, isOpen: boolean, count: number) {
+  /** The rows at the beginning of the search. */
+  const [before, setBefore] = useState<number | undefined>()
+  const isOn = isOpen && before === count && !isFetchNextPageError
+  useEffect(() => {
+    if (isOn && !isFetching) void fetchNextPage()
+  }, [isOn, isFetching, fetchNextPage])
+  return { isOn, start: () => setBefore(count), stop: () => setBefore(undefined) }
+}
+
 /** The footer while there are more rows. */
-function Rest({ pages, searched }: { pages: Pages; searched: Searched | undefined }) {
+function Rest({ pages, searched, count }: { pages: Pages; searched: Searched | undefined; count: number }) {
   const { error, isFetchNextPageError, isFetchingNextPage, fetchNextPage } = pages
+  const search = useNextMatch(pages, searched?.isByServer === true, count)
   const text = isFetchNextPageError ? `More rows could not be loaded: ${error?.message}` : searched?.found
   if (text === undefined) return null
   return (
@@ -88,9 +104,22 @@ function Rest({ pages, searched }: { pages: Pages; searched: Searched | undefine
       <Text size="xs" c={isFetchNextPageError ? 'var(--mantine-color-error)' : 'dimmed'} role="status">
         {text}
       </Text>
-      <Button size="compact-xs" variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-        {isFetchNextPageError ? 'Try again' : onwardOf(searched)}
-      </Button>
+      <Group gap="xs">
+        <Button
+          size="compact-xs"
+          variant="default"
+          loading={isFetchingNextPage && !search.isOn}
+          disabled={search.isOn}
+          onClick={() => void fetchNextPage()}
+        >
+          {isFetchNextPageError ? 'Try again' : onwardOf(searched)}
+        </Button>
+        {searched?.isByServer === true ? (
+          <Button size="compact-xs" variant="default" onClick={search.isOn ? search.stop : search.start}>
+            {search.isOn ? 'Stop the search' : 'Search to the next match'}
+          </Button>
+        ) : null}
+      </Group>
     </Group>
   )
 }

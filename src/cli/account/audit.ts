@@ -25,7 +25,7 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
       { title: 'IP ADDRESS', value: (one) => one.ip, isExtra: true },
       { title: 'CREDENTIAL', value: (one) => one.source, isExtra: true },
       { title: 'ACTION', value: (one) => one.action_string, cuts: true },
-      { title: 'ENTITY', value: (one) => one.entity },
+      { title: 'ENTITY', value: (one) => one.entity_name ?? one.entity },
     ]
     const onward = onwardOf(headers)
     const none = onward === undefined ? 'There are no entries.' : 'No entries match so far.'

@@ -101,11 +101,14 @@ const columnsFor = (onOpen: (entry: AuditLog) => void): readonly Column<AuditLog
     wraps: true,
     render: (entry) => <CellButton onClick={() => onOpen(entry)}>{entry.action_string}</CellButton>,
   },
-  { key: 'entity', title: 'Entity', from: 'sm', wraps: true, render: (entry) => <code>{entry.entity}</code> },
+  { key: 'entity', title: 'Entity', from: 'sm', wraps: true, render: (entry) => entityOf(entry) },
   { key: 'actor', title: 'Actor', from: 'xs', wraps: true, render: (entry) => entry.actor },
   { key: 'source', title: 'Credential', from: 'md', wraps: true, render: (entry) => entry.source },
   { key: 'ip', title: 'IP address', from: 'lg', width: '130px', render: (entry) => entry.ip },
 ]
+
+/** The name of what was changed, or its id if the name is not known any more. */
+const entityOf = ({ entity, entity_name: name }: AuditLog) => (name === undefined ? <code>{entity}</code> : name)
 
 function Entry({ entry, onClose }: { entry: AuditLog | undefined; onClose: () => void }) {
   return (
@@ -117,6 +120,7 @@ function Entry({ entry, onClose }: { entry: AuditLog | undefined; onClose: () =>
             <Fact name="Actor">{entry.actor}</Fact>
             <Fact name="Credential">{entry.source}</Fact>
             <Fact name="IP address">{entry.ip}</Fact>
+            {entry.entity_name === undefined ? null : <Fact name="Name">{entry.entity_name}</Fact>}
             <Fact name="Entity" copy={entry.entity}>
               {entry.entity}
             </Fact>

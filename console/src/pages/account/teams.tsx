@@ -93,7 +93,7 @@ function TeamPanel({ team }: { team: Team }) {
     </Group>
   )
   return (
-    <Panel flush title={team.team_name} about={own && `You are ${own}: ${ROLE_TEXTS[own]}.`} actions={tools}>
+    <Panel flush title={team.team_name} about={own && `Your role is ${own}: it ${ROLE_TEXTS[own]}.`} actions={tools}>
       <Loaded query={members} loading={<LoadingLines count={2} />}>
         {(rows) => (
           <DataTable
