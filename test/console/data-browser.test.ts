@@ -237,7 +237,7 @@ describe('the data browser', () => {
     await tool('Slow log')
     await page.getByText('Recorded from 10ms on').waitFor()
     await page.getByRole('button', { name: 'Change' }).click()
-    await page.getByLabel('Note commands from').fill('0')
+    await page.getByLabel('Record commands that take at least').fill('0')
     await page.getByRole('button', { name: 'Set', exact: true }).click()
     await page.getByText('Recorded from 0ms on').waitFor()
     expect(await problemsOf(page)).toEqual([])

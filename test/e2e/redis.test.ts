@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Redis as RestClient } from '@upstash/redis'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { snippetsOf } from '../../console/src/pages/databases/snippets.js'
 import { enginesIn, isPortFree, processesMarked, run, waitFor } from '../support/index.js'
 import { connect, createDatabase, LEAST, type NewDatabase, restClient, useService } from './support/service.js'
 
@@ -95,6 +96,16 @@ describe('@upstash/redis', () => {
     expect(await redis.xrange('kind:stream', '-', '+')).toEqual({ '1-1': { field: 'value' } })
     const [cursor, keys] = await redis.scan(0, { match: 'kind:*', count: 1_000 })
     expect([cursor, keys.length]).toEqual(['0', 7])
+  })
+
+  it('connects with the code that the console shows', async () => {
+    const codeOf = (wanted: string) => snippetsOf(database).find(({ key }) => key === wanted)?.code ?? ''
+    const printed = async (code: string) => (await run(process.execPath, ['--input-type=module', '-e', code])).stdout
+    expect(await printed(codeOf('rest'))).toBe('hello\n')
+    // The same client by its newer name.
+    expect(await printed(codeOf('ioredis').replace("'ioredis'", "'iovalkey'"))).toBe('hello\n')
+    expect((await run('sh', ['-c', `${codeOf('cli')} get greeting`])).stdout).toBe('hello\n')
+    expect((await run('sh', ['-c', codeOf('curl')])).stdout).toBe('{"result":"OK"}')
   })
 
   it('transfers values that are not UTF-8, and values of megabytes', async () => {

@@ -99,6 +99,19 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     },
   )
 
+  it('pauses runs of one whole URL with a held clock, and refuses clocks of other kinds', async () => {
+    const later = { 'upstash-delay': '1h', 'upstash-label': 'held' }
+    for (const path of ['a', 'ab']) await server.ask('POST', `/v2/trigger/http://127.0.0.1:9/${path}`, {}, later)
+    const ofA = ['--url', 'http://127.0.0.1:9/a', '--label', 'held']
+    const found = await run('bulk', 'start', 'pauseRuns', ...ofA, '--hold-clock', '--dry-run')
+    expect(found).toMatchObject({ code: 0, out: expect.stringContaining('2 runs') })
+    expect(await run('runs', 'pause', ...ofA, '--exact', '--hold-clock')).toMatchObject({ code: 0 })
+    const { body } = await server.ask('GET', '/v2/workflows/logs?paused=true&label=held')
+    expect(body).toMatchObject({ runs: [{ workflowUrl: 'http://127.0.0.1:9/a', paused: { clock: 'hold' } }] })
+    expect(await run('bulk', 'start', 'pauseRuns', ...ofA, '--clock', 'now', '--dry-run')).toMatchObject({ code: 2 })
+    expect(await run('runs', 'pause', '--exact')).toMatchObject({ code: 2 })
+  })
+
   it('calls the failure functions of failed runs again, by ids and by filters', async () => {
     const published = { 'upstash-retries': '0', 'upstash-label': 'unheard' }
     const trigger = () => server.ask('POST', '/v2/trigger/http://127.0.0.1:9/x', {}, published)
