@@ -69,21 +69,18 @@ const lockedSeqs = (which: RawBuilder<boolean>, condition?: RawBuilder<boolean>)
   sql<number>`(select seq from messages where ${which} and ${isPending}
     and retried = 0${condition ? sql` and ${condition}` : sql``} for update skip locked)`
 
-/** The carried messages, locked like that. */
-export function carriedSeqs({ p, d }: Building<{ carried: readonly number[] }>, condition?: RawBuilder<boolean>) {
-  return lockedSeqs(d.inNumbers('seq', p.carried), condition)
+/**
+ * Whether a message is one of the carried, locked like that. The numbers are an array and not rows to join: a join, planned
+ * while few messages were pending, would read the whole index at each call, and PostgreSQL keeps such a plan.
+ */
+export function isCarried({ p, d }: Building<{ carried: readonly number[] }>, condition?: RawBuilder<boolean>) {
+  return sql<boolean>`seq = any(array${lockedSeqs(d.inNumbers('seq', p.carried), condition)})`
 }
 
 const removeCarried = query<{ carried: readonly number[] }, { seq: number }>((building) =>
-  building.db
-    .deleteFrom('messages')
-    .where(sql<boolean>`seq in ${carriedSeqs(building)}`)
-    .returning('seq'),
+  building.db.deleteFrom('messages').where(isCarried(building)).returning('seq'),
 )
-/**
- * PostgreSQL takes a list of unknown length for a long one, so it would plan the statement again for each short one. The
- * number is compared, not joined, so that the plan that it keeps never reads the whole table.
- */
+/** PostgreSQL takes a list of unknown length for a long one, so it would plan the statement again for each short one. */
 const removeCarriedOne = query<{ seq: number }, { seq: number }>(({ db, p }) =>
   db
     .deleteFrom('messages')
@@ -91,7 +88,7 @@ const removeCarriedOne = query<{ seq: number }, { seq: number }>(({ db, p }) =>
     .returning('seq'),
 )
 
-/** Asks to delete the messages of deliveries that are over, for PostgreSQL alone; see `carriedSeqs`. */
+/** Asks to delete the messages of deliveries that are over, for PostgreSQL alone; see `isCarried`. */
 export function askRemoveCarried(carried: readonly number[]): Ask<{ seq: number }[]> {
   const [seq, ...others] = carried
   const isOne = seq !== undefined && others.length === 0

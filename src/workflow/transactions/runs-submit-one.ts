@@ -4,7 +4,7 @@ import { type NewMessage, toPendingRow, toRow } from '../../queue/transactions/m
 import { all, type Transaction, write } from '../../store/operation.js'
 import { type Building, query } from '../../store/query.js'
 import { messageFor, stepRow } from './runs-append.js'
-import { carriedSeqs } from './runs-done.js'
+import { isCarried } from './runs-done.js'
 import { type RunToInsert, runRow } from './runs-locked.js'
 import type { DeliveryColumns, NewElement } from './runs-rows.js'
 import type { Submission, SubmitArgs, SubmitResult, Submitted } from './runs-submissions.js'
@@ -101,9 +101,9 @@ const stored = (building: Building<Values>, run: Run) =>
 
 /** The same, and ends carried deliveries, after the message was inserted. */
 function storedCarrying(building: Building<Values & Carried>, run: Run) {
-  const carried = carriedSeqs(building, sql`exists (select 1 from message)`)
+  const isOver = isCarried(building, sql`exists (select 1 from message)`)
   return storing(building, run)
-    .with('removed', () => sql<{ seq: number }>`(delete from messages where seq in ${carried} returning seq)`)
+    .with('removed', () => sql<{ seq: number }>`(delete from messages where ${isOver} returning seq)`)
     .selectFrom(['step', 'message'])
     .select(NUMBERS)
     .select(sql<string>`(select ${building.d.listOf('seq')} from removed)`.as('removed'))
