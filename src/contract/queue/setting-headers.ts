@@ -1,4 +1,5 @@
 import Type, { type TObject, type TSchema } from 'typebox'
+import { GREATEST_PRIORITY } from './priority.js'
 
 /**
  * The headers of a publish request, for the documentation. `queue/publish/settings.ts` parses them, because its rules go
@@ -60,8 +61,8 @@ const RULES = {
   ),
   'Homeport-Priority': Type.Optional(
     Type.Integer({
-      minimum: -600,
-      maximum: 600,
+      minimum: -GREATEST_PRIORITY,
+      maximum: GREATEST_PRIORITY,
       description:
         'Seconds that a message, or each step of a run, counts as due earlier when it waits in line with others of the account; negative: later. Not for messages of a queue. Default 0.',
     }),

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { GREATEST_PRIORITY } from '../../contract/queue/priority.js'
 import { all, encodeResult, first, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import {
@@ -21,7 +22,6 @@ import {
   pageEncoding,
   placeAhead,
 } from './messages-due.js'
-import { GREATEST_PRIORITY } from './priority.js'
 
 /**
  * Reads of the due sweep, which compares the pending messages of the store with those in memory. A page reads places

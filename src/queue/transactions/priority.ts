@@ -6,9 +6,6 @@ import type { PendingMessage } from '../types.js'
  * waited long enough goes first. It orders only messages of one account that wait for the same thing.
  */
 
-/** Greatest priority, and with a minus the least, seconds. */
-export const GREATEST_PRIORITY = 600
-
 /** When a message is due, Unix milliseconds. `nextAt` is earlier if its place in the store is (`placeInStore`). */
 export const dueOf = ({ nextAt, createdAt }: Pick<PendingMessage, 'nextAt' | 'createdAt'>): number =>
   Math.max(nextAt, createdAt)

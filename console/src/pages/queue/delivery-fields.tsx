@@ -3,6 +3,7 @@ import IconChevronUp from 'icon:chevron-up'
 import { Button, Collapse, NumberInput, Select, SimpleGrid, Textarea, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import type { ReactNode } from 'react'
+import { GREATEST_PRIORITY } from '../../../../src/contract/queue/priority.js'
 import type { DeliveryValues, Rule } from './delivery-form.js'
 
 /** A form with at least these fields. */
@@ -131,9 +132,6 @@ export function DeliveryFields({ form, retriesLabel }: { form: DeliveryFormState
     </>
   )
 }
-
-/** As the server has it. */
-const GREATEST_PRIORITY = 600
 
 const RULES: readonly { readonly value: Rule; readonly label: string }[] = [
   { value: 'none', label: 'All are sent' },
