@@ -185,6 +185,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
 
   it('records every change in the audit log, newest first and in pages', async () => {
     const { team_id } = await newTeam()
+    expect(await accounts.auditLog(owner, 1)).toMatchObject([{ entity: team_id, entity_name: 'crew' }])
     await withRole(team_id, 'dev', 'dev')
     const { key_id } = await accounts.keys.create(owner, { name: 'k' })
     await accounts.keys.remove(owner, key_id, undefined)

@@ -15,6 +15,7 @@ import { listDatabaseSummaries } from '../../../src/contract/console/console.js'
 import { useApi } from '../api/hooks.js'
 import { useCanWrite, useSession } from '../api/session.js'
 import { stateOf } from '../pages/databases/words.js'
+import type { EarlyKeys } from './early-keys.js'
 import { NAVIGATION } from './navigation.js'
 import { isMatch, targetOf } from './palette-items.js'
 import { showShortcuts } from './shortcuts.js'
@@ -35,11 +36,14 @@ interface Item {
 }
 
 /** Opens whenever `asked` grows. Finds pages, actions and databases by name, and runs, messages and bulk actions by identifier. */
-export function Palette({ asked }: { asked: number }) {
+export function Palette({ asked, early }: { asked: number; early: EarlyKeys }) {
   const [text, setText] = useState('')
   useEffect(() => {
-    if (asked > 0) spotlight.open()
-  }, [asked])
+    if (asked === 0) return
+    // It is open when it is asked for again, and has the focus already.
+    if (store.getState().opened) early.take()
+    else spotlight.open()
+  }, [asked, early])
   const groups = [
     { label: 'Identifier', items: useIdentified(text) },
     { label: 'Databases', items: useDatabases(text) },
@@ -68,7 +72,14 @@ export function Palette({ asked }: { asked: number }) {
       // The library's 0.7 is too pale on the selected line.
       styles={{ actionDescription: { opacity: 0.85 } }}
     >
-      <Spotlight.Search placeholder="Go to a page, a database or an identifier" aria-label="Search the console" />
+      <Spotlight.Search
+        placeholder="Go to a page, a database or an identifier"
+        aria-label="Search the console"
+        onFocus={() => {
+          const typed = early.take()
+          setText((now) => now + typed)
+        }}
+      />
       <Spotlight.ActionsList ref={list}>
         {groups.map(({ label, items }) => (
           <Spotlight.ActionsGroup key={label} label={label}>

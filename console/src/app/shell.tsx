@@ -28,6 +28,7 @@ import { showError, useChange } from '../api/hooks.js'
 import { useSession, useSettings } from '../api/session.js'
 import { Loading } from '../components/states.js'
 import { Brand } from './brand.js'
+import { EarlyKeys } from './early-keys.js'
 import { CodeNotLoaded, lazyPage } from './lazy-page.js'
 import { itemOf, NAVIGATION, type NavigationItem } from './navigation.js'
 import classes from './shell.module.css'
@@ -40,11 +41,15 @@ const Palette = lazyPage(() => import('./palette.js'), 'Palette')
 export function Shell() {
   // The palette is loaded when it is asked for the first time.
   const [paletteAsked, setPaletteAsked] = useState(0)
-  const askForPalette = () => setPaletteAsked((times) => times + 1)
+  const [early] = useState(() => new EarlyKeys())
+  const askForPalette = () => {
+    early.start()
+    setPaletteAsked((times) => times + 1)
+  }
   // Also from a field: nobody types these keys.
   useHotkeys([['mod+K', askForPalette]], [])
   useEffect(() => {
-    // The key that comes before K: otherwise the first letters that are typed after both come too early for a slow line.
+    // The key that comes before K.
     const prepare = ({ key }: KeyboardEvent) => {
       if (key === 'Control' || key === 'Meta') void Palette.preload()
     }
@@ -105,8 +110,15 @@ export function Shell() {
         </Box>
       </AppShell.Main>
       <StaleWarning />
-      <CatchBoundary getResetKey={() => paletteAsked} errorComponent={() => null} onCatch={showNotLoaded}>
-        <Suspense fallback={null}>{paletteAsked > 0 ? <Palette asked={paletteAsked} /> : null}</Suspense>
+      <CatchBoundary
+        getResetKey={() => paletteAsked}
+        errorComponent={() => null}
+        onCatch={(error) => {
+          early.take()
+          showNotLoaded(error)
+        }}
+      >
+        <Suspense fallback={null}>{paletteAsked > 0 ? <Palette asked={paletteAsked} early={early} /> : null}</Suspense>
       </CatchBoundary>
     </AppShell>
   )

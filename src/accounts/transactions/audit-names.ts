@@ -39,10 +39,11 @@ const NAMES = [
       .where(d.inTexts('token_id', p.ids)),
   ),
   query<Wanted, Named>(({ db, p, d }) =>
-    db.selectFrom('teams').select(['team_id as id', 'name']).where(d.inTexts('team_id', p.ids)),
-  ),
-  query<Wanted, Named>(({ db, p, d }) =>
     db.selectFrom('accounts').select(['account_id as id', 'email as name']).where(d.inTexts('account_id', p.ids)),
+  ),
+  // After the accounts: a team has an account, whose e-mail is no name.
+  query<Wanted, Named>(({ db, p, d }) =>
+    db.selectFrom('teams').select(['team_id as id', 'name']).where(d.inTexts('team_id', p.ids)),
   ),
 ]
 

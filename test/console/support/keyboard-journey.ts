@@ -95,9 +95,10 @@ export async function pausesAndRestarts(page: Page, user: KeyboardUser, workflow
 
 export async function usesThePalette(page: Page, user: KeyboardUser): Promise<void> {
   await user.press('Control+k')
-  await page.locator('input[aria-label="Search the console"]:focus').waitFor()
-  await user.goTo('Search the console')
+  // At once: what is typed before the code of the palette is loaded is not lost.
   await user.type('audit')
+  await page.locator('input[aria-label="Search the console"][value="audit"]:focus').waitFor()
+  await user.goTo('Search the console')
   await user.press('Enter')
   await heading(page, 'Audit log').waitFor()
 }

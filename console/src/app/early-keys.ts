@@ -1,0 +1,30 @@
+/** What is typed after a dialog was asked for and before it can take it: its code may have to be loaded first. */
+export class EarlyKeys {
+  #typed = ''
+  #isOn = false
+
+  /** Keeps what is typed from now on. */
+  start(): void {
+    if (this.#isOn) return
+    this.#isOn = true
+    window.addEventListener('keydown', this.#note, { capture: true })
+  }
+
+  /** Ends, and answers what was typed. */
+  take(): string {
+    const typed = this.#typed
+    this.#typed = ''
+    this.#isOn = false
+    window.removeEventListener('keydown', this.#note, { capture: true })
+    return typed
+  }
+
+  readonly #note = (event: KeyboardEvent): void => {
+    const { key } = event
+    if (key === 'Escape') this.take()
+    if (key.length > 1 || event.ctrlKey || event.metaKey || event.altKey) return
+    this.#typed += key
+    event.preventDefault()
+    event.stopPropagation()
+  }
+}
