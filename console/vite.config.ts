@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
-import { leanContract } from './contract.js'
 import { icons } from './icons.js'
+import { leanContract } from './lean-contract.js'
 
 /** The server that `npx vite console` forwards API requests to. */
 const SERVER = process.env.HOMEPORT_API_URL ?? 'http://127.0.0.1:8700'

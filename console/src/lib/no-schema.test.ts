@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { withoutSchemas } from '../../contract.js'
+import { withoutSchemas } from '../../lean-contract.js'
 
 const DECLARED = `import { type Static, Type } from 'typebox'
 const text = (description: string) => Type.String({ description })
