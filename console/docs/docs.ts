@@ -64,6 +64,26 @@ function found(tags: Tags, search: string): Tags {
     .filter((tag) => tag.get('operations').size > 0)
 }
 
+const partAt = (whole: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((part, name) => (part as Readonly<Record<string, unknown>> | undefined)?.[name], whole)
+
+/** A copy of a part with the components themselves instead of references to them. Components refer to no others. */
+function withComponents(part: unknown, whole: unknown): unknown {
+  if (typeof part !== 'object' || part === null) return part
+  if (Array.isArray(part)) return part.map((each) => withComponents(each, whole))
+  if ('$ref' in part && typeof part.$ref === 'string') return partAt(whole, part.$ref.split('/').slice(1))
+  return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, withComponents(value, whole)]))
+}
+
+/**
+ * Resolves the references in a part of the description, such as an operation that the user opens. The resolver of Swagger UI
+ * resolves the whole description each time, which takes most of the time of the page.
+ */
+const resolveSubtree = async (whole: unknown, path: readonly string[]) => ({
+  spec: withComponents(partAt(whole, path), whole),
+  errors: [],
+})
+
 /** The search field: the one of Swagger UI has no label and finds only topics. */
 const searchField =
   (_original: unknown, { React }: System) =>
@@ -103,7 +123,7 @@ async function show(): Promise<void> {
     displayOperationId: true,
     filter: true,
     validatorUrl: null,
-    plugins: [{ fn: { opsFilter: found }, wrapComponents: { FilterContainer: searchField } }],
+    plugins: [{ fn: { opsFilter: found, resolveSubtree }, wrapComponents: { FilterContainer: searchField } }],
   })
 }
 
