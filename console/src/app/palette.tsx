@@ -69,6 +69,8 @@ export function Palette({ asked, early }: { asked: number; early: EarlyKeys }) {
       scrollable
       maxHeight={420}
       attributes={{ content: { 'aria-label': 'Search the console' } }}
+      // As for other dialogs: the blur of the library is slow to paint where there is no graphics processor.
+      overlayProps={{}}
       // The library's 0.7 is too pale on the selected line.
       styles={{ actionDescription: { opacity: 0.85 } }}
     >
