@@ -4,8 +4,9 @@ import type { Page, Response as PageResponse } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { MOST_AUDIT_SEARCHED } from '../../src/contract/accounts/audit-limits.js'
 import { call, type RunningHomeport, startHomeport } from '../support/index.js'
-import { heading, PHONE, problemsOf, type SignedIn, signIn, signInAt } from './support/browser.js'
+import { heading, PHONE, type SignedIn, signIn, signInAt } from './support/browser.js'
 import './support/patience.js'
+import { problemsOf } from './support/problems.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -38,7 +39,7 @@ it('loads little before the first page, and asks for nothing that is refused', a
 
   const { page } = browser
   page.on('response', note)
-  await browser.open('/', 'Home')
+  await browser.load('/', 'Home')
   expect(await loadedBytes(page)).toBeLessThan(250_000)
   page.off('response', note)
   expect(refused).toEqual([])
@@ -61,6 +62,14 @@ it.each([
   expect(await problemsOf(browser.page)).toEqual([])
 })
 
+it('follows the colour scheme of the system', async () => {
+  const { page } = browser
+  for (const colorScheme of ['dark', 'light'] as const) {
+    await page.emulateMedia({ colorScheme })
+    await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor({ state: 'attached' })
+  }
+})
+
 it('the pages fit a phone, where a button opens the navigation', async () => {
   const { page } = browser
   await page.setViewportSize(PHONE)
@@ -74,7 +83,7 @@ it('the pages fit a phone, where a button opens the navigation', async () => {
 
 it('shortcuts focus the search, list the shortcuts, and skip the navigation', async () => {
   const { page } = browser
-  await browser.open('/audit', 'Audit log')
+  await browser.load('/audit', 'Audit log')
   await page.keyboard.press('Tab')
   await page.locator('a:focus').getByText('Skip to content').waitFor()
   await page.keyboard.press('Enter')
@@ -159,7 +168,7 @@ it('a page whose code cannot be loaded leaves the navigation, and an upgrade rel
 
 it('a channel is added, tested and deleted; alerts are silenced and a rule is changed', async () => {
   const { page } = browser
-  await browser.open('/alerts', 'Alerts')
+  await browser.enter('/alerts', 'Alerts')
   await page.getByRole('button', { name: 'Add a channel' }).first().click()
   await page.getByLabel('Name').fill('on call')
   await page.getByLabel('URL').fill('http://127.0.0.1:9/alerts')
@@ -286,7 +295,7 @@ async function isAccepted(apiKey: string): Promise<boolean> {
 
 it('copies also where the browser offers its clipboard only to HTTPS pages', async () => {
   const { page } = browser
-  await browser.open('/signing-keys', 'Signing keys')
+  await browser.enter('/signing-keys', 'Signing keys')
   await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
   await page.getByRole('button', { name: 'Copy Current' }).click()
   await page.getByRole('button', { name: 'Copied' }).waitFor()
@@ -296,7 +305,7 @@ it('copies also where the browser offers its clipboard only to HTTPS pages', asy
 
 it('works when the browser reports that it is offline', async () => {
   const { page } = browser
-  await browser.open('/signing-keys', 'Signing keys')
+  await browser.enter('/signing-keys', 'Signing keys')
   await page.evaluate("dispatchEvent(new Event('offline'))")
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API keys' }).click()
   await page.getByRole('cell', { name: 'default', exact: true }).waitFor()
@@ -304,7 +313,7 @@ it('works when the browser reports that it is offline', async () => {
 
 it('warns that the server does not respond, with the age of the data', async () => {
   const { page } = browser
-  await browser.open('/', 'Home')
+  await browser.enter('/', 'Home')
   await page.getByRole('heading', { name: 'Health' }).waitFor()
   await page.route('**/v2/**', (request) => request.fulfill({ status: 503, json: { error: 'Starting.' } }))
   await page.getByRole('alert').getByText('The server does not respond').waitFor()
@@ -315,7 +324,7 @@ it('warns that the server does not respond, with the age of the data', async () 
 
 it('searches the audit log on the server, and goes on where a search has looked at as much as it may', async () => {
   const { page } = browser
-  await browser.open('/audit', 'Audit log')
+  await browser.enter('/audit', 'Audit log')
   await page.getByLabel('Search the entries').fill('nothing has this')
   await page.getByText('No entries match the search').waitFor()
   await homeport.api('POST', '/v2/apikeys', { name: 'searched' })
@@ -343,7 +352,7 @@ it('an unknown URL shows that the page was not found', async () => {
 
 it('signing out ends the session, and signing in leads back to the same page', async () => {
   const { page } = browser
-  await browser.open('/audit', 'Audit log')
+  await browser.enter('/audit', 'Audit log')
   await page.getByRole('button', { name: 'Account', exact: true }).click()
   await page.getByRole('menuitem', { name: 'Sign out' }).click()
   await heading(page, 'Sign in').waitFor()
@@ -360,7 +369,7 @@ it('signing out ends the session, and signing in leads back to the same page', a
 
 it('an ended session leads to the sign-in page also on a change', async () => {
   const { page } = browser
-  await browser.open('/api-keys', 'API keys')
+  await browser.enter('/api-keys', 'API keys')
   await page.getByRole('button', { name: 'Create a key' }).click()
   await page.getByLabel('Name').fill('late')
   await browser.context.clearCookies()
@@ -374,7 +383,7 @@ it('signing in to another server on the same host keeps the session here', async
   const { page } = browser
   const other = await startHomeport()
   await signInAt(page, other)
-  await browser.open('/audit', 'Audit log')
+  await browser.load('/audit', 'Audit log')
   await page.goto(`${other.apiUrl}/audit`)
   await heading(page, 'Audit log').waitFor()
 })

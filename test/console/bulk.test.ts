@@ -1,8 +1,9 @@
 import { Client } from '@upstash/workflow'
 import { beforeAll, expect, it } from 'vitest'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { DEADLINE_MS, heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+import { DEADLINE_MS, heading, PHONE, type SignedIn, signIn } from './support/browser.js'
 import './support/patience.js'
+import { problemsOf } from './support/problems.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -49,7 +50,7 @@ it('every page is empty at first, says what to do, and is accessible', async () 
 it('cancels 200 runs through the wizard, and no others', async () => {
   const { page } = browser
   await Promise.all([trigger(200, 'nightly'), trigger(3, 'daily')])
-  await browser.open('/bulk-actions/new', 'New bulk action')
+  await browser.enter('/bulk-actions/new', 'New bulk action')
   await page.getByText('203 runs match, which is all of them').waitFor()
   await page.getByLabel('Label').fill('nightly')
   await page.getByText('200 runs match').waitFor()
@@ -181,7 +182,7 @@ it('selects by conditions, shows where an expression is wrong, and saves the sel
     delay: '1h' as const,
   }))
   await client.trigger(orders)
-  await browser.open('/bulk-actions/new?label=order', 'New bulk action')
+  await browser.enter('/bulk-actions/new?label=order', 'New bulk action')
   await page.getByText('3 runs match').waitFor()
   await page.getByLabel('Payload matches').fill('$.total >')
   await page.getByRole('alert').getByText('at character 10, the end').waitFor()
@@ -196,7 +197,7 @@ it('selects by conditions, shows where an expression is wrong, and saves the sel
   await page.getByText('The selection was saved as "large-orders".').first().waitFor()
   expect(await problemsOf(page)).toEqual([])
 
-  await browser.open('/bulk-actions/new', 'New bulk action')
+  await browser.enter('/bulk-actions/new', 'New bulk action')
   await page.getByRole('combobox', { name: 'Saved selection' }).click()
   await page.getByRole('option', { name: 'large-orders' }).click()
   await page.getByText('1 run matches').waitFor()
@@ -207,7 +208,7 @@ it('selects by conditions, shows where an expression is wrong, and saves the sel
 it('selects runs by ID, unknown IDs included', async () => {
   const { page } = browser
   await client.trigger({ url: 'http://127.0.0.1:9/named', workflowRunId: 'named', delay: '1h' })
-  await browser.open('/bulk-actions/new', 'New bulk action')
+  await browser.enter('/bulk-actions/new', 'New bulk action')
   await page.getByRole('button', { name: 'Enter IDs of runs instead' }).click()
   await page.getByLabel('IDs of runs').fill('wfr_named\nwfr_nobody')
   await page
@@ -223,7 +224,7 @@ it('selects runs by ID, unknown IDs included', async () => {
 
 it('shows an error with the text of the server', async () => {
   const { page } = browser
-  await browser.open('/bulk-actions/new?from=2000000000000&to=1900000000000', 'New bulk action')
+  await browser.enter('/bulk-actions/new?from=2000000000000&to=1900000000000', 'New bulk action')
   await page.getByRole('alert').getByText('`fromDate` (2000000000000) must be before').waitFor()
   await browser.visit('/bulk-actions/bulk_unknown', 'bulk_unknown')
   await page.getByRole('alert').waitFor()

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { DEADLINE_MS, DESKTOP, heading, PHONE, problemsOf, type SignedIn, signIn, tooWide } from './support/browser.js'
+import { DEADLINE_MS, DESKTOP, heading, PHONE, type SignedIn, signIn } from './support/browser.js'
 import './support/patience.js'
+import { problemsOf, tooWide } from './support/problems.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -61,7 +62,7 @@ describe('the list of databases', () => {
 
   it('is filtered by every column, and keeps the filters while a database is open', async () => {
     const { page } = browser
-    await browser.open('/databases', 'Databases')
+    await browser.enter('/databases', 'Databases')
     const choose = async (label: string, option: string) => {
       await page.getByRole('combobox', { name: label }).click()
       await page.getByRole('option', { name: option, exact: true }).click()
@@ -83,7 +84,7 @@ describe('the list of databases', () => {
 
   it('fits a phone', async () => {
     await browser.page.setViewportSize(PHONE)
-    await browser.open('/databases', 'Databases')
+    await browser.enter('/databases', 'Databases')
     expect(await tooWide(browser.page)).toEqual([])
     await browser.page.setViewportSize(DESKTOP)
   })
@@ -92,7 +93,7 @@ describe('the list of databases', () => {
 describe('the form of a new database', () => {
   it('has settings with defaults under More, and opens them when the server would refuse one', async () => {
     const { page } = browser
-    await browser.open('/databases?create=true', 'Databases')
+    await browser.enter('/databases?create=true', 'Databases')
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name').fill('fresh')
     await dialog.getByText('Plan Pay as you go · no read regions').waitFor()
@@ -120,7 +121,7 @@ describe('the form of a new database', () => {
 
 describe('the data browser', () => {
   const openData = async () => {
-    await browser.open(`/databases/${database.database_id}?tab=data`, 'shop')
+    await browser.load(`/databases/${database.database_id}?tab=data`, 'shop')
     await browser.page.getByRole('treegrid', { name: 'Keys' }).waitFor()
   }
   const tool = (name: string) =>

@@ -1,17 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import {
-  DEADLINE_MS,
-  DESKTOP,
-  heading,
-  PHONE,
-  problemsOf,
-  type SignedIn,
-  signIn,
-  signInAt,
-  tooWide,
-} from './support/browser.js'
+import { DEADLINE_MS, DESKTOP, heading, newContext, PHONE, type SignedIn, signIn, signInAt } from './support/browser.js'
 import './support/patience.js'
+import { problemsOf, tooWide } from './support/problems.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -79,7 +70,7 @@ describe('a user who has not read the documentation', () => {
 
   it('creates a key in the data browser, edits it, and sets its expiry', async () => {
     const { page } = browser
-    await browser.open(`${place}?tab=data`, 'shop')
+    await browser.enter(`${place}?tab=data`, 'shop')
     await page.getByText('The database is empty').waitFor()
     await page.getByRole('button', { name: 'Create a key' }).click()
     const dialog = page.getByRole('dialog')
@@ -101,7 +92,7 @@ describe('a user who has not read the documentation', () => {
 
   it('sees the usage change while commands are sent', async () => {
     const { page } = browser
-    await browser.open(`${place}?tab=usage`, 'shop')
+    await browser.enter(`${place}?tab=usage`, 'shop')
     const chart = page.getByRole('img', { name: /^Keys, now/ })
     await chart.waitFor()
     const requests = page.getByText('Requests this month').locator('..')
@@ -110,6 +101,7 @@ describe('a user who has not read the documentation', () => {
     await waitFor(async () => (await requests.textContent()) !== before, {
       what: 'the figure to move',
       deadlineMs: DEADLINE_MS,
+      everyMs: 500,
     })
     await page.getByRole('cell', { name: 'SET', exact: true }).waitFor()
     expect(await problemsOf(page)).toEqual([])
@@ -126,7 +118,7 @@ describe('the data browser', () => {
   ])('shows, adds to and removes from a %s', async (type, line, shown) => {
     const { page } = browser
     await command(...line)
-    await browser.open(`${place}?tab=data`, 'shop')
+    await browser.enter(`${place}?tab=data`, 'shop')
     await page.getByLabel('Pattern').fill(`a:${type}`)
     await page.getByRole('button', { name: `a:${type}`, exact: true }).click()
     await page.getByRole('cell', { name: shown }).first().waitFor()
@@ -147,7 +139,7 @@ describe('the data browser', () => {
   it('removes nothing from a list that changed since it was read', async () => {
     const { page } = browser
     await command('RPUSH', 'moved', 'a', 'b')
-    await browser.open(`${place}?tab=data`, 'shop')
+    await browser.enter(`${place}?tab=data`, 'shop')
     await page.getByLabel('Pattern').fill('moved')
     await page.getByRole('button', { name: 'moved', exact: true }).click()
     await page.getByRole('button', { name: 'Remove 0' }).click()
@@ -155,6 +147,7 @@ describe('the data browser', () => {
     await page.getByRole('button', { name: 'Remove the element' }).click()
     await page.getByRole('alert').getByText('the list has changed').waitFor()
     expect(await command('LRANGE', 'moved', '0', '-1')).toEqual(['new', 'a', 'b'])
+    await page.keyboard.press('Escape')
     await command('DEL', 'moved')
   })
 
@@ -167,7 +160,7 @@ describe('the data browser', () => {
       headers: { authorization: `Bearer ${rest_token}` },
       body: new Uint8Array([0, 255, 254, 65]),
     })
-    await browser.open(`${place}?tab=data`, 'shop')
+    await browser.enter(`${place}?tab=data`, 'shop')
     await page.getByLabel('Pattern').fill('bits')
     await page.getByRole('button', { name: 'bits', exact: true }).click()
     await page
@@ -178,7 +171,7 @@ describe('the data browser', () => {
 
   it('deletes by prefix exactly the counted keys, after the number was typed', async () => {
     const { page } = browser
-    await browser.open(`${place}?tab=data`, 'shop')
+    await browser.enter(`${place}?tab=data`, 'shop')
     await page.getByRole('button', { name: 'Actions for the keys' }).click()
     await page.getByRole('menuitem', { name: 'Delete by prefix' }).click()
     await page.getByRole('textbox', { name: 'Prefix' }).fill('session:')
@@ -193,7 +186,7 @@ describe('the data browser', () => {
 
   it('sends commands, suggests them, keeps a history, and confirms destructive ones', async () => {
     const { page } = browser
-    await browser.open(`${place}?tab=data`, 'shop')
+    await browser.enter(`${place}?tab=data`, 'shop')
     await page.getByText('Send commands').click()
     const box = page.locator('input[aria-label="Command"]')
     await box.fill('hgeta')
@@ -230,8 +223,8 @@ describe('the page of a database', () => {
   it.each(['overview', 'backups', 'settings'])(
     '%s is accessible, fits the window and asks for nothing absent',
     async (tab) => {
-      await browser.open(`${place}?tab=${tab}`, 'shop')
-      await browser.page.waitForLoadState('networkidle')
+      await browser.enter(`${place}?tab=${tab}`, 'shop')
+      await browser.page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
       expect(await problemsOf(browser.page)).toEqual([])
       expect(browser.refused).toEqual([])
     },
@@ -251,7 +244,7 @@ describe('the page of a database', () => {
     const name = 'a-name-without-blanks-'.repeat(6).slice(0, 128)
     await rename(name)
     await browser.page.setViewportSize(PHONE)
-    await browser.open(place, name)
+    await browser.load(place, name)
     const crumb = browser.page.getByRole('navigation', { name: 'Breadcrumbs' }).getByText(name)
     const box = await crumb.boundingBox()
     expect((box?.x ?? 0) + (box?.width ?? Number.POSITIVE_INFINITY)).toBeLessThanOrEqual(PHONE.width)
@@ -273,7 +266,7 @@ describe('the page of a database', () => {
   it('creates a user with the selected rights only, and shows the password once', async () => {
     const { page } = browser
     await command('SET', 'news:1', 'hello')
-    await browser.open(`${place}?tab=users`, 'shop')
+    await browser.enter(`${place}?tab=users`, 'shop')
     await page.getByRole('cell', { name: 'default_ro' }).waitFor()
     await page.getByRole('button', { name: 'Create a user' }).click()
     const dialog = page.getByRole('dialog')
@@ -294,7 +287,7 @@ describe('the page of a database', () => {
 
   it('changes the rights of the user, resets the password, and deletes the user', async () => {
     const { page } = browser
-    await browser.open(`${place}?tab=users`, 'shop')
+    await browser.enter(`${place}?tab=users`, 'shop')
     await page.getByRole('button', { name: 'reporting', exact: true }).press('Enter')
     await page.getByRole('dialog').getByRole('combobox', { name: 'Commands' }).click()
     await page.getByRole('option', { name: 'Read and write' }).click()
@@ -326,10 +319,8 @@ describe('the page of a database', () => {
   it('lets a read-only key open keys by name, and offers no changes', async () => {
     const { body } = await homeport.api('POST', '/v2/apikeys', { name: 'reader', read_only: true })
     const { api_key } = body as { api_key: string }
-    const context = await browser.context.browser()?.newContext({ baseURL: homeport.apiUrl })
-    if (context === undefined) throw new Error('the browser has gone')
+    const context = await newContext(browser.context.browser(), homeport.apiUrl)
     const page = await context.newPage()
-    page.setDefaultTimeout(DEADLINE_MS)
     await signInAt(page, { ...homeport, credentials: { ...homeport.credentials, apiKey: api_key } })
     await page.goto(`${place}?tab=data`)
     await page.getByLabel('Key name').fill('greeting')
@@ -347,7 +338,7 @@ describe('the page of a database', () => {
 
   it('creates a backup, and restores it after the name was typed', async () => {
     const { page } = browser
-    await browser.open(`${place}?tab=backups`, 'shop')
+    await browser.enter(`${place}?tab=backups`, 'shop')
     await page.getByRole('button', { name: 'Create a backup' }).first().click()
     await page.getByLabel('Name').fill('before')
     await page.getByRole('dialog').getByRole('button', { name: 'Create the backup' }).click()
@@ -363,20 +354,24 @@ describe('the page of a database', () => {
 
   it('settings follow changes of others until the user types', async () => {
     const { page } = browser
-    await browser.open(`${place}?tab=settings`, 'shop')
+    await browser.enter(`${place}?tab=settings`, 'shop')
     const budget = page.getByLabel('Monthly budget')
     await budget.waitFor()
     const change = (to: number) =>
       homeport.api('PATCH', `/v2/redis/update-budget/${place.split('/').at(-1)}`, { budget: to })
     await change(7)
-    await waitFor(async () => (await budget.inputValue()) === '$7', { what: 'the budget', deadlineMs: DEADLINE_MS })
+    await waitFor(async () => (await budget.inputValue()) === '$7', {
+      what: 'the budget',
+      deadlineMs: DEADLINE_MS,
+      everyMs: 500,
+    })
     expect(await page.getByRole('button', { name: 'Save' }).nth(1).isDisabled()).toBe(true)
     await change(0)
   })
 
   it('changes settings, and deletes only after the name was typed', async () => {
     const { page } = browser
-    await browser.open(`${place}?tab=settings`, 'shop')
+    await browser.enter(`${place}?tab=settings`, 'shop')
     await page.getByLabel('Evict keys when the database is full').click()
     await page.getByText('The setting was changed.').waitFor()
     expect((await record()).eviction).toBe(true)

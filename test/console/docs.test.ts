@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type RunningHomeport, startHomeport } from '../support/index.js'
-import { DEADLINE_MS, DESKTOP, launchBrowser } from './support/browser.js'
+import { launchBrowser, newContext } from './support/browser.js'
 
 /** The page `/docs` in a real browser: search, "Try it out", and no request to another server. */
 
@@ -13,9 +13,7 @@ const complaints: string[] = []
 beforeAll(async () => {
   const [browser, running] = await Promise.all([launchBrowser(), startHomeport()])
   homeport = running
-  const context = await browser.newContext({ viewport: DESKTOP, reducedMotion: 'reduce' })
-  context.setDefaultTimeout(DEADLINE_MS)
-  page = await context.newPage()
+  page = await (await newContext(browser, homeport.apiUrl)).newPage()
   page.on('request', (request) => requested.add(new URL(request.url()).origin))
   page.on('pageerror', (error) => complaints.push(String(error)))
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))

@@ -3,7 +3,8 @@ import { localEngine } from '../../src/fleet/testing/test-fleet.js'
 import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
 import { nodePlace, type RunningNode, startNode } from '../databases/running-nodes.js'
 import { waitFor } from '../support/index.js'
-import { problemsOf, type SignedIn, signIn } from './support/browser.js'
+import { type SignedIn, signIn } from './support/browser.js'
+import { problemsOf } from './support/problems.js'
 
 /** The operator's page of nodes, with two nodes. */
 
@@ -29,7 +30,7 @@ beforeAll(async () => {
 
 it('shows the standby of a new database, ends it, and keeps one of every database', async () => {
   const { page } = browser
-  await browser.open('/nodes', 'Nodes')
+  await browser.visit('/nodes', 'Nodes')
   const standbys = page.getByRole('table', { name: 'Standbys' })
   await standbys.getByText('wait for the copy').waitFor()
   await standbys.getByText('following').waitFor()

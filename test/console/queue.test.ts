@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { withoutScheme } from '../../console/src/lib/format.js'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { DEADLINE_MS, heading, PHONE, problemsOf, type SignedIn, signIn, tooWide } from './support/browser.js'
+import { DEADLINE_MS, heading, PHONE, type SignedIn, signIn } from './support/browser.js'
 import './support/patience.js'
+import { problemsOf, tooWide } from './support/problems.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -87,7 +88,7 @@ it('publishes a message again with changes, and copies it as a command', async (
   await dialog.getByRole('button', { name: 'Publish the message' }).click()
   await page.getByLabel('Message body').getByText('4712').waitFor()
   await waitFor(() => received.includes('/good {"order":4712}'), { what: 'the delivery', deadlineMs: DEADLINE_MS })
-  await browser.open('/messages', 'Messages')
+  await browser.load('/messages', 'Messages')
   await page.getByRole('button', { name: 'Actions for msg_' }).first().click()
   await page.getByRole('menuitem', { name: 'Copy as CLI command' }).click()
   await page.getByText('Copied. The token is the variable QSTASH_TOKEN.').first().waitFor()
@@ -99,7 +100,7 @@ it('publishes a message again with changes, and copies it as a command', async (
 
 it('validates the form while typing, and shows an error with the text of the server', async () => {
   const { page } = browser
-  await browser.open('/messages?publish=true', 'Messages')
+  await browser.enter('/messages?publish=true', 'Messages')
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Body').fill('{')
   await dialog.getByText('The body is not valid JSON').waitFor()
@@ -113,7 +114,7 @@ it('validates the form while typing, and shows an error with the text of the ser
 
 it('the back button removes a filter', async () => {
   const { page } = browser
-  await browser.open('/messages', 'Messages')
+  await browser.enter('/messages', 'Messages')
   const label = page.getByRole('textbox', { name: 'Label' })
   await label.fill('nobody')
   await page.getByText('No messages match the filters').waitFor()
@@ -190,7 +191,7 @@ it('a paused queue holds its messages, and deleting it cancels them', async () =
   await page.getByText('Paused', { exact: true }).waitFor()
   await publish('/good', { Queue: 'mails' })
   // Loaded again: the list that was read before the message shows none, and would ask for no name.
-  await browser.open('/queues', 'Queues')
+  await browser.load('/queues', 'Queues')
   await page.getByRole('cell', { name: '1', exact: true }).first().waitFor()
   await page.getByRole('button', { name: 'Actions for mails' }).click()
   await page.getByRole('menuitem', { name: 'Delete the queue' }).click()
@@ -218,7 +219,7 @@ it('shows the next five fires before and after a schedule is created', async () 
 
 it('adds endpoints to a URL group, and pins a flow-control key', async () => {
   const { page } = browser
-  await browser.open('/url-groups', 'URL groups')
+  await browser.enter('/url-groups', 'URL groups')
   await page.getByRole('button', { name: 'Create a URL group' }).first().click()
   await page.getByLabel('Group name').fill('orders')
   await page.getByLabel('URL of the first endpoint').fill(`${sinkUrl}/good`)

@@ -106,7 +106,7 @@ function shotsOf(databaseId: string): Shot[] {
 
 async function take(browser: SignedIn, { name, path, title, before }: Shot): Promise<void> {
   const { page } = browser
-  await browser.open(path, title)
+  await browser.load(path, title)
   await before?.(page)
   await page.waitForLoadState('networkidle')
   await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })

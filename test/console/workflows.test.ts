@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { withoutScheme } from '../../console/src/lib/format.js'
 import { type App, startApp } from '../../src/workflow/testing/harness.js'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { DEADLINE_MS, DESKTOP, heading, PHONE, problemsOf, type SignedIn, signIn } from './support/browser.js'
+import { heading, newContext, PHONE, type SignedIn, signIn } from './support/browser.js'
 import { KeyboardUser } from './support/keyboard.js'
 import {
   cancelsAndUndoes,
@@ -13,6 +13,7 @@ import {
   usesThePalette,
 } from './support/keyboard-journey.js'
 import './support/patience.js'
+import { problemsOf } from './support/problems.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
@@ -206,7 +207,7 @@ it('restarts failed runs in bulk', async () => {
   await waitFor(async () => (await client.dlq.list({ filter: { label: 'both' } })).messages.length === 2, {
     what: 'both to have failed',
   })
-  await browser.open('/runs/dead-letters?label=both', 'Failed runs')
+  await browser.enter('/runs/dead-letters?label=both', 'Failed runs')
   await page.getByRole('link', { name: 'Restart in bulk…' }).click()
   await page.getByText('2 failed runs match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
@@ -263,7 +264,7 @@ it('pauses a workflow: runs that begin wait until it is resumed', async () => {
 
 it('filters are in the URL, and new runs appear without a reload', async () => {
   const { page } = browser
-  await browser.open('/runs?label=live', 'Runs')
+  await browser.enter('/runs?label=live', 'Runs')
   await page.getByText('No runs match the filters').waitFor()
   const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, label: 'live' })
   await page.getByRole('link', { name: workflowRunId }).waitFor()
@@ -283,7 +284,7 @@ it('filters are in the URL, and new runs appear without a reload', async () => {
 
 it('runs are sorted by every column, and filtered by what they wait for', async () => {
   const { page } = browser
-  await browser.open('/runs', 'Runs')
+  await browser.enter('/runs', 'Runs')
   for (const title of ['State', 'Run', 'Workflow', 'Waits for', 'Triggered', 'Took']) {
     const column = page.getByRole('columnheader', { name: title, exact: true })
     await column.getByRole('button').click()
@@ -310,7 +311,7 @@ it('runs are sorted by every column, and filtered by what they wait for', async 
 
 it('Home leads to the runs that ended in a time', async () => {
   const { page } = browser
-  await browser.open('/', 'Home')
+  await browser.load('/', 'Home')
   const chart = page.getByRole('group', { name: 'Runs ended' })
   expect(await chart.getByRole('img').getAttribute('aria-label')).toMatch(
     /^Runs ended: [1-9]\d* succeeded, [1-9]\d* failed/,
@@ -323,7 +324,7 @@ it('Home leads to the runs that ended in a time', async () => {
 
 it('selected runs and the whole filtered set lead to the wizard', async () => {
   const { page } = browser
-  await browser.open('/runs?label=live', 'Runs')
+  await browser.enter('/runs?label=live', 'Runs')
   await page.getByRole('checkbox', { name: /^Select wfr_/ }).check()
   await page.getByText('1 run selected').waitFor()
   expect(await problemsOf(page)).toEqual([])
@@ -334,9 +335,7 @@ it('selected runs and the whole filtered set lead to the wizard', async () => {
 })
 
 it('a keyboard is enough to sign in, and to work with databases, messages and runs', async () => {
-  const context = await browser.context.browser()?.newContext({ viewport: DESKTOP, reducedMotion: 'reduce' })
-  if (context === undefined) throw new Error('the browser has ended')
-  context.setDefaultTimeout(DEADLINE_MS)
+  const context = await newContext(browser.context.browser(), homeport.apiUrl)
   const page = await context.newPage()
   const user = new KeyboardUser(page)
   await signsIn(page, user, homeport)
@@ -351,7 +350,7 @@ it('a keyboard is enough to sign in, and to work with databases, messages and ru
 it('the pages fit a phone', async () => {
   const { page } = browser
   await page.setViewportSize(PHONE)
-  await browser.open('/runs', 'Runs')
+  await browser.enter('/runs', 'Runs')
   expect(await problemsOf(page)).toEqual([])
   await page.getByRole('link', { name: /^wfr_/ }).last().click()
   await page.getByRole('button', { name: 'Triggered' }).click()

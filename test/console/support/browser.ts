@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { atCleanup, type RunningHomeport } from '../../support/index.js'
 
@@ -10,8 +8,13 @@ export const DESKTOP = { width: 1280, height: 800 }
 /** A phone in portrait orientation. */
 export const PHONE = { width: 390, height: 844 }
 
-/** The minified build: half as large to send and to parse. */
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const FLAGS = [
+  // Without its sandbox, the browser also runs as root and in containers; it opens only our own pages.
+  '--no-sandbox',
+  '--disable-gpu',
+  // No page lives long enough to gain from code that V8 optimizes on other threads.
+  '--js-flags=--max-optimized-bytecode-size=0',
+]
 
 const FINDER = new URL('../../../scripts/lib/browser.mjs', import.meta.url).href
 
@@ -23,12 +26,11 @@ export interface SignedIn {
   readonly complaints: readonly string[]
   /** Reads that the server has refused so far: status and path. */
   readonly refused: readonly string[]
-  /** Loads a page of the console by its path and waits for its title. */
-  open(path: string, title: string | RegExp): Promise<void>
-  /**
-   * Goes to a page as a link of the console does, without a reload of the console, which takes three times the processor time.
-   * The page may show data of the last two seconds.
-   */
+  /** Reloads the console with a page, and waits for the page's title. Takes five times the processor time of `enter`. */
+  load(path: string, title: string | RegExp): Promise<void>
+  /** Leaves the page, so that nothing of its state is left, and enters another one or the same. */
+  enter(path: string, title: string | RegExp): Promise<void>
+  /** Goes to a page as a link of the console does. The page may show data of the last two seconds. */
   visit(path: string, title: string | RegExp): Promise<void>
 }
 
@@ -37,8 +39,7 @@ export async function launchBrowser(): Promise<Browser> {
   const { findBrowser }: { findBrowser: () => string | undefined } = await import(FINDER)
   const executablePath = findBrowser()
   if (executablePath === undefined) throw new Error('no Chromium is installed; "npm test" installs one, or says how')
-  // Without its sandbox, the browser also runs as root and in containers; it opens only our own pages.
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
+  const browser = await chromium.launch({ executablePath, args: FLAGS })
   atCleanup(() => browser.close())
   return browser
 }
@@ -46,12 +47,11 @@ export async function launchBrowser(): Promise<Browser> {
 /** Starts a browser and signs in by typing e-mail and key, as a user would. */
 export async function signIn(homeport: Pick<RunningHomeport, 'apiUrl' | 'credentials'>): Promise<SignedIn> {
   const browser = await launchBrowser()
-  const context = await browser.newContext({ viewport: DESKTOP, baseURL: homeport.apiUrl, reducedMotion: 'reduce' })
+  const context = await newContext(browser, homeport.apiUrl)
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
-  context.setDefaultTimeout(DEADLINE_MS)
   const page = await context.newPage()
   const complaints = watch(page)
-  const open = async (path: string, title: string | RegExp) => {
+  const load = async (path: string, title: string | RegExp) => {
     await page.goto(path)
     await heading(page, title).waitFor()
   }
@@ -60,14 +60,34 @@ export async function signIn(homeport: Pick<RunningHomeport, 'apiUrl' | 'credent
     await page.evaluate(`history.pushState({}, '', ${JSON.stringify(path)})`)
     await heading(page, title).waitFor()
   }
+  const enter = async (path: string, title: string | RegExp) => {
+    await visit('/nowhere', 'Page not found')
+    await visit(path, title)
+  }
   await signInAt(page, homeport)
   const refused: string[] = []
   page.on('response', (response) => {
     const isRead = response.request().method() === 'GET'
     if (isRead && response.status() >= 400) refused.push(`${response.status()} ${new URL(response.url()).pathname}`)
   })
-  return { context, page, complaints, refused, open, visit }
+  return { context, page, complaints, refused, load, enter, visit }
 }
+
+/** Cookies and pages of their own in a browser. */
+export async function newContext(browser: Browser | null, baseURL: string): Promise<BrowserContext> {
+  if (browser === null) throw new Error('the browser has ended')
+  const context = await browser.newContext({ viewport: DESKTOP, baseURL, reducedMotion: 'reduce' })
+  context.setDefaultTimeout(DEADLINE_MS)
+  await context.addInitScript(STILL)
+  return context
+}
+
+/** Ends transitions and animations at once in every page: each frame of them would be painted. */
+const STILL = `{
+  const still = new CSSStyleSheet()
+  still.replaceSync('*, *::before, *::after { transition: none !important; animation: none !important }')
+  document.adoptedStyleSheets.push(still)
+}`
 
 /** Signs in to the console of a server in an existing page. */
 export async function signInAt(
@@ -95,61 +115,3 @@ function watch(page: Page): string[] {
   })
   return complaints
 }
-
-/**
- * Problems of the visible page: accessibility violations (axe, in both themes) and horizontal overflow. Tests expect an
- * empty list.
- */
-export async function problemsOf(page: Page): Promise<string[]> {
-  const light = await axeProblems(page, 'light', 'preload: false')
-  // Both themes differ only in their colours.
-  const dark = await axeProblems(page, 'dark', "runOnly: ['color-contrast']")
-  await page.emulateMedia({ colorScheme: 'light' })
-  return [...light, ...dark, ...(await tooWide(page))]
-}
-
-async function axeProblems(page: Page, colorScheme: 'light' | 'dark', options: string): Promise<string[]> {
-  await page.emulateMedia({ colorScheme })
-  await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor({ state: 'attached' })
-  await page.evaluate(SETTLED)
-  // Half a megabyte to parse: once per document is enough.
-  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(AXE)
-  // As strings: this file is compiled for Node.js, while these scripts run in the page.
-  const violations = await page.evaluate<Violation[]>(
-    `axe.run(document, { ${options}, ${LEAN} }).then(({ violations }) => violations.map(({ id, nodes }) =>
-      ({ id, at: nodes.map(({ html, failureSummary }) => html + ' ' + failureSummary) })))`,
-  )
-  return violations.flatMap(({ id, at }) => at.slice(0, 3).map((where) => `${colorScheme}: ${id} at ${where}`))
-}
-
-/** Options that skip unused results: passed rules, frames and selectors. */
-const LEAN = "resultTypes: ['violations'], iframes: false, selectors: false"
-
-/** Waits for colour transitions between the themes. Endless animations are not waited for. */
-const SETTLED = `Promise.all(document.getAnimations()
-  .filter((animation) => animation.effect.getComputedTiming().iterations < 10)
-  .map((animation) => animation.finished.catch(() => undefined)))`
-
-interface Violation {
-  readonly id: string
-  readonly at: readonly string[]
-}
-
-/** What does not fit the window: the page, a table, or a text that is cut; tests expect an empty list. */
-export async function tooWide(page: Page): Promise<string[]> {
-  const excess = await page.evaluate<number>(
-    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-  )
-  const cut = await page.evaluate<string[]>(CUT_OFF)
-  return [...(excess > 0 ? [`the page is ${excess} px wider than the window`] : []), ...cut]
-}
-
-/** Headings, buttons, states and row menus that are cut, and tables that scroll sideways. Code may scroll. */
-const CUT_OFF = `[...document.querySelectorAll('main *, [role="dialog"] *')].flatMap((element) => {
-  const { overflowX, visibility } = getComputedStyle(element)
-  const excess = element.scrollWidth - element.clientWidth
-  if (overflowX === 'visible' || visibility === 'hidden' || element.clientWidth <= 1 || excess <= 1) return []
-  const scrolls = overflowX !== 'hidden' && element.querySelector('table') !== null
-  const isShort = element.matches('h1, h2, h3, th, button, td:has(button), td:has([data-tone]), [data-tone] + *, [role="tab"]')
-  return scrolls || isShort ? [element.tagName + ' is cut by ' + excess + ' px: ' + element.textContent.slice(0, 80)] : []
-})`

@@ -12,7 +12,8 @@ interface Stop {
 
 /**
  * The name of the focused control, and whether its focus is seen: in the window, not below something else, and with an outline,
- * a ring, or the border that fields have with the focus only. As a string: this file is compiled for Node.js.
+ * a ring, or the border that fields have with the focus only; the look is judged once for each element. As a string: this file
+ * is compiled for Node.js.
  */
 const STOP = `(() => {
   const at = document.activeElement
@@ -26,11 +27,9 @@ const STOP = `(() => {
   const middle = [box.left + box.width / 2, box.top + Math.min(box.height, innerHeight) / 2]
   if (middle[0] < 0 || middle[0] > innerWidth || middle[1] < 0 || middle[1] > innerHeight)
     return { name, hidden: 'outside of the window' }
-  if (document.adoptedStyleSheets.length === 0) {
-    const still = new CSSStyleSheet()
-    still.replaceSync('* { transition: none !important }')
-    document.adoptedStyleSheets.push(still)
-  }
+  const known = (window.knownStops ??= new WeakSet())
+  if (known.has(at)) return { name, hidden: null }
+  known.add(at)
   const { outlineStyle, outlineWidth } = getComputedStyle(at)
   if (outlineStyle !== 'none' && outlineWidth !== '0px') return { name, hidden: null }
   const row = document.getElementById(at.getAttribute('aria-activedescendant') ?? '')
