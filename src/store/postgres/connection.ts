@@ -19,7 +19,7 @@ const NUMERIC = 1700
  * Returns values as SQLite does: integers of every size and sums as numbers (ours fit in 53 bits), booleans as 1 and 0,
  * bytes as plain `Uint8Array`.
  */
-function parserOf(type: number, format?: 'text' | 'binary'): (text: string) => unknown {
+export function parserOf(type: number, format?: 'text' | 'binary'): (text: string) => unknown {
   switch (type) {
     case INT8:
     case NUMERIC:

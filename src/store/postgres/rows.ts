@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { BinaryArray, type ColumnType, INT8, NUMBER_BYTES, TEXT } from './binary-array.js'
+import type { Answer } from './described.js'
 
 /**
  * Rows as one binary parameter: an array of a table's row type, which PostgreSQL unpacks with `unnest`. So a statement
@@ -14,7 +15,7 @@ export interface RowType {
 }
 
 /** Sends a query and resolves with its result. */
-export type Send = (statement: pg.QueryConfig) => Promise<pg.QueryResult>
+export type Send = (statement: pg.QueryConfig) => Promise<Answer>
 
 const COLUMNS = `SELECT c.reltype::bigint AS oid, a.attname AS name, a.atttypid::bigint AS type
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped

@@ -7,6 +7,7 @@ import { bind } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import { BYTEA, INT8, TEXT } from './binary-array.js'
 import { isUncertain, reasonOf } from './connection.js'
+import { type Answer, runStatement } from './described.js'
 import { arePrepared, inOnePacket, notePrepared } from './one-packet.js'
 import { type EncodedRows, encodeRows, encodeShared, type RowType, type RowTypes } from './rows.js'
 
@@ -56,12 +57,12 @@ function outcomeUnknown(error: unknown): HomeportError {
 /** A statement that is not sent yet, and its caller. */
 interface Held {
   readonly statement: pg.QueryConfig
-  readonly resolve: (result: pg.QueryResult) => void
+  readonly resolve: (result: Answer) => void
   readonly reject: (error: unknown) => void
 }
 
-function hold(held: Held[], statement: pg.QueryConfig): Promise<pg.QueryResult> {
-  const answer = new Promise<pg.QueryResult>((resolve, reject) => held.push({ statement, resolve, reject }))
+function hold(held: Held[], statement: pg.QueryConfig): Promise<Answer> {
+  const answer = new Promise<Answer>((resolve, reject) => held.push({ statement, resolve, reject }))
   // If nobody waits for it: `allAnswered` reports the failure.
   answer.catch(() => undefined)
   return answer
@@ -93,9 +94,9 @@ class Pipeline {
   }
 
   /** Sends a statement. If nobody awaits the result, `allAnswered` reports a failure. */
-  send(statement: pg.QueryConfig): Promise<pg.QueryResult> {
+  send(statement: pg.QueryConfig): Promise<Answer> {
     if (this.#held) return hold(this.#held, statement)
-    const answer = this.#client.query(statement)
+    const answer = runStatement(this.#client, statement)
     this.#note(answer, [statement])
     return answer
   }
@@ -293,8 +294,8 @@ function writeRows(
   rows: readonly object[],
   textOf: TextOf,
   each?: readonly string[],
-): Promise<pg.QueryResult>[] | Promise<Promise<pg.QueryResult>[]> {
-  const sendAs = (type: RowType): Promise<pg.QueryResult>[] => {
+): Promise<Answer>[] | Promise<Promise<Answer>[]> {
+  const sendAs = (type: RowType): Promise<Answer>[] => {
     const shared = each && encodeShared(type, rows, each)
     if (each && shared) return [sendWith(shared, sharedParameters(table, type, each), shared.parameters)]
     const encoded = encodeRows(type, rows)
