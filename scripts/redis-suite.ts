@@ -12,7 +12,7 @@ import { parseArgs, stripVTControlCharacters } from 'node:util'
 import type { DatabaseRecord } from '../src/contract/databases/databases.js'
 import { DEFAULT_PLANS, NO_LIMIT } from '../src/contract/databases/plans.js'
 import { startAmongNodes } from '../test/support/among-nodes.js'
-import { cleanup, startHomeport, tempDir } from '../test/support/index.js'
+import { call, cleanup, startHomeport, tempDir } from '../test/support/index.js'
 
 /** What a database cannot do: `DEBUG`, and to attach to the replication stream. */
 const TAGS = '-needs:debug -needs:repl'
@@ -33,7 +33,13 @@ async function startDatabase(nodes: number): Promise<Required<DatabaseRecord>> {
   const body = { database_name: 'suite', platform: 'aws', primary_region: 'us-east-1', eviction: true, plan: 'payg' }
   const made = await homeport.api('POST', '/v2/redis/database', body)
   if (made.status !== 200) throw new Error(`the database was not created: ${JSON.stringify(made.body)}`)
-  return made.body as Required<DatabaseRecord>
+  const database = made.body as Required<DatabaseRecord>
+  // A plain engine has it on.
+  const headers = { authorization: `Bearer ${database.rest_token}` }
+  const json = ['CONFIG', 'SET', 'latency-tracking', 'yes']
+  const set = await call(database.rest_url, { method: 'POST', headers, json })
+  if (set.status !== 200) throw new Error(`latency-tracking was not set: ${JSON.stringify(set.body)}`)
+  return database
 }
 
 /** A port whose connections are logged in to the database. Resolves with the port. */
@@ -84,8 +90,8 @@ try {
   for (const file of single.length > 0 ? single : allFiles(suite)) {
     const lines = await runFile(suite, file, port)
     const ok = lines.filter((line) => line.startsWith('[ok]')).length
-    const problems = lines.filter((line) => /^\[(?:err|exception)\]/.test(line))
-    console.log([`${file}: ${ok} passed, ${problems.length} failed`, ...problems].join('\n  '))
+    const problems = lines.flatMap((line, at) => (/^\[(?:err|exception)\]/.test(line) ? [[line, lines[at + 1]]] : []))
+    console.log([`${file}: ${ok} passed, ${problems.length} failed`, ...problems.flat()].join('\n  '))
     passed += ok
     failed += problems.length
   }
