@@ -56,7 +56,7 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
 
   const verified = await runHomeport(['backup', 'verify', '--from', to])
   expect([verified.stderr, verified.stdout]).toEqual(['', expect.stringContaining('2 of 2 databases')])
-  expect(verified.stdout).toContain('1 keys')
+  expect(verified.stdout).toContain('1 key.')
 
   const dataDir = join(tempDir(), 'restored')
   const restore = () => runHomeport(['restore', '--from', to, '--data-dir', dataDir])
@@ -125,7 +125,7 @@ it('backs up to object storage by itself and on demand, and restores on a machin
   await server.kill('SIGTERM')
 
   const verified = await runHomeport(['backup', 'verify', ...from], { env })
-  expect([verified.stderr, verified.stdout]).toEqual(['', expect.stringContaining('1 of 1 databases')])
+  expect([verified.stderr, verified.stdout]).toEqual(['', expect.stringContaining('1 of 1 database, ')])
   const dataDir = join(tempDir(), 'restored')
   const restore = (...args: string[]) => runHomeport(['restore', ...args, '--data-dir', dataDir], { env })
   expect((await restore('--from', to)).stderr).toContain('--keys-file')

@@ -32,6 +32,8 @@ export function useDryRun(choice: Choice): UseQueryResult<DryRun, Error> {
   const body = { kind: kindOf(choice), selector: selectorOf(choice), dryRun: true }
   return useQuery({
     queryKey: keyOf(startBulkAction, { body }),
+    // What the user is about to act on: the count of two seconds ago may be another one, and nothing reads it again.
+    staleTime: 0,
     queryFn: async ({ signal }): Promise<DryRun> => {
       const answer = await api(startBulkAction, { body }, signal)
       const { matched, unreadable = 0 } = answer
