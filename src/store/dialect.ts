@@ -75,6 +75,11 @@ export interface Dialect {
   forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
   /** The same, without the rows that another transaction has locked. */
   forUpdateSkipLocked<Builder extends { forUpdate(): Builder; skipLocked(): Builder }>(builder: Builder): Builder
+  /**
+   * Whether a column has one of the values that a subquery selects and locks. They are an array and not rows to join: PostgreSQL
+   * keeps a join that it has planned while the table was small, and would read all of a large one.
+   */
+  inLocked(column: string, subquery: Expression<unknown>): RawBuilder<boolean>
   /** The partition of a message: on SQLite 0, because the one node of such a store sends all of them. */
   readonly partition: RawBuilder<number>
   /** The highest number that a table has ever assigned; 0 before the first row. Deletions do not lower it. */
@@ -147,6 +152,7 @@ export const sqliteDialect: Dialect = {
     sql<string>`json_group_array(${sql.ref(column)}) filter (where ${sql.ref(column)} is not null)`,
   forUpdate: (builder) => builder,
   forUpdateSkipLocked: (builder) => builder,
+  inLocked: (column, subquery) => sql<boolean>`${sql.ref(column)} in (${subquery})`,
   // The column lies behind the body, and SQLite walks all pages of a large body to reach it.
   partition: sql.lit(0),
   lastNumber: (table) => sql<number>`coalesce((select seq from sqlite_sequence where name = ${sql.lit(table)}), 0)`,
@@ -194,6 +200,7 @@ export const postgresDialect: Dialect = {
     sql<string>`coalesce((json_agg(${sql.ref(column)}) filter (where ${sql.ref(column)} is not null))::text, '[]')`,
   forUpdate: (builder) => builder.forUpdate(),
   forUpdateSkipLocked: (builder) => builder.forUpdate().skipLocked(),
+  inLocked: (column, subquery) => sql<boolean>`${sql.ref(column)} = any(array(${subquery}))`,
   partition: sql.ref<number>('partition'),
   lastNumber: (table) =>
     sql<number>`(select case when is_called then last_value else 0 end from ${sql.table(`${table}_seq_seq`)})`,

@@ -217,7 +217,7 @@ const setCancelled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db
     .updateTable('messages')
     .set({ state: 'canceled', finished_at: p.at })
     .$if(d.name === 'sqlite', (update) => update.where(d.inNumbers('seq', p.seqs)))
-    .$if(d.name === 'postgres', (update) => update.where('seq', 'in', d.forUpdate(unfinished.orderBy('seq'))))
+    .$if(d.name === 'postgres', (update) => update.where(d.inLocked('seq', d.forUpdate(unfinished.orderBy('seq')))))
     .where('finished_at', 'is', null)
     .returning(['seq', 'message_id', 'queue', 'slot_seq'])
 })

@@ -42,7 +42,7 @@ function activeAmong({ db, p, d }: Building<Seqs>): RawBuilder<boolean> {
     .where(d.inNumbers('seq', p.seqs))
     .where('state', '=', sql.lit('RUN_STARTED'))
     .orderBy('seq', 'desc')
-  return d.name === 'sqlite' ? d.inSharedNumbers('seq', p.seqs) : sql<boolean>`seq in (${d.forUpdate(active)})`
+  return d.name === 'sqlite' ? d.inSharedNumbers('seq', p.seqs) : d.inLocked('seq', d.forUpdate(active))
 }
 
 const cancelStarted = query<CancelRunsArgs, EndedRun>((building) =>

@@ -66,15 +66,12 @@ const MOST_CARRIED = 100
  * them, because a transaction that holds one may wait for this one. What is locked, or has had another attempt, is left out.
  */
 const lockedSeqs = (which: RawBuilder<boolean>, condition?: RawBuilder<boolean>) =>
-  sql<number>`(select seq from messages where ${which} and ${isPending}
-    and retried = 0${condition ? sql` and ${condition}` : sql``} for update skip locked)`
+  sql<number>`select seq from messages where ${which} and ${isPending}
+    and retried = 0${condition ? sql` and ${condition}` : sql``} for update skip locked`
 
-/**
- * Whether a message is one of the carried, locked like that. The numbers are an array and not rows to join: a join, planned
- * while few messages were pending, would read the whole index at each call, and PostgreSQL keeps such a plan.
- */
+/** Whether a message is one of the carried, locked like that. */
 export function isCarried({ p, d }: Building<{ carried: readonly number[] }>, condition?: RawBuilder<boolean>) {
-  return sql<boolean>`seq = any(array${lockedSeqs(d.inNumbers('seq', p.carried), condition)})`
+  return d.inLocked('seq', lockedSeqs(d.inNumbers('seq', p.carried), condition))
 }
 
 const removeCarried = query<{ carried: readonly number[] }, { seq: number }>((building) =>
@@ -84,7 +81,7 @@ const removeCarried = query<{ carried: readonly number[] }, { seq: number }>((bu
 const removeCarriedOne = query<{ seq: number }, { seq: number }>(({ db, p }) =>
   db
     .deleteFrom('messages')
-    .where(sql<boolean>`seq = ${lockedSeqs(sql<boolean>`seq = ${p.seq}`)}`)
+    .where(sql<boolean>`seq = (${lockedSeqs(sql<boolean>`seq = ${p.seq}`)})`)
     .returning('seq'),
 )
 
