@@ -81,7 +81,8 @@ export class Checks {
       for (const partition of node.cluster.owned) {
         const other = owners[partition]
         if (other) this.#doubles.push({ partition, nodes: [other, node] })
-        owners[partition] = node
+        // A node that wakes up may believe for a moment that it owns what others have taken.
+        owners[partition] = other && !node.isActing ? other : node
       }
     }
     for (const [partition, owner] of owners.entries()) {
