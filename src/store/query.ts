@@ -108,16 +108,10 @@ export function queriesByShape<Shape extends readonly unknown[], Params extends 
       return made
     }
     const made = compiledOnce(builder, () => undefined)
-    dropOldest(passing, SHAPES_PASSING - 1)
+    const [oldest] = passing.keys()
+    if (oldest !== undefined && passing.size >= SHAPES_PASSING) passing.delete(oldest)
     passing.set(name, made)
     return made
-  }
-}
-
-function dropOldest(entries: Map<string, unknown>, left: number): void {
-  for (const name of entries.keys()) {
-    if (entries.size <= left) return
-    entries.delete(name)
   }
 }
 
