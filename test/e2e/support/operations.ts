@@ -52,8 +52,8 @@ export interface Operation {
 /** The declaration of an operation's answers with one status. */
 export interface DeclaredAnswer {
   readonly contentType: string
-  /** The declared schema, closed to undeclared fields. */
-  readonly matches: ValidateFunction
+  /** The declared schema, closed to undeclared fields; compiled when it is first asked for, because a test meets few of them. */
+  readonly matcher: () => ValidateFunction
 }
 
 /** Formats beyond JSON Schema, with their meaning here. */
@@ -65,10 +65,12 @@ export class Operations {
 
   constructor(document: OpenApiDocument) {
     const ajv = new Ajv2020({ strict: false, allErrors: true, formats: FORMATS })
-    const { Error: error } = document.components.schemas
+    const { Error: error = {} } = document.components.schemas
+    const ofError = compiledOnce(ajv, error)
+    const matcherOf = (schema: JsonSchema) => ('$ref' in schema ? ofError : compiledOnce(ajv, schema))
     this.all = Object.entries(document.paths)
       .flatMap(([path, methods]) =>
-        Object.entries(methods).map(([method, operation]) => toOperation(ajv, method, path, operation, error)),
+        Object.entries(methods).map(([method, operation]) => toOperation(method, path, operation, matcherOf)),
       )
       .sort((one, other) => literals(other.path) - literals(one.path))
   }
@@ -85,20 +87,23 @@ export class Operations {
 
 const literals = (path: string): number => path.split('/').filter((segment) => !segment.startsWith('{')).length
 
+function compiledOnce(ajv: Ajv2020, schema: JsonSchema): () => ValidateFunction {
+  let compiled: ValidateFunction | undefined
+  return () => (compiled ??= ajv.compile(closed(schema)))
+}
+
 function toOperation(
-  ajv: Ajv2020,
   method: string,
   path: string,
   operation: OperationObject,
-  error: JsonSchema | undefined,
+  matcherOf: (schema: JsonSchema) => () => ValidateFunction,
 ): Operation {
   const pattern = path.replace(/\{\w+\}/g, '[^/]+')
   const bySegment = new RegExp(`^${pattern}$`)
   const byWhole = new RegExp(`^${path.endsWith('}') ? pattern.replace(/\[\^\/\]\+$/, '.+') : pattern}$`)
   const answers = Object.entries(operation.responses).map(([status, response]) => {
     const [contentType = '', { schema } = { schema: {} }] = Object.entries(response.content)[0] ?? []
-    const matches = ajv.compile(closed('$ref' in schema ? (error ?? {}) : schema))
-    return [Number(status), { contentType, matches }] as const
+    return [Number(status), { contentType, matcher: matcherOf(schema) }] as const
   })
   return {
     id: operation.operationId,

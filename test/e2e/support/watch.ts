@@ -64,8 +64,9 @@ function judge(operation: Operation | undefined, method: string, response: Respo
   // Requests outside of operations get a generic error.
   if (operation === undefined) return isError(value) ? undefined : `${shown} is no declared operation and no error`
   if (answer === undefined) return `${operation.id} does not declare ${shown}`
-  if (answer.matches(value)) return undefined
-  const reasons = answer.matches.errors?.map(({ instancePath, message, params }) =>
+  const matches = answer.matcher()
+  if (matches(value)) return undefined
+  const reasons = matches.errors?.map(({ instancePath, message, params }) =>
     `${instancePath} ${message} ${JSON.stringify(params)}`.trim(),
   )
   return `${operation.id} answered ${shown}: ${reasons?.join('; ')}`
