@@ -32,15 +32,23 @@ it('shows the standby of a new database, ends it, and keeps one of every databas
   const { page } = browser
   await browser.visit('/nodes', 'Nodes')
   const standbys = page.getByRole('table', { name: 'Standbys' })
-  await standbys.getByText('wait for the copy').waitFor()
+  await standbys.getByText('wait for the copies').waitFor()
   await standbys.getByText('following').waitFor()
   expect(await problemsOf(page)).toEqual([])
-  const choose = async (action: string) => {
-    await page.getByRole('button', { name: 'Actions for guarded' }).click()
+  const choose = async (action: string, of = 'guarded') => {
+    await page.getByRole('button', { name: `Actions for ${of}`, exact: true }).click()
     await page.getByRole('menuitem', { name: action }).click()
   }
   await choose('Answer at once')
   await standbys.getByText('at once').waitFor()
+  // A third node would get it: until then one row of two is without a node.
+  await choose('Keep another copy')
+  await standbys.getByText('none yet').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await choose('End the standby', 'guarded at no node yet')
+  await page.getByText('One other copy stays').waitFor()
+  await page.getByRole('button', { name: 'End the standby' }).click()
+  await standbys.getByText('none yet').waitFor({ state: 'detached' })
   await choose('End the standby')
   await page.getByRole('button', { name: 'End the standby' }).click()
   await page.getByText('No database has a standby').waitFor()

@@ -1,11 +1,13 @@
-import { Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { HomeportError } from '../../contract/errors/errors.js'
 import {
   type DatabaseStandby,
   endDatabaseStandby,
   listDatabaseStandbys,
+  MOST_STANDBYS,
   placeDatabaseStandby,
   placeDatabaseStandbys,
+  removeDatabaseStandby,
   STANDBY_MODES,
   setDatabaseStandby,
 } from '../../contract/server/standbys.js'
@@ -17,62 +19,83 @@ import { renderTable, stateColumn } from '../terminal/table.js'
 
 interface StandbyFlags {
   readonly on?: string
-  readonly off?: true
+  /** The name of a node; true: all. */
+  readonly off?: string | true
   readonly all?: true
   readonly mode?: DatabaseStandby['mode']
+  readonly copies?: number
 }
 
-/** The node that the home of each database chooses. */
+/** The nodes that the home of each database chooses. */
 const AUTO = 'auto'
 
-/** `homeport nodes standby`: which node keeps a copy of a database. */
+/** `homeport nodes standby`: which nodes keep copies of a database. */
 export const standbyCommand = remote<StandbyFlags, [string?]>({
   name: 'standby',
-  summary: 'keep a copy of a database on a second node',
+  summary: 'keep copies of a database on other nodes',
   args: [['[database]', 'id of the database']],
   flags: (command) =>
     command
-      .option('--on <node>', 'name of the node that keeps the copy, or "auto": the home chooses it')
-      .option('--off', 'delete the copy')
+      .option('--on <node>', 'name of a node that keeps a copy, or "auto": the home chooses all nodes')
+      .option('--copies <number>', `how many copies it has then, 1 to ${MOST_STANDBYS}`, copiesOf)
+      .option('--off [node]', 'delete the copy of a node, or all copies')
       .option('--all', 'with "--on auto": every database that has no standby')
       .addOption(
-        new Option('--mode <mode>', '"replicated": answers wait until the copy has the writes').choices([
+        new Option('--mode <mode>', '"replicated": answers wait until the copies have the writes').choices([
           ...STANDBY_MODES,
         ]),
       ),
   examples: [
     'homeport nodes standby 7c0e… --on auto',
+    'homeport nodes standby 7c0e… --on auto --copies 2',
     'homeport nodes standby 7c0e… --on b --mode replicated',
     'homeport nodes standby --all --on auto',
+    'homeport nodes standby 7c0e… --off b',
     'homeport nodes standby 7c0e… --off',
   ],
-  run: async ({ api, say }, { on, off, all, mode }, id) => {
+  run: async ({ api, say }, { on, off, all, mode, copies }, id) => {
     if ((on === undefined) === (off === undefined)) throw misused('Give either --on <node> or --off.')
-    if (mode !== undefined && (off || all)) throw misused('--mode goes with --on and one database.')
+    if ((mode ?? copies) !== undefined && (off || all)) {
+      throw misused('--mode and --copies go with --on and one database.')
+    }
     if (all && (id !== undefined || on !== AUTO)) throw misused('--all goes with "--on auto", and without a database.')
     if (all) {
       const { added } = await api.call(placeDatabaseStandbys)
       return say(`${counted(added, 'more database')} will have a standby; "homeport nodes standbys" shows them.`)
     }
     if (id === undefined) throw misused('Give the id of a database, or --all.')
+    if (typeof off === 'string') {
+      await api.call(removeDatabaseStandby, { params: { name: off, id } })
+      return say(`${off} keeps no copy of ${id}.`)
+    }
     if (off) {
       await api.call(endDatabaseStandby, { params: { id } })
       return say(`${id} has no standby.`)
     }
-    const body = mode && { mode }
+    const body = { ...(mode && { mode }), ...(copies !== undefined && { copies }) }
     if (on === AUTO) await api.call(placeDatabaseStandby, { params: { id }, body })
     else await api.call(setDatabaseStandby, { params: { name: on ?? '', id }, body })
-    const target = on === AUTO ? 'Another node' : on
-    say(`${target} keeps a copy of ${id}; "homeport nodes standbys" shows how complete it is.`)
+    say(`${answerTo(on, copies)} of ${id}; "homeport nodes standbys" shows how complete they are.`)
   },
 })
+
+function answerTo(on: string | undefined, copies: number | undefined): string {
+  if (on !== AUTO) return `${on} keeps a copy`
+  return copies === undefined || copies === 1 ? 'Another node keeps a copy' : `${copies} other nodes keep copies`
+}
+
+function copiesOf(text: string): number {
+  const copies = Number(text)
+  if (Number.isInteger(copies) && copies >= 1 && copies <= MOST_STANDBYS) return copies
+  throw new InvalidArgumentError(`Give a number from 1 to ${MOST_STANDBYS}.`)
+}
 
 const misused = (problem: string): HomeportError => new HomeportError('cli_misused', { problem })
 
 /** `homeport nodes standbys`: all of them. */
 export const standbysCommand = remote({
   name: 'standbys',
-  summary: 'list the copies of databases on second nodes',
+  summary: 'list the copies of databases on other nodes',
   examples: ['homeport nodes standbys'],
   run: async ({ api, io, show, say }) => {
     const standbys = await api.call(listDatabaseStandbys)

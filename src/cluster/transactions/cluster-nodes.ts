@@ -89,6 +89,29 @@ const tooNew = query<{ generation: number }, { number: number; name: string }>((
     .orderBy('number'),
 )
 
+const setNeeded = query<{ migration: string; generation: number }>(({ db, p }) =>
+  db
+    .updateTable('schema_migrations')
+    .set({ breaking: 1, works_from: p.generation })
+    .where('name', '=', p.migration)
+    .where('breaking', '=', 0),
+)
+
+/**
+ * Something is about to be stored that nodes of earlier generations would misread, although they work with the migration that
+ * brought its columns. Answers the names of those that take part; without any, they are refused from this commit on. Call it
+ * before other rows are locked.
+ */
+export function* requireGeneration(needs: { migration: string; generation: number }): Transaction<readonly string[]> {
+  yield* holdRegistrations()
+  const known = new Map((yield* all(rangesOfLive, {})).map((each) => [each.incarnation, each.generation]))
+  const old = (yield* all(takingPart, {})).filter(
+    ({ incarnation }) => (known.get(incarnation) ?? FIRST_RANGE.generation) < needs.generation,
+  )
+  if (old.length === 0) yield* change(setNeeded, needs)
+  return old.map(({ name }) => name)
+}
+
 /** The result of a registration. */
 export type Registration =
   | { readonly kind: 'registered'; readonly incarnation: number; readonly seen: number }

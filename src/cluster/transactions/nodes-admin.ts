@@ -108,6 +108,7 @@ const unplaceStandbys = query<{ name: string }>(({ db, p }) =>
         .whereRef('databases.database_id', '=', 'database_standbys.database_id'),
       state: 'asked',
       ...{ complete_until: null, home_offset: null, standby_offset: null, problem: null },
+      ...{ stand_life: null, stand_replid: null, stand_offset: null },
     }))
     .where('node', '=', p.name),
 )

@@ -48,7 +48,14 @@ export const nodeErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ databaseId, node }) =>
-      `The node ${node} keeps the standby of the database ${databaseId}, and would delete that copy first. Name another node, or remove the standby: homeport nodes standby ${databaseId} --off.`,
+      `The node ${node} keeps a standby of the database ${databaseId}, and would delete that copy first. Name another node, or remove the standby: homeport nodes standby ${databaseId} --off ${node}.`,
+  }),
+  standbys_need_upgrade: define<{ nodes: readonly string[] }>({
+    status: 409,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ nodes }) =>
+      `These nodes run a version that knows only one standby of a database: ${nodes.join(', ')}. Nothing was changed. Upgrade them first, or leave the number of copies at 1.`,
   }),
   home_cut_off: define<None>({
     status: 503,

@@ -10,19 +10,32 @@ export const STANDBY_STATES = ['asked', 'copying', 'following', 'behind'] as con
 /** Who chooses the node of a standby. */
 export const STANDBY_PLACEMENTS = ['named', 'auto'] as const
 
-/** Whether answers wait for the standby. */
+/** The most standbys of a database. */
+export const MOST_STANDBYS = 3
+
+/** Whether answers wait for the standbys. */
 export const STANDBY_MODES = ['async', 'replicated'] as const
 
 const Mode = Type.Enum([...STANDBY_MODES], {
   description:
-    '`async`: the home answers at once; `replicated`: while the standby is `following`, the home answers when the copy has what the engine has done, so a loss of the home loses nothing that was answered.',
+    'Of all standbys of the database. `async`: the home answers at once; `replicated`: the home answers when every standby that is `following` has what the engine has done, so a loss of the home loses nothing that was answered.',
 })
 
-/** The copy of a database on a second node. */
+const Copies = Type.Integer({
+  minimum: 1,
+  maximum: MOST_STANDBYS,
+  description:
+    'How many standbys the database is to have, at different nodes. Default: as many as it has, or 1. The home chooses the nodes of those that are missing. Of those that are too many, first those without a node end, then those that the home has chosen, then the last ones.',
+})
+
+/** The copy of a database on another node. */
 export const DatabaseStandbySchema = Type.Object({
   database_id: text('Id of the database.'),
   database_name: text('Name of the database.'),
   home: text('Name of the node that serves the database.'),
+  slot: whole(
+    'Which of its copies this is, 1 to 3. If several can take over and are equally far, the lowest one does.',
+  ),
   standby: text('Name of the node that keeps the copy; empty while there is no other node for it.'),
   placement: Type.Enum([...STANDBY_PLACEMENTS], {
     description:
@@ -41,7 +54,7 @@ export const DatabaseStandbySchema = Type.Object({
   problem: text('Why the copy gets nothing; empty otherwise.'),
 })
 
-/** The copy of a database on a second node. */
+/** The copy of a database on another node. */
 export type DatabaseStandby = Static<typeof DatabaseStandbySchema>
 
 const operator = { service: 'management', topic: 'Server', auth: 'basic' } as const
@@ -52,11 +65,11 @@ const ofDatabase = { path: '/v2/node-standbys/{id}', params: Type.Object({ id })
 const body = {
   kind: 'json',
   optional: true,
-  schema: Type.Object({ mode: Type.Optional(Mode) }, { additionalProperties: false }),
+  schema: Type.Object({ mode: Type.Optional(Mode), copies: Type.Optional(Copies) }, { additionalProperties: false }),
 } as const
 const done = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
 
-/** Has a node keep a copy of a database. */
+/** Has a node keep a standby of a database. */
 export const setDatabaseStandby = endpoint({
   ...operator,
   ...{ path, params },
@@ -65,7 +78,7 @@ export const setDatabaseStandby = endpoint({
   access: 'write',
   summary: 'Keep a standby of a database at a node',
   description:
-    'For the operator: the node keeps a copy of the database that follows its home all the time, in place of a standby at another node. The reply comes when the request is stored; list the standbys to see the progress. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
+    'For the operator: the node keeps a copy of the database that follows its home all the time: one more while the database has fewer than `copies`, else in place of the one that would end first. The reply comes when the request is stored; list the standbys to see the progress. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
   body,
   success: done,
   errors: [
@@ -76,6 +89,7 @@ export const setDatabaseStandby = endpoint({
     'database_is_there',
     'node_not_found',
     'node_not_running',
+    'standbys_need_upgrade',
     'store_unavailable',
   ],
 })
@@ -87,26 +101,33 @@ export const removeDatabaseStandby = endpoint({
   id: 'removeDatabaseStandby',
   method: 'DELETE',
   access: 'write',
-  summary: 'Remove the standby of a database',
-  description: 'For the operator: the node deletes its copy of the database. Without such a standby nothing changes.',
+  summary: 'Remove the standby of a database at a node',
+  description:
+    'For the operator: the node deletes its copy of the database. Other standbys of it stay. Without such a standby nothing changes.',
   body: { kind: 'none' },
   success: done,
   errors: ['operator_only', 'database_not_found', 'store_unavailable'],
 })
 
-/** Has the home of a database choose the node that keeps its copy. */
+/** Has the home of a database choose the nodes that keep its copies. */
 export const placeDatabaseStandby = endpoint({
   ...operator,
   ...ofDatabase,
   id: 'placeDatabaseStandby',
   method: 'PUT',
   access: 'write',
-  summary: 'Keep a standby of a database',
+  summary: 'Keep standbys of a database',
   description:
-    'For the operator: the home of the database chooses a node of its region that keeps a copy, and another one when that node has been away for 30 s, is drained, or has become the home. While there is no other node, the request waits for one. A node that was named before stays until then. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
+    'For the operator: the home of the database chooses a node of its region for each copy, and another one when that node has been away for 30 s, is drained, or has become the home. While there is no other node, the request waits for one. Nodes that were named before stay until then. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
   body,
   success: done,
-  errors: ['operator_only', 'database_not_found', 'database_without_home', 'store_unavailable'],
+  errors: [
+    'operator_only',
+    'database_not_found',
+    'database_without_home',
+    'standbys_need_upgrade',
+    'store_unavailable',
+  ],
 })
 
 /** Gives every database a standby. */
@@ -118,7 +139,7 @@ export const placeDatabaseStandbys = endpoint({
   access: 'write',
   summary: 'Keep a standby of every database',
   description:
-    'For the operator: the same for all databases of all accounts that have no standby, in one transaction. Two of each node are copied at a time. Databases that are created later get none by this request.',
+    'For the operator: one copy for each database of all accounts that has no standby, in one transaction. Two of each node are copied at a time. Databases that are created later get none by this request.',
   body: { kind: 'none' },
   success: {
     status: 200,
@@ -128,15 +149,15 @@ export const placeDatabaseStandbys = endpoint({
   errors: ['operator_only', 'store_unavailable'],
 })
 
-/** Ends the copy of a database, wherever it is. */
+/** Ends all copies of a database, wherever they are. */
 export const endDatabaseStandby = endpoint({
   ...operator,
   ...ofDatabase,
   id: 'endDatabaseStandby',
   method: 'DELETE',
   access: 'write',
-  summary: 'End the standby of a database',
-  description: 'For the operator: the node of the standby deletes its copy. Without a standby nothing changes.',
+  summary: 'End the standbys of a database',
+  description: 'For the operator: the nodes of its standbys delete their copies. Without a standby nothing changes.',
   body: { kind: 'none' },
   success: done,
   errors: ['operator_only', 'database_not_found', 'store_unavailable'],
@@ -150,7 +171,7 @@ export const listDatabaseStandbys = endpoint({
   path: '/v2/node-standbys',
   access: 'read',
   summary: 'List standbys of databases',
-  description: 'For the operator: the databases with a copy on a second node, and how complete each copy is.',
+  description: 'For the operator: the copies of databases on other nodes, and how complete each one is.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The standbys.', body: Type.Array(DatabaseStandbySchema) },
   errors: ['operator_only', 'store_unavailable'],

@@ -79,11 +79,11 @@ export class Drain {
   async #targetFor(row: DatabaseRow): Promise<string | undefined> {
     const { placement, plans, logger, node, store } = this.#deps
     const needs = { region: row.primary_region, memoryBytes: dataBoundOf(planOf(row, plans)) }
-    const standby = await store.run(standbys.nodeOf, { databaseId: row.database_id })
+    const copies = await store.run(standbys.nodesOf, { databaseId: row.database_id })
     try {
-      if (standby === undefined) return await placement.homeFor(needs)
-      // At another node than its standby's, the copy stays.
-      const apart = await placement.homeFor({ ...needs, except: [standby] }).catch(ignoreNone)
+      if (copies.length === 0) return await placement.homeFor(needs)
+      // At another node than its standbys', the copies stay.
+      const apart = await placement.homeFor({ ...needs, except: copies }).catch(ignoreNone)
       return apart ?? (await placement.homeFor(needs))
     } catch (error) {
       ignoreNone(error)

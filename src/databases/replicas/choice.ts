@@ -13,15 +13,15 @@ export interface SoughtNode {
 }
 
 /**
- * A live node of a read region, chosen as for a new database. Undefined when there is none, or when it keeps the standby of
+ * A live node of a read region, chosen as for a new database. Undefined when there is none, or when it keeps a standby of
  * the database, whose files are elsewhere in its data directory under the same name.
  */
 export async function nodeOfRegion(
   { placement, plans, node, store }: ReplicasDeps,
   { row, region, except: others }: SoughtNode,
 ): Promise<string | undefined> {
-  const standby = await store.run(standbys.nodeOf, { databaseId: row.database_id })
-  const except = [node, ...others, ...(standby === undefined ? [] : [standby])]
+  const copies = await store.run(standbys.nodesOf, { databaseId: row.database_id })
+  const except = [node, ...others, ...copies]
   try {
     return await placement.homeFor({ region, memoryBytes: dataBoundOf(planOf(row, plans)), except, role: 'replica' })
   } catch (error) {

@@ -2,6 +2,7 @@ import { auditRow } from '../../accounts/index.js'
 import type { DatabaseStandby } from '../../contract/server/standbys.js'
 import type { Caller } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
+import * as sets from '../transactions/standby-sets.js'
 import * as standbys from '../transactions/standbys.js'
 import type { Standbys } from './standbys.js'
 
@@ -15,55 +16,59 @@ export interface AskingForStandbys {
   readonly standbys: Standbys | undefined
 }
 
-/** What is asked for a standby. */
+/** What is asked for the standbys of a database. */
 export interface StandbyRequest {
   /** Undefined: as it is, or `async`. */
   readonly mode?: DatabaseStandby['mode']
+  /** How many it is to have. Undefined: as many as it has, or one. */
+  readonly copies?: number
 }
 
-/** Asks a node to keep the standby of a database. */
+/** Asks a node to keep a standby of a database. */
 export async function putStandby(
   asking: AskingForStandbys,
   databaseId: string,
-  { node, mode }: StandbyRequest & { node: string },
+  { node, ...asked }: StandbyRequest & { node: string },
 ): Promise<void> {
-  const { store, caller, at } = asking
-  const event = {
-    action: 'Set Database Standby',
-    entity: databaseId,
-    details: { node, ...(mode && { mode }) },
-  } as const
-  await store.run(standbys.put, { databaseId, node, mode, at, audit: auditRow(caller, event, at) })
+  await asking.store.run(sets.put, { node, ...argsOf(asking, databaseId, asked, node) })
   asking.standbys?.asked()
 }
 
-/** Has the home of a database choose the node of its standby. */
+/** Has the home of a database choose the nodes of its standbys. */
 export async function placeStandby(
   asking: AskingForStandbys,
   databaseId: string,
-  { mode }: StandbyRequest,
+  asked: StandbyRequest,
 ): Promise<void> {
-  const { store, caller, at } = asking
-  const details = { node: 'auto', ...(mode && { mode }) }
-  const event = { action: 'Set Database Standby', entity: databaseId, details } as const
-  await store.run(standbys.putAuto, { databaseId, mode, at, audit: auditRow(caller, event, at) })
+  await asking.store.run(sets.putAuto, argsOf(asking, databaseId, asked, 'auto'))
   asking.standbys?.asked()
+}
+
+function argsOf(
+  { caller, at }: AskingForStandbys,
+  databaseId: string,
+  { mode, copies }: StandbyRequest,
+  node: string,
+): sets.StandbySetArgs {
+  const details = { node, ...(mode && { mode }), ...(copies !== undefined && { copies }) }
+  const event = { action: 'Set Database Standby', entity: databaseId, details } as const
+  return { databaseId, mode, copies, at, audit: auditRow(caller, event, at) }
 }
 
 /** The same for every database without a standby. Answers how many there were. */
 export async function placeStandbys(asking: AskingForStandbys): Promise<{ added: number }> {
   const { store, caller, at } = asking
   const event = { action: 'Set Database Standby', entity: 'all', details: { node: 'auto' } } as const
-  const added = await store.run(standbys.putAutoAll, { at, audit: auditRow(caller, event, at) })
+  const added = await store.run(sets.putAutoAll, { at, audit: auditRow(caller, event, at) })
   asking.standbys?.asked()
   return { added }
 }
 
-/** Ends the standby of a database; with a node, only one at that node. */
+/** Ends the standbys of a database; with a node, only one at that node. */
 export async function dropStandby(asking: AskingForStandbys, databaseId: string, node?: string): Promise<void> {
   const { store, caller, at } = asking
   const event = { action: 'Remove Database Standby', entity: databaseId, details: node ? { node } : {} } as const
-  await store.run(standbys.drop, { databaseId, node, at, audit: auditRow(caller, event, at) })
+  await store.run(sets.drop, { databaseId, node, audit: auditRow(caller, event, at) })
   asking.standbys?.asked()
 }
 
@@ -76,6 +81,7 @@ function render(row: standbys.PlacedStandby): DatabaseStandby {
   const isPlaced = row.node !== row.home
   return {
     ...{ database_id: row.database_id, database_name: row.name, home: row.home ?? '' },
+    slot: row.slot,
     ...{ standby: isPlaced ? row.node : '', placement: row.placement, mode: row.mode, state: row.state },
     problem: isPlaced ? (row.problem ?? '') : 'no other node of its region takes part',
     complete_until: row.complete_until ?? 0,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { PlacedStandby } from '../transactions/standbys.js'
+import type { Needs } from '../placement.js'
+import type { ChosenNode, PlacedStandby } from '../transactions/standbys.js'
 import { Choice } from './choice.js'
 import type { StandbysDeps } from './deps.js'
 
@@ -11,6 +12,7 @@ afterEach(() => void vi.useRealTimers())
 const placed = (id: string, change: Partial<PlacedStandby> = {}): PlacedStandby => ({
   ...{
     database_id: id,
+    slot: 1,
     name: id,
     home: 'a',
     node: 'b',
@@ -20,19 +22,26 @@ const placed = (id: string, change: Partial<PlacedStandby> = {}): PlacedStandby 
     epoch: 1,
     now_epoch: 1,
   },
+  ...{ stand_life: null, stand_replid: null, stand_offset: null, home_incarnation: 1 },
   ...{ home_life: 'live', node_life: 'live', complete_until: 1, home_offset: 1, standby_offset: 1, problem: null },
   ...{ asked_at: 0, ...change },
 })
 
-/** A home `a` whose placement answers `node`. Answers which databases had a node chosen. */
-function homeWhere(node: string | undefined) {
+/** A home `a` whose placement answers the first of `nodes` that is allowed. Answers which databases had a node chosen. */
+function homeWhere(...nodes: string[]) {
   const chosen: string[] = []
+  const picked: string[] = []
   const deps = {
     ...{ node: 'a', clock: { now: () => 0 }, plans: { payg: { db_disk_threshold: 1 } } },
     directory: { has: () => true, rowOf: (id: string) => ({ database_id: id, account_id: 'acc', plan: 'payg' }) },
     sleep: { isAwake: () => true },
-    placement: { homeFor: async () => node },
-    store: { run: async (_: unknown, args: { databaseId: string }) => chosen.push(args.databaseId) },
+    placement: { homeFor: async ({ except }: Needs) => nodes.find((node) => !except?.includes(node)) },
+    store: {
+      run: async (_: unknown, { databaseId, node }: ChosenNode) => {
+        picked.push(node)
+        return chosen.push(databaseId) > 0
+      },
+    },
     logger: { warn: (_: string, about: { error: unknown }) => expect.fail(String(about.error)) },
   }
   const choice = new Choice(deps as unknown as StandbysDeps)
@@ -42,7 +51,7 @@ function homeWhere(node: string | undefined) {
     await choice.stop()
     return [...chosen]
   }
-  return look
+  return Object.assign(look, { picked })
 }
 
 it('when its node has been away for 30 s at a stretch', async () => {
@@ -81,4 +90,15 @@ it('for two at a time, so that a node that is lost does not have all copied at o
   expect(await look(...copying, ...waiting.slice(2))).toEqual([])
   const whole = copying.map((row) => ({ ...row, state: 'following' as const }))
   expect(await look(...whole, ...waiting.slice(2))).toEqual(['three', 'four'])
+})
+
+it('for each copy of a database another one, also at the same look, and for one that is away beside one that is not', async () => {
+  const look = homeWhere('a', 'b', 'c', 'd')
+  const none = placed('one', { node: 'a', state: 'asked' })
+  expect(await look(none, { ...none, slot: 2 })).toEqual(['one', 'one'])
+  expect(look.picked).toEqual(['b', 'c'])
+  const [first, second] = [placed('one', { node_life: 'draining' }), placed('one', { node: 'c', slot: 2 })]
+  vi.advanceTimersByTime(5_000)
+  expect(await look(first, second)).toEqual(['one'])
+  expect(look.picked.at(-1)).toBe('d')
 })

@@ -18,9 +18,9 @@ const RETRY_MS = 5_000
 /** Chooses the nodes of standbys that the operator has left to the home of each database. */
 export class Choice {
   readonly #deps: StandbysDeps
-  /** Since when the node of each standby has been away, monotonic. */
+  /** Since when the node of each standby has been away, monotonic; by `keyOf`. */
   #awaySinceMs: ReadonlyMap<string, number> = new Map()
-  /** When a node was last looked for, monotonic. */
+  /** When a node was last looked for, monotonic; by `keyOf`. */
   readonly #triedMs = new Map<string, number>()
   #choosing: Promise<void> | undefined
 
@@ -37,58 +37,67 @@ export class Choice {
     const { node, directory } = this.#deps
     const own = rows.filter((row) => row.home === node && row.placement === 'auto' && directory.has(row.database_id))
     this.#noteAway(own)
-    for (const id of this.#triedMs.keys()) if (!own.some((row) => row.database_id === id)) this.#triedMs.delete(id)
+    for (const key of this.#triedMs.keys()) if (!own.some((row) => keyOf(row) === key)) this.#triedMs.delete(key)
     if (this.#choosing) return
     const copying = own.filter((row) => this.#isCopying(row)).length
     const due = own.filter((row) => this.#isDue(row)).slice(0, Math.max(0, MOST_COPIES - copying))
-    if (due.length > 0) this.#choosing = this.#chooseAll(due).finally(() => (this.#choosing = undefined))
+    if (due.length > 0) this.#choosing = this.#chooseAll(due, rows).finally(() => (this.#choosing = undefined))
   }
 
   #noteAway(own: readonly PlacedStandby[]): void {
     const nowMs = performance.now()
     const away = own.filter(({ node, node_life }) => node !== this.#deps.node && !isRunning(node_life))
-    this.#awaySinceMs = new Map(away.map(({ database_id: id }) => [id, this.#awaySinceMs.get(id) ?? nowMs]))
+    this.#awaySinceMs = new Map(away.map(keyOf).map((key) => [key, this.#awaySinceMs.get(key) ?? nowMs]))
   }
 
-  #isCopying({ database_id: databaseId, node, state }: PlacedStandby): boolean {
-    const isOpen = state === 'asked' || state === 'copying'
-    return (
-      isOpen && node !== this.#deps.node && this.#deps.sleep.isAwake(databaseId) && !this.#awaySinceMs.has(databaseId)
-    )
+  #isCopying(row: PlacedStandby): boolean {
+    const isOpen = row.state === 'asked' || row.state === 'copying'
+    const isPlaced = row.node !== this.#deps.node
+    return isOpen && isPlaced && this.#deps.sleep.isAwake(row.database_id) && !this.#awaySinceMs.has(keyOf(row))
   }
 
-  #isDue({ database_id: databaseId, node, node_life }: PlacedStandby): boolean {
+  #isDue(row: PlacedStandby): boolean {
+    const { node, node_life } = row
     const nowMs = performance.now()
-    if (nowMs - (this.#triedMs.get(databaseId) ?? Number.NEGATIVE_INFINITY) < RETRY_MS) return false
+    if (nowMs - (this.#triedMs.get(keyOf(row)) ?? Number.NEGATIVE_INFINITY) < RETRY_MS) return false
     if (node === this.#deps.node || node_life === 'draining') return true
-    return nowMs - (this.#awaySinceMs.get(databaseId) ?? nowMs) >= AWAY_MS
+    return nowMs - (this.#awaySinceMs.get(keyOf(row)) ?? nowMs) >= AWAY_MS
   }
 
-  /** Never rejects. */
-  async #chooseAll(due: readonly PlacedStandby[]): Promise<void> {
+  /** One after the other, so that two of a database do not get the same node. Never rejects. */
+  async #chooseAll(due: readonly PlacedStandby[], rows: readonly PlacedStandby[]): Promise<void> {
+    const taken = new Map(rows.map((row) => [keyOf(row), row]))
     for (const row of due) {
-      this.#triedMs.set(row.database_id, performance.now())
-      await this.#choose(row).catch((error: unknown) => {
+      this.#triedMs.set(keyOf(row), performance.now())
+      const others = [...taken.values()].filter((one) => one.database_id === row.database_id).map(({ node }) => node)
+      try {
+        const node = await this.#choose(row, others)
+        if (node !== undefined) taken.set(keyOf(row), { ...row, node })
+      } catch (error) {
         this.#deps.logger.warn('database_standby_failed', { databaseId: row.database_id, error })
-      })
+      }
     }
   }
 
-  async #choose({ database_id: databaseId, node: from }: PlacedStandby): Promise<void> {
+  /** Answers the node that was chosen. @param others nodes that keep a copy of the database. */
+  async #choose(row: PlacedStandby, others: readonly string[]): Promise<string | undefined> {
     const { directory, store, clock, node: home } = this.#deps
-    const row = directory.rowOf(databaseId)
-    const node = row && (await this.#nodeFor(row))
-    if (!row || node === undefined || node === from) return
+    const { database_id: databaseId, slot, node: from } = row
+    const database = directory.rowOf(databaseId)
+    const node = database && (await this.#nodeFor(database, others))
+    if (!database || node === undefined) return undefined
     const at = clock.now()
     const event = { action: 'Set Database Standby', entity: databaseId, details: { node } } as const
-    const audit = auditRow(systemCaller(row.account_id), event, at)
-    await store.run(standbys.choose, { databaseId, home, from, node, at, audit })
+    const audit = auditRow(systemCaller(database.account_id), event, at)
+    const isChosen = await store.run(standbys.choose, { databaseId, slot, home, from, node, at, audit })
+    return isChosen ? node : undefined
   }
 
   /** A live node of the region of the database, chosen as for a new one. Undefined when there is no other. */
-  async #nodeFor(row: DatabaseRow): Promise<string | undefined> {
+  async #nodeFor(row: DatabaseRow, others: readonly string[]): Promise<string | undefined> {
     const { placement, plans, node } = this.#deps
-    const needs = { region: row.primary_region, memoryBytes: dataBoundOf(planOf(row, plans)), except: [node] }
+    const memoryBytes = dataBoundOf(planOf(row, plans))
+    const needs = { region: row.primary_region, memoryBytes, except: [node, ...others] }
     try {
       return await placement.homeFor(needs)
     } catch (error) {
@@ -97,5 +106,7 @@ export class Choice {
     }
   }
 }
+
+const keyOf = ({ database_id, slot }: PlacedStandby): string => `${database_id}/${slot}`
 
 const isRunning = (life: string | null): boolean => life === 'live' || life === 'draining'

@@ -1,5 +1,6 @@
 import { pause } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import type { ReplicationPlace } from '../../fleet/index.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
 import { isThereOf, type StandbysDeps, TOPICS } from './deps.js'
 import type { Guard } from './guard.js'
@@ -16,17 +17,17 @@ interface Batch {
 }
 
 /**
- * Holds the answers of databases in the mode `replicated` back until the standby has what the engine has done. While one
- * question about a database is on its way, all further answers wait for the next one.
+ * Holds the answers of databases in the mode `replicated` back until every standby that may take over has what the engine has
+ * done. While one question about a database is on its way, all further answers wait for the next one.
  *
- * Only a database that may be taken over needs this: one whose standby is not `following` in the store has no other copy
- * that could be served without the answered writes.
+ * Only a database that may be taken over needs this: a standby that is not `following` in the store cannot be served without
+ * the answered writes.
  */
 export class Confirmations {
   readonly #deps: StandbysDeps
   readonly #guard: Guard
-  /** Databases of this node in that mode; undefined until the store was read. */
-  #rows: ReadonlyMap<string, PlacedStandby> | undefined
+  /** Databases of this node in that mode, with their epochs; undefined until the store was read. */
+  #epochs: ReadonlyMap<string, number> | undefined
   readonly #next = new Map<string, Batch>()
   readonly #asking = new Set<string>()
   #state: 'running' | 'stopped' = 'running'
@@ -43,7 +44,7 @@ export class Confirmations {
   /** The store was read. */
   read(rows: readonly PlacedStandby[]): void {
     const own = rows.filter((row) => row.home === this.#deps.node && row.mode === 'replicated')
-    this.#rows = new Map(own.map((row) => [row.database_id, row]))
+    this.#epochs = new Map(own.map((row) => [row.database_id, row.now_epoch ?? 1]))
   }
 
   /** See `HomeControl`. */
@@ -57,26 +58,37 @@ export class Confirmations {
     return batch.confirmed
   }
 
-  /** Whether the standby has everything that the engine of the home has done until now. Waits a moment for it. */
-  async reach(databaseId: string): Promise<boolean> {
-    const { cluster, fleet, node: source, logger } = this.#deps
-    const row = this.#rows?.get(databaseId)
-    const peer = cluster.peers.find(({ name }) => name === row?.node)
-    if (!row || !peer) return false
+  /**
+   * Whether standbys have everything that the engine of the home has done until now. Gives them a moment for it.
+   * @param node only the one at this node. Default: all that may take over. They are looked up after the place in the history,
+   *   so that one that may from now on has what is answered by the others alone.
+   */
+  async reach(databaseId: string, node?: string): Promise<boolean> {
+    const { fleet, logger } = this.#deps
     try {
       const place = await (await fleet.replicationWith(databaseId)).place()
-      const request = { databaseId, epoch: row.now_epoch ?? 1, source, ...place }
-      const [found] = await cluster.ask(TOPICS.reach, request, peer.incarnation)
-      return found !== undefined && isThereOf(found.answer)
+      const nodes = node === undefined ? this.#guard.nodesOf(databaseId) : [node]
+      if (!nodes) return false
+      const areThere = await Promise.all(nodes.map((one) => this.#isAt(place, databaseId, one)))
+      return areThere.every((isThere) => isThere)
     } catch (error) {
       logger.warn('database_standby_failed', { databaseId, error })
       return false
     }
   }
 
+  async #isAt(place: ReplicationPlace, databaseId: string, node: string): Promise<boolean> {
+    const { cluster, node: source } = this.#deps
+    const epoch = this.#epochs?.get(databaseId)
+    const peer = cluster.peers.find(({ name }) => name === node)
+    if (epoch === undefined || !peer) return false
+    const [found] = await cluster.ask(TOPICS.reach, { databaseId, epoch, source, ...place }, peer.incarnation)
+    return found !== undefined && isThereOf(found.answer)
+  }
+
   #mustWait(databaseId: string): boolean {
-    if (!this.#rows) return true
-    return this.#rows.has(databaseId) && this.#guard.isGuarded(databaseId)
+    if (!this.#epochs) return true
+    return this.#epochs.has(databaseId) && this.#guard.nodesOf(databaseId)?.length !== 0
   }
 
   /** Never rejects. */

@@ -37,7 +37,7 @@ interface Copy {
 export class CopySide {
   readonly #deps: StandbysDeps
   readonly #copies = new Map<string, Copy>()
-  /** As last read. */
+  /** Of this node, as last read. */
   #rows: ReadonlyMap<string, PlacedStandby> = new Map()
   /** When each home was last promised something, monotonic. */
   readonly #promisedMs = new Map<string, number>()
@@ -94,7 +94,7 @@ export class CopySide {
   /** Only to a home that the store was last seen to have, in a life that may act. */
   #mayPromise({ databaseId, epoch, source }: FollowRequest): boolean {
     const row = this.#rows.get(databaseId)
-    if (row?.node !== this.#deps.node || row.home !== source || (row.now_epoch ?? 1) !== epoch) return false
+    if (row?.home !== source || (row.now_epoch ?? 1) !== epoch) return false
     return row.home_life !== 'dead' && this.#copies.get(databaseId)?.state !== 'sealed'
   }
 
@@ -151,15 +151,17 @@ export class CopySide {
 
   /** Deletes the copies that no row asks for any more. A database that this node is the home of is not a copy. */
   sweep(rows: readonly PlacedStandby[]): void {
-    const { node } = this.#deps
-    this.#rows = new Map(rows.map((row) => [row.database_id, row]))
-    const wanted = new Set(rows.filter((row) => row.node === node).map((row) => row.database_id))
+    this.#rows = new Map(rows.filter((row) => this.#isHere(row)).map((row) => [row.database_id, row]))
     for (const [databaseId, copy] of this.#copies) {
-      if (wanted.has(databaseId)) continue
+      if (this.#rows.has(databaseId)) continue
       this.#copies.delete(databaseId)
       end(copy)
       this.#queue(databaseId, undefined, () => this.#discard(databaseId))
     }
+  }
+
+  #isHere({ node }: PlacedStandby): boolean {
+    return node === this.#deps.node
   }
 
   /** Forgets a copy, and resolves when nothing is being done with its files. A later sweep does not delete them. */
@@ -196,9 +198,11 @@ export class CopySide {
     this.#queue(databaseId, copy, async () => {
       const { store, fleet } = this.#deps
       const row = await store.run(moves.database, { databaseId })
-      const asked = (await store.run(standbys.list, {})).find((one) => one.database_id === databaseId)
+      const asked = (await store.run(standbys.list, {})).some(
+        (one) => one.database_id === databaseId && this.#isHere(one),
+      )
       // A request may be older than the removal of the standby, and a move may be writing the files now.
-      if (asked?.node !== this.#deps.node) throw new Error('the standby of the database was removed')
+      if (!asked) throw new Error('the standby of the database was removed')
       if (row?.home !== source) throw new Error('the node that asks is not the home of the database')
       if (copy.state === 'over') return
       await this.beforeCopy(databaseId)

@@ -30,7 +30,7 @@ export const TOPICS = {
   reach: 'standbys.reach',
 } as const
 
-/** What a home asks of the node of its standby. */
+/** What a home asks of the node of a standby. */
 export interface FollowRequest {
   readonly databaseId: string
   readonly epoch: number
@@ -77,7 +77,7 @@ function copyProgressOf(answer: unknown): CopyProgress | undefined {
   return { kind, replid, offset }
 }
 
-/** A home asks whether its standby has reached a place in the history. */
+/** A home asks whether a standby has reached a place in the history. */
 export interface ReachRequest {
   readonly databaseId: string
   readonly epoch: number

@@ -12,14 +12,14 @@ function guardOf() {
 
 it('a home that may be dead answers only for databases that nobody may take over', () => {
   const { life, guard } = guardOf()
-  guard.read(['guarded'])
+  guard.read([{ databaseId: 'guarded', node: 'b' }])
   life.mayAct = false
   expect([guard.mayServe('guarded'), guard.mayServe('alone')]).toEqual([false, true])
 })
 
 it('a home that wakes up answers nothing for a database that was taken over, although its rows are gone', () => {
   const { life, guard } = guardOf()
-  guard.read(['guarded'])
+  guard.read([{ databaseId: 'guarded', node: 'b' }])
   life.mayAct = false
   // The rows name another home by now.
   guard.read([])
@@ -35,5 +35,29 @@ it('before the rows are known, every database may have been taken over', () => {
   expect(guard.mayServe('any')).toBe(true)
   life.mayAct = false
   guard.read([])
-  expect([guard.mayServe('any'), guard.isGuarded('any')]).toEqual([false, true])
+  guard.begin({ databaseId: 'one', node: 'b' })
+  expect([guard.mayServe('any'), guard.nodesOf('any')]).toEqual([false, undefined])
+})
+
+it('of two standbys that may take over, both have to promise', () => {
+  const { life, guard } = guardOf()
+  const [b, c] = [
+    { databaseId: 'guarded', node: 'b' },
+    { databaseId: 'guarded', node: 'c' },
+  ]
+  guard.read([b])
+  guard.begin(c)
+  life.mayAct = false
+  guard.promised(b, guard.now())
+  expect([guard.mayServe('guarded'), guard.nodesOf('guarded')]).toEqual([false, ['b', 'c']])
+  guard.promised(c, guard.now())
+  expect(guard.mayServe('guarded')).toBe(true)
+  // A promise of long ago, and one that another node gives for the first one.
+  life.mayAct = true
+  guard.read([b, { databaseId: 'other', node: 'c' }])
+  guard.read([b, c])
+  life.mayAct = false
+  guard.promised(b, guard.now())
+  guard.promised(c, { monotonicMs: guard.now().monotonicMs - 4_000, wallMs: guard.now().wallMs })
+  expect(guard.mayServe('guarded')).toBe(false)
 })

@@ -8,7 +8,7 @@ import type { Guard } from './guard.js'
 /** An engine that has not answered by then is asked again at the next look. */
 const ENGINE_WITHIN_MS = 2_000
 
-/** A database of this node that has a standby. */
+/** A database of this node that has standbys. */
 interface Guarded {
   readonly epoch: number
   readonly socketPath: string
@@ -41,21 +41,25 @@ export class HomeSide {
   /** Asks the standbys of this node's databases how far they are. Answers what is to be stored. */
   async confirm(rows: readonly PlacedStandby[]): Promise<readonly StandbyNote[]> {
     const { node, directory, sleep } = this.#deps
-    const own = rows.filter((row) => row.home === node && row.node !== node && directory.has(row.database_id))
-    const ids = new Set(own.map((row) => row.database_id))
-    this.#guarded = new Map([...this.#guarded].filter(([databaseId]) => ids.has(databaseId)))
-    const awake = own.filter((row) => sleep.isAwake(row.database_id))
-    return (await Promise.all(awake.map((row) => this.#confirm(row)))).flat()
+    const own = new Map<string, PlacedStandby[]>()
+    for (const row of rows) {
+      const { database_id: id, home } = row
+      if (home === node && row.node !== node && directory.has(id)) own.set(id, [...(own.get(id) ?? []), row])
+    }
+    this.#guarded = new Map([...this.#guarded].filter(([databaseId]) => own.has(databaseId)))
+    const awake = [...own].filter(([databaseId]) => sleep.isAwake(databaseId))
+    return (await Promise.all(awake.map(([databaseId, set]) => this.#confirm(databaseId, set)))).flat()
   }
 
-  async #confirm(row: PlacedStandby): Promise<StandbyNote[]> {
-    const { database_id: databaseId } = row
+  /** @param set the standbys of one database. */
+  async #confirm(databaseId: string, set: readonly PlacedStandby[]): Promise<StandbyNote[]> {
     try {
       const { clock } = this.#deps
+      const epoch = set[0]?.now_epoch ?? 1
       const late = pause(clock, ENGINE_WITHIN_MS).then(() => undefined)
-      const password = await Promise.race([this.#sample(row), late])
+      const password = await Promise.race([this.#sample(databaseId, epoch), late])
       if (password === undefined) return []
-      return [this.#noteOf(row, await this.#ask(row, password))]
+      return await Promise.all(set.map(async (row) => this.#noteOf(row, await this.#ask(row, password))))
     } catch (error) {
       this.#deps.logger.warn('database_standby_failed', { databaseId, error })
       return []
@@ -63,12 +67,11 @@ export class HomeSide {
   }
 
   /** Remembers the offset of this moment. Answers the password of the engine. */
-  async #sample({ database_id: databaseId, now_epoch }: PlacedStandby): Promise<string> {
+  async #sample(databaseId: string, epoch: number): Promise<string> {
     const { fleet, clock } = this.#deps
     const replication = await fleet.replicationWith(databaseId)
     const at = clock.now()
     const { replid, offset } = await replication.position()
-    const epoch = now_epoch ?? 1
     const known = this.#guarded.get(databaseId)
     const samples = remember(known?.epoch === epoch ? known.samples : [], { at, replid, offset })
     this.#guarded = new Map(this.#guarded).set(databaseId, { epoch, socketPath: replication.socketPath, samples })
@@ -84,7 +87,7 @@ export class HomeSide {
     const sent = this.#guard.now()
     const [found] = await cluster.ask(TOPICS.follow, request, peer.incarnation)
     const answer = found && followAnswerOf(found.answer)
-    if (answer?.promise === 'given') this.#guard.promised(databaseId, sent)
+    if (answer?.promise === 'given') this.#guard.promised({ databaseId, node }, sent)
     return answer?.progress ?? silent
   }
 

@@ -63,7 +63,7 @@ export class Standbys {
   /** See `HomeControl`. */
   readonly confirm = (databaseId: string): Promise<void> | undefined => this.#confirmations.confirm(databaseId)
 
-  /** Whether the answers of a database of any node wait for its standby, as last read. */
+  /** Whether the answers of a database of any node wait for its standbys, as last read. */
   isReplicated(databaseId: string): boolean {
     return this.#replicated.has(databaseId)
   }
@@ -89,7 +89,7 @@ export class Standbys {
     this.#copies.beforeCopy = work
   }
 
-  /** Registers what is awaited before answers of a database wait for its standby. */
+  /** Registers what is awaited before answers of a database wait for a standby. */
   beforeWaiting(work: (databaseId: string) => Promise<void>): void {
     this.#beforeWaiting = work
   }
@@ -139,8 +139,9 @@ export class Standbys {
       this.#replicated = new Set(rows.filter(({ mode }) => mode === 'replicated').map((row) => row.database_id))
       this.#confirmations.read(rows)
       // What was read is older than a note that was begun meanwhile, and that may make a standby complete.
-      const mayBeTaken = rows.filter((row) => row.home === node && row.state === 'following')
-      if (notes === this.#notes) this.#guard.read(mayBeTaken.map((row) => row.database_id))
+      const mayTake = rows.filter((row) => row.home === node && row.state === 'following')
+      const members = mayTake.map((row) => ({ databaseId: row.database_id, node: row.node }))
+      if (notes === this.#notes) this.#guard.read(members)
       this.#copies.sweep(rows)
       this.#takeover.consider(rows)
       this.#choice.consider(rows)
@@ -154,7 +155,7 @@ export class Standbys {
     if (this.#noting || this.#state !== 'running') return
     const { store, logger } = this.#deps
     this.#notes++
-    for (const { databaseId, state } of notes) if (state === 'following') this.#guard.begin(databaseId)
+    for (const note of notes) if (note.state === 'following') this.#guard.begin(note)
     this.#noting = this.#certain(notes)
       .then((certain) => store.run(standbys.note, { notes: certain }))
       .catch((error: unknown) => logger.warn('database_standbys_not_read', { error }))
@@ -169,7 +170,7 @@ export class Standbys {
     const certain = notes.map(async (note) => {
       const isNew = note.state === 'following' && note.mode === 'replicated' && !this.#isStored(note)
       if (isNew) await this.#beforeWaiting(note.databaseId)
-      return isNew && !(await this.#confirmations.reach(note.databaseId)) ? [] : [note]
+      return isNew && !(await this.#confirmations.reach(note.databaseId, note.node)) ? [] : [note]
     })
     return (await Promise.all(certain)).flat()
   }

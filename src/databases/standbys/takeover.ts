@@ -1,6 +1,7 @@
 import { auditRow } from '../../accounts/index.js'
 import { pause } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
+import type { ReplicationPlace } from '../../fleet/index.js'
 import * as moves from '../transactions/moves.js'
 import * as promotions from '../transactions/promotions.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
@@ -9,10 +10,23 @@ import type { CopySide } from './copy-side.js'
 import type { StandbysDeps } from './deps.js'
 
 const RETRY_MS = 500
+/** A copy whose engine has not answered by then lets the other standbys take over. */
+const ENGINE_WITHIN_MS = 5_000
 /** A copy that cannot take the place of its home is logged once in this time. */
 const TELL_EVERY_MS = 60_000
+/** The other standbys usually store where they stand within 6 s, and a node that is lost is declared dead within 7 s. */
+const WAITS_LONG_MS = 15_000
 
-/** Makes this node the home of databases whose home is dead and of which it has a whole copy. */
+/** A standby of this node whose home is dead. */
+interface Attempt {
+  readonly row: PlacedStandby
+  /** Of the home that has died. */
+  readonly life: number
+  /** Monotonic. */
+  readonly beganMs: number
+}
+
+/** Makes this node the home of databases whose home is dead and of which it has a whole copy, the furthest of all. */
 export class Takeover {
   readonly #deps: StandbysDeps
   readonly #copies: CopySide
@@ -35,37 +49,34 @@ export class Takeover {
   consider(rows: readonly PlacedStandby[]): void {
     const { node } = this.#deps
     for (const row of rows) {
-      const isLost = row.node === node && row.home !== node && row.home_life === 'dead' && row.state === 'following'
-      if (!isLost || this.#running.has(row.database_id)) continue
-      const done = this.#take(row).finally(() => this.#running.delete(row.database_id))
-      this.#running.set(row.database_id, done)
+      const { database_id: databaseId, home_incarnation: life } = row
+      if (row.node !== node || row.home === node || this.#running.has(databaseId)) continue
+      if (row.home_life !== 'dead' || row.state !== 'following' || life === null) {
+        // A takeover that failed has left the copy sealed, and the home has come back.
+        this.#copies.unseal(databaseId)
+        continue
+      }
+      const done = this.#take({ row, life, beganMs: performance.now() }).finally(() => this.#running.delete(databaseId))
+      this.#running.set(databaseId, done)
     }
   }
 
   /** Never rejects. */
-  async #take(row: PlacedStandby): Promise<void> {
+  async #take(attempt: Attempt): Promise<void> {
+    const { row } = attempt
     const { database_id: databaseId } = row
-    const { logger } = this.#deps
-    const beganMs = performance.now()
-    const reported = this.#copies.seal(databaseId, row.now_epoch ?? 1)
-    if (!reported) return this.#refuse(row, 'this node was restarted, or its copy was not whole')
     try {
-      await this.#untilPromiseEnds(databaseId)
-      if (this.#state === 'stopped') return
-      this.#copies.cut(databaseId)
-      const { replid, offset } = await (await this.#deps.fleet.replicationWith(databaseId)).position()
-      const isWhole = replid === reported.replid && offset >= reported.offset
-      const refusal = isWhole
-        ? await this.#promote(row, Math.max(0, (row.home_offset ?? 0) - offset))
-        : 'the copy has lost writes that it had: its engine was restarted'
-      if (refusal !== undefined) {
-        this.#copies.unseal(databaseId)
-        return this.#refuse(row, refusal)
+      const reported = this.#copies.seal(databaseId, row.now_epoch ?? 1)
+      if (!reported) {
+        await this.#stand(attempt, undefined)
+        return this.#refuse(row, 'this node was restarted, or its copy was not whole')
       }
-      await this.#serve(row, performance.now() - beganMs)
+      await this.#untilPromiseEnds(databaseId)
+      this.#copies.cut(databaseId)
+      await this.#compete(attempt, reported)
     } catch (error) {
       // The next look begins again, with the copy as it is.
-      logger.warn('database_standby_failed', { databaseId, error })
+      this.#deps.logger.warn('database_standby_failed', { databaseId, error })
     }
   }
 
@@ -78,24 +89,79 @@ export class Takeover {
   }
 
   /**
-   * Answers why not. When the answer to the commit is lost, the row tells.
+   * Stores where the copy stands, and asks to be the home until this standby or another one is, or the home is back.
+   * @param reported what the home has heard of the copy last.
+   */
+  async #compete(attempt: Attempt, reported: ReplicationPlace): Promise<void> {
+    let { row } = attempt
+    const { life, beganMs } = attempt
+    while (this.#state === 'running') {
+      const place = await this.#placeOf(row)
+      const isWhole = place?.replid === reported.replid && place.offset >= reported.offset
+      row = await this.#stand({ row, life }, isWhole ? place : undefined)
+      if (!place) return this.#refuse(row, 'the engine of the copy does not answer')
+      if (!isWhole) return this.#giveUp(row, 'the copy has lost writes that it had: its engine was restarted')
+      const result = await this.#promote(row, Math.max(0, (row.home_offset ?? 0) - place.offset))
+      switch (result.kind) {
+        case 'promoted':
+          return this.#serve(row, performance.now() - beganMs)
+        case 'late':
+          return this.#copies.unseal(row.database_id)
+        case 'refused':
+          return this.#giveUp(row, result.why)
+        case 'waits':
+          if (performance.now() - beganMs > WAITS_LONG_MS) this.#refuse(row, result.why)
+          await pause(this.#deps.clock, RETRY_MS)
+          break
+        default:
+          result satisfies never
+      }
+    }
+  }
+
+  /** Undefined when the engine does not answer. */
+  async #placeOf({ database_id: databaseId }: PlacedStandby): Promise<ReplicationPlace | undefined> {
+    const { fleet, clock, logger } = this.#deps
+    const asked = fleet.replicationWith(databaseId).then((replication) => replication.position())
+    const answered = asked.catch((error: unknown) => {
+      logger.warn('database_standby_failed', { databaseId, error })
+      return undefined
+    })
+    return Promise.race([answered, pause(clock, ENGINE_WITHIN_MS).then(() => undefined)])
+  }
+
+  /** Stores where the copy stands, unless that is known. @param place undefined: it cannot take over. */
+  async #stand(
+    { row, life }: Pick<Attempt, 'row' | 'life'>,
+    place: ReplicationPlace | undefined,
+  ): Promise<PlacedStandby> {
+    const stands = { stand_life: life, stand_replid: place?.replid ?? null, stand_offset: place?.offset ?? null }
+    const isKnown = row.stand_life === life && row.stand_replid === stands.stand_replid
+    if (isKnown && row.stand_offset === stands.stand_offset) return row
+    const { store, node } = this.#deps
+    const stored = place && { replid: place.replid, offset: place.offset }
+    await store.run(promotions.stand, { databaseId: row.database_id, node, life, place: stored })
+    return { ...row, ...stands }
+  }
+
+  /**
+   * When the answer to the commit is lost, the row tells.
    * @param missing bytes of the home's history that the copy lacks, of those that the home has stored once a second.
    */
-  async #promote(row: PlacedStandby, missing: number): Promise<string | undefined> {
+  async #promote(row: PlacedStandby, missing: number): Promise<promotions.Promoted> {
     const { store, clock, node } = this.#deps
     const { database_id: databaseId, home } = row
     const from = home ?? ''
     const at = clock.now()
     const stored = await store.run(moves.database, { databaseId })
-    if (!stored) return 'the database was deleted'
+    if (!stored) return { kind: 'late' }
     const complete_until = new Date(row.complete_until ?? 0).toISOString()
     const details = { from_node: from, node, complete_until, known_missing_bytes: missing }
     const event = { action: 'Promote Database Standby', entity: databaseId, details } as const
     const audit = auditRow(systemCaller(stored.account_id), event, at)
     try {
       const epoch = row.now_epoch ?? 1
-      const result = await store.run(promotions.promote, { databaseId, from, to: node, epoch, at, audit })
-      return result.kind === 'refused' ? result.why : undefined
+      return await store.run(promotions.promote, { databaseId, from, to: node, epoch, at, audit })
     } catch (error) {
       if (!isError(error, 'store_outcome_unknown')) throw error
       return this.#untilKnown(databaseId)
@@ -103,16 +169,17 @@ export class Takeover {
   }
 
   /** The commit may have been made: without an answer nobody serves the database. */
-  async #untilKnown(databaseId: string): Promise<string | undefined> {
+  async #untilKnown(databaseId: string): Promise<promotions.Promoted> {
     const { store, node, clock } = this.#deps
     while (this.#state === 'running') {
       try {
-        return (await store.run(moves.database, { databaseId }))?.home === node ? undefined : 'the commit was not made'
+        const isHome = (await store.run(moves.database, { databaseId }))?.home === node
+        return isHome ? { kind: 'promoted' } : { kind: 'waits', why: 'the commit was not made' }
       } catch {
         await pause(clock, RETRY_MS)
       }
     }
-    return 'this node was stopped'
+    return { kind: 'refused', why: 'this node was stopped' }
   }
 
   async #serve(row: PlacedStandby, durationMs: number): Promise<void> {
@@ -125,6 +192,11 @@ export class Takeover {
     const detail = `every write that ${row.home} had answered by ${until} is here`
     logger.warn('database_promoted', { databaseId, node, detail, durationMs })
     await Promise.all([serving, announce(databaseId)])
+  }
+
+  #giveUp(row: PlacedStandby, reason: string): void {
+    this.#copies.unseal(row.database_id)
+    this.#refuse(row, reason)
   }
 
   #refuse({ database_id: databaseId, home }: PlacedStandby, reason: string): void {

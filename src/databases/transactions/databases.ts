@@ -4,7 +4,7 @@ import { all, change, first, insertAll, only, read, type Transaction, write } fr
 import { query } from '../../store/query.js'
 import type { DatabasesTable, IdempotencyKeysTable } from '../../store/schema/databases.js'
 import { forgetMoves } from './moves.js'
-import { type FirstStandby, placeFirst } from './standbys.js'
+import { type FirstStandby, placeFirst } from './standby-sets.js'
 import { forgetUsage } from './usage.js'
 
 /** A database as it is stored. */

@@ -8,7 +8,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseMovesTable, DatabasesTable } from '../../store/schema/index.js'
-import { forgetStandby, makeWay } from './standbys.js'
+import { followHome, forgetStandbys, makeWay } from './standbys.js'
 
 type DatabaseRow = Selectable<DatabasesTable>
 
@@ -141,6 +141,7 @@ export const swap = write('moves.swap', function* (args: { moveId: string; datab
   yield* change(dropEpoch, { databaseId })
   yield* insertAll('database_epochs', [{ database_id: databaseId, epoch: epoch + 1 }])
   yield* change(setHome, { databaseId, home: move.target })
+  yield* followHome({ databaseId, from: move.source, to: move.target })
   yield* change(setState, { moveId, state: 'switched', problem: null, at: null })
   return true
 })
@@ -230,7 +231,7 @@ const dropAll = query<{ databaseId: string }>(({ db, p }) =>
 
 /** Deletes what is stored about the homes of a database; the transaction that deletes the database calls this. */
 export function* forgetMoves(databaseId: string): Transaction<void> {
-  yield* forgetStandby(databaseId)
+  yield* forgetStandbys(databaseId)
   yield* change(dropAll, { databaseId })
   yield* change(dropEpoch, { databaseId })
 }

@@ -1,11 +1,10 @@
-/** A standby becomes the home of its database, because the home is dead. */
+/** A standby becomes the home of its database, because the home is dead: the one that is furthest of those that follow. */
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { holdRegistrations } from '../../cluster/transactions/cluster-nodes.js'
-import { change, first, insertAll, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, insertAll, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { DatabaseStandbysTable } from '../../store/schema/index.js'
 import { takeHome } from './homes.js'
-import { turnStandby } from './standbys.js'
+import { newestLife, ofDatabase, type StandbyRow, turnStandbys } from './standbys.js'
 
 /** Who takes a database over from whom. */
 export interface Promotion {
@@ -19,8 +18,39 @@ export interface Promotion {
   readonly audit: NewAuditRow
 }
 
-/** The result: why nothing was changed is for the log. */
-export type Promoted = { readonly kind: 'promoted' } | { readonly kind: 'refused'; readonly why: string }
+/**
+ * The result: why nothing was changed is for the log. `late`: the database has another home. `waits`: another standby comes
+ * first, or has not said where it stands.
+ */
+export type Promoted =
+  | { readonly kind: 'promoted' | 'late' }
+  | { readonly kind: 'waits'; readonly why: string }
+  | { readonly kind: 'refused'; readonly why: string }
+
+/** Where a copy stands whose home is dead: no stream changes it any more. */
+export interface Stand {
+  readonly databaseId: string
+  readonly node: string
+  /** The incarnation of the home that has died. */
+  readonly life: number
+  /** Undefined: the copy cannot take over. */
+  readonly place: { readonly replid: string; readonly offset: number } | undefined
+}
+
+const setStand = query<Omit<Stand, 'place'> & { replid: string | null; offset: number | null }>(({ db, p }) =>
+  db
+    .updateTable('database_standbys')
+    .set({ stand_life: p.life, stand_replid: p.replid, stand_offset: p.offset })
+    .where('database_id', '=', p.databaseId)
+    .where('node', '=', p.node)
+    .where('state', '=', 'following')
+    .where((e) => e.or([e('stand_life', 'is', null), e('stand_life', '<=', p.life)])),
+)
+
+/** Stores where a copy stands. About an earlier death of the home than is known, or a copy that does not follow: nothing. */
+export const stand = write('promotions.stand', function* ({ place, ...args }: Stand): Transaction<void> {
+  yield* change(setStand, { ...args, replid: place?.replid ?? null, offset: place?.offset ?? null })
+})
 
 const lockDatabase = query<
   { databaseId: string },
@@ -39,19 +69,6 @@ const lockDatabase = query<
       )
       .where('database_id', '=', p.databaseId),
   ),
-)
-
-const newestLife = query<{ name: string }, { state: string }>(({ db, p }) =>
-  db.selectFrom('nodes').select('state').where('name', '=', p.name).orderBy('incarnation', 'desc').limit(1),
-)
-
-const standbyAt = query<{ databaseId: string; node: string }, DatabaseStandbysTable>(({ db, p }) =>
-  db
-    .selectFrom('database_standbys')
-    .selectAll()
-    .where('database_id', '=', p.databaseId)
-    .where('node', '=', p.node)
-    .where('state', '=', 'following'),
 )
 
 const dropEpoch = query<{ databaseId: string }>(({ db, p }) =>
@@ -78,13 +95,13 @@ export const promote = write('promotions.promote', function* (args: Promotion): 
   const { databaseId, from, to, at } = args
   yield* holdRegistrations()
   const row = yield* first(lockDatabase, { databaseId })
-  const why = yield* refusalOf(args, row)
-  if (why !== undefined) return { kind: 'refused', why }
+  const refusal = yield* refusalOf(args, row)
+  if (refusal) return refusal
   yield* takeHome(databaseId, from, to)
   yield* change(dropEpoch, { databaseId })
   const epoch = args.epoch + 1
   yield* insertAll('database_epochs', [{ database_id: databaseId, epoch }])
-  yield* turnStandby(databaseId, from, epoch)
+  yield* turnStandbys({ databaseId, from, to }, epoch)
   yield* change(failPending, { databaseId, at })
   yield* change(dropTaken, { databaseId, from })
   const taken = { database_id: databaseId, from_node: from, to_node: to, backup_id: '', taken_at: at }
@@ -93,15 +110,46 @@ export const promote = write('promotions.promote', function* (args: Promotion): 
   return { kind: 'promoted' }
 })
 
+const refused = (why: string): Promoted => ({ kind: 'refused', why })
+const waits = (why: string): Promoted => ({ kind: 'waits', why })
+
 function* refusalOf(
   { databaseId, from, to, epoch }: Promotion,
   row: { home: string | null; modifying_state: string; epoch: number | null } | undefined,
-): Transaction<string | undefined> {
-  if (row?.home !== from || (row.epoch ?? 1) !== epoch) return 'the home has changed'
-  if (row.modifying_state !== '') return `a change was not complete: ${row.modifying_state}`
-  if (!(yield* first(standbyAt, { databaseId, node: to }))) return 'the standby is not following'
-  const own = yield* first(newestLife, { name: to })
-  if (own?.state !== 'live' && own?.state !== 'draining') return 'this node was declared dead'
+): Transaction<Promoted | undefined> {
+  if (row?.home !== from || (row.epoch ?? 1) !== epoch) return { kind: 'late' }
+  if (row.modifying_state !== '') return refused(`a change was not complete: ${row.modifying_state}`)
+  const following = (yield* all(ofDatabase, { databaseId })).filter(({ state }) => state === 'following')
+  const own = following.find(({ node }) => node === to)
+  if (!own) return refused('the standby is not following')
+  if (!(yield* takesPart(to))) return refused('this node was declared dead')
   const life = yield* first(newestLife, { name: from })
-  return life?.state === 'dead' ? undefined : `the node ${from} is ${life?.state ?? 'unknown'}`
+  if (life?.state !== 'dead') return refused(`the node ${from} is ${life?.state ?? 'unknown'}`)
+  const present: StandbyRow[] = []
+  for (const one of following) if (yield* takesPart(one.node)) present.push(one)
+  const silent = present.find(({ stand_life }) => stand_life !== life.incarnation)
+  if (silent) return waits(`the node ${silent.node} has not stored where its copy stands`)
+  const furthest = furthestOf(present)
+  return furthest?.slot === own.slot ? undefined : waits(`the node ${furthest?.node ?? ''} comes first`)
+}
+
+function* takesPart(node: string): Transaction<boolean> {
+  const state = (yield* first(newestLife, { name: node }))?.state
+  return state === 'live' || state === 'draining'
+}
+
+/**
+ * The copy that is to take over: the highest offset, then the lowest slot. Offsets of two histories cannot be compared: that
+ * one counts which the home has found complete last.
+ */
+function furthestOf(bySlot: readonly StandbyRow[]): StandbyRow | undefined {
+  const placed = bySlot.filter(({ stand_replid }) => stand_replid !== null)
+  const newest = greatest(placed, ({ complete_until }) => complete_until ?? 0)
+  const same = placed.filter(({ stand_replid }) => stand_replid === newest?.stand_replid)
+  return greatest(same, ({ stand_offset }) => stand_offset ?? 0)
+}
+
+/** The first of those with the highest figure. */
+function greatest<Row>(rows: readonly Row[], figure: (row: Row) => number): Row | undefined {
+  return rows.reduce<Row | undefined>((best, row) => (best && figure(best) >= figure(row) ? best : row), undefined)
 }

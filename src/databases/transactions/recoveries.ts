@@ -5,7 +5,7 @@ import { query } from '../../store/query.js'
 import type { SetAsideFilesTable, TakenHomesTable } from '../../store/schema/backups.js'
 import type { DatabaseRow } from './databases.js'
 import { takeHome } from './homes.js'
-import { refuseStandbyAt } from './standbys.js'
+import { followHome, refuseStandbyAt } from './standbys.js'
 
 /** A database that was recreated at another node. */
 export type TakenHome = Selectable<TakenHomesTable>
@@ -45,6 +45,7 @@ export const begin = write(
     if (!(yield* takeHome(databaseId, from, to))) {
       throw new Error('the home of the database has changed')
     }
+    yield* followHome({ databaseId, from, to })
     yield* change(dropRestore, { databaseId })
     yield* insertAll('restores', [{ database_id: databaseId, backup_id, phase: 'replacing', started_at: at }])
     yield* change(failPending, { databaseId, at })

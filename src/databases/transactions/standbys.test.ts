@@ -9,6 +9,7 @@ import * as databases from './databases.js'
 import * as homes from './homes.js'
 import * as moves from './moves.js'
 import * as promotions from './promotions.js'
+import * as sets from './standby-sets.js'
 import * as standbys from './standbys.js'
 
 /** What is stored about standbys. The nodes `a` to `c` are new in each test. */
@@ -29,16 +30,9 @@ describeOnEveryStore('standbys', (openStore) => {
     ...{ details: '{}', ip: '', at: AT },
   })
 
-  async function begin(name: string): Promise<string> {
-    const node = {
-      name,
-      dir: name,
-      advertise: 'host:1',
-      version: '0',
-      config: '{}',
-      range: SCHEMA_RANGE,
-      region: null,
-    }
+  async function begin(name: string, generation = SCHEMA_RANGE.generation): Promise<string> {
+    const range = { ...SCHEMA_RANGE, generation }
+    const node = { name, dir: name, advertise: 'host:1', version: '0', config: '{}', range, region: null }
     const registered = await store.run(nodes.register, { node, now: AT })
     if (registered.kind !== 'registered') throw new Error(registered.kind)
     lives.set(name, registered.incarnation)
@@ -62,8 +56,7 @@ describeOnEveryStore('standbys', (openStore) => {
     return id
   }
 
-  beforeEach(async () => {
-    store ??= await openStore()
+  async function setUp(): Promise<void> {
     await store.run(accounts.identify, { freshId: 'store-1', at: 1 })
     accountId = randomUUID()
     const account = {
@@ -81,15 +74,24 @@ describeOnEveryStore('standbys', (openStore) => {
     await store.run(accounts.create, { account, key: { ...key, created_at: 1 } })
     ;[a, b, c] = [await begin(randomUUID()), await begin(randomUUID()), await begin(randomUUID())]
     databaseId = await create()
+  }
+
+  beforeEach(async () => {
+    store ??= await openStore()
+    await setUp()
   })
 
+  const rows = async () => (await store.run(standbys.list, {})).filter((one) => one.database_id === databaseId)
   const row = async () => (await store.run(standbys.list, {})).find((one) => one.database_id === databaseId)
-  const put = (node: string, mode?: standbys.StandbyRow['mode']) =>
-    store.run(standbys.put, { databaseId, node, mode, at: AT, audit: audit() })
-  const auto = (mode?: standbys.StandbyRow['mode']) =>
-    store.run(standbys.putAuto, { databaseId, mode, at: AT, audit: audit() })
-  const choose = (from: string, node: string, home = a) =>
-    store.run(standbys.choose, { databaseId, home, from, node, at: AT, audit: audit() })
+  interface Asked {
+    mode?: standbys.StandbyRow['mode']
+    copies?: number
+  }
+  const argsOf = ({ mode, copies }: Asked) => ({ databaseId, mode, copies, at: AT, audit: audit() })
+  const put = (node: string, asked: Asked = {}) => store.run(sets.put, { node, ...argsOf(asked) })
+  const auto = (asked: Asked = {}) => store.run(sets.putAuto, argsOf(asked))
+  const choose = (from: string, node: string, { home = a, slot = 1 } = {}) =>
+    store.run(standbys.choose, { databaseId, slot, home, from, node, at: AT, audit: audit() })
   const note = (change: Partial<standbys.StandbyNote>) =>
     store.run(standbys.note, {
       notes: [
@@ -99,7 +101,15 @@ describeOnEveryStore('standbys', (openStore) => {
         },
       ],
     })
-  const promote = () => store.run(promotions.promote, { databaseId, from: a, to: b, epoch: 1, at: AT, audit: audit() })
+  const promote = (to = b) =>
+    store.run(promotions.promote, { databaseId, from: a, to, epoch: 1, at: AT, audit: audit() })
+  const stand = (node: string, offset: number | undefined, { replid = 'r', life = lives.get(a) ?? 0 } = {}) =>
+    store.run(promotions.stand, {
+      databaseId,
+      node,
+      life,
+      place: offset === undefined ? undefined : { replid, offset },
+    })
   const entries = async () => (await store.run(accounts.auditLog, { accountId, limit: 100 })).length
 
   it('of a named node are stored once', async () => {
@@ -117,7 +127,7 @@ describeOnEveryStore('standbys', (openStore) => {
     await auto()
     expect(await row()).toMatchObject({ node: a, placement: 'auto', home_life: 'live', node_life: 'live' })
     expect(await choose(c, b)).toBe(false)
-    expect(await choose(a, b, c)).toBe(false)
+    expect(await choose(a, b, { home: c })).toBe(false)
     await bury(c)
     expect(await choose(a, c)).toBe(false)
     expect(await choose(a, b)).toBe(true)
@@ -141,7 +151,7 @@ describeOnEveryStore('standbys', (openStore) => {
   it('that follow are behind again when the mode changes, so that answers are held back first', async () => {
     await put(b)
     await note({})
-    await put(b, 'replicated')
+    await put(b, { mode: 'replicated' })
     expect(await row()).toMatchObject({ node: b, mode: 'replicated', state: 'behind' })
     await note({ mode: 'async' })
     expect(await promote()).toMatchObject({ kind: 'refused' })
@@ -151,10 +161,12 @@ describeOnEveryStore('standbys', (openStore) => {
   })
 
   it('swap the roles when they take over', async () => {
-    await put(b, 'replicated')
+    await put(b, { mode: 'replicated' })
     await note({ mode: 'replicated' })
     expect(await promote()).toMatchObject({ kind: 'refused', why: expect.stringContaining('is live') })
     await bury(a)
+    expect(await promote()).toMatchObject({ kind: 'waits' })
+    await stand(b, 7)
     expect(await promote()).toEqual({ kind: 'promoted' })
     const swapped = {
       home: b,
@@ -187,7 +199,7 @@ describeOnEveryStore('standbys', (openStore) => {
   it('of all databases without one are asked for at once', async () => {
     const other = await create()
     await put(b)
-    const added = await store.run(standbys.putAutoAll, { at: AT, audit: audit() })
+    const added = await store.run(sets.putAutoAll, { at: AT, audit: audit() })
     expect(added).toBeGreaterThanOrEqual(1)
     const found = (await store.run(standbys.list, {})).filter((one) => [databaseId, other].includes(one.database_id))
     expect(new Map(found.map((one) => [one.database_id, one.placement]))).toEqual(
@@ -196,6 +208,161 @@ describeOnEveryStore('standbys', (openStore) => {
         [other, 'auto'],
       ]),
     )
-    expect(await store.run(standbys.putAutoAll, { at: AT, audit: audit() })).toBe(0)
+    expect(await store.run(sets.putAutoAll, { at: AT, audit: audit() })).toBe(0)
+  })
+
+  const letterOf = (node: string) => 'abc'.charAt([a, b, c].indexOf(node))
+  const shapeOf = async () => (await rows()).map((one) => `${one.slot} ${letterOf(one.node)} ${one.placement}`)
+
+  it('are a set of as many as are asked for, in which a named node takes the place of the one that is worth least', async () => {
+    await auto({ copies: 3 })
+    expect(await shapeOf()).toEqual(['1 a auto', '2 a auto', '3 a auto'])
+    expect(await choose(a, b, { slot: 2 })).toBe(true)
+    // Never two at one node, and never the home.
+    expect([await choose(a, b), await choose(a, a), await choose(a, c)]).toEqual([false, false, true])
+    await note({})
+    await auto({ copies: 2 })
+    expect(await shapeOf()).toEqual(['1 c auto', '2 b auto'])
+    expect((await rows())[1]).toMatchObject({ state: 'following', complete_until: AT })
+    const d = await begin(randomUUID())
+    await put(d)
+    expect((await rows()).map(({ node, placement }) => [node, placement])).toEqual([
+      [d, 'named'],
+      [b, 'auto'],
+    ])
+    await put(c, { copies: 3, mode: 'replicated' })
+    expect((await rows()).map(({ node, state, mode }) => [node, state, mode])).toEqual([
+      [d, 'asked', 'replicated'],
+      [b, 'behind', 'replicated'],
+      [c, 'asked', 'replicated'],
+    ])
+    await store.run(sets.drop, { databaseId, node: b, audit: audit() })
+    const before = await entries()
+    await put(c)
+    expect(await entries()).toBe(before)
+    await put(c, { copies: 1 })
+    expect(await shapeOf()).toEqual(['3 c named'])
+    await put(b)
+    expect(await shapeOf()).toEqual(['3 b named'])
+    await store.run(sets.drop, { databaseId, node: undefined, audit: audit() })
+    expect(await rows()).toEqual([])
+  })
+
+  it('are one while a node takes part that knows no sets; with two, such a node is refused', async () => {
+    store = await openStore()
+    await setUp()
+    const old = await begin(randomUUID(), 2)
+    await auto()
+    const refusal = { code: 'standbys_need_upgrade', details: { nodes: [old] } }
+    await expect(auto({ copies: 2 })).rejects.toMatchObject(refusal)
+    await expect(put(b, { copies: 2 })).rejects.toMatchObject(refusal)
+    await bury(old)
+    await begin(randomUUID(), 2).then(bury)
+    await auto({ copies: 2 })
+    await expect(begin(randomUUID(), 2)).rejects.toThrow('too old')
+    await begin(randomUUID())
+  })
+
+  /** Both `b` and `c` follow. */
+  async function twoFollow(mode: standbys.StandbyRow['mode'] = 'async'): Promise<void> {
+    await put(b, { mode })
+    await put(c, { copies: 2 })
+    for (const node of [b, c]) await note({ node, mode })
+    expect((await rows()).map(({ state }) => state)).toEqual(['following', 'following'])
+  }
+
+  it('take over when all have stored where they stand, and then only the one that is furthest', async () => {
+    await twoFollow('replicated')
+    await bury(a)
+    await stand(b, 100)
+    expect(await promote(b)).toMatchObject({ kind: 'waits', why: expect.stringContaining(c) })
+    await stand(c, 101)
+    // Repeated calls change nothing, nor do those about an earlier death.
+    await stand(b, 100)
+    await stand(c, 1, { life: 0 })
+    expect(await promote(b)).toMatchObject({ kind: 'waits', why: expect.stringContaining(c) })
+    expect(await promote(c)).toEqual({ kind: 'promoted' })
+    expect([await promote(b), await promote(c)]).toEqual([{ kind: 'late' }, { kind: 'late' }])
+    expect(await rows()).toMatchObject([
+      { slot: 1, home: c, node: b, state: 'asked', epoch: 2, stand_life: null, mode: 'replicated' },
+      { slot: 2, home: c, node: a, state: 'asked', epoch: 2, stand_life: null, mode: 'replicated' },
+    ])
+  })
+
+  it('are equally far: the lowest slot takes over', async () => {
+    await twoFollow()
+    await bury(a)
+    for (const node of [c, b]) await stand(node, 100)
+    expect([await promote(c), await promote(b)]).toMatchObject([{ kind: 'waits' }, { kind: 'promoted' }])
+  })
+
+  it('do not wait for one whose node is dead, whether it has stored its place or not', async () => {
+    await twoFollow()
+    await bury(a)
+    await stand(b, 100)
+    expect(await promote(b)).toMatchObject({ kind: 'waits' })
+    await stand(c, 200)
+    expect(await promote(b)).toMatchObject({ kind: 'waits' })
+    await bury(c)
+    expect(await promote(c)).toMatchObject({ kind: 'refused', why: 'this node was declared dead' })
+    expect(await promote(b)).toEqual({ kind: 'promoted' })
+  })
+
+  it('do not wait for one that cannot take over or is behind, and one without a node has none at the new home', async () => {
+    await twoFollow()
+    await auto({ copies: 3 })
+    await bury(a)
+    await stand(c, 100)
+    await stand(b, undefined)
+    expect(await promote(b)).toMatchObject({ kind: 'waits' })
+    expect(await promote(c)).toEqual({ kind: 'promoted' })
+    expect((await rows()).map(({ node }) => node)).toEqual([b, a, c])
+  })
+
+  it('that are behind neither take over nor are waited for', async () => {
+    await twoFollow()
+    await note({ node: c, state: 'behind' })
+    await bury(a)
+    await stand(c, 200)
+    await stand(b, 100)
+    expect(await promote(c)).toMatchObject({ kind: 'refused' })
+    expect(await promote(b)).toEqual({ kind: 'promoted' })
+  })
+
+  it('forget where they stood when the home has come back', async () => {
+    await twoFollow()
+    await bury(a)
+    await stand(b, 100)
+    await begin(a)
+    expect(await promote(b)).toMatchObject({ kind: 'refused', why: expect.stringContaining('is live') })
+    await bury(a)
+    // What `b` has followed since is not known before it says so.
+    await stand(c, 50)
+    expect(await promote(c)).toMatchObject({ kind: 'waits', why: expect.stringContaining(b) })
+    await stand(b, 120)
+    expect(await promote(c)).toMatchObject({ kind: 'waits' })
+    expect(await promote(b)).toEqual({ kind: 'promoted' })
+  })
+
+  it('of two histories: the one whose copy is complete until the later moment', async () => {
+    await twoFollow()
+    await note({ node: b, complete_until: AT + 5 })
+    await bury(a)
+    await stand(b, 10, { replid: 'newer' })
+    await stand(c, 500)
+    expect([await promote(c), await promote(b)]).toMatchObject([{ kind: 'waits' }, { kind: 'promoted' }])
+  })
+
+  it('keep one copy at the node that the database leaves, and never two at one node', async () => {
+    await auto({ copies: 3 })
+    await choose(a, b)
+    await choose(a, c, { slot: 2 })
+    const moveId = randomUUID()
+    await store.run(moves.ask, { moveId, databaseId, target: b, at: AT, audit: audit() })
+    expect(await shapeOf()).toEqual(['1 a auto', '2 c auto', '3 a auto'])
+    await store.run(moves.begin, { moveId, databaseId })
+    expect(await store.run(moves.swap, { moveId, databaseId })).toBe(true)
+    // The third one is without a node still: it names the new home.
+    expect(await shapeOf()).toEqual(['1 a auto', '2 c auto', '3 b auto'])
   })
 })

@@ -1,7 +1,10 @@
-/** Standbys of databases: which node keeps a copy, and how complete it is. `standbys/index.ts` has the states. */
+/**
+ * Standbys of databases: which nodes keep copies, and how complete they are. `standbys/index.ts` has the states,
+ * `standby-sets.ts` what the operator asks for.
+ */
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseStandbysTable } from '../../store/schema/index.js'
 
@@ -17,17 +20,23 @@ export interface PlacedStandby extends StandbyRow {
   /** The state of the newest life of the home, and of the standby's node; null when no node has had that name. */
   readonly home_life: string | null
   readonly node_life: string | null
+  /** The incarnation of that life of the home. */
+  readonly home_incarnation: number | null
 }
 
-const lockDatabase = query<{ databaseId: string }, { home: string | null; modifying_state: string }>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('databases').select(['home', 'modifying_state']).where('database_id', '=', p.databaseId)),
+/** Locks the row of a database. */
+export const lockDatabase = query<{ databaseId: string }, { home: string | null; modifying_state: string }>(
+  ({ db, p, d }) =>
+    d.forUpdate(db.selectFrom('databases').select(['home', 'modifying_state']).where('database_id', '=', p.databaseId)),
 )
 
-const ofDatabase = query<{ databaseId: string }, StandbyRow>(({ db, p }) =>
-  db.selectFrom('database_standbys').selectAll().where('database_id', '=', p.databaseId),
+/** The standbys of a database, by slot. */
+export const ofDatabase = query<{ databaseId: string }, StandbyRow>(({ db, p }) =>
+  db.selectFrom('database_standbys').selectAll().where('database_id', '=', p.databaseId).orderBy('slot'),
 )
 
-const openMove = query<{ databaseId: string }, { move_id: string }>(({ db, p }) =>
+/** The move of a database whose files are on their way between nodes. */
+export const openMove = query<{ databaseId: string }, { move_id: string }>(({ db, p }) =>
   db
     .selectFrom('database_moves')
     .select('move_id')
@@ -35,233 +44,129 @@ const openMove = query<{ databaseId: string }, { move_id: string }>(({ db, p }) 
     .where('state', 'in', ['asked', 'copying', 'switched', 'aborted']),
 )
 
-const newestLife = query<{ name: string }, { state: string }>(({ db, p }) =>
-  db.selectFrom('nodes').select('state').where('name', '=', p.name).orderBy('incarnation', 'desc').limit(1),
+/** The newest life of the nodes with a name. */
+export const newestLife = query<{ name: string }, { state: string; incarnation: number }>(({ db, p }) =>
+  db
+    .selectFrom('nodes')
+    .select(['state', 'incarnation'])
+    .where('name', '=', p.name)
+    .orderBy('incarnation', 'desc')
+    .limit(1),
 )
 
-const dropOf = query<{ databaseId: string }>(({ db, p }) =>
+/** Ends all standbys of a database. */
+export const dropOf = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('database_standbys').where('database_id', '=', p.databaseId),
 )
 
-const setWanted = query<Pick<StandbyRow, 'database_id' | 'placement' | 'mode' | 'state'>>(({ db, p }) =>
-  db
-    .updateTable('database_standbys')
-    .set({ placement: p.placement, mode: p.mode, state: p.state })
-    .where('database_id', '=', p.database_id),
-)
-
-const dropAt = query<{ databaseId: string; node: string }>(({ db, p }) =>
-  db.deleteFrom('database_standbys').where('database_id', '=', p.databaseId).where('node', '=', p.node),
-)
-
 /** What is stored of a copy of which nothing is known yet. */
-const UNKNOWN = {
+export const UNKNOWN = {
   state: 'asked',
   complete_until: null,
   home_offset: null,
   standby_offset: null,
   problem: null,
+  stand_life: null,
+  stand_replid: null,
+  stand_offset: null,
 } as const
 
-/** What the operator asks for. */
-export interface StandbyArgs {
+/** What the home has chosen. */
+export interface ChosenNode {
   readonly databaseId: string
+  readonly slot: number
+  readonly home: string
+  /** The node that the row has named until now. */
+  readonly from: string
   readonly node: string
-  /** Undefined: as it is, or `async`. */
-  readonly mode: StandbyRow['mode'] | undefined
   /** Unix milliseconds. */
   readonly at: number
   readonly audit: NewAuditRow
 }
 
-/**
- * Stores which node keeps the standby of a database, in place of another one. A repeated request changes nothing.
- * @throws HomeportError `database_not_found`, `database_without_home`, `database_is_there`, `database_busy` while files of
- * the database are on their way between nodes, `node_not_found`, `node_not_running`.
- */
-export const put = write('standbys.put', function* (args: StandbyArgs): Transaction<void> {
-  const { databaseId, node } = args
-  const home = yield* lockHome(databaseId)
-  if (home === node) throw new HomeportError('database_is_there', { databaseId, node })
-  const known = yield* first(ofDatabase, { databaseId })
-  const mode = args.mode ?? known?.mode ?? 'async'
-  if (known?.node === node) {
-    if (!(yield* adjust(known, { placement: 'named', mode }))) return
-  } else yield* replace(args, mode)
-  yield* recordAudit(args.audit)
-})
-
-/** Changes who chooses the node, and whether answers wait. Answers whether that was a change. */
-function* adjust(known: StandbyRow, wanted: Pick<StandbyRow, 'placement' | 'mode'>): Transaction<boolean> {
-  if (known.placement === wanted.placement && known.mode === wanted.mode) return false
-  // The home has to hold answers back first: then it stores again that the copy is complete.
-  const state = known.mode !== wanted.mode && known.state === 'following' ? 'behind' : known.state
-  yield* change(setWanted, { database_id: known.database_id, ...wanted, state })
-  return true
+interface NewNode {
+  readonly databaseId: string
+  readonly slot: number
+  readonly node: string
+  readonly epoch: number
 }
 
-function* replace({ databaseId, node, at }: StandbyArgs, mode: StandbyRow['mode']): Transaction<void> {
-  if (yield* first(openMove, { databaseId })) {
-    throw new HomeportError('database_busy', { modifyingState: 'updating_regions' })
-  }
-  const life = yield* first(newestLife, { name: node })
-  if (!life) throw new HomeportError('node_not_found', { name: node })
-  if (life.state !== 'live') throw new HomeportError('node_not_running', { name: node, state: life.state })
-  yield* change(dropOf, { databaseId })
-  const asked = { database_id: databaseId, node, placement: 'named', mode, epoch: 0, ...UNKNOWN, asked_at: at } as const
-  yield* insertAll('database_standbys', [asked])
-}
-
-/** The home of a database, whose row is locked. @throws HomeportError `database_not_found`, `database_without_home`. */
-function* lockHome(databaseId: string): Transaction<string> {
-  const row = yield* first(lockDatabase, { databaseId })
-  if (!row || row.modifying_state === 'creating') throw new HomeportError('database_not_found', { databaseId })
-  if (row.home === null) throw new HomeportError('database_without_home', { databaseId })
-  return row.home
-}
-
-/**
- * Has the home choose the node of the standby from now on; one that was named stays until it is gone. Until the home has
- * chosen, the row names the home itself. A repeated request changes nothing.
- * @throws HomeportError `database_not_found`, `database_without_home`.
- */
-export const putAuto = write('standbys.putAuto', function* (args: Omit<StandbyArgs, 'node'>): Transaction<void> {
-  const { databaseId, at } = args
-  const home = yield* lockHome(databaseId)
-  const known = yield* first(ofDatabase, { databaseId })
-  const mode = args.mode ?? known?.mode ?? 'async'
-  if (known) {
-    if (!(yield* adjust(known, { placement: 'auto', mode }))) return
-  } else yield* insertAll('database_standbys', [{ ...unplaced(databaseId, home, at), mode }])
-  yield* recordAudit(args.audit)
-})
-
-const withoutStandby = query<object, { database_id: string; home: string }>(({ db, d }) =>
-  d.forUpdate(
-    db
-      .selectFrom('databases')
-      .select(['database_id', 'home'])
-      .where('home', 'is not', null)
-      .where('modifying_state', 'not in', ['creating', 'deleting'])
-      .where((e) =>
-        e.not(
-          e.exists(
-            e
-              .selectFrom('database_standbys')
-              .select('node')
-              .whereRef('database_standbys.database_id', '=', 'databases.database_id'),
-          ),
-        ),
-      )
-      .orderBy('database_id')
-      .$narrowType<{ home: string }>(),
-  ),
-)
-
-/** The same for every database without a standby. Answers how many there were. */
-export const putAutoAll = write(
-  'standbys.putAutoAll',
-  function* (args: { at: number; audit: NewAuditRow }): Transaction<number> {
-    const rows = yield* all(withoutStandby, {})
-    if (rows.length === 0) return 0
-    yield* insertAll(
-      'database_standbys',
-      rows.map(({ database_id, home }) => unplaced(database_id, home, args.at)),
-    )
-    yield* recordAudit(args.audit)
-    return rows.length
-  },
-)
-
-/** The row of a standby whose node the home is to choose. */
-const unplaced = (databaseId: string, home: string, at: number): StandbyRow => ({
-  ...{ database_id: databaseId, node: home, placement: 'auto', mode: 'async', epoch: 0, ...UNKNOWN, asked_at: at },
-})
-
-/** The standby of a new database. */
-export interface FirstStandby {
-  readonly home: string
-  readonly mode: StandbyRow['mode']
-  /** Unix milliseconds. */
-  readonly at: number
-}
-
-/** Has the home of a new database choose the node of its standby, in the transaction that completes the creation. */
-export function* placeFirst(databaseId: string, { home, mode, at }: FirstStandby): Transaction<void> {
-  yield* insertAll('database_standbys', [{ ...unplaced(databaseId, home, at), mode }])
-}
-
-/** What the home has chosen. */
-export interface ChosenNode extends Omit<StandbyArgs, 'mode'> {
-  readonly home: string
-  /** The node that the row has named until now. */
-  readonly from: string
-}
-
-const setNode = query<{ databaseId: string; node: string; epoch: number }>(({ db, p }) =>
+const setNode = query<NewNode>(({ db, p }) =>
   db
     .updateTable('database_standbys')
     .set({ node: p.node, epoch: p.epoch, ...UNKNOWN })
-    .where('database_id', '=', p.databaseId),
+    .where('database_id', '=', p.databaseId)
+    .where('slot', '=', p.slot),
 )
 
-/** Another node is to keep the standby of a database. False, and nothing is changed, when the rows have changed meanwhile. */
+/** Another node is to keep a standby of a database. False, and nothing is changed, when the rows have changed meanwhile. */
 export const choose = write('standbys.choose', function* (args: ChosenNode): Transaction<boolean> {
-  const { databaseId, home, from, node } = args
+  const { databaseId, slot, home, from, node } = args
   const row = yield* first(lockDatabase, { databaseId })
-  const known = yield* first(ofDatabase, { databaseId })
+  const rows = yield* all(ofDatabase, { databaseId })
+  const known = rows.find((one) => one.slot === slot)
   if (row?.home !== home || known?.node !== from || known.placement !== 'auto') return false
+  if (node === home || rows.some((one) => one.node === node)) return false
   if ((yield* first(openMove, { databaseId })) || (yield* first(newestLife, { name: node }))?.state !== 'live')
     return false
-  yield* change(setNode, { databaseId, node, epoch: known.epoch })
+  yield* change(setNode, { databaseId, slot, node, epoch: known.epoch })
   yield* recordAudit(args.audit)
   return true
 })
 
+/** How a database has got its home. */
+export interface NewHome {
+  readonly databaseId: string
+  readonly from: string
+  readonly to: string
+}
+
 /**
- * The standby has become the home: the old home is to keep the standby from now on. Under the new epoch, so that nothing
- * that an earlier home still stores counts.
+ * A database has another home. A row without a node names the home before: one of them stays, so that this keeps a copy
+ * from then on, unless another row names it already; the others have no node still.
  */
-export function* turnStandby(databaseId: string, oldHome: string, epoch: number): Transaction<void> {
-  yield* change(setNode, { databaseId, node: oldHome, epoch })
+export function* followHome({ databaseId, from, to }: NewHome): Transaction<void> {
+  const [, ...others] = (yield* all(ofDatabase, { databaseId })).filter((row) => row.node === from)
+  for (const { slot, epoch } of others) yield* change(setNode, { databaseId, slot, node: to, epoch })
 }
 
-/** Which standby ends. */
-export interface EndedStandby extends Omit<StandbyArgs, 'node' | 'mode'> {
-  /** Only one at this node. */
-  readonly node: string | undefined
+/**
+ * A standby has become the home: the old home is to keep it from now on, and the others are to follow the new one. Under the
+ * new epoch, so that nothing that an earlier home still stores counts.
+ */
+export function* turnStandbys({ databaseId, from, to }: NewHome, epoch: number): Transaction<void> {
+  for (const { slot, node } of yield* all(ofDatabase, { databaseId })) {
+    const next = node === to ? from : node === from ? to : node
+    yield* change(setNode, { databaseId, slot, node: next, epoch })
+  }
 }
 
-/** Ends the standby of a database. Its node deletes the copy at its next look. May be repeated. */
-export const drop = write('standbys.drop', function* (args: EndedStandby): Transaction<void> {
-  const { databaseId, node } = args
-  if (!(yield* first(lockDatabase, { databaseId }))) throw new HomeportError('database_not_found', { databaseId })
-  const ended = node === undefined ? yield* change(dropOf, { databaseId }) : yield* change(dropAt, { databaseId, node })
-  if (ended > 0) yield* recordAudit(args.audit)
-})
-
-const placed = query<object, Omit<PlacedStandby, 'home_life' | 'node_life'>>(({ db }) =>
+const placed = query<object, Omit<PlacedStandby, 'home_life' | 'node_life' | 'home_incarnation'>>(({ db }) =>
   db
     .selectFrom('database_standbys')
     .innerJoin('databases', 'databases.database_id', 'database_standbys.database_id')
     .leftJoin('database_epochs', 'database_epochs.database_id', 'database_standbys.database_id')
     .selectAll('database_standbys')
     .select(['databases.name', 'databases.home', 'database_epochs.epoch as now_epoch'])
-    .orderBy('database_standbys.database_id'),
+    .orderBy('database_standbys.database_id')
+    .orderBy('database_standbys.slot'),
 )
 
-const everyLife = query<object, { name: string; state: string }>(({ db }) =>
-  db.selectFrom('nodes').select(['name', 'state']).orderBy('incarnation'),
+const everyLife = query<object, { name: string; state: string; incarnation: number }>(({ db }) =>
+  db.selectFrom('nodes').select(['name', 'state', 'incarnation']).orderBy('incarnation'),
 )
 
-/** All standbys, by the id of the database. Every node reads them once a second. */
+/** All standbys, by the id of the database and the slot. Every node reads them once a second. */
 export const list = read('standbys.list', function* (args: object): Transaction<readonly PlacedStandby[]> {
   const rows = yield* all(placed, args)
   if (rows.length === 0) return []
   // The newest life of a name comes last.
-  const lives = new Map((yield* all(everyLife, args)).map(({ name, state }) => [name, state]))
-  const lifeOf = (name: string | null): string | null => lives.get(name ?? '') ?? null
-  return rows.map((row) => ({ ...row, home_life: lifeOf(row.home), node_life: lifeOf(row.node) }))
+  const lives = new Map((yield* all(everyLife, args)).map((life) => [life.name, life]))
+  return rows.map((row) => {
+    const home = lives.get(row.home ?? '')
+    const own = { home_life: home?.state ?? null, home_incarnation: home?.incarnation ?? null }
+    return { ...row, ...own, node_life: lives.get(row.node)?.state ?? null }
+  })
 })
 
 /** What the home has seen of a standby. */
@@ -280,6 +185,7 @@ const setNote = query<StandbyNote>(({ db, p }) =>
     .set({
       ...{ state: p.state, epoch: p.epoch, complete_until: p.complete_until, problem: p.problem },
       ...{ home_offset: p.home_offset, standby_offset: p.standby_offset },
+      ...{ stand_life: null, stand_replid: null, stand_offset: null },
     })
     .where('database_id', '=', p.databaseId)
     .where('node', '=', p.node)
@@ -300,30 +206,34 @@ export const note = write('standbys.note', function* (args: { notes: readonly St
  * @throws HomeportError `database_standby_there`.
  */
 export function* refuseStandbyAt(databaseId: string, node: string): Transaction<void> {
-  const standby = yield* first(ofDatabase, { databaseId })
-  if (standby?.node === node) throw new HomeportError('database_standby_there', { databaseId, node })
+  if (yield* standbyAt(databaseId, node)) throw new HomeportError('database_standby_there', { databaseId, node })
+}
+
+function* standbyAt(databaseId: string, node: string): Transaction<StandbyRow | undefined> {
+  return (yield* all(ofDatabase, { databaseId })).find((row) => row.node === node)
 }
 
 /**
- * Lets a database move to a node. A standby that the home has placed there makes way: the node that the database leaves is to
- * keep it afterwards.
+ * Lets a database move to a node. A standby that the home has placed there makes way: it has no node until the move has ended,
+ * and the node that the database leaves is to keep it afterwards.
  * @throws HomeportError `database_standby_there` for one that the operator has placed there.
  */
 export function* makeWay(databaseId: string, { home, to }: { home: string; to: string }): Transaction<void> {
-  const standby = yield* first(ofDatabase, { databaseId })
-  if (standby?.node !== to) return
+  const standby = yield* standbyAt(databaseId, to)
+  if (!standby) return
   if (standby.placement !== 'auto') yield* refuseStandbyAt(databaseId, to)
-  else yield* change(setNode, { databaseId, node: home, epoch: standby.epoch })
+  const { slot, epoch } = standby
+  yield* change(setNode, { databaseId, slot, node: home, epoch })
 }
 
-/** The node that keeps the standby of a database. */
-export const nodeOf = read('standbys.nodeOf', function* (args: { databaseId: string }): Transaction<
-  string | undefined
+/** The nodes that keep standbys of a database. */
+export const nodesOf = read('standbys.nodesOf', function* (args: { databaseId: string }): Transaction<
+  readonly string[]
 > {
-  return (yield* first(ofDatabase, args))?.node
+  return (yield* all(ofDatabase, args)).map(({ node }) => node)
 })
 
-/** Deletes what is stored about the standby of a database; the transaction that deletes the database calls this. */
-export function* forgetStandby(databaseId: string): Transaction<void> {
+/** Deletes what is stored about the standbys of a database; the transaction that deletes the database calls this. */
+export function* forgetStandbys(databaseId: string): Transaction<void> {
   yield* change(dropOf, { databaseId })
 }

@@ -60,6 +60,7 @@ import { pausedWorkflows } from './092-paused-workflows.js'
 import { runsByName } from './093-runs-by-name.js'
 import { waitsInOrder } from './094-waits-in-order.js'
 import { setAsideFiles } from './095-set-aside-files.js'
+import { standbySets } from './096-standby-sets.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -124,6 +125,7 @@ export const MIGRATIONS: readonly Migration[] = [
   runsByName,
   waitsInOrder,
   setAsideFiles,
+  standbySets,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

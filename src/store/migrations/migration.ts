@@ -25,9 +25,9 @@ export interface Migration {
 
 /**
  * The generation of this code. It grows by one with a release that has a migration, or that changes what nodes send each
- * other. Generation 1 is everything before generations were stored.
+ * other. Generation 1 is everything before generations were stored, generation 2 has one standby of a database.
  */
-export const GENERATION = 2
+export const GENERATION = 3
 
 /** This code needs its own migrations, and lets the next generation run beside it. */
 export const SCHEMA_RANGE: SchemaRange = { generation: GENERATION, schema_from: GENERATION, schema_to: GENERATION + 1 }

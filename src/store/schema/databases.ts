@@ -86,9 +86,11 @@ export interface DatabaseMovesTable {
   ended_at: number | null
 }
 
-/** A copy of a database on a second node; see `databases/standbys/`. */
+/** A copy of a database on another node; see `databases/standbys/`. */
 export interface DatabaseStandbysTable {
   database_id: string
+  /** 1 to 3. A database has one copy in each. */
+  slot: number
   /** By name; the home itself while there is no other node for it. */
   node: string
   /** Whether the operator has named the node, or the home chooses it. */
@@ -106,6 +108,11 @@ export interface DatabaseStandbysTable {
   /** Why it is behind. */
   problem: string | null
   asked_at: number
+  /** The life of the home after whose death this copy has said where it stands; NULL: it has not. */
+  stand_life: number | null
+  /** Its place in the history; NULL: it cannot take over. */
+  stand_replid: string | null
+  stand_offset: number | null
 }
 
 /** Tables of the module databases. */

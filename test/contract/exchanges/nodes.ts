@@ -16,7 +16,11 @@ function withStore({ homeport }: Stage, work: (db: SqliteDatabase) => void): voi
 function addNode(stage: Stage, name: string, state: string): void {
   const columns = 'name, dir, advertise, version, config, state, is_open, beat, seen, started_at, beat_at'
   const values = "?, 'dir', '10.0.0.5:8704', '0.1.0', '{}', ?, 1, 1, 0, 0, 0"
-  withStore(stage, (db) => db.prepare(`INSERT INTO nodes (${columns}) VALUES (${values})`).run(name, state))
+  const range = 'INSERT INTO node_generations SELECT incarnation, 3, 3, 4 FROM nodes WHERE name = ?'
+  withStore(stage, (db) => {
+    db.prepare(`INSERT INTO nodes (${columns}) VALUES (${values})`).run(name, state)
+    db.prepare(range).run(name)
+  })
 }
 
 /** A database that another node is the home of, by its id. */
@@ -50,7 +54,7 @@ export const nodeExchanges: Exchanges = {
     return stage.homeport.api('PUT', `/v2/nodes/contract-f/standbys/${await databaseElsewhere(stage)}`)
   },
   placeDatabaseStandby: async (stage) =>
-    stage.homeport.api('PUT', `/v2/node-standbys/${await databaseElsewhere(stage)}`),
+    stage.homeport.api('PUT', `/v2/node-standbys/${await databaseElsewhere(stage)}`, { copies: 2, mode: 'replicated' }),
   placeDatabaseStandbys: ({ homeport }) => homeport.api('PUT', '/v2/node-standbys'),
   endDatabaseStandby: async ({ homeport, service }) => {
     const { database_id } = await createDatabase(service)

@@ -4,13 +4,15 @@ import {
   type DatabaseStandby,
   endDatabaseStandby,
   listDatabaseStandbys,
+  MOST_STANDBYS,
   placeDatabaseStandby,
   placeDatabaseStandbys,
+  removeDatabaseStandby,
   setDatabaseStandby,
 } from '../../../../src/contract/server/standbys.js'
 import { STANDBY_WORDS } from '../../../../src/contract/words/states.js'
 import { api } from '../../api/client.js'
-import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
+import { LIVE_MS, useApi, useTask } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -20,7 +22,7 @@ import { StateOf } from '../../components/state-of.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
 
-/** The copies of databases on second nodes, for the operator of a cluster. */
+/** The copies of databases on other nodes, for the operator of a cluster. */
 export function StandbysPanel() {
   const canWrite = useCanWrite()
   const standbys = useApi(listDatabaseStandbys, {}, { everyMs: LIVE_MS })
@@ -28,16 +30,16 @@ export function StandbysPanel() {
     <Panel
       flush
       title="Standbys of databases"
-      about="A standby is a copy on a second node that follows the database all the time. If the node of the database is lost, the node of the standby serves it after about 5 seconds."
+      about="A standby is a copy on another node that follows the database all the time. If the node of the database is lost, the node of its most complete standby serves it after about 5 seconds."
       actions={canWrite && <PlaceAll />}
     >
       <Loaded query={standbys} loading={<LoadingLines />}>
         {(rows) => (
           <DataTable
             label="Standbys"
-            columns={columnsFor(canWrite)}
+            columns={columnsFor(canWrite, rows)}
             rows={rows}
-            rowKey={(standby) => standby.database_id}
+            rowKey={({ database_id, slot }) => `${database_id}/${slot}`}
             empty={
               <EmptyState title="No database has a standby" icon={IconCopy}>
                 A database without one is unavailable while its node is lost.
@@ -66,7 +68,7 @@ function PlaceAll() {
   )
 }
 
-function columnsFor(canWrite: boolean): Column<DatabaseStandby>[] {
+function columnsFor(canWrite: boolean, rows: readonly DatabaseStandby[]): Column<DatabaseStandby>[] {
   return [
     { key: 'database', title: 'Database', render: ({ database_name }) => database_name },
     { key: 'home', title: 'Home', width: '110px', render: ({ home }) => home },
@@ -83,7 +85,7 @@ function columnsFor(canWrite: boolean): Column<DatabaseStandby>[] {
       title: 'Answers',
       width: '160px',
       from: 'sm',
-      render: ({ mode }) => (mode === 'replicated' ? 'wait for the copy' : 'at once'),
+      render: ({ mode }) => (mode === 'replicated' ? 'wait for the copies' : 'at once'),
     },
     {
       key: 'until',
@@ -97,41 +99,79 @@ function columnsFor(canWrite: boolean): Column<DatabaseStandby>[] {
       title: '',
       width: '60px',
       align: 'right',
-      render: (standby) => (canWrite ? <Actions standby={standby} /> : null),
+      render: (standby) => {
+        const set = rows.filter((one) => one.database_id === standby.database_id)
+        return canWrite ? <Actions standby={standby} set={set} /> : null
+      },
     },
   ]
 }
 
-function Actions({ standby: row }: { standby: DatabaseStandby }) {
-  const { database_id: id, database_name: name, standby, placement, mode } = row
-  const params = { id }
-  const other = mode === 'replicated' ? 'async' : 'replicated'
-  const said = {
+interface ActionsProps {
+  readonly standby: DatabaseStandby
+  /** All standbys of the database. */
+  readonly set: readonly DatabaseStandby[]
+}
+
+function Actions({ standby: row, set }: ActionsProps) {
+  const { database_name: name, standby, mode } = row
+  const change = useTask((wanted: Wanted) => changeSet(set, wanted), {
     refreshes: [listDatabaseStandbys],
-    done: other === 'replicated' ? `Answers of ${name} wait for its standby.` : `Answers of ${name} are sent at once.`,
-  }
-  const ofNamed = useChange(setDatabaseStandby, said)
-  const ofChosen = useChange(placeDatabaseStandby, said)
-  const change = () =>
-    placement === 'named'
-      ? ofNamed.mutate({ params: { id, name: standby }, body: { mode: other } })
-      : ofChosen.mutate({ params, body: { mode: other } })
-  const end = () =>
-    confirm({
-      title: `End the standby of ${name}`,
-      text: `${standby || 'Its node'} deletes the copy. If the node of the database is lost, the database is unavailable until it returns.`,
-      action: 'End the standby',
-      onConfirm: () => api(endDatabaseStandby, { params }),
-      refreshes: [listDatabaseStandbys],
-    })
-  const modeLabel = other === 'replicated' ? 'Answer when the copy has the writes' : 'Answer at once'
+    done: ({ done }) => done,
+  })
+  const toMode: Wanted & { label: string } =
+    mode === 'replicated'
+      ? { label: 'Answer at once', body: { mode: 'async' }, done: `Answers of ${name} are sent at once.` }
+      : {
+          ...{ label: 'Answer when the copies have the writes', body: { mode: 'replicated' } },
+          done: `Answers of ${name} wait for its copies.`,
+        }
+  const more = { body: { copies: set.length + 1 }, done: `${name} gets another copy.` }
   return (
     <RowMenu
-      of={name}
+      of={set.length === 1 ? name : `${name} at ${standby || 'no node yet'}`}
       actions={[
-        { label: modeLabel, onClick: change },
-        { label: 'End the standby', onClick: end, isDangerous: true },
+        { label: toMode.label, onClick: () => change.mutate(toMode) },
+        ...(set.length < MOST_STANDBYS ? [{ label: 'Keep another copy', onClick: () => change.mutate(more) }] : []),
+        { label: 'End the standby', onClick: () => confirmEnd(row, set), isDangerous: true },
       ]}
     />
   )
+}
+
+/** A change of all standbys of a database, and what is said when it is made. */
+interface Wanted {
+  readonly body: { readonly mode?: DatabaseStandby['mode']; readonly copies?: number }
+  readonly done: string
+}
+
+/** Nodes that the operator has named stay named. */
+async function changeSet(set: readonly DatabaseStandby[], wanted: Wanted): Promise<Wanted> {
+  const id = set[0]?.database_id ?? ''
+  const named = set.find(({ placement }) => placement === 'named')
+  if (named) await api(setDatabaseStandby, { params: { id, name: named.standby }, body: wanted.body })
+  else await api(placeDatabaseStandby, { params: { id }, body: wanted.body })
+  return wanted
+}
+
+function confirmEnd(row: DatabaseStandby, set: readonly DatabaseStandby[]): void {
+  const { database_id: id, database_name: name, standby } = row
+  const others = set.length - 1
+  const isLast = others === 0
+  const left = isLast
+    ? 'If the node of the database is lost, the database is unavailable until it returns.'
+    : `${others === 1 ? 'One other copy stays' : `${others} other copies stay`}.`
+  const end = (): Promise<unknown> => {
+    if (isLast) return api(endDatabaseStandby, { params: { id } })
+    // One without a node ends first.
+    if (standby === '') return changeSet(set, { body: { copies: others }, done: '' })
+    return api(removeDatabaseStandby, { params: { id, name: standby } })
+  }
+  confirm({
+    title: isLast ? `End the standby of ${name}` : `End one standby of ${name}`,
+    text: `${standby || 'Its node'} deletes the copy. ${left}`,
+    action: 'End the standby',
+    onConfirm: end,
+    refreshes: [listDatabaseStandbys],
+  })
 }
