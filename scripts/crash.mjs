@@ -1,10 +1,12 @@
 /**
- * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>] [--fault <kind>]`: runs the crash tests of the queue, of runs, of bulk
+ * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>] [--fault <kind>]
+ * [--standbys <n>]`: runs the crash tests of the queue, of runs, of bulk
  * actions, of undo, of alerts and of homes with a standby (`--only takeover`), and the outages of PostgreSQL (`--only outages`),
  * with many more kills than `npm test` has time for; the checker of stale reads of read regions (`--only read-regions`) with more
  * rounds, and the drain of a node (`--only drain`) with more databases. `--only stale-reads` makes that many thousand pairs of a
  * write and a read of a read region (`stale-reads.ts`).
- * With `--only nodes` or `--only takeover`, all faults are of one kind with `--fault`, such as `--fault kill`; an unknown one names them all.
+ * With `--only nodes` or `--only takeover`, all faults are of one kind with `--fault`, such as `--fault kill`; an unknown one names them all. `--only takeover
+ * --standbys 2` plays those with as many standbys.
  * They print their seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'
@@ -32,12 +34,13 @@ function whole(name, text) {
 
 await script(async () => {
   const text = { type: 'string' }
-  const options = { cycles: text, seed: text, fault: text, only: { ...text, default: '' } }
+  const options = { cycles: text, seed: text, fault: text, standbys: text, only: { ...text, default: '' } }
   const { values } = parseArgs({ options })
   await setUp()
   const env = { HOMEPORT_CRASH_CYCLES: whole('cycles', values.cycles ?? String(DEFAULT_CYCLES)) }
   if (values.seed !== undefined) env.HOMEPORT_CRASH_SEED = whole('seed', values.seed)
   if (values.fault !== undefined) env.HOMEPORT_CRASH_FAULT = values.fault
+  if (values.standbys !== undefined) env.HOMEPORT_CRASH_STANDBYS = whole('standbys', values.standbys)
   const vitest = inProject('node_modules/vitest/vitest.mjs')
   const tests = ELSEWHERE[values.only] ?? [`test/crash/${values.only}`]
   const program = PROGRAMS[values.only] ?? [vitest, 'run', ...tests]

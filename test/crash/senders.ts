@@ -106,8 +106,8 @@ export class Senders {
 
 const hex = (port: number | undefined): string => (port ?? 0).toString(16).toUpperCase().padStart(4, '0')
 
-/** Which of these processes has the other end of a connection from this machine. */
-function ownerOf({ remotePort, localPort }: Socket, pids: readonly number[]): number | undefined {
+/** Which of these processes has the other end of a connection from this machine (Linux only). */
+export function ownerOf({ remotePort, localPort }: Socket, pids: readonly number[]): number | undefined {
   const ends = `0100007F:${hex(remotePort)} 0100007F:${hex(localPort)} `
   const line = readFileSync('/proc/net/tcp', 'utf8')
     .split('\n')

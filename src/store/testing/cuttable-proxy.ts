@@ -22,8 +22,9 @@ export interface CuttableProxy {
    * A black hole: connections stay open, and what is sent over them, also that one side closes, does not arrive before
    * `mend`, as when a network loses packets and TCP repeats them.
    * @param what both directions, or only what the server answers.
+   * @param isOf which connections, by the end of the client. Default: all.
    */
-  swallow(what: 'everything' | 'answers'): void
+  swallow(what: 'everything' | 'answers', isOf?: (client: Socket) => boolean): void
   /** A black hole for the connections that are open now, until they are closed. New ones are not affected. */
   abandon(): void
   /** New connections lead to this port of 127.0.0.1. */
@@ -65,6 +66,7 @@ class Direction {
 interface State {
   targetPort: number
   swallowed: 'nothing' | 'everything' | 'answers'
+  isSwallowed: (client: Socket) => boolean
   readonly directions: Set<Direction>
   readonly clients: Set<Socket>
   readonly targets: Set<Socket>
@@ -74,6 +76,7 @@ interface State {
 }
 
 const keepAll = (): boolean => false
+const every = (): boolean => true
 
 function cut(state: State): void {
   state.isCut = true
@@ -83,8 +86,8 @@ function cut(state: State): void {
 /** Forwards a connection, as long as nothing breaks it. */
 function forward(client: Socket, state: State): void {
   if (state.isCut) return void client.destroy()
-  const requests = new Direction(() => state.swallowed === 'everything')
-  const answers = new Direction(() => state.swallowed !== 'nothing')
+  const requests = new Direction(() => state.swallowed === 'everything' && state.isSwallowed(client))
+  const answers = new Direction(() => state.swallowed !== 'nothing' && state.isSwallowed(client))
   for (const direction of [requests, answers]) state.directions.add(direction)
   const target = connect(state.targetPort, '127.0.0.1')
   for (const [socket, all] of [[client, state.clients] as const, [target, state.targets] as const]) {
@@ -134,14 +137,15 @@ function mend(state: State): void {
 /** Listens on a free port of 127.0.0.1 and forwards everything to `targetPort`. */
 export async function cuttableProxy(targetPort: number): Promise<CuttableProxy> {
   const sets = { clients: new Set<Socket>(), targets: new Set<Socket>(), directions: new Set<Direction>() }
-  const state: State = { ...sets, targetPort, swallowed: 'nothing', isCut: false, trigger: undefined, isLost: keepAll }
+  const whole = { isCut: false, trigger: undefined, isLost: keepAll }
+  const state: State = { ...sets, targetPort, swallowed: 'nothing', isSwallowed: every, ...whole }
   const server: Server = createServer((client) => forward(client, state))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     port: (server.address() as AddressInfo).port,
     cut: () => cut(state),
     mend: () => mend(state),
-    swallow: (what) => Object.assign(state, { swallowed: what }),
+    swallow: (what, isOf = every) => Object.assign(state, { swallowed: what, isSwallowed: isOf }),
     abandon: () => {
       for (const direction of state.directions) direction.abandon()
     },

@@ -1,0 +1,161 @@
+import type { Socket } from 'node:net'
+import { pause, systemClock } from '../../src/base/index.js'
+import type { DatabaseStandby } from '../../src/contract/server/standbys.js'
+import { waitFor } from '../support/index.js'
+import { isRunning, type SceneNode } from './nodes.js'
+import { ownerOf } from './senders.js'
+
+/** What happens to the home of a database, and to its first standby. */
+export type Fault =
+  | 'pause'
+  | 'pause beside PostgreSQL'
+  | 'kill'
+  | 'cut from PostgreSQL'
+  | 'cut from the standbys, then killed'
+  | 'cut from one of two, then killed'
+  | 'one of two behind, then killed'
+  | 'killed with one of two'
+  | 'killed, then one of two'
+
+/** A fault of a database in a mode, with a number of standbys. */
+export type Scene = readonly [fault: Fault, mode: DatabaseStandby['mode'], copies: number]
+
+/** The first one is played by `npm test`. */
+const ALL: readonly Scene[] = [
+  ['cut from one of two, then killed', 'replicated', 2],
+  ['cut from the standbys, then killed', 'replicated', 1],
+  ['pause', 'async', 1],
+  ['killed with one of two', 'replicated', 2],
+  ['cut from PostgreSQL', 'async', 1],
+  ['kill', 'replicated', 1],
+  ['cut from one of two, then killed', 'async', 2],
+  ['cut from the standbys, then killed', 'async', 1],
+  ['pause', 'replicated', 1],
+  ['killed, then one of two', 'replicated', 2],
+  ['kill', 'async', 1],
+  ['cut from PostgreSQL', 'replicated', 1],
+  ['one of two behind, then killed', 'replicated', 2],
+  ['pause beside PostgreSQL', 'async', 1],
+  ['pause beside PostgreSQL', 'replicated', 1],
+  ['cut from the standbys, then killed', 'replicated', 2],
+  ['pause', 'async', 2],
+  ['cut from PostgreSQL', 'async', 2],
+  ['kill', 'replicated', 2],
+  ['cut from the standbys, then killed', 'async', 2],
+  ['pause', 'replicated', 2],
+  ['kill', 'async', 2],
+  ['cut from PostgreSQL', 'replicated', 2],
+  ['pause beside PostgreSQL', 'async', 2],
+  ['pause beside PostgreSQL', 'replicated', 2],
+]
+
+/** The scenes of one kind of fault, or with one number of standbys. */
+export function scenesOf(fault: string | undefined, copies: string | undefined): readonly Scene[] {
+  const scenes = ALL.filter(([name, , count]) => (fault ?? name) === name && (copies ?? `${count}`) === `${count}`)
+  if (scenes.length > 0) return scenes
+  const faults = [...new Set(ALL.map(([name]) => name))].join('; ')
+  throw new Error(
+    `no scene has the fault "${fault}" and ${copies ?? 'any number of'} standbys; the faults are ${faults}`,
+  )
+}
+
+/** Shorter than it takes the home to store that a standby is behind. */
+const UNNOTICED_MS = 700
+/** Between the deaths of two nodes. */
+const APART_MS = 2_000
+
+/** The nodes of a database. */
+export interface Roles {
+  readonly home: SceneNode
+  /** Those of its standbys, by slot. */
+  readonly standbys: readonly SceneNode[]
+}
+
+/** Whether the other end of a connection is one of a node. */
+function isOf({ homeport: { pid } }: SceneNode): (client: Socket) => boolean {
+  const known = new WeakMap<Socket, boolean>()
+  return (client) => {
+    const found = known.get(client) ?? ownerOf(client, [pid]) === pid
+    known.set(client, found)
+    return found
+  }
+}
+
+/** Nothing passes between two nodes. */
+function part(one: SceneNode, other: SceneNode): void {
+  one.fromPeers.swallow('everything', isOf(other))
+  other.fromPeers.swallow('everything', isOf(one))
+}
+
+/** What was on its way is gone. */
+function lose(nodes: readonly SceneNode[]): void {
+  for (const { fromPeers } of nodes) fromPeers.cut()
+  for (const { fromPeers } of nodes) fromPeers.mend()
+}
+
+const kill = ({ homeport: { pid } }: SceneNode): boolean => process.kill(pid, 'SIGKILL')
+
+/**
+ * Lets a fault happen.
+ * @param isBehind whether the store has the first standby as behind.
+ */
+export async function begin(fault: Fault, { home, standbys }: Roles, isBehind: () => Promise<boolean>): Promise<void> {
+  const { homeport, toPostgres } = home
+  const [first] = standbys as readonly [SceneNode]
+  switch (fault) {
+    case 'kill':
+      kill(home)
+      break
+    case 'pause':
+      // When it wakes up, nobody tells it what has happened meanwhile.
+      toPostgres.swallow('everything')
+      process.kill(homeport.pid, 'SIGSTOP')
+      break
+    case 'pause beside PostgreSQL':
+      process.kill(homeport.pid, 'SIGSTOP')
+      break
+    case 'cut from PostgreSQL':
+      toPostgres.swallow('everything')
+      break
+    case 'cut from the standbys, then killed':
+      for (const { fromPeers } of [home, ...standbys]) fromPeers.swallow('everything')
+      await pause(systemClock, UNNOTICED_MS)
+      kill(home)
+      lose([home, ...standbys])
+      break
+    case 'cut from one of two, then killed':
+      part(home, first)
+      await pause(systemClock, UNNOTICED_MS)
+      kill(home)
+      lose([home, first])
+      break
+    case 'one of two behind, then killed':
+      part(home, first)
+      await waitFor(isBehind, { what: 'the home to store that a standby is behind' })
+      await pause(systemClock, UNNOTICED_MS)
+      kill(home)
+      lose([home, first])
+      break
+    case 'killed with one of two':
+      for (const node of [home, first]) kill(node)
+      break
+    case 'killed, then one of two':
+      kill(home)
+      await pause(systemClock, APART_MS)
+      kill(first)
+      break
+    default:
+      fault satisfies never
+  }
+}
+
+/** Whether the first standby cannot take over, or must not. */
+export const isWithoutFirst = (fault: Fault): boolean => fault.includes('of two')
+
+/** Ends a fault, once the old home has had the writes that were sent to it meanwhile. */
+export async function end(fault: Fault, { homeport, toPostgres }: SceneNode, isAnswered: () => boolean): Promise<void> {
+  if (!isRunning(homeport.pid)) return
+  if (fault.startsWith('pause')) process.kill(homeport.pid, 'SIGCONT')
+  await waitFor(isAnswered, { what: 'the answers of the old home' })
+  toPostgres.mend()
+}
