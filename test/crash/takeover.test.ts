@@ -167,7 +167,7 @@ async function suffer(scene: NodeScene, index: number, made: Made) {
   const roles = await guard(nodes, made, mode, copies)
   const { home, standbys } = roles
   // It outlives every fault.
-  const witness = standbys.at(-1) as SceneNode
+  const survivor = standbys.at(-1) as SceneNode
   if (mode === 'async') await untilReplicaAnswers(reader, made)
   const { direct, list } = await connected(made)
   const seen = () => `${direct.isClosed ? 'closed' : 'open'}, ${direct.replies} replies, ${direct.lastError}`
@@ -176,22 +176,22 @@ async function suffer(scene: NodeScene, index: number, made: Made) {
   })
   const name = `cycle${index}`
   const clients = { name, random: randomFrom(SEED + index), clients: CLIENTS }
-  const routes = [home, reader, witness].map((node) => routeBy(node, made))
+  const routes = [home, reader, survivor].map((node) => routeBy(node, made))
   const recorder = new Recorder(routes, clients)
   const pairs = new Pairs(askAt(reader, made), name)
   await waitFor(() => recorder.answered > 50 && pairs.reads > 10, { what: 'calls of clients' })
   const writtenAt = Date.now()
   let before: readonly DatabaseStandby[] = []
   const isFollowing = async () => {
-    before = await standbysOf(witness, made)
+    before = await standbysOf(survivor, made)
     return before.every(({ complete_until }) => complete_until > writtenAt)
   }
   await waitFor(isFollowing, { what: 'the standbys to follow' })
   const beganAt = Date.now()
-  await begin(fault, roles, async () => (await standbysOf(witness, made))[0]?.state === 'behind')
-  const behind = (await standbysOf(witness, made)).filter(({ state }) => state === 'behind')
+  await begin(fault, roles, async () => (await standbysOf(survivor, made))[0]?.state === 'behind')
+  const behind = (await standbysOf(survivor, made)).filter(({ state }) => state === 'behind')
   const newHome = async () => {
-    const [row] = await standbysOf(witness, made)
+    const [row] = await standbysOf(survivor, made)
     return row?.home === home.name ? undefined : standbys.find((one) => one.name === row?.home)
   }
   const next = await waitFor(newHome, { what: 'the promotion', deadlineMs: TAKEN_WITHIN_MS })
@@ -199,7 +199,7 @@ async function suffer(scene: NodeScene, index: number, made: Made) {
   const serves = async () => (await rest(next, made.rest_token, ['SET', 'taken', fault])).status === 200
   await waitFor(() => serves().catch(() => false), { what: 'the new home', deadlineMs: TAKEN_WITHIN_MS })
   const ms = Date.now() - beganAt
-  if (isWithoutFirst(fault)) expect(next.name).toBe(witness.name)
+  if (isWithoutFirst(fault)) expect(next.name).toBe(survivor.name)
   const answered = { calls: recorder.answered, reads: pairs.reads }
   const goesOn = () => recorder.answered > answered.calls + 50 && pairs.reads > answered.reads + 10
   await waitFor(goesOn, { what: 'calls of clients at the new home' })
