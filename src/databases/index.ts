@@ -23,7 +23,7 @@
  * - `backups/`: snapshots, restores, imports and exports.
  * - `moves/`: moves databases to other nodes of a cluster.
  * - `replicas/`: has nodes of read regions keep replicas, and lets them answer reads.
- * - `standbys/`: keeps a copy of a database on a second node.
+ * - `standbys/`: keeps copies of databases on other nodes.
  * - `quarantine/`: files that the store does not know.
  *
  * Guarantees:

@@ -110,7 +110,7 @@ export const DatabaseRecordSchema = Type.Object({
   eviction: yesNo('Whether least recently used keys are evicted at the size limit.'),
   auto_upgrade: yesNo('Whether a database that outgrows its plan moves to the next plan.'),
   consistent: yesNo(
-    'Whether answers wait until the copy at a second node has what was written (mode `replicated` of a standby).',
+    'Whether answers wait until the copies at other nodes have what was written (mode `replicated` of standbys).',
   ),
   modifying_state: oneOf(MODIFYING_STATES, 'The change in progress; empty when there is none.'),
   db_resource_size: oneOf(RESOURCE_SIZES, 'Resource tier.'),

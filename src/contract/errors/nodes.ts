@@ -71,7 +71,7 @@ export const nodeErrors = {
     blame: 'operator',
     retry: 'later',
     text: ({ seconds }) =>
-      `The standby of this database has not confirmed within ${seconds} s that it has what was written, and the store that would release the database from waiting does not answer. A command that was sent before may or may not have been applied. Try again in a few seconds.`,
+      `A standby of this database has not confirmed within ${seconds} s that it has what was written, and the store that would release the database from waiting does not answer. A command that was sent before may or may not have been applied. Try again in a few seconds.`,
   }),
   node_unreachable: define<{ node: string }>({
     status: 503,

@@ -1,6 +1,6 @@
 /**
- * Standbys: a second node keeps a copy of a database that follows the home all the time, by the engine's own replication
- * through the link between nodes.
+ * Standbys: other nodes keep copies of a database that follow the home all the time, by the engine's own replication through
+ * the link between nodes. A database has up to three, each at a node of its own, with a row and a state of its own:
  *
  * ```
  *   put            first contact           linked, log complete
@@ -8,13 +8,13 @@
  *                                                        │            no answer, or the link is cut
  *                                                        │ the home is dead
  *                                                        ▼
- *                                          the node of the standby is the home; asked, at the old home
+ *                            sealed: its place is stored. The node of the furthest is the home; asked, at the old home
  *   drop, or the database is deleted: the row goes, and the node of the standby deletes its copy
  * ```
  *
- * - The home drives: about once a second it asks the standby's node to follow, with the password of its engine, and hears how
- *   far the copy is. Only the home writes the state, under the epoch of the database: one that is not the home any more
- *   changes nothing.
+ * - The home drives: about once a second it asks the node of each standby to follow, with the password of its engine, and
+ *   hears how far the copy is. Only the home writes the state, under the epoch of the database: one that is not the home any
+ *   more changes nothing.
  * - `complete_until` is a promise: every write that the home had answered by then is in the copy. The home remembers its
  *   offset at each moment it asks, and the newest moment whose offset the copy has passed is the one that counts.
  * - A broken link connects again by itself and goes on where it was, as long as the engine of the home remembers that part
@@ -26,21 +26,24 @@
  *
  * Two nodes never answer for a database at the same time, although they share nothing but the store and a link that may hang:
  *
- * - The home answers only while it takes part in the cluster, or for 4 s after it has sent a question that the standby's node
- *   answered with a promise (`guard.ts`). The gateway asks for every answer of an engine, so a process that wakes up from a
+ * - The home answers only while it takes part in the cluster, or for 4 s after it has sent questions that the nodes of all
+ *   standbys that may take over answered with a promise (`guard.ts`). The gateway asks for every answer of an engine, so a process that wakes up from a
  *   pause passes nothing on.
- * - The node of the standby promises for 5 s, and nothing any more once it has seen in the store that the home's life is over. It waits
+ * - The node of a standby promises for 5 s, and nothing any more once it has seen in the store that the home's life is over. It waits
  *   until its last promise has ended and still follows meanwhile, then cuts the stream and compares its place in the history with
  *   what was reported to the home (`takeover.ts`).
+ * - Each standby that follows then stores where it stands, or that it cannot take over, with the life of the home that has
+ *   ended. Only the furthest of those whose nodes take part may become the home, once all of these have stored it.
  * - One transaction changes the home, with the next epoch, while no node can begin a life: a home that has just started
  *   again is seen by it, one that starts later reads the new home and sets its files aside.
- * - Only a home with `following` in the store can be taken over, so every other one needs no promise.
+ * - Only a standby that is `following` in the store can take over, so the home needs no promise of any other.
  *
- * In the mode `replicated` nothing that was answered is lost with the home: while the row says `following`, answers wait in the
- * gateway until the copy has what the engine has done (`confirmations.ts`). They wait before the row says so for the first
- * time, and until it says something else.
+ * In the mode `replicated` nothing that was answered is lost with the home: answers wait in the gateway until every copy whose
+ * row says `following` has what the engine has done (`confirmations.ts`). They wait for a copy before its row says so for the
+ * first time, and until it says something else.
  *
- * `complete-until.ts` counts; `home-side.ts` is the home, `copy-side.ts` the node of the standby; both look at the rows in `standbys.ts`.
+ * `complete-until.ts` counts; `home-side.ts` is the home, `copy-side.ts` the node of a standby; both look at the rows in
+ * `standbys.ts`. `transactions/standby-sets.ts` has what the operator asks for, `transactions/promotions.ts` who is furthest.
  */
 export { dropStandby, listStandbys, placeStandby, placeStandbys, putStandby } from './asking.js'
 export { type Standbys, standbysOf } from './standbys.js'
