@@ -22,8 +22,12 @@ beforeAll(async () => {
 const start = async (name: string, place = nodePlace(), options = {}) =>
   startNode(name, await place, { store: `${postgres.url}/postgres`, ...options }, engine)
 
-const standbyOf = async (node: RunningNode, databaseId: string) =>
-  ((await node.api('GET', '/v2/node-standbys')).body as DatabaseStandby[]).find((one) => one.database_id === databaseId)
+const standbysOf = async (node: RunningNode, databaseId: string) =>
+  ((await node.api('GET', '/v2/node-standbys')).body as DatabaseStandby[]).filter(
+    (one) => one.database_id === databaseId,
+  )
+
+const standbyOf = async (node: RunningNode, databaseId: string) => (await standbysOf(node, databaseId))[0]
 
 /** Resolves when the copy has everything that was answered before this call. */
 async function untilComplete(node: RunningNode, databaseId: string): Promise<void> {
@@ -60,7 +64,7 @@ it('follows its home, also after a restart of its node, until it is removed', as
   expect(await b.api('PUT', `/v2/nodes/a/standbys/${id}`)).toMatchObject({ status: 409 })
   // A move would delete the copy first.
   expect(await a.api('POST', '/v2/nodes/b/databases', { database_id: id })).toMatchObject({
-    ...{ status: 409, body: { error: expect.stringContaining('keeps the standby') } },
+    ...{ status: 409, body: { error: expect.stringContaining('keeps a standby') } },
   })
 
   // Every write moves the offsets on, and the copy follows.
@@ -147,6 +151,17 @@ it('has the home choose its node, and another one when that is drained or remove
   await waitFor(isShown, { what: 'the record to tell' })
   const writes = Array.from({ length: 200 }, (_, number) => a.rest(made.rest_token, ['SET', `k${number}`, 'v']))
   expect(new Set((await Promise.all(writes)).map(({ status }) => status))).toEqual(new Set([200]))
+
+  // A second copy, for which there is a node once that is not drained any more.
+  expect(await a.cli('nodes', 'standby', id, '--on', 'auto', '--copies', '2')).toMatchObject({ code: 0 })
+  expect((await standbysOf(a, id)).map(({ standby }) => standby)).toEqual(['c', ''])
+  expect(await a.api('POST', '/v2/nodes/d/resume')).toMatchObject({ status: 200 })
+  const areTwo = async () => (await standbysOf(a, id)).every(({ standby, state }) => standby && state === 'following')
+  await waitFor(areTwo, { what: 'both standbys to follow' })
+  await a.rest(made.rest_token, ['SET', 'mark', 'in both'])
+  for (const node of [a, b]) await waitFor(() => hasCopy(node, id, 'in both'), { what: 'the write in the files of both' })
+  expect(await a.cli('nodes', 'standby', id, '--off', 'c')).toMatchObject({ code: 0 })
+  expect(await standbysOf(a, id)).toMatchObject([{ home: 'e', standby: 'd', slot: 2, mode: 'replicated' }])
 
   expect(await a.cli('nodes', 'standby', id, '--off')).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toBeUndefined()
