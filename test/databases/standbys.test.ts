@@ -159,7 +159,8 @@ it('has the home choose its node, and another one when that is drained or remove
   const areTwo = async () => (await standbysOf(a, id)).every(({ standby, state }) => standby && state === 'following')
   await waitFor(areTwo, { what: 'both standbys to follow' })
   await a.rest(made.rest_token, ['SET', 'mark', 'in both'])
-  for (const node of [a, b]) await waitFor(() => hasCopy(node, id, 'in both'), { what: 'the write in the files of both' })
+  for (const node of [a, b])
+    await waitFor(() => hasCopy(node, id, 'in both'), { what: 'the write in the files of both' })
   expect(await a.cli('nodes', 'standby', id, '--off', 'c')).toMatchObject({ code: 0 })
   expect(await standbysOf(a, id)).toMatchObject([{ home: 'e', standby: 'd', slot: 2, mode: 'replicated' }])
 

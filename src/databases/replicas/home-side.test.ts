@@ -20,7 +20,7 @@ it('beats to a node are numbered on after its last replica has gone', async () =
     ...{ clock, plans: DEFAULT_PLANS, node: 'a', region: 'us-east-1', logger: { info: () => undefined } },
     cluster: { ask, peers: [{ incarnation: 2, name: 'b', state: 'live' }], onGone: () => undefined },
     placement: { homeFor: async () => 'b', regionsOfPeers: async () => new Map() },
-    ...{ store: { run: async () => undefined }, fleet: { observe: () => [] }, sleep: { isAwake: () => true } },
+    ...{ store: { run: async () => [] }, fleet: { observe: () => [] }, sleep: { isAwake: () => true } },
     directory: { follow: () => undefined, has: () => true },
   } as never)
   const until = (isWanted: boolean) =>

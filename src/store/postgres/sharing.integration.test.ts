@@ -1,10 +1,15 @@
-import { Client } from 'pg'
+import { Client, type QueryResult } from 'pg'
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import * as announcementRows from '../../cluster/transactions/cluster-announcements.js'
 import * as nodeRows from '../../cluster/transactions/cluster-nodes.js'
 import * as partitionRows from '../../cluster/transactions/cluster-partitions.js'
+import { postgresDialect } from '../dialect.js'
+import { databaseStandbys } from '../migrations/064-database-standbys.js'
+import { standbyPlacement } from '../migrations/068-standby-placement.js'
+import { standbyMode } from '../migrations/069-standby-mode.js'
 import { MIGRATIONS } from '../migrations/index.js'
+import { GENERATION } from '../migrations/migration.js'
 import { openStore } from '../open.js'
 import { describeOnStore, type StorePlace } from '../testing/index.js'
 import type { Store, StoreSharing } from '../types.js'
@@ -13,10 +18,10 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
   const open = (place: StorePlace, sharing: StoreSharing, onFailure = (): void => undefined): Promise<Store> =>
     openStore({ ...place, sharing, onFailure })
 
-  const sql = async (place: StorePlace, text: string): Promise<void> => {
+  const sql = async (place: StorePlace, text: string): Promise<QueryResult> => {
     const client = new Client(place.location)
     await client.connect()
-    await client.query(text).finally(() => client.end())
+    return client.query(text).finally(() => client.end())
   }
   const last = MIGRATIONS.at(-1)
 
@@ -44,10 +49,22 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     const place = await on.newPlace()
     const old = await open(place, 'cluster')
     expect(await old.run(nodeRows.list, {})).toEqual([])
-    const before047 = 'DROP TABLE node_generations; ALTER TABLE schema_migrations DROP COLUMN works_from'
-    await sql(place, `${before047}; DELETE FROM schema_migrations WHERE number = 47; ${liveNode}`)
+    const before096 = [databaseStandbys, standbyPlacement, standbyMode].flatMap(({ statements }) =>
+      statements(postgresDialect.types),
+    )
+    const range = `INSERT INTO node_generations SELECT incarnation, ${GENERATION - 1}, ${GENERATION - 1}, ${GENERATION} FROM nodes`
+    const standby = (id: string) =>
+      `INSERT INTO database_standbys (database_id, node, state, epoch, asked_at) VALUES ('${id}', 'b', 'asked', 1, 0)`
+    await sql(place, ['DROP TABLE database_standbys', ...before096, standby('one'), liveNode, range].join('; '))
+    await sql(place, `DELETE FROM schema_migrations WHERE number = ${last?.number}`)
     const opened = await Promise.all([open(place, 'cluster'), open(place, 'cluster')])
-    await sql(place, 'SELECT works_from FROM schema_migrations; SELECT generation FROM node_generations')
+    // What the older node stores is the first standby of a database.
+    await sql(place, standby('two'))
+    const { rows } = await sql(place, 'SELECT database_id, slot::int FROM database_standbys ORDER BY database_id')
+    expect(rows).toEqual([
+      { database_id: 'one', slot: 1 },
+      { database_id: 'two', slot: 1 },
+    ])
     expect(await old.run(nodeRows.list, {})).toMatchObject([{ name: 'old' }])
     for (const store of [old, ...opened]) await store.close()
   })
