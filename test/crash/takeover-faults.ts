@@ -16,6 +16,7 @@ export type Fault =
   | 'one of two behind, then killed'
   | 'killed with one of two'
   | 'killed, then one of two'
+  | 'parted with one of two'
 
 /** A fault of a database in a mode, with a number of standbys. */
 export type Scene = readonly [fault: Fault, mode: DatabaseStandby['mode'], copies: number]
@@ -35,6 +36,8 @@ const ALL: readonly Scene[] = [
   ['kill', 'async', 1],
   ['cut from PostgreSQL', 'replicated', 1],
   ['one of two behind, then killed', 'replicated', 2],
+  ['parted with one of two', 'async', 2],
+  ['parted with one of two', 'replicated', 2],
   ['pause beside PostgreSQL', 'async', 1],
   ['pause beside PostgreSQL', 'replicated', 1],
   ['cut from the standbys, then killed', 'replicated', 2],
@@ -71,20 +74,21 @@ export interface Roles {
   readonly standbys: readonly SceneNode[]
 }
 
-/** Whether the other end of a connection is one of a node. */
-function isOf({ homeport: { pid } }: SceneNode): (client: Socket) => boolean {
+/** Whether the other end of a connection is one of these nodes. */
+function isOf(nodes: readonly SceneNode[]): (client: Socket) => boolean {
+  const pids = nodes.map(({ homeport }) => homeport.pid)
   const known = new WeakMap<Socket, boolean>()
   return (client) => {
-    const found = known.get(client) ?? ownerOf(client, [pid]) === pid
+    const found = known.get(client) ?? ownerOf(client, pids) !== undefined
     known.set(client, found)
     return found
   }
 }
 
-/** Nothing passes between two nodes. */
-function part(one: SceneNode, other: SceneNode): void {
-  one.fromPeers.swallow('everything', isOf(other))
-  other.fromPeers.swallow('everything', isOf(one))
+/** Nothing passes between nodes and another one. */
+function part(ones: readonly SceneNode[], other: SceneNode): void {
+  for (const one of ones) one.fromPeers.swallow('everything', isOf([other]))
+  other.fromPeers.swallow('everything', isOf(ones))
 }
 
 /** What was on its way is gone. */
@@ -101,7 +105,7 @@ const kill = ({ homeport: { pid } }: SceneNode): boolean => process.kill(pid, 'S
  */
 export async function begin(fault: Fault, { home, standbys }: Roles, isBehind: () => Promise<boolean>): Promise<void> {
   const { homeport, toPostgres } = home
-  const [first] = standbys as readonly [SceneNode]
+  const [first, second] = standbys as readonly [SceneNode, SceneNode]
   switch (fault) {
     case 'kill':
       kill(home)
@@ -124,13 +128,13 @@ export async function begin(fault: Fault, { home, standbys }: Roles, isBehind: (
       lose([home, ...standbys])
       break
     case 'cut from one of two, then killed':
-      part(home, first)
+      part([home], first)
       await pause(systemClock, UNNOTICED_MS)
       kill(home)
       lose([home, first])
       break
     case 'one of two behind, then killed':
-      part(home, first)
+      part([home], first)
       await waitFor(isBehind, { what: 'the home to store that a standby is behind' })
       await pause(systemClock, UNNOTICED_MS)
       kill(home)
@@ -144,6 +148,11 @@ export async function begin(fault: Fault, { home, standbys }: Roles, isBehind: (
       await pause(systemClock, APART_MS)
       kill(first)
       break
+    case 'parted with one of two':
+      // Both are cut from PostgreSQL and from the other standby, and reach each other.
+      for (const { toPostgres } of [home, first]) toPostgres.swallow('everything')
+      part([home, first], second)
+      break
     default:
       fault satisfies never
   }
@@ -153,9 +162,13 @@ export async function begin(fault: Fault, { home, standbys }: Roles, isBehind: (
 export const isWithoutFirst = (fault: Fault): boolean => fault.includes('of two')
 
 /** Ends a fault, once the old home has had the writes that were sent to it meanwhile. */
-export async function end(fault: Fault, { homeport, toPostgres }: SceneNode, isAnswered: () => boolean): Promise<void> {
-  if (!isRunning(homeport.pid)) return
-  if (fault.startsWith('pause')) process.kill(homeport.pid, 'SIGCONT')
+export async function end(fault: Fault, { home, standbys }: Roles, isAnswered: () => boolean): Promise<void> {
+  if (!isRunning(home.homeport.pid)) return
+  if (fault.startsWith('pause')) process.kill(home.homeport.pid, 'SIGCONT')
   await waitFor(isAnswered, { what: 'the answers of the old home' })
-  toPostgres.mend()
+  for (const { toPostgres, fromPeers } of [home, ...standbys]) for (const cable of [toPostgres, fromPeers]) cable.mend()
 }
+
+/** The nodes whose processes have ended when a fault is over. */
+export const lostIn = (fault: Fault, { home, standbys }: Roles): readonly SceneNode[] =>
+  isWithoutFirst(fault) && !fault.endsWith('then killed') ? [home, ...standbys.slice(0, 1)] : [home]

@@ -8,7 +8,7 @@ import { Recorder, type Route } from '../histories/recorder.js'
 import { atCleanup, call, waitFor } from '../support/index.js'
 import { isRunning, NodeScene, type SceneNode } from './nodes.js'
 import { randomFrom } from './random.js'
-import { begin, end, isWithoutFirst, type Roles, scenesOf } from './takeover-faults.js'
+import { begin, end, isWithoutFirst, lostIn, type Roles, scenesOf } from './takeover-faults.js'
 import { type Ask, Pairs } from './takeover-pairs.js'
 
 /**
@@ -206,8 +206,10 @@ async function suffer(scene: NodeScene, index: number, made: Made) {
   if (mode === 'async') await untilReplicaAnswers(reader, made)
   if (fault.startsWith('pause')) await pause(systemClock, beganAt + PAUSE_MS - Date.now())
   const replies = direct.replies
-  await end(fault, home, () => direct.replies > replies || direct.isClosed)
-  await waitFor(() => !isRunning(home.homeport.pid), { what: 'the old home to end', deadlineMs: 60_000 })
+  await end(fault, roles, () => direct.replies > replies || direct.isClosed)
+  await waitFor(() => !lostIn(fault, roles).some(({ homeport }) => isRunning(homeport.pid)), {
+    what: 'the lost nodes to end',
+  })
   direct.stop()
   await pairs.stop()
   const calls = recorder.answered
