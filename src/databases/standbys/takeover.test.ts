@@ -1,0 +1,101 @@
+import { expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import * as moves from '../transactions/moves.js'
+import * as promotions from '../transactions/promotions.js'
+import type { PlacedStandby } from '../transactions/standbys.js'
+import type { CopySide } from './copy-side.js'
+import type { StandbysDeps } from './deps.js'
+import { Takeover } from './takeover.js'
+
+/** What the node of a standby stores about its copy when the home is dead, and what becomes of the copy. */
+
+const PLACE = { replid: 'r', offset: 100 }
+
+const lost: PlacedStandby = {
+  ...{ database_id: 'db', slot: 1, name: 'db', home: 'a', node: 'b', placement: 'auto', mode: 'async' },
+  ...{ state: 'following', epoch: 1, now_epoch: 1, home_life: 'dead', home_incarnation: 7, node_life: 'live' },
+  ...{ complete_until: 1, home_offset: 120, standby_offset: 90, problem: null, asked_at: 0 },
+  ...{ stand_life: null, stand_replid: null, stand_offset: null },
+}
+
+interface Found {
+  /** What the home has heard of the copy last; undefined: the copy is not whole. */
+  readonly reported?: typeof PLACE | undefined
+  /** Where the engine is; undefined: it does not answer. */
+  readonly place?: typeof PLACE | undefined
+  /** What the store answers to the promotion. */
+  readonly answers?: promotions.Promoted[]
+}
+
+/** A node `b`, whose store and copy note what is asked of them. */
+function nodeB({ reported, place, answers = [] }: Found) {
+  const [clock, noted] = [new ManualClock(), [] as string[]]
+  const run = async (operation: unknown, args: { place?: typeof PLACE }) => {
+    if (operation === moves.database) return { account_id: 'acc', home: 'a' }
+    if (operation === promotions.stand) return void noted.push(`stand ${args.place?.offset ?? 'none'}`)
+    noted.push('promote')
+    return answers.shift()
+  }
+  const position = () => (place ? Promise.resolve(place) : new Promise(() => undefined))
+  const deps = {
+    ...{ node: 'b', clock, store: { run }, fleet: { replicationWith: async () => ({ position }) } },
+    logger: { error: (_: string, { reason }: { reason: string }) => noted.push(reason), warn: () => undefined },
+  }
+  const copies = {
+    ...{ seal: () => reported, promisedFor: () => 0, cut: () => noted.push('cut'), letGo: async () => undefined },
+    unseal: () => noted.push('unseal'),
+  }
+  const takeover = new Takeover(deps as unknown as StandbysDeps, copies as unknown as CopySide)
+  const until = (event: string) => waitFor(() => noted.includes(event), { what: event })
+  return { clock, noted, takeover, until }
+}
+
+it('that it cannot take over, when the copy is not whole', async () => {
+  const { noted, takeover, until } = nodeB({})
+  takeover.consider([lost])
+  await until('this node was restarted, or its copy was not whole')
+  expect(noted[0]).toBe('stand none')
+  await takeover.stop()
+})
+
+it('that it cannot take over, when the engine of the copy does not answer', async () => {
+  const { clock, noted, takeover, until } = nodeB({ reported: PLACE })
+  takeover.consider([lost])
+  await until('cut')
+  await waitFor(() => clock.pendingTimers > 0, { what: 'the wait for the engine' })
+  clock.advance(5_000)
+  await until('the engine of the copy does not answer')
+  expect(noted).toEqual(['cut', 'stand none', 'the engine of the copy does not answer'])
+  await takeover.stop()
+})
+
+it('that it cannot take over, when the copy has lost writes', async () => {
+  const { noted, takeover, until } = nodeB({ reported: { ...PLACE, offset: 101 }, place: PLACE })
+  takeover.consider([lost])
+  await until('unseal')
+  expect(noted.slice(0, 3)).toEqual(['cut', 'stand none', 'unseal'])
+  await takeover.stop()
+})
+
+it('its place, once; it asks again until another one has taken over, and then follows that', async () => {
+  const waits = { kind: 'waits', why: 'c' } as const
+  const { clock, noted, takeover, until } = nodeB({
+    ...{ reported: PLACE, place: PLACE, answers: [waits, waits, { kind: 'late' }] },
+  })
+  takeover.consider([lost])
+  for (let asked = 1; asked < 3; asked++) {
+    await waitFor(() => noted.filter((one) => one === 'promote').length === asked, { what: 'the promotion' })
+    await waitFor(() => clock.pendingTimers > 1, { what: 'the pause' })
+    clock.advance(500)
+  }
+  await until('unseal')
+  expect(noted).toEqual(['cut', 'stand 100', 'promote', 'promote', 'promote', 'unseal'])
+  await takeover.stop()
+})
+
+it('nothing, and the copy is given up, when the home has come back', () => {
+  const { noted, takeover } = nodeB({ reported: PLACE, place: PLACE })
+  takeover.consider([{ ...lost, home_life: 'live' }])
+  expect(noted).toEqual(['unseal'])
+})
