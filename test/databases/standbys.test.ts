@@ -164,7 +164,7 @@ it('has the home choose its node, and another one when that is drained or remove
   expect(await a.cli('nodes', 'standby', id, '--off', 'c')).toMatchObject({ code: 0 })
   expect(await standbysOf(a, id)).toMatchObject([{ home: 'e', standby: 'd', slot: 2, mode: 'replicated' }])
 
-  expect(await a.cli('nodes', 'standby', id, '--off')).toMatchObject({ code: 0 })
+  expect(await a.cli('nodes', 'standby', '--off', id)).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toBeUndefined()
   const everyOne = await a.cli('nodes', 'standby', '--all', '--on', 'auto')
   expect(everyOne).toMatchObject({ stderr: expect.stringContaining('2 more databases will have a standby') })

@@ -13,7 +13,7 @@ import {
 } from '../../contract/server/standbys.js'
 import { STANDBY_WORDS } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
-import { remote } from '../remote/remote.js'
+import { remote, type Session } from '../remote/remote.js'
 import { counted, moment } from '../terminal/figures.js'
 import { renderTable, stateColumn } from '../terminal/table.js'
 
@@ -63,21 +63,27 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
       const { added } = await api.call(placeDatabaseStandbys)
       return say(`${counted(added, 'more database')} will have a standby; "homeport nodes standbys" shows them.`)
     }
+    if (off !== undefined) return say(await end(api, off, id))
     if (id === undefined) throw misused('Give the id of a database, or --all.')
-    if (typeof off === 'string') {
-      await api.call(removeDatabaseStandby, { params: { name: off, id } })
-      return say(`${off} keeps no copy of ${id}.`)
-    }
-    if (off) {
-      await api.call(endDatabaseStandby, { params: { id } })
-      return say(`${id} has no standby.`)
-    }
     const body = { ...(mode && { mode }), ...(copies !== undefined && { copies }) }
     if (on === AUTO) await api.call(placeDatabaseStandby, { params: { id }, body })
     else await api.call(setDatabaseStandby, { params: { name: on ?? '', id }, body })
     say(`${answerTo(on, copies)} of ${id}; "homeport nodes standbys" shows how complete they are.`)
   },
 })
+
+/** Ends one standby of a database, or all. Answers what is true then. */
+async function end(api: Session['api'], off: string | true, given: string | undefined): Promise<string> {
+  // In "--off <database>" the option takes the id.
+  const [id, name] = given === undefined && off !== true ? [off, undefined] : [given, off]
+  if (id === undefined) throw misused('Give the id of a database, or --all.')
+  if (typeof name === 'string') {
+    await api.call(removeDatabaseStandby, { params: { name, id } })
+    return `${name} keeps no copy of ${id}.`
+  }
+  await api.call(endDatabaseStandby, { params: { id } })
+  return `${id} has no standby.`
+}
 
 function answerTo(on: string | undefined, copies: number | undefined): string {
   if (on !== AUTO) return `${on} keeps a copy`
