@@ -9,6 +9,8 @@ import type { SchemaRange } from '../schema/cluster.js'
  * these:
  * - It *expands*: `breaking: false`. It adds tables, and columns that have a default or may be NULL. Older code goes on.
  *   It changes no table for long, because clients wait meanwhile.
+ *   If older code would misread rows that it makes possible, the transaction that stores the first one asks for a generation
+ *   (`requireGeneration` of `cluster/transactions/cluster-nodes.ts`): the migration counts as breaking from then on.
  * - It *contracts*: `breaking: true`, `worksFrom` the generation before. It removes what that generation no longer reads or
  *   writes, so it comes one generation after the one that stopped using it.
  * - It does neither: `breaking: true` alone. All nodes have to be stopped; avoid it.
