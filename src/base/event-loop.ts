@@ -32,6 +32,23 @@ export function scheduleSlice(slice: () => void): void {
 }
 
 /**
+ * Calls `make` after this turn of the event loop, and after what this turn has already planned for its end. For work whose
+ * result saves time later, and that nobody waits for.
+ * @returns the result, if it is there when it is asked for. An error of `make` counts as no result.
+ */
+export function inNextTurn<Made>(make: () => Made): () => Made | undefined {
+  let made: Made | undefined
+  setImmediate(() => {
+    try {
+      made = make()
+    } catch {
+      // The caller that needs the result makes it then, and gets the error.
+    }
+  })
+  return () => made
+}
+
+/**
  * Whether this turn of the event loop has lasted so long that callers with more work should yield. All callers share
  * one budget: a hundred busy clients delay others no longer than one does.
  */

@@ -23,7 +23,7 @@ export { ClientMemoryBudget, type MemoryConsumer, WORTH_NOTING_BYTES } from './c
 export { type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
 export { formatDuration, otherUnitOf, parseDuration } from './duration.js'
 export { codeOf, unreachable } from './errors.js'
-export { isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } from './event-loop.js'
+export { inNextTurn, isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } from './event-loop.js'
 export { readFileIfThere, replaceFile, syncPath } from './files.js'
 export { IdleMemory, type IdleMemoryDeps, neverCollected, TurnoverMap } from './garbage-collection.js'
 export { idsFrom, newId, randomSecret, sha256Hex, timeOfId } from './ids.js'

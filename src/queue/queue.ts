@@ -34,10 +34,12 @@ import type {
   Intake,
   LargeCancel,
   MessageKind,
+  Outbound,
   PublishItem,
   Queue,
   QueueLoad,
   QueueRest,
+  ToSign,
 } from './types.js'
 import { type OnAttempt, watchedKind } from './watched-kind.js'
 
@@ -295,6 +297,10 @@ class StoredQueue implements Queue {
 
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void {
     refuseForbiddenItem(urls, headers, this.#api.targets)
+  }
+
+  signAhead(message: ToSign, outbound: Outbound): Outbound {
+    return this.#dispatcher.headers.ahead(message, outbound)
   }
 
   flowHold(accountId: string, flowKey: string): FlowHold | undefined {

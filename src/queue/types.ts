@@ -95,6 +95,21 @@ export interface PendingMessage {
   readonly partition?: number | undefined
 }
 
+/** What the headers of a request say of its message. */
+export type ToSign = Pick<PendingMessage, 'messageId' | 'accountId' | 'retried' | 'topic' | 'scheduleId' | 'callerIp'>
+
+/** The headers of a request, made before its message is committed. See `Queue.signAhead`. */
+export interface SignedAhead {
+  readonly messageId: string
+  readonly retried: number
+  /** The signing key. */
+  readonly key: string
+  /** Unix milliseconds. */
+  readonly at: number
+  /** All headers, names and values in turns. */
+  readonly headers: string[]
+}
+
 /** The request of one attempt, without the headers that the dispatcher adds to every delivery (reference queue 3.1). */
 export interface Outbound {
   readonly url: string
@@ -105,6 +120,8 @@ export interface Outbound {
   readonly keepBytes?: number
   /** Bytes of the response body that are kept if the status is not 2xx and memory for large responses is free. */
   readonly keepFailingBytes?: number
+  /** Its headers, if they were made ahead. */
+  readonly ahead?: SignedAhead
 }
 
 /** The response of a destination. */
@@ -302,6 +319,11 @@ export interface Queue extends Service {
    * @throws HomeportError `destination_forbidden`.
    */
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void
+  /**
+   * Signs the first request of a message that is being committed. It changes nothing and sends nothing: if the kind of the
+   * message prepares this very request soon after the commit, it goes out as it is; otherwise it is signed again.
+   */
+  signAhead(message: ToSign, outbound: Outbound): Outbound
   /** The limit of a flow-control key that blocks another request now; `undefined` if none does. */
   flowHold(accountId: string, flowKey: string): FlowHold | undefined
   /** Reads the store, so it is for tests of applications, which turn the clock to the next due time. */

@@ -68,9 +68,10 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   const lists = new RecentLists()
   const refusedReturns = new RefusedReturns()
   const nodes = new RunNodes({ cluster, now: () => clock.now(), queue, lists, inFlight, refusedReturns })
-  const intake = new RunIntake({ store, queue, clock, limits, lists, inFlight, meter, tracer })
+  const { inlineLimitBytes } = deps
+  const intake = new RunIntake({ store, queue, clock, limits, lists, inFlight, meter, tracer, inlineLimitBytes })
   queue.addIntake(intake)
-  const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
+  const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
   const responseLimits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
   queue.addKind(new RunMessages({ store, clock, inFlight, lists, nodes, refusedReturns, meter, ...responseLimits }))
   queue.addDeadLetters(new RunDeadLetters(store))

@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
 import { newId } from '../../base/index.js'
-import type { Outbound, PendingMessage } from '../types.js'
+import type { Outbound, ToSign } from '../types.js'
 
 /** Lifetime of a signature. */
 const VALID_SECONDS = 300
@@ -61,7 +61,7 @@ export function signDelivery({ key, url, body, now }: Signing): string {
 
 /** What the headers of one attempt are made of. */
 export interface DeliveryHeading {
-  readonly message: PendingMessage
+  readonly message: ToSign
   readonly outbound: Outbound
   /** From `signDelivery`. */
   readonly signature: string

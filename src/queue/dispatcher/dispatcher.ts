@@ -9,7 +9,6 @@ import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, QueueLo
 import { Backlog } from './backlog.js'
 import { countAttempt } from './count-attempt.js'
 import { damagedOutcome, pauseAfter } from './damage.js'
-import { deliveryHeaders, signDelivery } from './delivery-headers.js'
 import { DueSweep } from './due-sweep.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
@@ -18,6 +17,7 @@ import { backlogLimits, maxLingering } from './limits.js'
 import { Loader } from './loader.js'
 import { Partitions } from './partitions.js'
 import { PumpTurn } from './pump-turn.js'
+import { RequestHeaders } from './request-headers.js'
 import { isOutOfDescriptors, type RequestSender, Sender, type Sending } from './sender.js'
 import { StoredLimits } from './stored-limits.js'
 import { TracedAttempt } from './traced-attempt.js'
@@ -73,6 +73,8 @@ export class Dispatcher implements Service {
   readonly limits: StoredLimits
   readonly #backlog: Backlog
   readonly #sender: RequestSender
+  /** Makes the headers of requests. */
+  readonly headers: RequestHeaders
   readonly #unsettled = new TurnoverMap<Entry, true>()
   /** Messages whose request is over and whose outcome is not committed yet. */
   #settling = 0
@@ -97,6 +99,7 @@ export class Dispatcher implements Service {
   constructor(deps: DispatcherDeps) {
     this.#deps = deps
     this.flow = new FlowControl(deps.meter)
+    this.headers = new RequestHeaders(deps)
     this.limits = new StoredLimits(deps.store, this.flow)
     const limits = backlogLimits(deps.concurrency)
     this.partitions = new Partitions({
@@ -334,10 +337,6 @@ export class Dispatcher implements Service {
     const outbound = prepared instanceof Promise ? await prepared : prepared
     if (!outbound || entry.state === 'dropped' || this.#backlog.isHeld(message.accountId)) return undefined
     if (!this.partitions.mayStart(entry.partition)) throw new MayNotStart()
-    const { clock, region } = this.#deps
-    const key = this.#deps.signingKey(message.accountId)
-    const signature = signDelivery({ key, url: outbound.url, body: outbound.body, now: clock.now() })
-    const headers = deliveryHeaders({ message, outbound, signature, region })
     const timeoutMs = Math.min(message.config.timeoutMs ?? this.#deps.timeoutMs, this.#deps.timeoutMs)
     const sending = this.#sender.send({
       url: outbound.url,
@@ -345,7 +344,7 @@ export class Dispatcher implements Service {
       body: outbound.body,
       ...(outbound.keepBytes !== undefined && { keepBytes: outbound.keepBytes }),
       ...(outbound.keepFailingBytes !== undefined && { keepFailingBytes: outbound.keepFailingBytes }),
-      headers,
+      headers: this.headers.of(message, outbound),
       timeoutMs,
     })
     entry.abort = () => sending.abort()

@@ -11,7 +11,7 @@ import * as flowKeys from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import * as messages from '../transactions/messages.js'
 import type { DuePage } from '../transactions/messages-due.js'
-import type { AttemptOutcome, DropSelector, MessageKind, Outbound, PendingMessage, Settled } from '../types.js'
+import type { AttemptOutcome, DropSelector, MessageKind, Outbound, PendingMessage, Queue, Settled } from '../types.js'
 
 /**
  * The dispatcher with its real backlog, round robin and flow control, run step by step: the test decides what happens
@@ -51,6 +51,9 @@ export const REAL_FACTORIES: DispatcherFactories = {
   flow: () => new FlowControl(),
   backlog: (limits, flow) => new Backlog(limits, flow),
 }
+
+/** Requests of a simulated dispatcher have no signature. */
+export const unsigned: Queue['signAhead'] = (_message, outbound) => outbound
 
 /** What the simulated dispatcher is built from. */
 export interface SimulatedDispatcherDeps {

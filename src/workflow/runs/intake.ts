@@ -1,4 +1,4 @@
-import { type Clock, mapInSlices, newId } from '../../base/index.js'
+import { type Clock, inNextTurn, mapInSlices, newId } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import {
   type BatchReply,
@@ -31,7 +31,6 @@ import {
 import { parseInvocation, webhookOf } from '../protocol/sent-steps.js'
 import {
   debouncedDelivery,
-  inRole,
   markedConfig,
   type RunItem,
   readRunItem,
@@ -40,14 +39,16 @@ import {
 } from '../protocol/settings.js'
 import type { PausedWorkflow } from '../transactions/runs-pause.js'
 import type { ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
-import type { DeliveryColumns, NewElement, NewRun, ParentLink } from '../transactions/runs-rows.js'
-import type { ElementPlace, Submission, Submitted } from '../transactions/runs-submissions.js'
+import type { DeliveryColumns, NewElement, ParentLink } from '../transactions/runs-rows.js'
+import type { ElementPlace, Submission, SubmitArgs, Submitted } from '../transactions/runs-submissions.js'
 import * as runsSubmit from '../transactions/runs-submit.js'
 import { type Accepted, acceptedOf, elementOf, replyTo } from './accepted.js'
 import { metaOfTrigger } from './columns.js'
 import { timingColumn } from './delivery-times.js'
 import type { InFlightDeliveries } from './in-flight.js'
-import type { RecentLists } from './recent-lists.js'
+import type { RecentLists, RequestAhead } from './recent-lists.js'
+import { activeRun, requestAhead } from './request-ahead.js'
+import { mayStart, type StartOfRun, startOf, withStartOf } from './starts.js'
 import { submitTraced } from './traced-items.js'
 import type { Starting, StartWork, TriggerGate } from './trigger-gate.js'
 
@@ -62,7 +63,7 @@ const STEP_ID_HEADER = 'forward-upstash-workflow-stepid'
 /** Collaborators of the intake. */
 export interface IntakeDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'offer' | 'drop' | 'dropEverywhere' | 'refuseForbidden'>
+  readonly queue: Pick<Queue, 'offer' | 'drop' | 'dropEverywhere' | 'refuseForbidden' | 'signAhead'>
   readonly clock: Clock
   readonly limits: SettingLimits
   readonly lists: RecentLists
@@ -70,9 +71,9 @@ export interface IntakeDeps {
   readonly meter: Pick<WorkflowMeter, 'started' | 'steps' | 'ended' | 'activity'>
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
+  /** See `RequestsAheadDeps`. */
+  readonly inlineLimitBytes?: number | undefined
 }
-
-type StartOfRun = Exclude<Submission, { kind: 'append' }>
 
 /**
  * Accepts the items of publish requests that belong to runs: triggers, steps, calls, invocations. One transaction stores
@@ -124,7 +125,9 @@ export class RunIntake implements Intake, TriggerGate {
     const submit = (paused: readonly PausedWorkflow[]) =>
       this.#deps.store.run(runsSubmit.submit, paused.length > 0 ? { ...args, paused } : args)
     const starting = submissions.flatMap((submission) => (mayStart(submission) ? [submission.run] : []))
-    const result = await this.pass(accountId, starting, now, submit)
+    const submitting = this.pass(accountId, starting, now, submit)
+    const ahead = this.#requestAhead(args)
+    const result = await submitting
     switch (result.kind) {
       case 'ended':
         throw new HomeportError('run_ended', { runId: result.runId, state: result.state })
@@ -135,7 +138,7 @@ export class RunIntake implements Intake, TriggerGate {
       }
       case 'accepted':
         for (const outcome of result.results) this.#count(accountId, outcome)
-        this.#remember(accountId, submissions, result.places, now)
+        this.#remember(args, result.places, ahead())
         this.#deps.queue.offer(result.offers)
         if (result.cancelled) await this.#dropReplaced(accountId, result.cancelled, submissions)
         return result.results.map((outcome, index) => acceptedOf(submissions[index], outcome))
@@ -168,23 +171,40 @@ export class RunIntake implements Intake, TriggerGate {
     meter.activity.add(accountId, 'started_runs')
   }
 
+  /**
+   * Builds the request that follows while the store commits. With traces, each delivery has a header of its own, which is not
+   * known yet.
+   */
+  #requestAhead(args: SubmitArgs): () => RequestAhead | undefined {
+    return this.#deps.tracer ? () => undefined : inNextTurn(() => requestAhead(this.#deps, args))
+  }
+
   /** Caches the new elements: they are sent next. */
-  #remember(accountId: string, submissions: readonly Submission[], places: readonly ElementPlace[], now: number): void {
+  #remember(
+    { accountId, submissions, at }: SubmitArgs,
+    places: readonly ElementPlace[],
+    ahead: RequestAhead | undefined,
+  ): void {
     const sources = new Map(submissions.map((submission) => [elementOf(submission).messageId, submission]))
     for (const { messageId, runSeq, position } of places) {
       const source = sources.get(messageId)
       const element = source && elementOf(source)
       const step = element?.kind === 'step' ? { message_id: messageId, body: element.body } : undefined
-      if (source?.kind === 'append') this.#deps.lists.appended(runSeq, position, step)
-      else if (source && step) this.#rememberStart(activeRun(source.run, runSeq, accountId, now), source, step)
+      if (source?.kind === 'append') this.#deps.lists.appended(runSeq, position, step, ahead)
+      else if (source && step) this.#rememberStart(activeRun(source.run, runSeq, accountId, at), source, step, ahead)
     }
   }
 
-  #rememberStart(run: RunOfDelivery, { run: { contact }, first }: StartOfRun, step: ListedStep): void {
+  #rememberStart(
+    run: RunOfDelivery,
+    { run: { contact }, first }: StartOfRun,
+    step: ListedStep,
+    ahead: RequestAhead | undefined,
+  ): void {
     const { lists } = this.#deps
     lists.idReused(run.account_id, run.run_id)
     // The first element of a run with an unknown SDK gets another message when the SDK confirms.
-    if (contact === 'known') lists.started(run, step, metaOfTrigger(first.meta).delivery)
+    if (contact === 'known') lists.started(run, step, metaOfTrigger(first.meta).delivery, ahead)
   }
 
   /** Builds the submission of a trigger of any origin. If the trigger asks for a first contact, that comes first. */
@@ -346,53 +366,4 @@ function refuseDeepNesting(item: PublishItem): void {
     found,
     limit: String(MAX_INVOCATION_DEPTH),
   })
-}
-
-function startOf(
-  { settings, meta }: RunItem,
-  item: PublishItem,
-  runId: string,
-  role: 'first' | 'untried' | 'contact',
-  now: number,
-): { run: NewRun; first: NewElement } {
-  const { url, host, path, labels, flow_key, caller_ip } = meta.delivery
-  const checked = role !== 'first' || announces(item.headers, 'WF_DetectTrigger')
-  const run: NewRun = {
-    run_id: runId,
-    url,
-    host,
-    path,
-    contact: role === 'contact' ? 'unknown' : 'known',
-    labels,
-    flow_key: flow_key ?? null,
-    caller_ip: caller_ip ?? '',
-  }
-  const first: NewElement = {
-    kind: 'step',
-    messageId: newId('msg_', now),
-    body: ownBytes(item.body),
-    meta: JSON.stringify(meta),
-    dueAt: firstAttemptAt(settings, now),
-    delivery: checked ? inRole(meta.delivery, role) : meta.delivery,
-  }
-  return { run, first }
-}
-
-/** Whether a submission may start a run. */
-function mayStart(submission: Submission): submission is StartOfRun {
-  return submission.kind === 'start' || (submission.kind === 'confirm' && submission.ifUnknown === 'start')
-}
-
-/** Turns confirmations of an unknown run into starts of it; `undefined` if there are none. */
-function withStartOf(submissions: readonly Submission[], runId: string): Submission[] | undefined {
-  const isOfUnknown = (submission: Submission): boolean =>
-    submission.kind === 'confirm' && submission.run.run_id === runId && submission.ifUnknown === 'refuse'
-  if (!submissions.some(isOfUnknown)) return undefined
-  return submissions.map((submission) =>
-    submission.kind === 'confirm' && isOfUnknown(submission) ? { ...submission, ifUnknown: 'start' } : submission,
-  )
-}
-
-function activeRun({ run_id, url }: NewRun, seq: number, accountId: string, now: number): RunOfDelivery {
-  return { seq, run_id, account_id: accountId, url, state: 'RUN_STARTED', created_at: now }
 }

@@ -60,6 +60,34 @@ describe('the cache of lists that have grown lately', () => {
     expect(idsOf(lists, 2, 'a')).toBeUndefined()
   })
 
+  it('keeps a request that was built ahead only for the place that the element got, and until it is sent', () => {
+    const lists = new RecentLists()
+    const ahead = (messageId: string, runSeq: number | undefined, position: number) => {
+      const outbound = { url: 'https://x.test/w', method: 'POST', headers: {}, body: Buffer.alloc(100) }
+      return { messageId, runSeq, position, outbound }
+    }
+    const first = ahead('a', undefined, 0)
+    lists.started(runOf(1), step('a'), delivery, first)
+    const upcoming = lists.withNext(1, step('b'))
+    expect(upcoming).toMatchObject({ runSeq: 1, position: 1, list: [{ messageId: 'a' }, { messageId: 'b' }] })
+    // Asking for it has changed nothing.
+    expect(idsOf(lists, 1, 'b')).toBeUndefined()
+    expect(lists.upTo(1, 'a')?.outbound).toBe(first.outbound)
+    expect(lists.upTo(1, 'a')?.outbound).toBeUndefined()
+    // Another element has got the place.
+    lists.appended(1, 1, step('other'))
+    lists.appended(1, 2, step('b'), ahead('b', 1, 1))
+    expect(lists.upTo(1, 'b')?.outbound).toBeUndefined()
+    // Another run has got the id.
+    lists.appended(1, 3, step('c'), ahead('c', 2, 3))
+    expect(lists.upTo(1, 'c')?.outbound).toBeUndefined()
+    lists.appended(1, 4, step('d'), ahead('d', 1, 4))
+    lists.appended(1, 5)
+    expect(lists.upTo(1, 'd')?.outbound).toBeUndefined()
+    expect(lists.withNext(1, step('long', 40_000))).toBeUndefined()
+    expect(lists.withNext(2, step('unknown'))).toBeUndefined()
+  })
+
   it('limits its memory: skips large lists, and evicts those that grew longest ago', () => {
     const lists = new RecentLists()
     lists.started(runOf(0), step('a', 300_000), delivery)

@@ -1,4 +1,5 @@
 import { TurnoverMap } from '../../base/index.js'
+import type { Outbound } from '../../queue/index.js'
 import { type ListElement, listElement } from '../protocol/outbound.js'
 import type { Delivery, ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
 import type { DeliveryColumns } from '../transactions/runs-rows.js'
@@ -9,6 +10,17 @@ const MAX_LIST_BYTES = 256 * 1024
 const MAX_BYTES = 32 * 2 ** 20
 /** Overhead of a list and of an element. */
 const ROW_BYTES = 300
+/** No request is built ahead for longer lists. */
+const MAX_AHEAD_BYTES = 32 * 1024
+
+/** The request that delivers an element, if the element gets this place. */
+export interface RequestAhead {
+  readonly messageId: string
+  /** `runs.seq`; `undefined` for the first element of a run. */
+  readonly runSeq: number | undefined
+  readonly position: number
+  readonly outbound: Outbound
+}
 
 interface Known {
   readonly run: RunOfDelivery
@@ -18,13 +30,20 @@ interface Known {
   /** Position of the next element of the run. */
   next: number
   bytes: number
+  /** The request of its last element, until it is sent. */
+  ahead: RequestAhead | undefined
 }
 
 /** A run and its list, from memory. */
 export interface KnownDelivery {
   readonly run: RunOfDelivery
   readonly list: readonly ListElement[]
+  /** The request that was built ahead. */
+  readonly outbound?: Outbound | undefined
 }
+
+/** A list as it will be if the store gives its new last element this place. */
+export interface Upcoming extends KnownDelivery, Pick<RequestAhead, 'runSeq' | 'position'> {}
 
 /**
  * Cache of the lists that have grown lately, so that a committed element is sent without reading the list again. A list
@@ -44,14 +63,29 @@ export class RecentLists {
     if (seq !== undefined) this.#remove(seq)
   }
 
+  /** The list of a run with one more step, which nothing is known of yet; `undefined` if it is not cached, or long. */
+  withNext(runSeq: number | undefined, step: ListedStep): Upcoming | undefined {
+    const known = runSeq === undefined ? undefined : this.#lists.get(runSeq)
+    if (!known || known.bytes + step.body.byteLength > MAX_AHEAD_BYTES) return undefined
+    return { run: known.run, runSeq, position: known.next, list: [...known.elements, listElement(step)] }
+  }
+
+  /** The same for a run that is about to start. */
+  ofStart(run: RunOfDelivery, first: ListedStep): Upcoming | undefined {
+    if (first.body.byteLength > MAX_AHEAD_BYTES) return undefined
+    return { run, runSeq: undefined, position: 0, list: [listElement(first)] }
+  }
+
   /** Adds a new run with its first element; `delivery` holds the settings of the next deliveries. */
-  started(run: RunOfDelivery, first: ListedStep, delivery: DeliveryColumns): void {
+  started(run: RunOfDelivery, first: ListedStep, delivery: DeliveryColumns, ahead?: RequestAhead): void {
     const element = listElement(first)
-    this.#keep({ run, delivery, elements: [element], next: 1, bytes: ROW_BYTES + sizeOf(element) })
+    const known = { run, delivery, elements: [element], next: 1, bytes: ROW_BYTES + sizeOf(element), ahead: undefined }
+    putAhead(known, 0, ahead)
+    this.#keep(known)
   }
 
   /** Adds the element at this position; without `step`, an element that programs do not replay. */
-  appended(runSeq: number, position: number, step?: ListedStep): void {
+  appended(runSeq: number, position: number, step?: ListedStep, ahead?: RequestAhead): void {
     const known = this.#remove(runSeq)
     if (!known || known.next !== position) return
     known.next++
@@ -60,6 +94,7 @@ export class RecentLists {
       known.elements.push(element)
       known.bytes += sizeOf(element)
     }
+    putAhead(known, position, ahead)
     this.#keep(known)
   }
 
@@ -68,14 +103,25 @@ export class RecentLists {
     if (element.kind !== 'step' || (this.#lists.get(run.seq)?.next ?? 0) > element.position) return
     const before = this.#remove(run.seq)
     const bytes = list.reduce((sum, each) => sum + sizeOf(each), ROW_BYTES)
-    this.#keep({ run, delivery: before?.delivery, elements: [...list], next: element.position + 1, bytes })
+    const next = element.position + 1
+    this.#keep({ run, delivery: before?.delivery, elements: [...list], next, bytes, ahead: undefined })
   }
 
   /** The list of a run up to the step that this message delivers; `undefined` if it is not cached. */
   upTo(runSeq: number, messageId: string): KnownDelivery | undefined {
     const known = this.#lists.get(runSeq)
     const at = known?.elements.findLastIndex((element) => element.messageId === messageId) ?? -1
-    return known && at >= 0 ? { run: known.run, list: known.elements.slice(0, at + 1) } : undefined
+    if (!known || at < 0) return undefined
+    return { run: known.run, list: known.elements.slice(0, at + 1), outbound: this.#takeAhead(known, messageId) }
+  }
+
+  #takeAhead(known: Known, messageId: string): Outbound | undefined {
+    if (known.ahead?.messageId !== messageId) return undefined
+    const { outbound } = known.ahead
+    this.#bytes -= known.bytes
+    putAhead(known)
+    this.#bytes += known.bytes
+    return outbound
   }
 
   /** The delivery settings of a run with the number they belong to; `undefined` if they are not cached. */
@@ -117,6 +163,16 @@ export class RecentLists {
     }
   }
 }
+
+/** Replaces the request of the last element, if it was built for the place that the element got. */
+function putAhead(known: Known, position?: number, ahead?: RequestAhead): void {
+  known.bytes -= bytesOf(known.ahead)
+  const isRight = ahead?.position === position && (ahead?.runSeq ?? known.run.seq) === known.run.seq
+  known.ahead = isRight ? ahead : undefined
+  known.bytes += bytesOf(known.ahead)
+}
+
+const bytesOf = (ahead: RequestAhead | undefined): number => ahead?.outbound.body?.byteLength ?? 0
 
 const nameOf = (accountId: string, runId: string): string => `${accountId} ${runId}`
 

@@ -36,7 +36,7 @@ import { branchOf, type InFlightDeliveries } from './in-flight.js'
 import type { RecentLists } from './recent-lists.js'
 import type { RefusedReturns } from './refused-returns.js'
 import type { RunNodes } from './run-nodes.js'
-import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
+import { deliversList, judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 
 /** Collaborators and limits of the deliveries of runs. */
 export interface RunMessagesDeps {
@@ -81,7 +81,9 @@ export class RunMessages implements MessageKind {
   #prepare(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> | Outbound {
     const { role } = markOf(message.config)
     const known = deliversList(role) ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
-    return known ? this.#begin(message, { ...known, body: NO_BODY }, wait) : this.#fetch(message, wait)
+    if (!known) return this.#fetch(message, wait)
+    const { run, list, outbound } = known
+    return this.#begin(message, { run, list, body: NO_BODY }, wait, outbound)
   }
 
   /** Reads the delivery from the store. */
@@ -97,7 +99,8 @@ export class RunMessages implements MessageKind {
     return undefined
   }
 
-  #begin(message: PendingMessage, sending: Sending, { heldMs, lineMs }: LineWait): Outbound {
+  /** @param ahead the request, if it was built ahead. */
+  #begin(message: PendingMessage, sending: Sending, { heldMs, lineMs }: LineWait, ahead?: Outbound): Outbound {
     const { role } = markOf(message.config)
     const { run_id: runId, account_id: accountId } = sending.run
     this.#deps.inFlight.begin({
@@ -106,7 +109,7 @@ export class RunMessages implements MessageKind {
       times: { dueAt: dueOf(message), heldMs, lineMs, startedAt: this.#deps.clock.now() },
       branch: () => branchOf(message.headers, sending.list),
     })
-    const outbound = outboundOf(message, sending, this.#deps.inlineLimitBytes)
+    const outbound = ahead ?? outboundOf(message, sending, this.#deps.inlineLimitBytes)
     // The failure callback carries the last response of the program, up to the body limit.
     return isReported(role) ? { ...outbound, keepFailingBytes: this.#deps.bodyLimitBytes } : outbound
   }
@@ -254,10 +257,6 @@ type RunVerdict = Extract<Verdict, { kind: 'fail' | 'fail-unless-confirmed' | 'r
 /** Whether the program executes the run on a delivery, so that a failure callback reports its response. */
 function isReported(role: Role): boolean {
   return role !== 'call' && role !== 'failure'
-}
-
-function deliversList(role: Role): boolean {
-  return role === 'step' || role === 'first' || role === 'untried'
 }
 
 function effectOf(verdict: RunVerdict, input: FollowUpInput): RunEffect {

@@ -57,6 +57,11 @@ export type Verdict =
   /** `null`: the program has no failure function. */
   | { readonly kind: 'callback-ended'; readonly state: FailureState | null }
 
+/** Whether a message delivers the list up to its element, and nothing else. */
+export function deliversList(role: Role): boolean {
+  return role === 'step' || role === 'first' || role === 'untried'
+}
+
 /** Whether a message of a run in this state may still be sent. */
 export function mayDeliver(state: RunState, role: Role): boolean {
   switch (state) {

@@ -3,7 +3,12 @@ import { ManualClock } from '../../../base/testing/manual-clock.js'
 import { type Random, seeded } from '../../../base/testing/random.js'
 import type { AttemptOutcome, DropSelector, Publisher } from '../../../queue/index.js'
 import { ROOMY } from '../../../queue/testing/harness.js'
-import { type Flight, REAL_FACTORIES, SimulatedDispatcher } from '../../../queue/testing/simulated-dispatcher.js'
+import {
+  type Flight,
+  REAL_FACTORIES,
+  SimulatedDispatcher,
+  unsigned,
+} from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { WorkflowMeter } from '../../../telemetry/index.js'
@@ -156,7 +161,7 @@ export class Crowd {
     const drop = (which: DropSelector): void => this.#drop(which)
     const drops = { drop, dropEverywhere: async (which: DropSelector): Promise<void> => drop(which) }
     const offer = (rows: readonly PendingRow[]): void => this.#offer(rows)
-    const queue = { ...drops, offer, refuseForbidden: () => undefined }
+    const queue = { ...drops, offer, refuseForbidden: () => undefined, signAhead: unsigned }
     const intake = new RunIntake({
       store,
       queue,

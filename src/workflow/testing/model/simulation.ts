@@ -8,6 +8,7 @@ import {
   type Flight,
   REAL_FACTORIES,
   SimulatedDispatcher,
+  unsigned,
 } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
@@ -71,6 +72,7 @@ export class Simulation {
   readonly #inFlight = new InFlightDeliveries(LIMITS.timeoutMs)
   #engine: SimulatedDispatcher
   #endpoint: EndpointDeps
+  #inlineLimitBytes: number | undefined
   /** Requests from before a crash, and aborted ones; they may arrive late. */
   #late: Flight[] = []
 
@@ -167,7 +169,8 @@ export class Simulation {
     const drop = (which: DropSelector): void => this.#drop(which)
     const drops = { drop, dropEverywhere: async (which: DropSelector): Promise<void> => drop(which) }
     const offer = (rows: readonly PendingRow[]): void => this.#engine.offer(rows)
-    const queue = { ...drops, offer, refuseForbidden: () => undefined }
+    const queue = { ...drops, offer, refuseForbidden: () => undefined, signAhead: unsigned }
+    this.#inlineLimitBytes = this.#random.chance(0.5) ? INLINE_LIMIT_BYTES : undefined
     const intake = new RunIntake({
       store,
       queue,
@@ -176,6 +179,7 @@ export class Simulation {
       lists,
       inFlight: this.#inFlight,
       meter: new WorkflowMeter(),
+      inlineLimitBytes: this.#inlineLimitBytes,
     })
     intake.guard(this.#workflowPause)
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer: this.#observer() }
@@ -184,10 +188,9 @@ export class Simulation {
   #newEngine(): SimulatedDispatcher {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
     const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
-    const inlineLimitBytes = this.#random.chance(0.5) ? INLINE_LIMIT_BYTES : undefined
     const inFlight = this.#inFlight
     const refusedReturns = new RefusedReturns()
-    const limits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
+    const limits = { inlineLimitBytes: this.#inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
     return new SimulatedDispatcher({
       ...{ store, clock, accountId: this.#accountId },
       kinds: [

@@ -1,0 +1,55 @@
+import type { Clock } from '../../base/index.js'
+import type { Outbound, PendingMessage, SignedAhead, ToSign } from '../types.js'
+import { deliveryHeaders, signDelivery } from './delivery-headers.js'
+
+/** A message may wait for its turn after its commit. Then it is signed again, with the current time. */
+const LONGEST_AHEAD_MS = 1_000
+
+/** What the headers of requests are made of. */
+export interface RequestHeadersDeps {
+  readonly clock: Clock
+  /** Current signing key of an account. */
+  readonly signingKey: (accountId: string) => string
+  /** Sent as `Upstash-Region`. */
+  readonly region: string
+}
+
+/** Makes the headers of requests, with their signatures: when they are sent, or ahead of that. */
+export class RequestHeaders {
+  readonly #deps: RequestHeadersDeps
+
+  constructor(deps: RequestHeadersDeps) {
+    this.#deps = deps
+  }
+
+  /** All headers of a request that is sent now, names and values in turns. */
+  of(message: PendingMessage, outbound: Outbound): string[] {
+    const { ahead } = outbound
+    return ahead && this.#isValid(ahead, message) ? ahead.headers : this.#sign(message, outbound).headers
+  }
+
+  /** See `Queue.signAhead`. */
+  ahead(message: ToSign, outbound: Outbound): Outbound {
+    return { ...outbound, ahead: this.#sign(message, outbound) }
+  }
+
+  #isValid({ messageId, retried, key, at }: SignedAhead, message: PendingMessage): boolean {
+    const isSame = messageId === message.messageId && retried === message.retried
+    return isSame && key === this.#deps.signingKey(message.accountId) && this.#isRecent(at)
+  }
+
+  /** Not of a time that the clock has not reached either: it may have been set back. */
+  #isRecent(at: number): boolean {
+    const ageMs = this.#deps.clock.now() - at
+    return ageMs >= 0 && ageMs <= LONGEST_AHEAD_MS
+  }
+
+  #sign(message: ToSign, outbound: Outbound): SignedAhead {
+    const { signingKey, clock, region } = this.#deps
+    const { messageId, retried } = message
+    const key = signingKey(message.accountId)
+    const at = clock.now()
+    const signature = signDelivery({ key, url: outbound.url, body: outbound.body, now: at })
+    return { messageId, retried, key, at, headers: deliveryHeaders({ message, outbound, signature, region }) }
+  }
+}
