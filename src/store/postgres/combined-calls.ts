@@ -118,7 +118,8 @@ export class CombinedCalls {
     if (members.length === 0) return
     this.#running++
     try {
-      if (members.length === 1) await this.#runEach(members)
+      const [first] = members
+      if (first && members.length === 1) await this.#runOne(first)
       else await this.#runTogether(members)
     } finally {
       this.#running--
@@ -144,9 +145,13 @@ export class CombinedCalls {
   async #runEach(members: readonly Member[]): Promise<void> {
     const left = members.values()
     const runNext = async (): Promise<void> => {
-      for (const { args, resolve, reject } of left) await this.#run(this.#operation, args).then(resolve, reject)
+      for (const member of left) await this.#runOne(member)
     }
     await Promise.all(Array.from({ length: Math.min(members.length, SEPARATE_AT_ONCE) }, runNext))
+  }
+
+  #runOne({ args, resolve, reject }: Member): Promise<void> {
+    return this.#run(this.#operation, args).then(resolve, reject)
   }
 }
 

@@ -90,6 +90,11 @@ export function isUncertain(error: unknown): boolean {
   return code === '' && error instanceof Error && DRIVER_LOST.test(error.message)
 }
 
+/** Whether a statement was not sent: the driver refuses it on a connection that it knows to be broken. */
+export function wasNeverSent(error: unknown): boolean {
+  return error instanceof Error && /not queryable/.test(error.message)
+}
+
 /** Whether the connection can no longer be used. */
 export function isLoss(error: unknown): boolean {
   const code = codeOf(error)

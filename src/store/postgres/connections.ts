@@ -81,25 +81,19 @@ export class Connections {
    * ended it long ago. Work whose commit may have happened rejects with `store_outcome_unknown`, and is never run again.
    */
   async use<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
-    const connection = this.#idle.pop() ?? (await this.#next())
-    try {
-      return await this.#useThis(connection, work)
-    } catch (error) {
-      if (!isLoss(error) || isTooLong(error)) throw error
-    }
-    return await this.#useThis(this.#idle.pop() ?? (await this.#next()), work)
-  }
-
-  async #useThis<Result>(connection: Connection, work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
-    if (this.#idle.length < this.#unused) this.#unused = this.#idle.length
-    connection.state = 'busy'
-    try {
-      return await work(connection.client)
-    } catch (error) {
-      if (isLoss(error) || isError(error, 'store_outcome_unknown')) this.#lose(connection, error)
-      throw error
-    } finally {
-      this.#release(connection)
+    for (let attempt: 'first' | 'second' = 'first'; ; attempt = 'second') {
+      const connection = this.#idle.pop() ?? (await this.#next())
+      if (this.#idle.length < this.#unused) this.#unused = this.#idle.length
+      connection.state = 'busy'
+      try {
+        return await work(connection.client)
+      } catch (error) {
+        const isLost = isLoss(error)
+        if (isLost || isError(error, 'store_outcome_unknown')) this.#lose(connection, error)
+        if (attempt === 'second' || !isLost || isTooLong(error)) throw error
+      } finally {
+        this.#release(connection)
+      }
     }
   }
 

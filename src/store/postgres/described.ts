@@ -59,11 +59,12 @@ class DescribedQuery extends pg.Query {
   readonly #columns: readonly Column[]
 
   constructor({ name, text, values }: pg.QueryConfig, columns: readonly Column[], callback: Answered) {
-    super({ text: '' })
+    // The driver would copy an object, property by property with their descriptors.
+    super('')
     this.#columns = columns
     this.callback = callback
     const submit = this.submit
-    // The driver reads them when it sends the statement; to give them to its constructor would copy them.
+    // The driver reads them when it sends the statement.
     Object.assign(this, { name, text, values })
     this.submit = (connection) => submit.call(this, withoutDescribe(connection))
   }

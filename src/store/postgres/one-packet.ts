@@ -12,13 +12,14 @@ class OnePacket extends pg.Query {
   readonly callback: Answered
 
   constructor(statements: readonly pg.QueryConfig[], callback: Answered) {
-    super({ text: '' })
+    super('')
     this.callback = callback
     this.submit = (connection) => {
       const withoutSync: pg.Connection = Object.create(connection, { sync: { value: () => undefined } })
       connection.stream.cork()
       try {
-        for (const statement of statements) new pg.Query(statement).submit(withoutSync)
+        // The constructor would copy each statement.
+        for (const statement of statements) Object.assign(new pg.Query(''), statement).submit(withoutSync)
         connection.sync()
       } finally {
         connection.stream.uncork()

@@ -29,12 +29,8 @@ export class Retries {
   }
 
   /** Runs `attempt`, and again after a conflict, ten times at most. Rejects with the error of the last attempt. */
-  async run<Result>(operation: string, attempt: () => Promise<Result>): Promise<Result> {
-    try {
-      return await attempt()
-    } catch (error) {
-      return await this.#again(operation, attempt, error)
-    }
+  run<Result>(operation: string, attempt: () => Promise<Result>): Promise<Result> {
+    return attempt().catch((error: unknown) => this.#again(operation, attempt, error))
   }
 
   async #again<Result>(operation: string, attempt: () => Promise<Result>, first: unknown): Promise<Result> {

@@ -78,7 +78,7 @@ class PostgresStore implements Store {
     }
   }
 
-  async #run(operation: AnyOperation, args: unknown): Promise<unknown> {
+  #run(operation: AnyOperation, args: unknown): Promise<unknown> {
     const { carrying } = operation
     const carried = carrying && this.#combiner.takeAlong(carrying)
     return carrying && carried ? this.#runCarrying(operation, args, carrying, carried) : this.#runAlone(operation, args)
@@ -118,9 +118,10 @@ class PostgresStore implements Store {
   }
 
   #runOnce(operation: AnyOperation, args: unknown): Promise<unknown> {
-    return this.#connections.use(async (client) => {
-      if (!this.#life.isMarked(client)) await this.#life.mark(client)
-      return await runTransaction({ client, rowTypes: this.#rowTypes, onDamage: this.#onDamage }, operation, args)
+    return this.#connections.use((client) => {
+      const run = (): Promise<unknown> =>
+        runTransaction({ client, rowTypes: this.#rowTypes, onDamage: this.#onDamage }, operation, args)
+      return this.#life.isMarked(client) ? run() : this.#life.mark(client).then(run)
     })
   }
 

@@ -6,7 +6,7 @@ import type { AnyOperation, Statement, Transaction } from '../operation.js'
 import { bind } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import { BYTEA, INT8, TEXT } from './binary-array.js'
-import { isUncertain, reasonOf } from './connection.js'
+import { isUncertain, reasonOf, wasNeverSent } from './connection.js'
 import { type Answer, runStatement } from './described.js'
 import { arePrepared, inOnePacket, notePrepared } from './one-packet.js'
 import { type EncodedRows, encodeRows, encodeShared, type RowType, type RowTypes } from './rows.js'
@@ -37,7 +37,8 @@ export async function runTransaction(session: Session, operation: AnyOperation, 
   const isSingle = operation.isSingle?.(args as never) ?? false
   try {
     const result = await drive(pipeline, operation, args, isSingle)
-    await pipeline.allAnswered()
+    const answers = pipeline.unanswered()
+    if (answers) await answers
     return result
   } catch (thrown) {
     const error = (await pipeline.firstFailure()) ?? thrown
@@ -46,9 +47,6 @@ export async function runTransaction(session: Session, operation: AnyOperation, 
     throw pipeline.damage ?? error
   }
 }
-
-/** The driver refuses statements on a connection that it knows to be broken. */
-const wasNeverSent = (error: unknown): boolean => error instanceof Error && /not queryable/.test(error.message)
 
 function outcomeUnknown(error: unknown): HomeportError {
   return new HomeportError('store_outcome_unknown', {}, { cause: new Error(reasonOf(error)) })
@@ -63,7 +61,7 @@ interface Held {
 
 function hold(held: Held[], statement: pg.QueryConfig): Promise<Answer> {
   const answer = new Promise<Answer>((resolve, reject) => held.push({ statement, resolve, reject }))
-  // If nobody waits for it: `allAnswered` reports the failure.
+  // If nobody waits for it: `unanswered` reports the failure.
   answer.catch(() => undefined)
   return answer
 }
@@ -75,6 +73,7 @@ class Pipeline {
   readonly #rowTypes: RowTypes
   readonly onDamage: (damage: StoreDamage) => void
   readonly #sent: Promise<unknown>[] = []
+  #answered = 0
   /** Statements that are sent together, while they are gathered. */
   #held: Held[] | undefined
   #state: 'no transaction' | 'begun' | 'commit sent' = 'no transaction'
@@ -93,7 +92,7 @@ class Pipeline {
     return this.#state === 'begun'
   }
 
-  /** Sends a statement. If nobody awaits the result, `allAnswered` reports a failure. */
+  /** Sends a statement. If nobody awaits the result, `unanswered` reports a failure. */
   send(statement: pg.QueryConfig): Promise<Answer> {
     if (this.#held) return hold(this.#held, statement)
     const answer = runStatement(this.#client, statement)
@@ -104,7 +103,10 @@ class Pipeline {
   #note(answer: Promise<unknown>, statements: readonly pg.QueryConfig[]): void {
     this.#sent.push(answer)
     answer.then(
-      () => notePrepared(this.#client, statements),
+      () => {
+        this.#answered++
+        notePrepared(this.#client, statements)
+      },
       (error: unknown) => {
         if (isDamage(error)) this.damage ??= damageIn(statements.map(({ text }) => text).join(' '), error)
       },
@@ -164,8 +166,9 @@ class Pipeline {
     this.send({ text: 'COMMIT' })
   }
 
-  async allAnswered(): Promise<void> {
-    await Promise.all(this.#sent)
+  /** All answers, unless each statement has succeeded already. */
+  unanswered(): Promise<unknown> | undefined {
+    return this.#answered === this.#sent.length ? undefined : Promise.all(this.#sent)
   }
 
   /** The error of the first failed statement; later ones only report that the transaction is aborted. */
