@@ -342,8 +342,8 @@ export class Dispatcher implements Service {
       url: outbound.url,
       method: outbound.method,
       body: outbound.body,
-      ...(outbound.keepBytes !== undefined && { keepBytes: outbound.keepBytes }),
-      ...(outbound.keepFailingBytes !== undefined && { keepFailingBytes: outbound.keepFailingBytes }),
+      keepBytes: outbound.keepBytes,
+      keepFailingBytes: outbound.keepFailingBytes,
       headers: this.headers.of(message, outbound),
       timeoutMs,
     })

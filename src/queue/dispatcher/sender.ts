@@ -20,9 +20,9 @@ export interface SendRequest {
   readonly body: Uint8Array | undefined
   readonly timeoutMs: number
   /** Overrides the sender's limit. */
-  readonly keepBytes?: number
+  readonly keepBytes?: number | undefined
   /** Bytes kept of a failing response while memory for large ones is free. */
-  readonly keepFailingBytes?: number
+  readonly keepFailingBytes?: number | undefined
 }
 
 /** A request in flight. */

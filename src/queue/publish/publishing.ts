@@ -88,8 +88,9 @@ export class Publishing {
     refuseTooMany(items.length)
     const { scope } = publisher.caller
     if (scope !== undefined) refuseOutOfScope(scope, items, (item) => this.#intakeOf(item) === undefined)
-    const isPlain = items.every((item) => this.#intakeOf(item) === undefined)
-    return isPlain ? this.#publishOwn(publisher, items) : this.#publishByIntake(publisher, items)
+    const intake = items[0] && this.#intakeOf(items[0])
+    if (!items.every((item) => this.#intakeOf(item) === intake)) return this.#publishByIntake(publisher, items)
+    return intake ? intake.submit(publisher, items) : this.#publishOwn(publisher, items)
   }
 
   #intakeOf(item: PublishItem): Intake | undefined {

@@ -281,21 +281,23 @@ export class RunIntake implements Intake, TriggerGate {
   }
 
   #step(item: PublishItem, runId: string, publisher: Publisher, now: number): NewElement {
-    const webhook = webhookOf(item.body)
-    const element = {
-      ...{ kind: 'step' as const, messageId: newId('msg_', now), body: ownBytes(item.body) },
+    const step = {
+      kind: 'step' as const,
+      messageId: newId('msg_', now),
+      body: ownBytes(item.body),
       timing: this.#timing(item, runId, publisher),
-      ...(webhook !== undefined && { webhook }),
+      webhook: webhookOf(item.body),
     }
     if (announces(item.headers, 'WF_TriggerOnConfig')) {
       const settings = readSettings(item.headers, now, this.#deps.limits)
       refuseRule(settings)
       const cached = this.#deps.lists.deliveryOf(publisher.caller.accountId, runId)
-      return { ...element, meta: null, dueAt: firstAttemptAt(settings, now), ...cached }
+      return Object.assign(step, { meta: null, dueAt: firstAttemptAt(settings, now), ...cached })
     }
     // An SDK that repeats its settings with each step: those of the step apply.
     const { settings, meta } = this.#runItem(item, publisher, now)
-    return { ...element, meta: JSON.stringify(meta), dueAt: firstAttemptAt(settings, now), delivery: meta.delivery }
+    const { delivery } = meta
+    return Object.assign(step, { meta: JSON.stringify(meta), dueAt: firstAttemptAt(settings, now), delivery })
   }
 
   /** The delivery on which the program has sent a step. */

@@ -45,7 +45,7 @@ export interface NewElement {
   /** `runs.seq` of the run that `delivery` was cached for; it is ignored for any other. */
   readonly deliveryOf?: number
   /** Event id of the webhook that this step creates. */
-  readonly webhook?: string
+  readonly webhook?: string | undefined
   /** JSON of `DeliveryTimes`: of the delivery that it is the answer to. */
   readonly timing?: string | null
   /** When it came, Unix milliseconds, if it is copied from the list of another run. Absent: now. */

@@ -184,16 +184,19 @@ export const submitOne = write(
     const { submission, element, delivery } = plain
     const message = messageOf(accountId, element, delivery, at)
     const values = parametersOf(stepRow(0, 0, element, at), message)
-    const carried = args.carried && { carried: args.carried }
     const [stored] = yield* submission.kind === 'append'
-      ? appended({ ...values, accountId, runId: submission.runId, deliveryOf: element.deliveryOf ?? null }, carried)
-      : started({ ...values, ...toInsert(submission.run, accountId, at) }, carried)
+      ? appended(
+          Object.assign(values, { accountId, runId: submission.runId, deliveryOf: element.deliveryOf ?? null }),
+          args.carried,
+        )
+      : started(Object.assign(values, toInsert(submission.run, accountId, at)), args.carried)
     if (!stored) return undefined
     const { run_seq: runSeq, position, seq, removed } = stored
+    message.group_key = runSeq
     return {
       kind: 'accepted',
       results: [resultOf(submission, at)],
-      offers: [toPendingRow({ ...message, group_key: runSeq }, seq)],
+      offers: [toPendingRow(message, seq)],
       places: [{ messageId: element.messageId, runSeq, position }],
       removed: removed === undefined ? undefined : JSON.parse(removed),
     }
@@ -201,11 +204,12 @@ export const submitOne = write(
   { isSingle: () => true },
 )
 
-const appended = (values: ToAppend, carried: Carried | undefined) =>
-  carried ? all(appendCarrying, { ...values, ...carried }) : all(append, values)
+// A copy of the values would cost as much as their statement.
+const appended = (values: ToAppend, carried: SubmitArgs['carried']) =>
+  carried ? all(appendCarrying, Object.assign(values, { carried })) : all(append, values)
 
-const started = (values: ToStart, carried: Carried | undefined) =>
-  carried ? all(startCarrying, { ...values, ...carried }) : all(start, values)
+const started = (values: ToStart, carried: SubmitArgs['carried']) =>
+  carried ? all(startCarrying, Object.assign(values, { carried })) : all(start, values)
 
 function toInsert(run: (Submission & { kind: 'start' })['run'], accountId: string, at: number): RunToInsert {
   return { ...run, account_id: accountId, created_at: at, parent_seq: null, parent: null }
