@@ -10,7 +10,7 @@ export interface InFlightDelivery {
   /** `messages.seq`. */
   readonly seq: number
   /** The run whose program executes a step on it; absent for a call of a third party and for a failure callback. */
-  readonly run?: RunName
+  readonly run?: RunName | undefined
   readonly times: DeliveryTimes
   /** Id of the step of a parallel branch that the program executes on it; `undefined` outside branches. */
   readonly branch: () => number | undefined

@@ -105,7 +105,7 @@ export class RunMessages implements MessageKind {
     const { run_id: runId, account_id: accountId } = sending.run
     this.#deps.inFlight.begin({
       seq: message.seq,
-      ...(isReported(role) && { run: { accountId, runId } }),
+      run: isReported(role) ? { accountId, runId } : undefined,
       times: { dueAt: dueOf(message), heldMs, lineMs, startedAt: this.#deps.clock.now() },
       branch: () => branchOf(message.headers, sending.list),
     })
