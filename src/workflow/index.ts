@@ -41,8 +41,9 @@
  * `bulk` may register a gate (`TriggerGate`) that refuses the start of runs, or has them begin paused.
  *
  * Memory holds only what a restart may lose: the times of deliveries in flight (`InFlightDeliveries`), and the
- * lists that have grown lately, so that a delivery need not read them again (`recent-lists.ts`). `run-nodes.ts` has what the
- * nodes of a cluster tell each other of it.
+ * lists that have grown lately, so that a delivery need not read them again (`recent-lists.ts`), with the requests that were
+ * built while their elements were committed (`request-ahead.ts`). `run-nodes.ts` has what the nodes of a cluster tell each
+ * other of it.
  *
  * This module makes no HTTP request (the dispatcher of the queue does), and cancels nothing in bulk (`bulk` does, with
  * the same transactions).
