@@ -12,14 +12,14 @@ function guardOf() {
 
 it('a home that may be dead answers only for databases that nobody may take over', () => {
   const { life, guard } = guardOf()
-  guard.read([{ databaseId: 'guarded', node: 'b' }])
+  guard.read([{ databaseId: 'guarded', node: 'b', mayTake: true }])
   life.mayAct = false
   expect([guard.mayServe('guarded'), guard.mayServe('alone')]).toEqual([false, true])
 })
 
 it('a home that wakes up answers nothing for a database that was taken over, although its rows are gone', () => {
   const { life, guard } = guardOf()
-  guard.read([{ databaseId: 'guarded', node: 'b' }])
+  guard.read([{ databaseId: 'guarded', node: 'b', mayTake: true }])
   life.mayAct = false
   // The rows name another home by now.
   guard.read([])
@@ -42,8 +42,8 @@ it('before the rows are known, every database may have been taken over', () => {
 it('of two standbys that may take over, both have to promise', () => {
   const { life, guard } = guardOf()
   const [b, c] = [
-    { databaseId: 'guarded', node: 'b' },
-    { databaseId: 'guarded', node: 'c' },
+    { databaseId: 'guarded', node: 'b', mayTake: true },
+    { databaseId: 'guarded', node: 'c', mayTake: true },
   ]
   guard.read([b])
   guard.begin(c)
@@ -54,10 +54,36 @@ it('of two standbys that may take over, both have to promise', () => {
   expect(guard.mayServe('guarded')).toBe(true)
   // A promise of long ago, and one that another node gives for the first one.
   life.mayAct = true
-  guard.read([b, { databaseId: 'other', node: 'c' }])
+  guard.read([b, { databaseId: 'other', node: 'c', mayTake: true }])
   guard.read([b, c])
   life.mayAct = false
   guard.promised(b, guard.now())
   guard.promised(c, { monotonicMs: guard.now().monotonicMs - 4_000, wallMs: guard.now().wallMs })
   expect(guard.mayServe('guarded')).toBe(false)
+})
+
+it('a standby of which the store may have heard that it is complete has to promise until the store has answered', () => {
+  const { life, guard } = guardOf()
+  const behind = { databaseId: 'guarded', node: 'b', mayTake: false }
+  const mayServeAlone = () => {
+    life.mayAct = false
+    const mayServe = guard.mayServe('guarded')
+    life.mayAct = true
+    return mayServe
+  }
+  guard.read([behind])
+  expect(mayServeAlone()).toBe(true)
+  // The answer to its commit is lost, and what is read is older than the commit.
+  guard.begin(behind)
+  guard.read([behind])
+  expect(mayServeAlone()).toBe(false)
+  // The next commit about it is answered.
+  guard.settled(behind)
+  guard.read([behind])
+  expect(mayServeAlone()).toBe(true)
+  // It is removed before that.
+  guard.begin(behind)
+  guard.read([])
+  guard.read([behind])
+  expect(mayServeAlone()).toBe(true)
 })

@@ -8,6 +8,12 @@ export interface Member {
   readonly node: string
 }
 
+/** A standby as it was read from the store. */
+export interface StoredMember extends Member {
+  /** Whether it may take over, by what is stored. */
+  readonly mayTake: boolean
+}
+
 /** What the nodes of the standbys of a database have promised. */
 type Promises = ReadonlyMap<string, Tenure>
 
@@ -24,6 +30,8 @@ export class Guard {
   readonly #clock: Clock
   /** The databases that may be taken over; undefined until they are known. */
   #guarded: ReadonlyMap<string, Promises> | undefined
+  /** Standbys of which the store may hear that they are complete, or may have heard, by `keyOf`. */
+  #unsettled: ReadonlySet<string> = new Set()
 
   constructor(cluster: Pick<Cluster, 'mayAct'>, clock: Clock) {
     this.#cluster = cluster
@@ -51,13 +59,16 @@ export class Guard {
   }
 
   /**
-   * The store was read: these standbys of databases of this node may take over, and no others. A node that may be dead learns
+   * The store was read: of the standbys of databases of this node, no others may take over. A node that may be dead learns
    * nothing by this: what is missing may have been taken over while it was paused.
    */
-  read(members: readonly Member[]): void {
+  read(members: readonly StoredMember[]): void {
     if (!this.#cluster.mayAct()) return
+    this.#unsettled = new Set(members.map(keyOf).filter((key) => this.#unsettled.has(key)))
     const guarded = new Map<string, Map<string, Tenure>>()
-    for (const { databaseId, node } of members) {
+    for (const member of members) {
+      if (!member.mayTake && !this.#unsettled.has(keyOf(member))) continue
+      const { databaseId, node } = member
       const promises = guarded.get(databaseId) ?? new Map<string, Tenure>()
       guarded.set(databaseId, promises.set(node, this.#guarded?.get(databaseId)?.get(node) ?? new Tenure()))
     }
@@ -68,10 +79,20 @@ export class Guard {
    * A standby may take over from now on: called before the store hears that it is complete. Before the others are known, all
    * databases count as guarded anyway.
    */
-  begin({ databaseId, node }: Member): void {
+  begin(member: Member): void {
+    this.#unsettled = new Set(this.#unsettled).add(keyOf(member))
+    const { databaseId, node } = member
     const promises = this.#guarded?.get(databaseId)
     if (!this.#guarded || promises?.has(node)) return
     this.#guarded = new Map(this.#guarded).set(databaseId, new Map(promises).set(node, new Tenure()))
+  }
+
+  /**
+   * The store has confirmed what it was told about a standby, so what is read later says whether it may take over. Without an
+   * answer the commit may still be on its way; the next one about the same standby comes after it.
+   */
+  settled(member: Member): void {
+    this.#unsettled = new Set([...this.#unsettled].filter((key) => key !== keyOf(member)))
   }
 
   /** The node of a standby has promised not to take over. @param sent when it was asked. */
@@ -79,3 +100,5 @@ export class Guard {
     this.#guarded?.get(databaseId)?.get(node)?.beaten(sent)
   }
 }
+
+const keyOf = ({ databaseId, node }: Member): string => `${databaseId}/${node}`

@@ -139,8 +139,11 @@ export class Standbys {
       this.#replicated = new Set(rows.filter(({ mode }) => mode === 'replicated').map((row) => row.database_id))
       this.#confirmations.read(rows)
       // What was read is older than a note that was begun meanwhile, and that may make a standby complete.
-      const mayTake = rows.filter((row) => row.home === node && row.state === 'following')
-      const members = mayTake.map((row) => ({ databaseId: row.database_id, node: row.node }))
+      const own = rows.filter((row) => row.home === node)
+      const members = own.map((row) => ({
+        ...{ databaseId: row.database_id, node: row.node },
+        mayTake: row.state === 'following',
+      }))
       if (notes === this.#notes) this.#guard.read(members)
       this.#copies.sweep(rows)
       this.#takeover.consider(rows)
@@ -153,13 +156,18 @@ export class Standbys {
   /** One at a time: while one has no answer, there is nothing newer to tell. */
   #note(notes: readonly standbys.StandbyNote[]): void {
     if (this.#noting || this.#state !== 'running') return
-    const { store, logger } = this.#deps
+    const { logger } = this.#deps
     this.#notes++
     for (const note of notes) if (note.state === 'following') this.#guard.begin(note)
     this.#noting = this.#certain(notes)
-      .then((certain) => store.run(standbys.note, { notes: certain }))
+      .then((certain) => this.#store(certain))
       .catch((error: unknown) => logger.warn('database_standbys_not_read', { error }))
       .finally(() => (this.#noting = undefined))
+  }
+
+  async #store(notes: readonly standbys.StandbyNote[]): Promise<void> {
+    await this.#deps.store.run(standbys.note, { notes })
+    for (const note of notes) this.#guard.settled(note)
   }
 
   /**
