@@ -88,7 +88,7 @@ export class Guard {
   }
 
   /**
-   * The store has confirmed what it was told about a standby, so what is read later says whether it may take over. Without an
+   * The store has confirmed a note about a standby, so what is read later says whether it may take over. Without an
    * answer the commit may still be on its way; the next one about the same standby comes after it.
    */
   settled(member: Member): void {
