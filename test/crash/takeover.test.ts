@@ -147,17 +147,21 @@ async function guard(
 
 /** A connection that has written. Another process on this machine may hold the port for some seconds after a takeover. */
 async function connected(made: Made): Promise<{ direct: Direct; list: string }> {
+  let said = ''
   return waitFor(
     async () => {
       const list = `list:${Date.now()}`
       const direct = new Direct(made, list)
       await waitFor(() => direct.isClosed || direct.replies > 0, { what: 'an answer' })
       if (direct.answered.length > 0) return { direct, list }
+      said = direct.lastError
       direct.stop()
       return undefined
     },
     { what: 'the port of the database' },
-  )
+  ).catch((error: unknown) => {
+    throw new Error(`port ${made.port} said last: "${said}"`, { cause: error })
+  })
 }
 
 async function suffer(scene: NodeScene, index: number, made: Made) {
