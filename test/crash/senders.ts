@@ -109,10 +109,9 @@ const hex = (port: number | undefined): string => (port ?? 0).toString(16).toUpp
 /** Which of these processes has the other end of a connection from this machine (Linux only). */
 export function ownerOf({ remotePort, localPort }: Socket, pids: readonly number[]): number | undefined {
   const ends = `0100007F:${hex(remotePort)} 0100007F:${hex(localPort)} `
-  const line = readFileSync('/proc/net/tcp', 'utf8')
-    .split('\n')
-    .find((each) => each.includes(ends))
-  const inode = line?.trim().split(/\s+/)[9]
+  const table = readFileSync('/proc/net/tcp', 'latin1')
+  const at = table.indexOf(ends)
+  const inode = at < 0 ? undefined : table.slice(at, table.indexOf('\n', at)).split(/\s+/)[8]
   return inode === undefined ? undefined : pids.find((pid) => hasSocket(pid, `socket:[${inode}]`))
 }
 

@@ -186,9 +186,9 @@ interface Figure {
 
 async function sweep(requests: readonly (readonly [Endpoint, string, Sent])[]): Promise<readonly Figure[]> {
   const figures: Figure[] = []
+  await longestStretch()
   for (const [endpoint, what, sent] of requests) {
     const begin = performance.now()
-    await longestStretch()
     const status = await send(sent)
     const wait = await longestStretch()
     figures.push({ operation: endpoint.id, request: what, status, ms: performance.now() - begin, wait })
