@@ -73,7 +73,8 @@ export class BulkNodes {
     for (const { answer } of await cluster.ask(FENCES, {})) {
       for (const fence of Array.isArray(answer) ? answer : []) fences.accept(readFence(fence))
     }
-    await fences.load(store, clock.now())
+    // What is read now is older than a change that is followed meanwhile.
+    await this.#inOrder(() => fences.load(store, clock.now()))
   }
 
   start(): void {
