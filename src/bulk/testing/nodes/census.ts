@@ -61,10 +61,11 @@ const invokedRuns = query<object, InvokedCensus>(({ db }) =>
     .selectFrom('runs')
     .select(['run_id', 'response'])
     .select((q) => [q.ref('parent_seq').$notNull().as('parent_seq'), q.ref('parent').$notNull().as('parent')])
-    .where('parent', 'is not', null),
+    .where('parent', 'is not', null)
+    .where('parent_seq', 'is not', null),
 )
 
-/** The runs that others have invoked. */
+/** The runs that others have invoked. One that an undo brought back after it had reported its end reports to nobody. */
 export const invocations = read('simulation.invocations', function* (_: object): Transaction<InvokedCensus[]> {
   return yield* all(invokedRuns, {})
 })
