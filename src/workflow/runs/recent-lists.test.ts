@@ -88,6 +88,16 @@ describe('the cache of lists that have grown lately', () => {
     expect(lists.withNext(2, step('unknown'))).toBeUndefined()
   })
 
+  it('counts the headers of requests that wait to be sent', () => {
+    const lists = new RecentLists()
+    const headers = ['upstash-forward-x', 'x'.repeat(100_000)]
+    const signed = { messageId: 'a', retried: 0, key: 'k', at: 1, headers }
+    const outbound = { url: 'https://x.test/w', method: 'POST', headers: {}, body: undefined, ahead: signed }
+    const ahead = { messageId: 'a', runSeq: undefined, position: 0, outbound }
+    for (let seq = 1; seq <= 400; seq++) lists.started(runOf(seq), step('a'), delivery, ahead)
+    expect([idsOf(lists, 1, 'a'), idsOf(lists, 400, 'a')]).toEqual([undefined, ['a']])
+  })
+
   it('limits its memory: skips large lists, and evicts those that grew longest ago', () => {
     const lists = new RecentLists()
     lists.started(runOf(0), step('a', 300_000), delivery)

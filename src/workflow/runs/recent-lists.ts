@@ -172,7 +172,12 @@ function putAhead(known: Known, position?: number, ahead?: RequestAhead): void {
   known.bytes += bytesOf(known.ahead)
 }
 
-const bytesOf = (ahead: RequestAhead | undefined): number => ahead?.outbound.body?.byteLength ?? 0
+/** Callers choose how long their headers are, so these count, too. */
+function bytesOf(ahead: RequestAhead | undefined): number {
+  if (!ahead) return 0
+  const { body, ahead: signed } = ahead.outbound
+  return (signed?.headers ?? []).reduce((sum, text) => sum + text.length, body?.byteLength ?? 0)
+}
 
 const nameOf = (accountId: string, runId: string): string => `${accountId} ${runId}`
 
