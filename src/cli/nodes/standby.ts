@@ -68,7 +68,7 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
     const body = { ...(mode && { mode }), ...(copies !== undefined && { copies }) }
     if (on === AUTO) await api.call(placeDatabaseStandby, { params: { id }, body })
     else await api.call(setDatabaseStandby, { params: { name: on ?? '', id }, body })
-    say(`${answerTo(on, copies)} of ${id}; "homeport nodes standbys" shows how complete they are.`)
+    say(`${answerTo(on, copies)} of ${id}; "homeport nodes standbys" shows how complete each copy is.`)
   },
 })
 
