@@ -147,6 +147,20 @@ describeOnEveryStore('pause of a workflow', (openStore) => {
     expect(delivered()).toEqual(new Set([gone, restarted.workflowRunId]))
   })
 
+  it('lets a run go on that was cancelled while its workflow was paused, and is brought back after the resume', async () => {
+    const [alone = ''] = await trigger(1, 'back', '1h')
+    await ask('POST', `${RUNS}/${alone}/pause`)
+    await change('pause', 'back')
+    const [held = ''] = await trigger(1, 'back')
+    for (const id of [alone, held]) await ask('DELETE', `${RUNS}/${id}`)
+    await change('resume', 'back')
+    for (const id of [alone, held]) await ask('POST', `${RUNS}/${id}/undo`)
+    const state = new Map((await runsOf('back')).map((run) => [run.workflowRunId, run.paused !== undefined]))
+    expect([alone, held].map((id) => state.get(id))).toEqual([true, false])
+    await waitFor(() => seen('back').length > 0, { what: 'the delivery' })
+    expect(seen('back').map(({ headers }) => headers['upstash-workflow-runid'])).toEqual([held])
+  })
+
   it('holds the clock of a run that is brought back since then, not since the pause of its workflow', async () => {
     const { url, seq, dueAt, at } = await startedRun(store)
     await store.run(runsCancel.cancelRuns, { seqs: [seq], at: at + 10 })

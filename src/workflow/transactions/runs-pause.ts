@@ -199,8 +199,14 @@ function* hold(seqs: readonly number[], pause: RunPause, at: number): Transactio
   yield* parkGroups(seqs)
 }
 
-/** Runs that were paused together, with the same clock, go on together. */
-function* letGo(runs: readonly Locked[], at: number): Transaction<PendingRow[]> {
+/**
+ * Ends the pauses of runs; those that were paused together, with the same clock, go on together.
+ * @returns their messages, for `queue.offer` as offered again.
+ */
+export function* letGo(
+  runs: readonly Pick<Locked, 'seq' | 'paused_at' | 'pause'>[],
+  at: number,
+): Transaction<PendingRow[]> {
   if (runs.length === 0) return []
   yield* change(clearPause, { seqs: runs.map(({ seq }) => seq) })
   const groups = new Map<number | undefined, number[]>()

@@ -7,7 +7,7 @@ import { query } from '../../store/query.js'
 import { restoreAttempts } from './runs-attempts.js'
 import { type CancelledRun, type KeptDelivery, readKept } from './runs-kept.js'
 import { notifyParents } from './runs-parents.js'
-import { type PausedWorkflow, parkBegun, storedPause } from './runs-pause.js'
+import { letGo, type PausedWorkflow, parkBegun, storedPause } from './runs-pause.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import { childEndOf } from './runs-revive.js'
 import { type DeliveryColumns, type ElementMeta, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
@@ -50,7 +50,7 @@ export interface UndoneRuns {
 }
 
 type Cancelled = CancelledRun &
-  Pick<RunRow, 'seq' | 'url' | 'pause' | 'parent_seq' | 'parent'> & { readonly finished_at: number }
+  Pick<RunRow, 'seq' | 'url' | 'paused_at' | 'pause' | 'parent_seq' | 'parent'> & { readonly finished_at: number }
 
 const lockCancelled = query<{ seqs: readonly number[]; accountId: string }, Cancelled>(({ db, p, d }) =>
   d.forUpdate(
@@ -59,6 +59,7 @@ const lockCancelled = query<{ seqs: readonly number[]; accountId: string }, Canc
       .select([
         'seq',
         'url',
+        'paused_at',
         'pause',
         'canceled_by',
         'parent_seq',
@@ -102,8 +103,9 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
   const own = toPendingRows(messages, yield* insertMessages(messages))
   // Until now the undo has moved their clocks: the pause of their workflow holds them from here on.
   const workflows = args.paused?.map((workflow) => ({ ...workflow, at }))
-  const offers = yield* parkBegun(runs, yield* bringAttemptsBack(own, kept), workflows)
+  const stored = yield* parkBegun(runs, yield* bringAttemptsBack(own, kept), workflows)
   yield* insertAll('run_waits', waitRows(runs, remains, args))
+  const offers = yield* letReleasedGo(runs, stored, args)
   yield* dropRemains(undone)
   yield* insertAll(
     'run_returns',
@@ -126,6 +128,23 @@ function* bringAttemptsBack(
   const found = messages.map((row) => ({ ...row, retried: retriedOf.get(row.message_id) ?? 0 }))
   yield* restoreAttempts(found.filter(({ retried }) => retried > 0))
   return found
+}
+
+/**
+ * The resume of a workflow passes over cancelled runs. Those that its pause held go on when they are brought back later.
+ * @returns what is to be offered of these messages of the runs.
+ */
+function* letReleasedGo(
+  runs: readonly Cancelled[],
+  messages: readonly PendingRow[],
+  { paused = [], at }: UndoRunsArgs,
+): Transaction<readonly PendingRow[]> {
+  const pausedUrls = new Set(paused.map(({ url }) => url))
+  const released = runs.filter(({ url, pause }) => storedPause(pause).ofWorkflow && !pausedUrls.has(url))
+  if (released.length === 0) return messages
+  const seqs = new Set(released.map(({ seq }) => seq))
+  const others = messages.filter(({ group_key }) => group_key === null || !seqs.has(group_key))
+  return [...others, ...(yield* letGo(released, at))]
 }
 
 /** A pause that holds the clock has held it since before the cancel, and its resume moves the due times by all of that. */
