@@ -10,10 +10,10 @@ import { PrimaryData } from './data/primary-data.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { failureOf, writeEngineFiles } from './engine-files.js'
 import { HealthCheck } from './health-check.js'
-import type { ExitReport, LaunchedProcess, Launcher } from './launcher/client.js'
+import { deathSignalPrefix, type ExitReport, type LaunchedProcess, type Launcher } from './launcher/client.js'
 import type { Layout } from './layout.js'
 import type { Failure } from './member.js'
-import type { MemoryLimiter, MemoryLimitPrefix } from './memory-limit.js'
+import { type MemoryLimiter, memoryLimitPrefix } from './memory-limit.js'
 import type { DataReport, EngineInfo, EngineSpec, FleetLogger, MemberSpec } from './types.js'
 
 /** Shared by all components of a running fleet. */
@@ -26,14 +26,10 @@ export interface FleetContext {
   /** Time for an engine to end cleanly, milliseconds; shorter while the server stops. */
   readonly stopGraceMs: () => number
   readonly readyDeadlineMs: number
-  /** Command prefix that ends an engine when the launcher dies; empty where the system has no such tool. */
-  readonly commandPrefix: readonly string[]
   /** Called with the state of the data of a database. */
   readonly onData: (databaseId: string, report: DataReport) => void
   readonly problems: Pick<Problems, 'report' | 'resolve'> | undefined
   readonly meter: Pick<DatabasesMeter, 'engineFailures'> | undefined
-  /** Command prefix that limits the memory of a process; see `findMemoryLimitPrefix`. */
-  readonly memoryLimitPrefix: MemoryLimitPrefix
   /** Limits the memory of running engines. */
   readonly memoryLimiter: MemoryLimiter
   /** Returns a number that no process of this fleet has had. */
@@ -130,8 +126,7 @@ class Run implements EngineRun {
     await this.#data?.inspect()
     await writeEngineFiles(spec, member, paths, secrets, context.engine)
     this.#abort.signal.throwIfAborted()
-    const prefix = [...context.commandPrefix, ...context.memoryLimitPrefix(spec.processMemoryBytes)]
-    const [command = '', ...args] = [...prefix, context.engine.binary, paths.configFile]
+    const [command = '', ...args] = await this.#command()
     const process = await context.launcher.spawn(command, args)
     this.#process = process
     this.#endProcess()
@@ -142,6 +137,17 @@ class Run implements EngineRun {
     await this.#data?.afterEnd(report, this.#hasAnswered, this.#stopping)
     if (this.#stopping === 'save' && report.code === 0) context.problems?.resolve('engine_hung', this.#subject)
     return this.#problem ?? describeExit(report, this.#hasAnswered)
+  }
+
+  /** The first engine waits for the launcher and for the tools, side by side. */
+  async #command(): Promise<readonly string[]> {
+    const { context, spec, paths } = this.#options
+    const [atDeath, memory] = await Promise.all([
+      deathSignalPrefix(),
+      memoryLimitPrefix(spec.processMemoryBytes),
+      context.launcher.start(),
+    ])
+    return [...atDeath, ...memory, context.engine.binary, paths.configFile]
   }
 
   /** Never rejects. */

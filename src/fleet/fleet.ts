@@ -9,10 +9,10 @@ import { quarantineData } from './data/quarantine-data.js'
 import { DiskSpace } from './disk-space.js'
 import { deleteEngineFiles, unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
-import { createLauncher, findDeathSignalPrefix, type Launcher } from './launcher/client.js'
+import { createLauncher, deathSignalPrefix, type Launcher } from './launcher/client.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
 import { compactLog, type ShrinkResult, shrinkLog } from './log-rewrite.js'
-import { createMemoryLimiter, findMemoryLimitPrefix } from './memory-limit.js'
+import { createMemoryLimiter } from './memory-limit.js'
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
 import { replicationWith } from './replication.js'
@@ -295,12 +295,11 @@ class EngineFleet implements Fleet {
       logger,
       endLeftovers: async () => void (await this.#endEngines(layout)),
     })
-    try {
-      await launcher.start()
-      this.#state = { kind: 'serving', context: await this.#contextOf(layout, launcher) }
-    } catch (error) {
-      await Promise.all([launcher.stop(), this.#diskSpace.stop()])
-      throw error
+    this.#state = { kind: 'serving', context: this.#contextOf(layout, launcher) }
+    // The first request to one of them does not wait for the launcher.
+    if (directoriesIn(layout.databasesDir).length > 0) {
+      void launcher.start().catch(() => undefined)
+      void deathSignalPrefix()
     }
   }
 
@@ -348,16 +347,14 @@ class EngineFleet implements Fleet {
     return this.#lastGraceMs ?? this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS
   }
 
-  async #contextOf(layout: Layout, launcher: Launcher): Promise<FleetContext> {
+  #contextOf(layout: Layout, launcher: Launcher): FleetContext {
     const { engine, clock, logger, problems, meter, readyDeadlineMs = DEFAULT_READY_DEADLINE_MS } = this.#options
-    const onData = (databaseId: string, report: DataReport): void => this.#options.onData?.(databaseId, report)
-    const [commandPrefix, memoryLimitPrefix] = await Promise.all([findDeathSignalPrefix(), findMemoryLimitPrefix()])
-    const nextGeneration = (): number => ++this.#lastGeneration
-    const stopGraceMs = (): number => this.#stopGraceMs
-    const memoryLimiter = await createMemoryLimiter({ launcher, logger })
     return {
-      ...{ engine, launcher, layout, clock, logger, problems, meter, onData, stopGraceMs, readyDeadlineMs },
-      ...{ commandPrefix, memoryLimitPrefix, memoryLimiter, nextGeneration },
+      ...{ engine, launcher, layout, clock, logger, problems, meter, readyDeadlineMs },
+      onData: (databaseId, report) => this.#options.onData?.(databaseId, report),
+      nextGeneration: () => ++this.#lastGeneration,
+      stopGraceMs: () => this.#stopGraceMs,
+      memoryLimiter: createMemoryLimiter({ launcher, logger }),
     }
   }
 

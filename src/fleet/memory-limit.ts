@@ -50,13 +50,15 @@ export interface MemoryLimiterOptions {
 }
 
 /** Creates a limiter. Without `prlimit` on this system, it logs that once and does nothing. */
-export async function createMemoryLimiter({ launcher, logger }: MemoryLimiterOptions): Promise<MemoryLimiter> {
-  const tool = await findTool()
-  if (tool === undefined) {
-    logger.warn('engine_memory_limit_missing', {})
-    return { limit: async () => {} }
-  }
+export function createMemoryLimiter({ launcher, logger }: MemoryLimiterOptions): MemoryLimiter {
+  let hasWarned = false
   const limit = async (pid: number, maxMemoryBytes: number): Promise<void> => {
+    const tool = await findTool()
+    if (tool === undefined) {
+      if (!hasWarned) logger.warn('engine_memory_limit_missing', {})
+      hasWarned = true
+      return
+    }
     const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
     const bytes = processLimit({ maxMemoryBytes, presentBytes: await presentBytes(pid), machineBytes })
     const setting = await launcher.spawn(tool, ['--pid', `${pid}`, `--data=${bytes}`])
@@ -76,12 +78,9 @@ export async function createMemoryLimiter({ launcher, logger }: MemoryLimiterOpt
  * Command prefix that limits a process from its start; empty without a limit or without the tool. For engines that load
  * untrusted data, which may expand a hundredfold while loading.
  */
-export type MemoryLimitPrefix = (bytes: number | undefined) => readonly string[]
-
-/** Finds the tool once. */
-export async function findMemoryLimitPrefix(): Promise<MemoryLimitPrefix> {
-  const tool = await findTool()
-  return (bytes) => (tool === undefined || bytes === undefined ? [] : [tool, `--data=${bytes}`, '--'])
+export async function memoryLimitPrefix(bytes: number | undefined): Promise<readonly string[]> {
+  const tool = bytes === undefined ? undefined : await findTool()
+  return tool === undefined ? [] : [tool, `--data=${bytes}`, '--']
 }
 
 /** `prlimit`, if this system has it and lets us use it. */

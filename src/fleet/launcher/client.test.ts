@@ -3,16 +3,45 @@ import { systemClock } from '../../base/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { createLauncher } from './client.js'
 
-it('can be stopped when its process failed to start, as when Node itself was replaced', async () => {
-  const logger = silentLogger
-  const launcher = createLauncher({ dataDir: '/', clock: systemClock, logger, endLeftovers: async () => undefined })
+const logger = silentLogger
+const create = () => createLauncher({ dataDir: '/', clock: systemClock, logger, endLeftovers: async () => undefined })
+
+/** As when Node itself was replaced. */
+async function withoutNode(work: () => Promise<void>): Promise<void> {
   const node = process.execPath
   process.execPath = '/nowhere/node'
   try {
-    await expect(launcher.start()).rejects.toThrow('ENOENT')
+    await work()
   } finally {
     process.execPath = node
   }
+}
+
+it('starts with the first process, and one launcher serves all', async () => {
+  const launcher = create()
+  expect(launcher.pid).toBeUndefined()
+  const all = await Promise.all([launcher.spawn('true', []), launcher.spawn('false', [])])
+  const { pid } = launcher
+  expect(pid).toBeGreaterThan(0)
+  expect(await Promise.all(all.map(({ exited }) => exited))).toMatchObject([{ code: 0 }, { code: 1 }])
+  await (await launcher.spawn('true', [])).exited
+  expect(launcher.pid).toBe(pid)
   await launcher.stop()
-  await expect(launcher.spawn('true', [])).rejects.toThrow('ENOENT')
+})
+
+it('is tried again when its process failed to start', async () => {
+  const launcher = create()
+  await withoutNode(() => expect(launcher.spawn('true', [])).rejects.toThrow('ENOENT'))
+  expect(await (await launcher.spawn('true', [])).exited).toMatchObject({ code: 0 })
+  await launcher.stop()
+})
+
+it('can be stopped when its process failed to start, and before it was needed, and starts nothing afterwards', async () => {
+  const [failed, unused] = [create(), create()]
+  await withoutNode(() => expect(failed.start()).rejects.toThrow('ENOENT'))
+  for (const launcher of [failed, unused]) {
+    await launcher.stop()
+    await expect(launcher.spawn('true', [])).rejects.toThrow('stopped')
+    expect(launcher.pid).toBeUndefined()
+  }
 })

@@ -1,5 +1,6 @@
 /**
- * The fleet's side of the launcher: one launcher process at a time, restarted when it dies.
+ * The fleet's side of the launcher: one launcher process at a time, started with the first engine, and restarted when it
+ * dies. A server without databases does without it.
  *
  * When a launcher dies, it can no longer report the exits of its engines. So before their `exited` resolves,
  * `endLeftovers` ends them, and only then the next launcher starts. After `exited`, therefore, nothing runs on the
@@ -32,9 +33,9 @@ export interface LaunchedProcess {
 
 /** Starts processes without blocking this one. */
 export interface Launcher {
-  /** Starts the launcher process; resolves when it accepts requests. */
+  /** Starts the launcher process unless it runs; resolves when it accepts requests. */
   start(): Promise<void>
-  /** Starts a process. Rejects when it cannot be started, or when the launcher ends first. */
+  /** Starts a process, and the launcher before it. Rejects when it cannot be started, or when the launcher ends first. */
   spawn(command: string, args: readonly string[]): Promise<LaunchedProcess>
   /** Disconnects the launcher, which ends its processes. Resolves when it has exited. */
   stop(): Promise<void>
@@ -63,6 +64,7 @@ const PING_EVERY_MS = 2_000
 const MAX_UNANSWERED = 5
 /** Time for the launcher to end; it kills slow engines within less. */
 const LAUNCHER_GRACE_MS = 15_000
+const STOPPED = 'the launcher was stopped'
 const LOST: ExitReport = { code: null, signal: null, output: 'its launcher ended' }
 
 /**
@@ -93,7 +95,8 @@ class LauncherClient implements Launcher {
   readonly #running = new Map<number, (report: ExitReport) => void>()
   #child: ChildProcess | undefined
   #launchedAtMs = 0
-  #ready: Promise<void> = Promise.reject(new Error('the launcher was not started'))
+  /** `undefined` before it is needed, and when its process could not be started. */
+  #ready: Promise<void> | undefined
   #recovered: Promise<void> = Promise.resolve()
   #isStopping = false
   #lastId = 0
@@ -101,20 +104,20 @@ class LauncherClient implements Launcher {
 
   constructor(options: LauncherOptions) {
     this.#options = options
-    this.#ready.catch(() => {}) // Callers of spawn get the error; there may be none yet.
   }
 
   get pid(): number | undefined {
     return this.#child?.pid
   }
 
-  start(): Promise<void> {
-    this.#ready = this.#launch()
-    return this.#ready
+  async start(): Promise<void> {
+    if (this.#isStopping) throw new Error(STOPPED)
+    this.#ready ??= this.#launch()
+    await this.#ready
   }
 
   async spawn(command: string, args: readonly string[]): Promise<LaunchedProcess> {
-    await this.#ready
+    await this.start()
     const id = ++this.#lastId
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject })
@@ -154,8 +157,8 @@ class LauncherClient implements Launcher {
         } else if (report.kind !== 'pong') this.#handleReport(report)
       })
       child.on('error', (error) => {
-        // A process that failed to start never exits.
-        if (child.pid === undefined) this.#child = undefined
+        // A process that failed to start never exits. The next engine tries again.
+        if (child.pid === undefined) [this.#child, this.#ready] = [undefined, undefined]
         reject(error)
       })
       child.once('exit', () => reject(new Error('the launcher ended before it was ready')))
@@ -222,7 +225,7 @@ class LauncherClient implements Launcher {
   async #relaunch(): Promise<void> {
     const { clock } = this.#options
     if (!this.#isStopping && clock.now() - this.#launchedAtMs < RETRY_MS) await pause(this.#options.clock, RETRY_MS)
-    if (this.#isStopping) throw new Error('the launcher was stopped')
+    if (this.#isStopping) throw new Error(STOPPED)
     await this.#launch()
   }
 
@@ -238,7 +241,7 @@ class LauncherClient implements Launcher {
   }
 }
 
-/** Creates a launcher; it does not run before `start`. */
+/** Creates a launcher; it does not run before it is needed. */
 export function createLauncher(options: LauncherOptions): Launcher {
   return new LauncherClient(options)
 }
@@ -249,7 +252,7 @@ const PREFIX = ['--pdeathsig', 'TERM', '--'] as const
  * Command prefix that makes the kernel end a process cleanly when its parent dies in any way. Empty where the system
  * has no `setpriv`; then `endEngines` finds leftovers at the next start.
  */
-export async function findDeathSignalPrefix(): Promise<readonly string[]> {
+export async function deathSignalPrefix(): Promise<readonly string[]> {
   const tool = await usableProgram('setpriv', [...PREFIX, '/bin/sh', '-c', ':'])
   return tool === undefined ? [] : [tool, ...PREFIX]
 }
