@@ -51,6 +51,7 @@ export const OPEN_PLACES = [
   'src/store/query.js',
   'src/store/dialect.js',
   'src/store/checksum.js',
+  'src/store/maintenance.js',
   'src/cluster/key-partition.js',
   'src/accounts/credentials.js',
   // It runs before anything else is loaded.

@@ -16,6 +16,7 @@
  * - `life.ts`: the end of a node's life in a cluster: its connections end.
  * - `checksum.ts`, `check.ts`: detection of damaged data while reading, and by `homeport doctor`.
  * - `copy/`: takes the store of a stopped server from one database to the other.
+ * - `maintenance.ts`: the entrance for commands, which a server does not load. Nor does it load `postgres/` on SQLite.
  * - `sqlite/`, `postgres/`: the two implementations. `testing/`: runs a test suite on both.
  *
  * Guarantees:
@@ -34,13 +35,11 @@
  * How to write a transaction: `docs/store.md`.
  */
 
-export { type CheckDepth, checkPostgresStore, checkSqliteStore, type StoreReport } from './check.js'
-export { type CopyOptions, type CopyProgress, type CopyReport, copyStore } from './copy/copy-store.js'
 export type { StoreDamage } from './damage.js'
 export { AfterLostCommits, type AfterLostCommitsDeps } from './lost-commits.js'
 export { SCHEMA_RANGE } from './migrations/migration.js'
 export { hasSqliteStore, openStore } from './open.js'
-export { checkPostgresServer, type ServerFinding, type ServerReport } from './postgres/server-check.js'
 export { type CopiedDatabase, type CopyContents, contentsOfCopy, copyRunning, newestSchema } from './running-copy.js'
 export type { SchemaRange } from './schema/cluster.js'
+export { checkSqliteStore } from './sqlite/check.js'
 export type { Store, StoreDescription, StoreSharing } from './types.js'

@@ -2,7 +2,6 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { StoreMeter } from '../telemetry/index.js'
 import type { StoreDamage } from './damage.js'
-import { openPostgresStore } from './postgres/store.js'
 import { openSqliteStore } from './sqlite/store.js'
 import type { Store, StoreSharing } from './types.js'
 
@@ -54,6 +53,10 @@ export async function hasSqliteStore(dataDir: string): Promise<boolean> {
 export async function openStore(settings: StoreSettings): Promise<Store> {
   const { onFailure, onDamage = () => undefined, onClock, meter } = settings
   const watch = { onFailure, onDamage, ...(onClock && { onClock }), ...(meter && { meter }) }
-  if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch, settings.sharing ?? 'alone')
-  return openSqliteStore(sqliteFileIn(settings.dataDir), settings.modules ?? [], watch)
+  if (settings.location === 'sqlite') {
+    return openSqliteStore(sqliteFileIn(settings.dataDir), settings.modules ?? [], watch)
+  }
+  // Loaded late: with its driver it takes a server on SQLite 3 % of its start.
+  const { openPostgresStore } = await import('./postgres/store.js')
+  return openPostgresStore(settings.location, watch, settings.sharing ?? 'alone')
 }

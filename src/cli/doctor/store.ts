@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { unreachable } from '../../base/index.js'
 import { type Config, describeStore } from '../../config/index.js'
-import type { CheckDepth, StoreReport } from '../../store/index.js'
+import type { CheckDepth, StoreReport } from '../../store/maintenance.js'
 import { describeError } from '../errors.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
@@ -16,7 +16,7 @@ const MOST_SHOWN = 5
 /** Checks whether the store can be read, and says what a 2xx guarantees. With `deep`, verifies all checksums. */
 export async function checkStore(config: Config, depth: CheckDepth): Promise<Finding[]> {
   // Loaded late, so that other commands do not load the store.
-  const { checkPostgresStore, checkSqliteStore } = await import('../../store/index.js')
+  const { checkPostgresStore, checkSqliteStore } = await import('../../store/maintenance.js')
   const { store, dataDir } = config
   if (store.kind === 'sqlite') {
     const report = await checkSqliteStore(dataDir, depth)
@@ -40,7 +40,7 @@ export async function checkStore(config: Config, depth: CheckDepth): Promise<Fin
 
 /** Checks the settings of the PostgreSQL server. */
 async function checkServer(url: string): Promise<Finding[]> {
-  const { checkPostgresServer } = await import('../../store/index.js')
+  const { checkPostgresServer } = await import('../../store/maintenance.js')
   try {
     const { about, findings } = await checkPostgresServer(url)
     if (findings.length === 0) return [ok('postgres', about)]

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { type Config, type StoreChoice, storeChoice } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { CopyReport } from '../../store/index.js'
+import type { CopyReport } from '../../store/maintenance.js'
 import { DONE, FAILED } from '../exit-codes.js'
 import { addFlags, configOf } from '../flags.js'
 import type { Io } from '../io.js'
@@ -51,7 +51,7 @@ async function copy(config: Config, { from, to }: Ends, { dryRun }: CopyFlags, i
   const directory = from.kind === 'sqlite' || dryRun ? 'must exist' : 'may be new'
   return await withStoppedServer(config, directory, async () => {
     const [{ copyStore }, { installationOf }] = await Promise.all([
-      import('../../store/index.js'),
+      import('../../store/maintenance.js'),
       import('../../accounts/index.js'),
     ])
     const progress = copyProgressOf(io)

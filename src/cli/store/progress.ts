@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../base/index.js'
-import type { CopyProgress } from '../../store/index.js'
+import type { CopyProgress } from '../../store/maintenance.js'
 import type { Io } from '../io.js'
 import { duration, figure } from '../terminal/figures.js'
 

@@ -1,4 +1,4 @@
-import type { CopyReport } from '../../store/index.js'
+import type { CopyReport } from '../../store/maintenance.js'
 import type { Io } from '../io.js'
 import { bytes, counted, duration, figure } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'

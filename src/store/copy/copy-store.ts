@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { MIGRATIONS } from '../migrations/index.js'
-import { reasonOf } from '../postgres/connection.js'
+import { reasonOf } from '../postgres/errors.js'
 import { Audit, type Damage } from './audit.js'
 import { type Table, tablesToCopy } from './catalog.js'
 import { type OpenSource, type OpenTarget, openSource, openTarget, type StoreLocation } from './ends.js'

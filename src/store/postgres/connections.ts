@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import type { Clock, Timer } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
-import { isLoss, isOfOneTransaction, isTooLong } from './connection.js'
 import { clockAheadMs, end, type Session } from './connector.js'
+import { isLoss, isOfOneTransaction, isTooLong } from './errors.js'
 
 /** The most connections that a store keeps. */
 export const MOST_CONNECTIONS = 10

@@ -1,7 +1,8 @@
 import pg from 'pg'
 import { systemClock } from '../../base/index.js'
 import type { PostgresTarget } from '../../config/index.js'
-import { connectionSettings, READ_ONLY, reasonOf } from './connection.js'
+import { connectionSettings } from './connection.js'
+import { READ_ONLY, reasonOf } from './errors.js'
 
 /** Time limit for a connection to a host: shorter when others can be tried. */
 const CONNECT_TIMEOUT_MS = { only: 10_000, ofSeveral: 5_000 }

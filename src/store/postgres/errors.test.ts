@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { toStoreError } from './connection.js'
+import { toStoreError } from './errors.js'
 
 it.each(['XX001', 'XX002'])('reports the code %s as damage', (code) => {
   const error = toStoreError(Object.assign(new Error('invalid page in block 0'), { code }), 'a.read')

@@ -1,0 +1,7 @@
+/** What commands do with a store that need not be open: they check it, or copy it to another database. */
+
+export type { CheckDepth, StoreReport } from './check.js'
+export { type CopyOptions, type CopyProgress, type CopyReport, copyStore } from './copy/copy-store.js'
+export { checkPostgresStore } from './postgres/check.js'
+export { checkPostgresServer, type ServerFinding, type ServerReport } from './postgres/server-check.js'
+export { checkSqliteStore } from './sqlite/check.js'
