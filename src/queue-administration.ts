@@ -180,14 +180,14 @@ function windowOf(period: StatsPeriod, now: number): Window {
   return { from: now - (now % stepMs) - (length - 1) * stepMs, stepMs, length }
 }
 
-const weekday = new Intl.DateTimeFormat('en-US', { weekday: 'long', timeZone: 'UTC' })
+const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'] as const
 
 function daysOf(month: Series) {
   const ofWorkflows = points(month, countOf, isOfWorkflow)
   const runs = new Map(month.runs.map(({ step, count }) => [step, count]))
   const requests = points(month, countOf)
   return {
-    days: requests.map((_, day) => weekday.format(month.from + day * DAY_MS)),
+    days: requests.map((_, day) => WEEKDAYS[new Date(month.from + day * DAY_MS).getUTCDay()] ?? ''),
     daily_requests: requests.map((point, day) => ({
       ...point,
       workflow_message: ofWorkflows[day]?.y ?? 0,

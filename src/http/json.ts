@@ -1,5 +1,6 @@
 import { yieldToEventLoop } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
+import { whole } from '../contract/words/figures.js'
 
 /** Limits for a JSON text, so that a small request cannot cause much work. */
 export interface JsonLimits {
@@ -242,6 +243,6 @@ const invalid = (reason: string) => new HomeportError('invalid_json', { reason }
 
 function refuseExceeded(exceeded: ExceededLimit | undefined): void {
   if (!exceeded) return
-  const limit = JSON_LIMITS[exceeded].toLocaleString('en-US')
+  const limit = whole(JSON_LIMITS[exceeded])
   throw new HomeportError('body_too_complex', { what: EXCEEDED_TEXT[exceeded], limit: `${limit} ${UNITS[exceeded]}` })
 }

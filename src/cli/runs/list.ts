@@ -1,3 +1,4 @@
+import { whole } from '../../contract/words/figures.js'
 import { RUN_WORDS, WAIT_WORDS } from '../../contract/words/states.js'
 import {
   MOST_SORTED,
@@ -77,7 +78,7 @@ function orderOf({ sort, reverse }: ListOptions): { sort?: RunSort; direction?: 
 /** The line below a list of which not all runs could be sorted. */
 function sortedText({ sortedFrom }: { sortedFrom?: number }): string {
   if (sortedFrom === undefined) return ''
-  const since = `the newest ${MOST_SORTED.toLocaleString('en')}, created since ${moment(sortedFrom)}`
+  const since = `the newest ${whole(MOST_SORTED)}, created since ${moment(sortedFrom)}`
   return `Sorted runs: ${since}. The older ones: --to ${sortedFrom - 1}\n`
 }
 

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { searchFilter } from '../search.js'
+import { whole } from '../words/figures.js'
 import { MOST_AUDIT_ENTRIES, MOST_AUDIT_SEARCHED } from './audit-limits.js'
 
 /**
@@ -135,7 +136,7 @@ const AuditQuery = Type.Object({
   ),
   before: Type.Optional(text('`log_id` of the last entry of the previous page; only older entries are returned.')),
   search: searchFilter(
-    `Entries of which the action, the actor, an entity, the source or the notes contain this text. Only the newest ${MOST_AUDIT_SEARCHED.toLocaleString('en-US')} entries, or those after \`before\`, are searched. If there are older ones, the response header \`${SEARCHED_TO}\` has the \`before\` with which the search goes on, and \`${SEARCHED_TO_TIME}\` when that entry was written, Unix seconds`,
+    `Entries of which the action, the actor, an entity, the source or the notes contain this text. Only the newest ${whole(MOST_AUDIT_SEARCHED)} entries, or those after \`before\`, are searched. If there are older ones, the response header \`${SEARCHED_TO}\` has the \`before\` with which the search goes on, and \`${SEARCHED_TO_TIME}\` when that entry was written, Unix seconds`,
   ),
 })
 

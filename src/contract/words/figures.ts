@@ -1,7 +1,7 @@
 /** Counts, sizes, money and durations, as the console and the command line write them. */
 
-/** `12,345`. */
-export const whole = (count: number): string => Math.round(count).toLocaleString('en-US')
+/** `12,345`. Without the tables of languages, which the first use of them loads: descriptions of operations have such figures. */
+export const whole = (count: number): string => String(Math.round(count)).replace(/\B(?=(?:\d{3})+$)/g, ',')
 
 /** A count with its noun: `1 key`, `3 keys`, `2 entries`. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>

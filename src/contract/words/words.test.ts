@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { andMore, bytes, counted, dollars, duration } from './figures.js'
+import { andMore, bytes, counted, dollars, duration, whole } from './figures.js'
 import { planWords } from './plans.js'
 import * as states from './states.js'
 
@@ -64,4 +64,10 @@ it.each([
   [planWords('payg', 0), 'pay as you go'],
 ])('%s is %s', (text, expected) => {
   expect(text).toBe(expected)
+})
+
+it('separates thousands', () => {
+  expect([0, 7, 999, 1_000, 12_345.6, 1_234_567, -1_000].map(whole)).toEqual([
+    ...['0', '7', '999', '1,000', '12,346', '1,234,567', '-1,000'],
+  ])
 })

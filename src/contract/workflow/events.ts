@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { type Endpoint, endpoint } from '../endpoint.js'
+import { whole } from '../words/figures.js'
 import { NOTIFIED_OUTCOMES } from './event-outcomes.js'
 import { ms, runId } from './runs.js'
 
@@ -121,7 +122,7 @@ export const listWaiters = endpoint({
   access: 'read',
   scopes: ['read'],
   summary: 'List the runs that wait for an event',
-  description: `The waits for an event, oldest first: up to ${MOST_WAITERS.toLocaleString('en-US')}, or pages with the header \`${WAITERS_COUNT}\`. If there are more, the response has the header \`${WAITERS_CURSOR}\`; send it with the next request.`,
+  description: `The waits for an event, oldest first: up to ${whole(MOST_WAITERS)}, or pages with the header \`${WAITERS_COUNT}\`. If there are more, the response has the header \`${WAITERS_CURSOR}\`; send it with the next request.`,
   params: Type.Object({ eventId }),
   headers: Type.Object({
     [WAITERS_COUNT]: Type.Optional(
