@@ -12,9 +12,9 @@ export class BulkLedger {
   readonly #stage: Stage
   /** By `bulk_actions.seq`: `runs.seq` of those that it has changed. */
   readonly #done = new Map<number, Set<number>>()
-  /** `runs.seq` of those that are cancelled, and of those that are paused. */
+  /** `runs.seq` of those that are cancelled, and of those that are paused: by whom. */
   readonly #cancelled = new Set<number>()
-  readonly #paused = new Set<number>()
+  readonly #paused = new Map<number, 'alone' | 'with workflow'>()
   /** By `runs.seq`: when it was last brought back. */
   readonly #broughtBackAt = new Map<number, number>()
   /** By id of actions: since the answer to a pause or an abort they do nothing more. */
@@ -27,13 +27,17 @@ export class BulkLedger {
   constructor(stage: Stage, changed: (seq: number) => void) {
     this.#stage = stage
     this.#changed = changed
-    const decided = (_: unknown, { succeeded, action }: DecidedBatch): void => this.#decided(action, succeeded)
+    const decided = (_: unknown, { succeeded, action }: DecidedBatch): number[] => this.#decided(action, succeeded)
     stage.effects.on(bulkKinds.cancelRunsBatch, decided)
-    stage.effects.on(bulkUndo.undoRunsBatch, decided)
+    stage.effects.on(bulkUndo.undoRunsBatch, (batch, result) => {
+      const undone = decided(batch, result)
+      // A pause of the workflow that has ended holds nothing that is brought back.
+      if (!batch.paused?.length) for (const seq of undone) this.#leaveWorkflowPause(seq)
+    })
     stage.effects.on(bulkKinds.pauseRunsBatch, decided)
     stage.effects.on(bulkKinds.unpauseRunsBatch, decided)
     stage.effects.on(runsPause.pauseRun, (_, result) => {
-      if (result.kind === 'paused') this.#paused.add(result.runSeq)
+      if (result.kind === 'paused') this.#paused.set(result.runSeq, 'alone')
     })
     stage.effects.on(runsPause.resumeRun, ({ runId }, { kind }) => {
       const run = kind === 'resumed' && stage.memory.run(census.runs, {}).find(({ run_id }) => run_id === runId)
@@ -45,13 +49,14 @@ export class BulkLedger {
     })
   }
 
-  #decided(action: BulkActionRow, succeeded: readonly number[]): void {
+  /** @returns the runs that it has changed now. */
+  #decided(action: BulkActionRow, succeeded: readonly number[]): number[] {
     const { timeline } = this.#stage
     const known = this.#done.get(action.seq) ?? new Set()
     this.#done.set(action.seq, known)
     // The result also has those of an earlier attempt.
     const fresh = succeeded.filter((seq) => !known.has(seq))
-    if (fresh.length === 0) return
+    if (fresh.length === 0) return fresh
     timeline.note(`action ${action.seq} (${action.kind}) changes the runs ${fresh.join(', ')}`)
     if (this.#stopped.has(action.action_id))
       timeline.fail(`I8: action ${action.seq} went on after the answer to its stop`)
@@ -59,6 +64,7 @@ export class BulkLedger {
       known.add(seq)
       this.#change(action.kind, seq)
     }
+    return fresh
   }
 
   #change(kind: BulkActionRow['kind'], seq: number): void {
@@ -77,7 +83,8 @@ export class BulkLedger {
         return
       case 'pauseRuns':
         if (isCancelled || this.#paused.has(seq)) timeline.fail(`I8: run ${seq} was paused, and could not be`)
-        this.#paused.add(seq)
+        // Clients of the simulation pause many runs only with their workflow.
+        this.#paused.set(seq, 'with workflow')
         return
       case 'unpauseRuns':
         this.#goesOn(seq)
@@ -85,6 +92,10 @@ export class BulkLedger {
       default:
         timeline.fail(`I8: nobody has started an action of the kind ${kind}`)
     }
+  }
+
+  #leaveWorkflowPause(seq: number): void {
+    if (this.#paused.get(seq) === 'with workflow') this.#goesOn(seq)
   }
 
   #goesOn(seq: number): void {
