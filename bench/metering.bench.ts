@@ -55,6 +55,7 @@ function callUs(call: () => void): number {
 function partsUs(): { readonly command: number; readonly batch: number } {
   const guard = new Guards({
     clock: systemClock,
+    directory: { find: () => undefined },
     lanes: () => {
       throw new Error('no engine is asked here')
     },

@@ -82,19 +82,29 @@ export interface DirectoryFollower {
   remove(databaseId: string): void
 }
 
-interface Entry {
+/** A served database. Only what a start needs is made of its row at once: there may be ten thousand that nobody uses. */
+class Entry {
   readonly row: DatabaseRow
   readonly served: ServedDatabase
-  readonly logins: ReadonlyMap<DataUser, { username: string; password: string }>
+  #users: ReadonlyMap<DataUser, StoredUser> | undefined
+
+  constructor(row: DatabaseRow, served: ServedDatabase) {
+    this.row = row
+    this.served = served
+  }
+
   /** The users that the owner created. */
-  readonly users: ReadonlyMap<DataUser, StoredUser>
-  /** Digests of the two passwords of `default`. */
-  readonly ownerDigests: readonly Buffer[]
-  readonly readerDigest: Buffer
-  /** All digests joined: differs when a credential has changed. */
-  readonly fingerprint: string
-  /** The keys of this entry in the token index, each with the user that it logs in. */
-  readonly tokens: ReadonlyMap<string, DataUser>
+  get users(): ReadonlyMap<DataUser, StoredUser> {
+    this.#users ??= new Map(usersOf(this.row).map((user) => [user.name, user]))
+    return this.#users
+  }
+
+  /** The password of a user for the engine; undefined when there is no such user. */
+  secretOf(user: DataUser): string | undefined {
+    if (user === 'default') return this.row.password
+    if (user === 'default_ro') return this.row.read_only_rest_token
+    return this.users.get(user)?.secret
+  }
 }
 
 // The one-shot `hash` is faster than `createHash`: a start makes some for each database, and a REST request needs one.
@@ -125,7 +135,7 @@ export class ServingDirectory {
     const entry = entryOf(row, this.#settings, this.#entries.get(row.database_id))
     this.#forget(row.database_id)
     this.#entries.set(row.database_id, entry)
-    for (const [token, user] of entry.tokens) this.#byToken.set(token, { entry, user })
+    for (const [token, user] of tokensOf(row)) this.#byToken.set(token, { entry, user })
     for (const follower of this.#followers) follower.put(row)
     this.#changed(row.database_id)
   }
@@ -139,7 +149,8 @@ export class ServingDirectory {
 
   /** Serves no new request with a token of the database; `put` serves them again. Others are not affected. */
   hideTokens(databaseId: string): void {
-    for (const token of this.#entries.get(databaseId)?.tokens.keys() ?? []) this.#byToken.delete(token)
+    const entry = this.#entries.get(databaseId)
+    if (entry) this.#dropTokens(entry)
     this.#changed(databaseId)
   }
 
@@ -147,9 +158,10 @@ export class ServingDirectory {
   authenticate(databaseId: string, username: string | undefined, password: string): DataUser | undefined {
     const entry = this.#entries.get(databaseId)
     if (!entry) return undefined
+    const { row } = entry
     const given = digest(password)
-    const matches = entry.ownerDigests.map((expected) => timingSafeEqual(given, expected))
-    const isReader = timingSafeEqual(given, entry.readerDigest)
+    const matches = [row.password, row.rest_token].map((expected) => timingSafeEqual(given, digest(expected)))
+    const isReader = timingSafeEqual(given, digest(row.read_only_rest_token))
     const user = username ?? 'default'
     if (user === 'default') return matches.includes(true) ? user : undefined
     if (user === 'default_ro') return isReader ? user : undefined
@@ -205,10 +217,8 @@ export class ServingDirectory {
   engineCredentials(databaseId: string, user: DataUser): { username: string; password: string } {
     const entry = this.#entries.get(databaseId)
     if (!entry) throw new Error(`database ${databaseId} is not served`)
-    const login = entry.logins.get(user)
-    if (login) return login
-    // The user was deleted meanwhile: a login that no engine accepts.
-    return { username: user, password: '' }
+    // A user who was deleted meanwhile gets a login that no engine accepts.
+    return { username: user, password: entry.secretOf(user) ?? '' }
   }
 
   /** The login with which the data plane queries the engine about itself. The database must be served. */
@@ -221,8 +231,12 @@ export class ServingDirectory {
   #forget(databaseId: string): boolean {
     const entry = this.#entries.get(databaseId)
     if (!entry) return false
-    for (const token of entry.tokens.keys()) this.#byToken.delete(token)
+    this.#dropTokens(entry)
     return this.#entries.delete(databaseId)
+  }
+
+  #dropTokens({ row }: Entry): void {
+    for (const token of tokensOf(row).keys()) this.#byToken.delete(token)
   }
 
   #changed(databaseId: string): void {
@@ -250,15 +264,6 @@ export function tokensOf(row: DatabaseRow): ReadonlyMap<string, DataUser> {
     ...ofUsers,
   ]
   return new Map(tokens.map(([token, user]) => [digestOfToken(token), user]))
-}
-
-function loginsOf(row: DatabaseRow): Entry['logins'] {
-  const logins: readonly [string, string][] = [
-    ['default', row.password],
-    ['default_ro', row.read_only_rest_token],
-    ...usersOf(row).map(({ name, secret }): [string, string] => [name, secret]),
-  ]
-  return new Map(logins.map(([username, password]) => [username, { username, password }]))
 }
 
 type Limits = Omit<
@@ -289,34 +294,34 @@ function limitsOf(plan: Plan): Limits {
   }
 }
 
+/** Both are stored: nobody can time a guess by it. */
+const haveSameSecrets = (one: DatabaseRow, other: DatabaseRow): boolean =>
+  one.password === other.password &&
+  one.rest_token === other.rest_token &&
+  one.read_only_rest_token === other.read_only_rest_token
+
 function entryOf(row: DatabaseRow, { plans, proxyTerminatesTls, domain }: ServingSettings, before?: Entry): Entry {
-  const plan = planOf(row, plans)
-  const readerDigest = digest(row.read_only_rest_token)
-  const tokenDigest = digest(row.rest_token)
-  const ownerDigests = [digest(row.password), tokenDigest]
-  const fingerprint = [...ownerDigests, readerDigest].map((one) => one.toString('base64')).join()
-  const users = usersOf(row)
-  return {
-    row,
-    served: {
-      ...limitsOf(plan),
-      ...('maxmemory' in settingsOf(row, plans) ? { maxDataBytes: undefined } : {}),
-      requestsPerWrite: 1 + readRegionsOf(row).length,
-      databaseId: row.database_id,
-      port: row.port,
-      // A proxy cannot check client certificates for us, so a database that asks for them speaks TLS itself.
-      tls: row.tls === 1 && (!proxyTerminatesTls || row.client_authority !== null),
-      serverName: domain === undefined || row.tls === 0 ? undefined : `${row.slug}.${domain}`,
-      clientAuthority: row.client_authority ?? undefined,
-      loginEpoch: before ? before.served.loginEpoch + (before.fingerprint === fingerprint ? 0 : 1) : 0,
-      userMarks: Object.fromEntries(users.map(({ name, secret }) => [name, digest(secret).toString('base64')])),
-      allowedIpRanges: allowedIpsOf(row),
-    },
-    logins: loginsOf(row),
-    users: new Map(users.map((user) => [user.name, user])),
-    ownerDigests,
-    readerDigest,
-    fingerprint,
-    tokens: tokensOf(row),
+  const served: ServedDatabase = {
+    ...limitsOf(planOf(row, plans)),
+    ...('maxmemory' in settingsOf(row, plans) ? { maxDataBytes: undefined } : {}),
+    requestsPerWrite: 1 + readRegionsOf(row).length,
+    databaseId: row.database_id,
+    port: row.port,
+    // A proxy cannot check client certificates for us, so a database that asks for them speaks TLS itself.
+    tls: row.tls === 1 && (!proxyTerminatesTls || row.client_authority !== null),
+    serverName: domain === undefined || row.tls === 0 ? undefined : `${row.slug}.${domain}`,
+    clientAuthority: row.client_authority ?? undefined,
+    loginEpoch: before ? before.served.loginEpoch + (haveSameSecrets(before.row, row) ? 0 : 1) : 0,
+    userMarks: userMarksOf(row),
+    allowedIpRanges: allowedIpsOf(row),
   }
+  return new Entry(row, served)
+}
+
+const NO_MARKS: ServedDatabase['userMarks'] = {}
+
+function userMarksOf(row: DatabaseRow): ServedDatabase['userMarks'] {
+  const users = usersOf(row)
+  if (users.length === 0) return NO_MARKS
+  return Object.fromEntries(users.map(({ name, secret }) => [name, digestOfToken(secret)]))
 }

@@ -4,7 +4,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Readiness } from '../http/index.js'
 import type { Tracer } from '../telemetry/index.js'
 import { asClientSocket } from './client/client-socket.js'
-import { DatabaseListener } from './client/database-listener.js'
+import { DatabaseListener, type ListenerOptions } from './client/database-listener.js'
 import { DomainListener } from './client/domain-listener.js'
 import { Doorway, turnAway } from './client/doorway.js'
 import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './client/outlet.js'
@@ -112,6 +112,7 @@ class DataPlane implements Gateway {
   readonly #closing = new Set<Promise<void>>()
   /** The ports of databases that other nodes serve. */
   readonly #passing: PassingPorts | undefined
+  readonly #listenerOptions: ListenerOptions
   /** Reads of replicas that this node keeps for other nodes. */
   readonly #reads: ReadsHere | undefined
   #unsubscribe: (() => void) | undefined
@@ -139,6 +140,14 @@ class DataPlane implements Gateway {
       reads: this.#reads,
     })
     this.#domain = this.#newDomain()
+    this.#listenerOptions = {
+      ...{ settings: options.settings, directory: options.directory, administration, clock, logger },
+      ...{ logins: this.#logins, memory: this.#memory, lanes: this.#lanes, doorway: this.#doorway },
+      loginTimeoutMs: options.patienceMs ?? DEFAULT_PATIENCE_MS,
+      readerBounds: options.readerBounds ?? DEFAULT_READER_BOUNDS,
+      guardOf: (database) => this.#guards.of(database),
+      nextClientId: () => ++this.#lastClientId,
+    }
     const { otherNodes } = options
     this.#passing =
       otherNodes?.ports &&
@@ -310,28 +319,12 @@ class DataPlane implements Gateway {
     // The credentials of its engines may have changed too.
     if (database.loginEpoch !== listener.database.loginEpoch) this.#lanes.forget(database.databaseId)
     for (const user of goneUsers(listener.database, database)) this.#lanes.forgetUser(database.databaseId, user)
-    this.#guards.of(database)
+    this.#guards.update(database)
     listener.update(database)
   }
 
   async #openListener(database: ServedDatabase): Promise<void> {
-    const { settings, directory, clock, logger } = this.#options
-    const nextClientId = (): number => ++this.#lastClientId
-    const listener = new DatabaseListener(database, {
-      settings,
-      directory,
-      administration: this.#options.administration ?? NO_ADMINISTRATION,
-      logins: this.#logins,
-      loginTimeoutMs: this.#options.patienceMs ?? DEFAULT_PATIENCE_MS,
-      readerBounds: this.#options.readerBounds ?? DEFAULT_READER_BOUNDS,
-      memory: this.#memory,
-      clock,
-      logger,
-      lanes: this.#lanes,
-      doorway: this.#doorway,
-      guard: this.#guards.of(database),
-      nextClientId,
-    })
+    const listener = new DatabaseListener(database, this.#listenerOptions)
     this.#failed.delete(database.databaseId)
     const listening = this.#listen(listener)
     this.#open.set(database.databaseId, { listener, listening })

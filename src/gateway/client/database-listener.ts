@@ -6,6 +6,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
 import type { SessionDeps } from '../commands/command-context.js'
 import type { ClientAddress, GatewaySettings, ServedDatabase } from '../deps.js'
+import type { DatabaseGuard } from '../limits/database-guard.js'
 import { awaitOpening, beginsTls } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
 import { asClientSocket, type ClientSocket } from './client-socket.js'
@@ -13,8 +14,10 @@ import { type Doorway, turnAway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
 import { Session } from './session.js'
 
-/** Collaborators and settings of a listener. */
-export interface ListenerOptions extends Omit<SessionDeps, 'siblings'> {
+/** Collaborators and settings of all listeners. */
+export interface ListenerOptions extends Omit<SessionDeps, 'siblings' | 'guard'> {
+  /** Limits and counts the commands of a database. */
+  readonly guardOf: (database: ServedDatabase) => DatabaseGuard
   readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
   readonly doorway: Doorway
   /** Ids for CLIENT ID, each used once. */
@@ -31,7 +34,8 @@ export class DatabaseListener {
   #database: ServedDatabase
   readonly #options: ListenerOptions
   readonly #server: Server
-  readonly #sessionDeps: SessionDeps
+  /** Made for the first client: there may be ten thousand databases that nobody uses. */
+  #sessionDeps: SessionDeps | undefined
   /** Does TLS handshakes; undefined where the port speaks clear text. */
   readonly #front: TlsFront | undefined
   readonly #sessions = new Set<Session>()
@@ -46,7 +50,6 @@ export class DatabaseListener {
     this.#front = database.tls ? this.#newFront() : undefined
     // A client may close its sending side and still wait for replies.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true })
-    this.#sessionDeps = { ...options, siblings: () => this.#sessions }
     this.#server.on('error', (error) => options.logger.error('gateway_port_failed', { error }))
   }
 
@@ -127,6 +130,15 @@ export class DatabaseListener {
     else this.#onClearText(Inlet.of(socket))
   }
 
+  get #deps(): SessionDeps {
+    this.#sessionDeps ??= this.#newSessionDeps()
+    return this.#sessionDeps
+  }
+
+  #newSessionDeps(): SessionDeps {
+    return { ...this.#options, guard: this.#options.guardOf(this.#database), siblings: () => this.#sessions }
+  }
+
   #newFront(): TlsFront {
     const { settings, logger } = this.#options
     if (!settings.tls) throw new HomeportError('tls_not_configured', { databaseId: this.database.databaseId })
@@ -187,7 +199,7 @@ export class DatabaseListener {
   #admits(socket: ClientSocket): boolean {
     try {
       checkAddress(this.database, socket.remoteAddress)
-      this.#options.guard.checkClientLimit()
+      this.#deps.guard.checkClientLimit()
       return true
     } catch (error) {
       turnAway(socket, error)
@@ -196,16 +208,17 @@ export class DatabaseListener {
   }
 
   #serve(inlet: Inlet): void {
-    const session = new Session(inlet, this.#options.nextClientId(), this.#sessionDeps)
+    const deps = this.#deps
+    const session = new Session(inlet, this.#options.nextClientId(), deps)
     const { socket } = inlet
     this.#connections.add(socket)
     this.#sessions.add(session)
-    this.#options.guard.countConnection(1)
+    deps.guard.countConnection(1)
     if (this.#sessions.size === 1) this.#scheduleSweep()
     socket.on('close', () => {
       this.#connections.delete(socket)
       this.#sessions.delete(session)
-      this.#options.guard.countConnection(-1)
+      deps.guard.countConnection(-1)
     })
   }
 

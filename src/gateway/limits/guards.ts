@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/index.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
-import { type DatabaseUsage, OBSERVER, type ServedDatabase, type UsageSource } from '../deps.js'
+import { type DatabaseDirectory, type DatabaseUsage, OBSERVER, type ServedDatabase, type UsageSource } from '../deps.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
 import { NO_REPLY_LIMITS, type ReplyLimits } from '../engine/reply-gate.js'
 import { encodeCommand } from '../resp/encode.js'
@@ -14,6 +14,7 @@ export interface GuardsOptions {
   /** Stores the usage. Omitted: usage is counted while the gateway runs, and every database is open. */
   readonly usage?: UsageSource | undefined
   readonly clock: Clock
+  readonly directory: Pick<DatabaseDirectory, 'find'>
   readonly lanes: () => Lanes
   /** See `GatewayOptions.breakOff`. */
   readonly breakOff?: ((databaseId: string) => boolean) | undefined
@@ -23,7 +24,7 @@ export interface GuardsOptions {
   readonly onLackOfSpace?: (() => void) | undefined
 }
 
-/** The guards of all databases. */
+/** The guards of databases, each made when it is first used: most databases sleep. */
 export class Guards {
   readonly #options: GuardsOptions
   readonly #guards = new Map<string, DatabaseGuard>()
@@ -44,9 +45,16 @@ export class Guards {
     return guard
   }
 
+  /** The database has other limits now. */
+  update(database: ServedDatabase): void {
+    const known = this.#guards.get(database.databaseId)
+    if (known) known.database = database
+  }
+
   /** The limits of a database's replies. */
   replyLimits(databaseId: string): ReplyLimits {
-    return this.#guards.get(databaseId)?.replyLimits ?? NO_REPLY_LIMITS
+    const database = this.#options.directory.find(databaseId)
+    return database ? this.of(database).replyLimits : NO_REPLY_LIMITS
   }
 
   /** The database falls asleep: frees the memory that is only needed while its engines run. */
