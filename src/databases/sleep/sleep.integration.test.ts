@@ -93,6 +93,18 @@ describe('an idle database', () => {
     await waitFor(() => enginesOf(server, record.database_id).length === 2, { what: 'the replica to wake' })
   })
 
+  it('falls asleep while another one changes all the time', async () => {
+    const [record, other] = [await create(server), await create(server)]
+    await pass(IDLE_MS - 1_000)
+    let changes = 0
+    const isAsleepAfterChange = async (): Promise<boolean> => {
+      await server.api('POST', `/v2/redis/rename/${other.database_id}`, { name: `change-${++changes}` })
+      await pass(100)
+      return !server.databases.isAwake(record.database_id)
+    }
+    await waitFor(isAsleepAfterChange, { what: 'the database to sleep', deadlineMs: 20_000 })
+  })
+
   it('costs nothing while it sleeps: no timer, nothing in the fleet, no write', async () => {
     const timers = clock.pendingTimers
     const record = await sleeping()

@@ -131,11 +131,13 @@ export class Sleep implements SleepControl {
 
   /** Schedules a check at the given time, unless an earlier one is scheduled. */
   #scheduleCheck(atMs: number): void {
-    if (this.#stopped || (this.#timer && this.#timer.atMs <= atMs)) return
+    const nowMs = this.#now()
+    const dueMs = Math.max(atMs, nowMs + CHECK_GAP_MS)
+    // A check that is due sooner stays: changes that never end must not put it off.
+    if (this.#stopped || (this.#timer && this.#timer.atMs <= dueMs)) return
     this.#timer?.timer.cancel()
-    const delayMs = Math.max(atMs - this.#now(), CHECK_GAP_MS)
-    const timer = this.#deps.clock.after(delayMs, () => this.#check())
-    this.#timer = { atMs: this.#now() + delayMs, timer }
+    const timer = this.#deps.clock.after(dueMs - nowMs, () => this.#check())
+    this.#timer = { atMs: dueMs, timer }
   }
 
   #check(): void {
