@@ -111,7 +111,7 @@ export class Checks {
 
   /**
    * I3: a due message of an owner that nothing disturbs is sent, at the latest after a sweep. What was there before its partition
-   * was gained comes with a load.
+   * was gained comes with a load, unless a request of the node before was still in flight.
    */
   #checkHeld(row: census.CensusRow): void {
     const { now } = this.#timeline
@@ -121,8 +121,9 @@ export class Checks {
     const dueAt = row.next_at - STARTS_AT_MS - offsetMs
     const gainedAt = this.#ownedSince[row.partition] ?? 0
     const committedAt = this.#committedAt(row)
-    const since = Math.max(dueAt, calmSince, gainedAt, this.#ledger.overAt.get(row.message_id) ?? 0, committedAt)
-    const isLoaded = Math.max(committedAt, this.#broughtBackAt) < gainedAt
+    const overAt = this.#ledger.overAt.get(row.message_id) ?? 0
+    const since = Math.max(dueAt, calmSince, gainedAt, overAt, committedAt)
+    const isLoaded = Math.max(committedAt, overAt, this.#broughtBackAt) < gainedAt
     if (now - since <= (isLoaded ? LOADED_WITHIN_MS : FOUND_WITHIN_MS)) return
     if ([...this.#ledger.flights].some(({ messageId }) => messageId === row.message_id)) return
     const label = labelOf(row.url)
