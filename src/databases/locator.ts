@@ -35,6 +35,14 @@ const MOST_REMEMBERED = 10_000
 /** How long the tokens of nodes that do not answer are remembered. */
 const ABSENT_FOR_MS = 5_000
 
+/** The tokens of nodes that did not answer, with their nodes. */
+interface Absent {
+  readonly sinceMs: number
+  /** The nodes that answered. */
+  readonly answered: string
+  readonly nodes: Promise<ReadonlyMap<string, string>>
+}
+
 interface Lookup {
   readonly digest: string
   readonly resolve: (node: string | undefined) => void
@@ -57,7 +65,7 @@ export class Locator {
   #isAsking = false
   /** Counts moves: what was asked before one may be wrong after it. */
   #moves = 0
-  #absent: { readonly sinceMs: number; readonly nodes: Promise<ReadonlyMap<string, string>> } | undefined
+  #absent: Absent | undefined
 
   constructor(deps: LocatorDeps) {
     this.#deps = deps
@@ -183,11 +191,13 @@ export class Locator {
     if (this.#nodes.size > MOST_REMEMBERED && oldest !== undefined) this.#nodes.delete(oldest)
   }
 
-  #ofAbsent(answered: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
+  #ofAbsent(answering: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
     const nowMs = this.#deps.nowMs()
-    if (this.#absent && nowMs - this.#absent.sinceMs < ABSENT_FOR_MS) return this.#absent.nodes
-    const nodes = this.#readAbsent(answered)
-    this.#absent = { sinceMs: nowMs, nodes }
+    const answered = [...answering].sort().join()
+    const known = this.#absent
+    if (known?.answered === answered && nowMs - known.sinceMs < ABSENT_FOR_MS) return known.nodes
+    const nodes = this.#readAbsent(answering)
+    this.#absent = { sinceMs: nowMs, answered, nodes }
     nodes.catch(() => {
       this.#absent = undefined
     })
