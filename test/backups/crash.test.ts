@@ -2,14 +2,24 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { afterAll, expect, it } from 'vitest'
-import { atCleanup, processesMarked, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { randomFrom } from '../crash/random.js'
+import {
+  type Answer,
+  atCleanup,
+  processesMarked,
+  type RunningHomeport,
+  startHomeport,
+  waitFor,
+} from '../support/index.js'
 
 /**
  * The server is killed with SIGKILL at random moments of backups and restores and started again on its data. Then all
- * data is old or all data is new, and the records match the files. `HOMEPORT_CRASH_CYCLES` sets the number of kills.
+ * data is old or all data is new, and the records match the files. `HOMEPORT_CRASH_CYCLES` sets the number of cycles, of
+ * which each has a backup and a restore; a run of one cycle kills during one of the two.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
+const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 /** Longer than a backup or restore of this little data takes, so that some kills happen after its end. */
 const LATEST_KILL_MS = 900
 const KEYS = 2_000
@@ -30,7 +40,12 @@ interface Backup {
 }
 
 const moments: number[] = []
-afterAll(() => console.log(`kills came after ${moments.map((ms) => `${Math.round(ms)} ms`).join(', ')}`))
+afterAll(() => {
+  const kills = moments.map((ms) => `${Math.round(ms)} ms`).join(', ')
+  console.log(
+    `backup crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; kills came after ${kills}`,
+  )
+})
 
 function connect({ port, password }: Database): Redis {
   const client = new Redis({ host: '127.0.0.1', port, password, retryStrategy: () => null })
@@ -54,21 +69,22 @@ async function valuesOf(database: Database): Promise<string[]> {
   return [...new Set(values.map(String))]
 }
 
-async function killDuring(homeport: RunningHomeport, request: Promise<unknown>): Promise<boolean> {
-  let answered = false
-  const watched = request.then(
-    (answer) => {
-      answered = (answer as { status: number }).status === 200
-    },
-    () => undefined,
-  )
-  const delayMs = Math.random() * LATEST_KILL_MS
+/** Kills the server during a request and starts it again. @returns it, and whether the request has succeeded. */
+async function killDuring(homeport: RunningHomeport, request: Promise<Answer>, random: () => number) {
+  const answer = request.catch(() => undefined)
+  const delayMs = random() * LATEST_KILL_MS
   const killAt = performance.now() + delayMs
   moments.push(delayMs)
   await waitFor(() => performance.now() >= killAt, { what: 'the moment of the kill', everyMs: 1 })
   await homeport.kill('SIGKILL')
-  await watched
-  return answered
+  const isDone = (await answer)?.status === 200
+  return { next: await startHomeport(homeport.place), isDone }
+}
+
+/** Lets a request end without a kill. */
+async function letEnd(homeport: RunningHomeport, request: Promise<Answer>) {
+  expect(await request).toMatchObject({ status: 200 })
+  return { next: homeport, isDone: true }
 }
 
 const backupsOf = async (homeport: RunningHomeport, { database_id }: Database) =>
@@ -91,6 +107,9 @@ async function expectTruth(homeport: RunningHomeport, database: Database): Promi
 }
 
 it('leaves old or new data and correct records, whenever it is killed during a backup or a restore', async () => {
+  const random = randomFrom(SEED)
+  const chance = random()
+  const during = (isKilled: boolean) => (isKilled || CYCLES > 1 ? killDuring : letEnd)
   let homeport = await startHomeport()
   const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
   const database = (await homeport.api('POST', '/v2/redis/database', fields)).body as Database
@@ -101,19 +120,20 @@ it('leaves old or new data and correct records, whenever it is killed during a b
 
   for (let cycle = 0; cycle < CYCLES; cycle++) {
     await fill(database, `now ${cycle}`)
-    const made = await killDuring(homeport, homeport.api('POST', path('create-backup'), { name: `cycle ${cycle}` }))
-    homeport = await startHomeport(homeport.place)
+    const backup = homeport.api('POST', path('create-backup'), { name: `cycle ${cycle}` })
+    const made = await during(chance < 0.5)(homeport, backup, random)
+    homeport = made.next
     expect(await valuesOf(database)).toEqual([`now ${cycle}`])
     await expectTruth(homeport, database)
     const ours = (await backupsOf(homeport, database)).find((backup) => backup.name === `cycle ${cycle}`)
-    if (made) expect(ours?.state).toBe('completed')
+    if (made.isDone) expect(ours?.state).toBe('completed')
 
     const request = homeport.api('POST', path('restore-backup'), { backup_id: kept?.backup_id })
-    const restored = await killDuring(homeport, request)
-    homeport = await startHomeport(homeport.place)
+    const restored = await during(chance >= 0.5)(homeport, request, random)
+    homeport = restored.next
     const values = await valuesOf(database)
     expect([['kept'], [`now ${cycle}`]]).toContainEqual(values)
-    if (restored) expect(values).toEqual(['kept'])
+    if (restored.isDone) expect(values).toEqual(['kept'])
     await expectTruth(homeport, database)
   }
   await fill(database, 'last')

@@ -14,13 +14,15 @@ import { expect, it, onTestFinished } from 'vitest'
 import { readCredentials } from '../../src/objects/credentials.js'
 import { ObjectServer } from '../../src/objects/testing/object-server.js'
 import { startSink } from '../../src/queue/testing/sink.js'
-import { atCleanup, newPlace, placeFlags, runHomeport, startHomeport, tempDir, waitFor } from '../support/index.js'
+import { atCleanup, commandHost, newPlace, placeFlags, startHomeport, tempDir, waitFor } from '../support/index.js'
 
 interface Database {
   readonly database_id: string
   readonly port: number
   readonly password: string
 }
+
+const homeport = commandHost()
 
 function connect({ port, password }: Database): Redis {
   const client = new Redis({ host: '127.0.0.1', port, password, retryStrategy: () => null })
@@ -46,7 +48,7 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   const { messageId } = body as { messageId: string }
 
   const to = join(tempDir(), 'backups')
-  const backUp = (...more: string[]) => runHomeport(['backup', '--to', to, ...more, ...placeFlags(place)])
+  const backUp = (...more: string[]) => homeport(['backup', '--to', to, ...more, ...placeFlags(place)])
   expect(await backUp()).toMatchObject({ code: 0, stdout: expect.stringContaining(': 2 databases, ') })
   expect(await backUp('--keep', '1')).toMatchObject({ code: 0 })
   const [name = '', ...others] = readdirSync(to)
@@ -54,12 +56,12 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   await connect(full).set('k', 'later')
   await first.kill('SIGTERM')
 
-  const verified = await runHomeport(['backup', 'verify', '--from', to])
+  const verified = await homeport(['backup', 'verify', '--from', to])
   expect([verified.stderr, verified.stdout]).toEqual(['', expect.stringContaining('2 of 2 databases')])
   expect(verified.stdout).toContain('1 key.')
 
   const dataDir = join(tempDir(), 'restored')
-  const restore = () => runHomeport(['restore', '--from', to, '--data-dir', dataDir])
+  const restore = () => homeport(['restore', '--from', to, '--data-dir', dataDir])
   const snapshot = join(to, name, 'databases', `${full.database_id}.rdb`)
   const { size } = statSync(snapshot)
   appendFileSync(snapshot, 'x')
@@ -73,7 +75,7 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   writeFileSync(join(dataDir, 'mine'), '')
   expect((await restore()).stderr).toContain('is not empty: it has mine')
   const target = join(tempDir(), 'restored')
-  expect(await runHomeport(['restore', '--from', to, '--data-dir', target])).toMatchObject({ code: 0 })
+  expect(await homeport(['restore', '--from', to, '--data-dir', target])).toMatchObject({ code: 0 })
 
   const daily = join(tempDir(), 'daily')
   const second = await startHomeport({ ...place, dataDir: target, args: ['--backup-to', daily] })
@@ -101,7 +103,7 @@ it('backs up to object storage by itself and on demand, and restores on a machin
   const from = ['--from', to, '--keys-file', keys, '--backups-endpoint', storage.endpoint]
   const listed = async () => {
     copyFileSync(join(place.dataDir, 'backup-keys'), keys)
-    return (await runHomeport(['backup', 'list', ...from], { env })).stdout.match(/^homeport-\S+/gm) ?? []
+    return (await homeport(['backup', 'list', ...from], { env })).stdout.match(/^homeport-\S+/gm) ?? []
   }
   await waitFor(async () => (await listed()).length === 1, { what: 'a backup by itself' })
   const [first] = await listed()
@@ -111,7 +113,7 @@ it('backs up to object storage by itself and on demand, and restores on a machin
   })
   const database = body as Database
   await connect(database).set('k', 'v'.repeat(200_000))
-  const backUp = () => runHomeport(['backup', '--to', to, '--keep', '1', ...placeFlags(place)])
+  const backUp = () => homeport(['backup', '--to', to, '--keep', '1', ...placeFlags(place)])
   expect(await backUp()).toMatchObject({ code: 0, stdout: expect.stringContaining(`${to}/service/homeport-`) })
   const left = await listed()
   expect(left).toHaveLength(1)
@@ -124,10 +126,10 @@ it('backs up to object storage by itself and on demand, and restores on a machin
   expect(existsSync(join(place.dataDir, 'service-backup'))).toBe(false)
   await server.kill('SIGTERM')
 
-  const verified = await runHomeport(['backup', 'verify', ...from], { env })
+  const verified = await homeport(['backup', 'verify', ...from], { env })
   expect([verified.stderr, verified.stdout]).toEqual(['', expect.stringContaining('1 of 1 database, ')])
   const dataDir = join(tempDir(), 'restored')
-  const restore = (...args: string[]) => runHomeport(['restore', ...args, '--data-dir', dataDir], { env })
+  const restore = (...args: string[]) => homeport(['restore', ...args, '--data-dir', dataDir], { env })
   expect((await restore('--from', to)).stderr).toContain('--keys-file')
   const other = join(tempDir(), 'other-keys')
   writeFileSync(other, `hpbk1_${Buffer.alloc(32, 1).toString('base64url')}\n`)

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { randomFrom } from '../crash/random.js'
 import { processesMarked, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 
 /** The fields of a record that these tests use. */
@@ -17,8 +18,11 @@ interface Database {
   readonly db_memory_threshold: number
 }
 
-/** Every round restarts the server. */
-const RESTARTS_TIMEOUT_MS = 180_000
+/** Kills in the middle of changes; `npm run crash -- --only changes` has more. */
+const KILLS = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
+const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
+/** Longer than the changes take, so that some kills come after their end. */
+const LATEST_KILL_MS = 60
 
 const least = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
 
@@ -53,13 +57,14 @@ async function rest({ rest_url }: Database, token: string): Promise<{ status: nu
   return { status: response.status, body: await response.json() }
 }
 
+let server: RunningHomeport
+
+beforeAll(async () => {
+  server = await startHomeport()
+})
+afterAll(() => console.log(`changes: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${KILLS}`))
+
 describe('a change of a database that is in use', () => {
-  let server: RunningHomeport
-
-  beforeAll(async () => {
-    server = await startHomeport()
-  })
-
   const change = (database: Database, verb: string, body?: unknown) =>
     server.api('POST', `/v2/redis/${verb}/${database.database_id}`, body)
 
@@ -122,23 +127,14 @@ describe('a change of a database that is in use', () => {
 })
 
 describe('a server that is killed in the middle of changes', () => {
-  let server: RunningHomeport
-
-  beforeAll(async () => {
-    server = await startHomeport()
-  })
-
-  afterAll(async () => {
-    await server.kill('SIGKILL')
-  })
-
   it('has made each change completely or not at all, and accepts further ones', {
-    timeout: RESTARTS_TIMEOUT_MS,
+    timeout: 60_000 + KILLS * 30_000,
   }, async () => {
+    const random = randomFrom(SEED)
     let database = await create(server, { plan: 'fixed_1gb' })
     const writer = connect(database, database.password)
     await writer.redis.set('k', 'v')
-    for (const delayMs of [0, 5, 15, 60]) {
+    for (let kill = 0; kill < KILLS; kill++) {
       const before = await get(server, database)
       const wanted = before.read_regions.length === 0 ? ['us-west-1'] : []
       const plan = before.db_memory_threshold > 2 ** 31 ? 'fixed_1gb' : 'fixed_5gb'
@@ -149,7 +145,8 @@ describe('a server that is killed in the middle of changes', () => {
         server.api('POST', `/v2/redis/reset-password/${database.database_id}`),
       ]
       const settled = Promise.allSettled(answers)
-      await passMs(delayMs)
+      // Half of the kills come while the changes begin.
+      await passMs(random() ** 2 * LATEST_KILL_MS)
       await server.kill('SIGKILL')
       const done = (await settled).map((answer) => answer.status === 'fulfilled' && answer.value.status === 200)
       server = await startHomeport(server.place)

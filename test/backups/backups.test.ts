@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
-import { commandHost, placeFlags, type RunningHomeport, runHomeport, startHomeport, tempDir } from '../support/index.js'
+import { commandHost, placeFlags, type RunningHomeport, startHomeport, tempDir } from '../support/index.js'
 
 interface Database {
   readonly database_id: string
@@ -11,6 +11,8 @@ interface Database {
   readonly password: string
 }
 
+/** Backups and restores of single databases, by commands and over the API. */
+
 let homeport: RunningHomeport
 const host = commandHost()
 
@@ -18,8 +20,8 @@ beforeAll(async () => {
   homeport = await startHomeport()
 })
 
-async function create(name: string): Promise<{ database: Database; client: Redis }> {
-  const fields = { database_name: name, platform: 'aws', primary_region: 'us-east-1' }
+async function create(name: string, some: object = {}): Promise<{ database: Database; client: Redis }> {
+  const fields = { database_name: name, platform: 'aws', primary_region: 'us-east-1', ...some }
   const database = (await homeport.api('POST', '/v2/redis/database', fields)).body as Database
   return { database, client: connect(database) }
 }
@@ -73,7 +75,7 @@ it('replaces no data without a confirmation', async () => {
     ['import', 'precious', file],
     ['import', 'precious', '-'],
   ]) {
-    const { code, stderr } = await runHomeport(['db', ...args, ...placeFlags(homeport.place)], { input: 'redis://x' })
+    const { code, stderr } = await host(['db', ...args, ...placeFlags(homeport.place)], { input: 'redis://x' })
     expect([code, stderr]).toEqual([
       2,
       expect.stringMatching(/data of the database "precious".*Nothing was changed\.\n$/),
@@ -92,8 +94,35 @@ it('fails with one sentence and the exit code of the failure', async () => {
     [['import', 'lonely', '/nowhere'], 2, 'cannot be read'],
     [['import', 'lonely', bad, '--yes'], 2, 'cannot load it'],
   ] as const) {
-    const { code, stderr } = await runHomeport(['db', ...args, ...placeFlags(homeport.place)])
+    const { code, stderr } = await host(['db', ...args, ...placeFlags(homeport.place)])
     expect(code).toBe(wanted)
     expect(stderr).toMatch(new RegExp(`^error: .*${reason}.*\n$`))
   }
+})
+
+it('keeps the connections of clients over a backup and a restore', async () => {
+  const { database, client } = await create('steady', { read_regions: ['eu-west-1'] })
+  let closed = false
+  client.on('close', () => {
+    closed = true
+  })
+  await client.set('k', 'old')
+  const path = (verb: string) => `/v2/redis/${verb}/${database.database_id}`
+  expect(await homeport.api('POST', path('create-backup'), { name: 'old' })).toMatchObject({ status: 200 })
+  const [backup] = (await homeport.api('GET', path('list-backup'))).body as { backup_id: string }[]
+  await client.set('k', 'new')
+  const restored = homeport.api('POST', path('restore-backup'), { backup_id: backup?.backup_id })
+  const seen = new Set<string>()
+  let isOver = false
+  void restored.then(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    // Commands pending when the engine stops get a clear error; later ones wait.
+    seen.add(await client.get('k').then(String, (error: Error) => error.message.split(' ')[0] ?? ''))
+  }
+  expect(await restored).toMatchObject({ status: 200 })
+  expect(await client.get('k')).toBe('old')
+  expect([...seen].filter((value) => !['new', 'old', 'ERR'].includes(value))).toEqual([])
+  expect(closed).toBe(false)
 })
