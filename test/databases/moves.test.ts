@@ -7,34 +7,49 @@ import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseMove } from '../../src/contract/server/moves.js'
 import type { EngineInfo } from '../../src/fleet/index.js'
 import { localEngine } from '../../src/fleet/testing/test-fleet.js'
-import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
+import { newPostgresDatabase } from '../../src/store/testing/index.js'
 import { randomFrom } from '../crash/random.js'
 import { Recorder } from '../histories/recorder.js'
-import { type Answer, atCleanup, freePortRange, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
+import {
+  type Answer,
+  atCleanup,
+  freePortRange,
+  newPlace,
+  type Place,
+  runHomeport,
+  tempDir,
+  waitFor,
+} from '../support/index.js'
 import { stallingRequest, Uploader } from './large-values.js'
-import { nodePlace, type RunningNode, startNode } from './running-nodes.js'
+import { type RunningNode, startNode } from './running-nodes.js'
 
 /** Moves of databases between nodes, while clients write. */
 
-let postgres: PostgresServer
+let store: string
 let engine: EngineInfo
+let a: RunningNode
+let b: RunningNode
+
 beforeAll(async () => {
   engine = await localEngine()
-  postgres = await startPostgresServer()
-  return () => postgres.stop()
+  store = await newPostgresDatabase()
+  a = await start('a', await roomyPlace())
+  b = await start('b', await roomyPlace())
+  await meet()
 })
 
 type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
 
 const WRITE_EVERY_MS = 5
+/** Time between two requests of a client that waits for each answer, also when it has none because it is disconnected. */
+const BETWEEN_MS = 5
 /** Longer than a client that sends nothing is waited for. */
 const LARGE_TAKES_MS = 1_500
 /** How many databases leave a drained node; `npm run crash -- --only drain --cycles 50` has more. */
 const DRAINED = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 3)
 
 const record = ({ body }: Answer) => body as Made
-const start = async (name: string, place = nodePlace()) =>
-  startNode(name, await place, { store: `${postgres.url}/postgres` }, engine)
+const start = (name: string, place: Place) => startNode(name, place, { store }, engine)
 
 async function create(node: RunningNode, name: string, more: object = {}): Promise<Made> {
   const asked = { database_name: name, platform: 'aws', primary_region: 'us-east-1', plan: 'payg', ...more }
@@ -49,14 +64,18 @@ async function roomyPlace(): Promise<Place> {
   return newPlace({ dataDir: tempDir(), redisPorts: `${from}-${to}` })
 }
 
-const meet = (one: RunningNode, other: RunningNode) =>
-  waitFor(
-    async () => {
-      const nodes = (await one.api('GET', '/v2/nodes')).body as { name: string; state: string }[]
-      return nodes.some(({ name, state }) => name === other.name && state === 'live')
-    },
-    { what: 'the nodes to know each other' },
-  )
+async function meet(): Promise<void> {
+  const knows = async (node: RunningNode) => {
+    const nodes = (await node.api('GET', '/v2/nodes')).body as { state: string }[]
+    return nodes.filter(({ state }) => state === 'live').length === 2
+  }
+  const knowEachOther = async () => (await Promise.all([a, b].map(knows))).every(Boolean)
+  await waitFor(knowEachOther, { what: 'the nodes to know each other' })
+}
+
+async function remove(node: RunningNode, { database_id }: Made): Promise<void> {
+  expect(await node.api('DELETE', `/v2/redis/database/${database_id}`)).toMatchObject({ status: 200, body: 'OK' })
+}
 
 /** A client that writes without a break, as applications do: with the client's own queue, and its own way to connect again. */
 class DrainedClient {
@@ -117,9 +136,6 @@ async function move(node: RunningNode, databaseId: string, to: string): Promise<
 
 describe('a database that moves to another node', () => {
   it('keeps every acknowledged write, its settings and its backups', async () => {
-    const [a, b] = [await start('a'), await start('b')]
-    await meet(a, b)
-    await meet(b, a)
     const made = await create(a, 'moves', { read_regions: ['eu-west-1'] })
     const id = made.database_id
     const path = `/v2/redis/database/${id}`
@@ -148,7 +164,7 @@ describe('a database that moves to another node', () => {
         const number = ++counter
         await client.rpush('list', number).then(
           () => acknowledged.push(number),
-          () => new Promise((resolve) => setImmediate(resolve)),
+          () => pause(systemClock, BETWEEN_MS),
         )
       }
     })()
@@ -159,15 +175,16 @@ describe('a database that moves to another node', () => {
       while (!isOver) {
         answers.add((await node.rest(made.rest_token, ['INCR', 'requests'])).status)
         requests++
+        await pause(systemClock, BETWEEN_MS)
       }
     })
     // Another one never waits for an answer before it sends more.
     let busy = 0
-    const pipelining = Array.from({ length: 64 }, async () => {
+    const pipelining = Array.from({ length: 16 }, async () => {
       while (!isOver) {
         await piped.incr('busy').then(
           () => busy++,
-          () => new Promise((resolve) => setImmediate(resolve)),
+          () => pause(systemClock, BETWEEN_MS),
         )
       }
     })
@@ -176,7 +193,7 @@ describe('a database that moves to another node', () => {
       expect(status).toBe(200)
       return (body as { result: unknown }).result
     })
-    const recorder = new Recorder(routes, { name: 'moving', random: randomFrom(1), clients: 2 })
+    const recorder = new Recorder(routes, { name: 'moving', random: randomFrom(1), clients: 2, betweenMs: BETWEEN_MS })
     await waitFor(() => acknowledged.length > 50 && busy > 1_000 && recorder.answered > 50, { what: 'writes' })
 
     expect(await move(b, id, 'b')).toMatchObject({ state: 'done', from: 'a', to: 'b', problem: '' })
@@ -229,7 +246,7 @@ describe('a database that moves to another node', () => {
     stalled.begin('stalled')
     const stalledRequest = stallingRequest(b, made)
     const isBegun = async () => !['asked', 'done'].includes((await latest(b, id))?.state ?? 'done')
-    const moving = a.cli('nodes', 'move', id, '--to', 'a')
+    const moving = runHomeport(['nodes', 'move', id, '--to', 'a'], { env: a.env })
     await waitFor(isBegun, { what: 'the move to begin', everyMs: 5 })
     await slow.finishWithin(LARGE_TAKES_MS)
     expect(await moving).toEqual({
@@ -246,21 +263,60 @@ describe('a database that moves to another node', () => {
     expect(await blocked).toEqual(['event', 'happens'])
     expect((await a.rest(made.rest_token, ['SET', 'k', 'v'])).body).toEqual({ result: 'OK' })
     await Promise.all([a.stop(), b.stop()])
-    const again = await start('a', Promise.resolve(a.place))
-    expect((await again.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
-    // The other tests have nodes of their own, which would choose it as a home too.
-    await again.stop()
+    a = await start('a', a.place)
+    expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
+    b = await start('b', b.place)
+    await meet()
+    await remove(a, made)
+  }, 90_000)
+
+  it('has one home and all its data when either node ends in the middle', async () => {
+    const made = await create(a, 'cut')
+    const id = made.database_id
+    for (let i = 0; i < 50; i++) await a.rest(made.rest_token, ['SET', `k${i}`, 'x'.repeat(100_000)])
+    const ended = async (node: RunningNode): Promise<void> => {
+      await waitFor(async () => ['done', 'failed'].includes((await latest(node, id))?.state ?? ''), {
+        what: 'the move to end',
+      })
+    }
+    const copying = () =>
+      waitFor(async () => (await latest(a, id))?.state !== 'asked', { what: 'the copy to begin', everyMs: 1 })
+
+    // The target ends.
+    await a.api('POST', '/v2/nodes/b/databases', { database_id: id })
+    await copying()
+    await b.stop()
+    b = await start('b', b.place)
+    await meet()
+    await ended(b)
+    await waitFor(async () => (await b.rest(made.rest_token, ['DBSIZE'])).body, { what: 'an answer' })
+    const count = async (node: RunningNode) => (await node.rest(made.rest_token, ['DBSIZE'])).body
+    await waitFor(async () => JSON.stringify(await count(b)) === '{"result":50}', { what: 'the data' })
+
+    // The source ends; its next life decides.
+    const home = (await latest(b, id))?.state === 'done' ? 'b' : 'a'
+    const [from, to] = home === 'a' ? [a, b] : [b, a]
+    await to.api('POST', `/v2/nodes/${to.name}/databases`, { database_id: id })
+    await waitFor(async () => (await latest(to, id))?.state !== 'asked', { what: 'the copy to begin', everyMs: 1 })
+    await from.stop()
+    const next = await start(from.name, from.place)
+    if (home === 'a') a = next
+    else b = next
+    await meet()
+    await ended(next)
+    for (const node of [to, next]) {
+      await waitFor(async () => JSON.stringify(await count(node)) === '{"result":50}', { what: 'the data' })
+    }
+    const dirs = await Promise.all([to, next].map(({ place }) => readdir(join(place.dataDir, 'databases'))))
+    expect(dirs.flat()).toEqual([id])
+    await remove(a, made)
   }, 90_000)
 
   it(
     'leaves a node that is drained, which is then removed',
     async () => {
-      const c = await start('c', roomyPlace())
-      const d = await start('d', roomyPlace())
-      await meet(c, d)
-      await meet(d, c)
       const made: Made[] = []
-      for (let number = 0; number < DRAINED; number++) made.push(await create(c, `drained-${number}`))
+      for (let number = 0; number < DRAINED; number++) made.push(await create(a, `drained-${number}`))
       const clients = made.map((one) => new DrainedClient(one))
       const deadlineMs = 60_000 + DRAINED * 2_000
       await waitFor(() => clients.every(({ written }) => written > 10), {
@@ -268,10 +324,10 @@ describe('a database that moves to another node', () => {
         deadlineMs,
       })
       const away = async (): Promise<boolean> => {
-        const nodes = (await d.api('GET', '/v2/nodes')).body as { name: string; databases: number }[]
-        return nodes.some(({ name, databases }) => name === 'c' && databases === 0)
+        const nodes = (await b.api('GET', '/v2/nodes')).body as { name: string; databases: number }[]
+        return nodes.some(({ name, databases }) => name === 'a' && databases === 0)
       }
-      expect(await d.api('POST', '/v2/nodes/c/drain')).toMatchObject({ status: 200 })
+      expect(await b.api('POST', '/v2/nodes/a/drain')).toMatchObject({ status: 200 })
       await waitFor(away, { what: 'the databases to leave', deadlineMs })
       const before = clients.map(({ written }) => written)
       await waitFor(() => clients.every(({ written }, index) => written > (before[index] ?? 0) + 10), {
@@ -281,69 +337,24 @@ describe('a database that moves to another node', () => {
       if (DRAINED > 3) console.log(drainReport(clients))
       expect(clients.filter(({ connects, errors }) => connects > 2 || errors.length > 0)).toEqual([])
       for (const [index, { rest_token }] of made.entries()) {
-        const { body } = await d.rest(rest_token, ['GET', 'count'])
+        const { body } = await b.rest(rest_token, ['GET', 'count'])
         expect(body).toEqual({ result: String(clients[index]?.written) })
       }
-      await waitFor(async () => ((await readdir(join(c.place.dataDir, 'databases'))).length === 0 ? true : undefined), {
+      await waitFor(async () => ((await readdir(join(a.place.dataDir, 'databases'))).length === 0 ? true : undefined), {
         what: 'the old files to be set aside',
       })
-      await c.stop()
-      expect(await d.api('DELETE', '/v2/nodes/c')).toMatchObject({ status: 200 })
+      await a.stop()
+      expect(await b.api('DELETE', '/v2/nodes/a')).toMatchObject({ status: 200 })
 
       // A node that stops is not drained: it stays the home, and is not forgotten.
-      const again = await start('c', Promise.resolve(c.place))
-      await meet(d, again)
-      expect(await move(d, made[0]?.database_id ?? '', 'c')).toMatchObject({ state: 'done', problem: '' })
-      await again.stop()
-      expect(await d.api('DELETE', '/v2/nodes/c')).toMatchObject({
+      a = await start('a', a.place)
+      await meet()
+      expect(await move(b, made[0]?.database_id ?? '', 'a')).toMatchObject({ state: 'done', problem: '' })
+      await a.stop()
+      expect(await b.api('DELETE', '/v2/nodes/a')).toMatchObject({
         ...{ status: 409, body: { error: expect.stringContaining('is the home of 1 database') } },
       })
-      await d.stop()
     },
     90_000 + DRAINED * 10_000,
   )
-
-  it('has one home and all its data when either node ends in the middle', async () => {
-    const e = await start('e')
-    let f = await start('f')
-    await meet(e, f)
-    await meet(f, e)
-    const made = await create(e, 'cut')
-    const id = made.database_id
-    for (let i = 0; i < 50; i++) await e.rest(made.rest_token, ['SET', `k${i}`, 'x'.repeat(100_000)])
-    const ended = async (node: RunningNode): Promise<void> => {
-      await waitFor(async () => ['done', 'failed'].includes((await latest(node, id))?.state ?? ''), {
-        what: 'the move to end',
-      })
-    }
-    const copying = () =>
-      waitFor(async () => (await latest(e, id))?.state !== 'asked', { what: 'the copy to begin', everyMs: 1 })
-
-    // The target ends.
-    await e.api('POST', '/v2/nodes/f/databases', { database_id: id })
-    await copying()
-    await f.stop()
-    f = await start('f', Promise.resolve(f.place))
-    await meet(e, f)
-    await ended(f)
-    await waitFor(async () => (await f.rest(made.rest_token, ['DBSIZE'])).body, { what: 'an answer' })
-    const count = async (node: RunningNode) => (await node.rest(made.rest_token, ['DBSIZE'])).body
-    await waitFor(async () => JSON.stringify(await count(f)) === '{"result":50}', { what: 'the data' })
-
-    // The source ends; its next life decides.
-    const home = (await latest(f, id))?.state === 'done' ? 'f' : 'e'
-    const [from, to] = home === 'e' ? [e, f] : [f, e]
-    await to.api('POST', `/v2/nodes/${to.name}/databases`, { database_id: id })
-    await waitFor(async () => (await latest(to, id))?.state !== 'asked', { what: 'the copy to begin', everyMs: 1 })
-    await from.stop()
-    const next = await start(from.name, Promise.resolve(from.place))
-    await meet(to, next)
-    await meet(next, to)
-    await ended(next)
-    for (const node of [to, next]) {
-      await waitFor(async () => JSON.stringify(await count(node)) === '{"result":50}', { what: 'the data' })
-    }
-    const dirs = await Promise.all([to, next].map(({ place }) => readdir(join(place.dataDir, 'databases'))))
-    expect(dirs.flat()).toEqual([id])
-  }, 90_000)
 })

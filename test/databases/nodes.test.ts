@@ -9,21 +9,67 @@ import type { BackupRecord } from '../../src/contract/databases/backups.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import { ObjectServer } from '../../src/objects/testing/object-server.js'
 import { type Answer, atCleanup, call, freePort, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
-import { authorization, startNode, startNodeStore, type TestNode } from './test-node.js'
+import { authorization, makeNodeStore, startNode, type TestNode } from './test-node.js'
 
 /** Databases of a cluster: each is served by one node, and every node answers for all of them. */
 
-beforeAll(startNodeStore)
+/** Each node listens on an address of its own, so that all can listen on the port of every database. */
+const HOSTS = { a: '127.0.0.2', b: '127.0.0.3', c: '127.0.0.4' } as const
+const REGIONS = { a: 'eu-west-1', b: 'us-east-1', c: 'us-west-2' } as const
+type Name = keyof typeof HOSTS
+
+type NodePlace = Place & { readonly redisDomainPort: number }
+
+let places: Readonly<Record<Name, NodePlace>>
+let objects: ObjectServer
+let a: TestNode
+let b: TestNode
+let c: TestNode
+/** Made by a server that was alone, and became the node `a`. */
+let old: Made
+
+beforeAll(async () => {
+  await makeNodeStore()
+  objects = await ObjectServer.start()
+  atCleanup(() => objects.stop())
+  places = { a: await nodePlace(), b: await nodePlace(), c: await nodePlace() }
+  const alone = await startNode(undefined, places.a, optionsOf('a'), objects.credentials.environment)
+  old = record(await alone.api('POST', '/v2/redis/database', creation('old')))
+  await rest(alone, old.rest_token, ['SET', 'k', 'before'])
+  await alone.stop()
+  a = await start('a')
+  b = await start('b')
+  c = await start('c')
+  await waitFor(async () => (await Promise.all([a, b, c].map(knowsAll))).every(Boolean), {
+    what: 'the nodes to know each other',
+  })
+})
+
+const nodePlace = async (): Promise<NodePlace> => ({
+  ...(await newPlace({ dataDir: tempDir() })),
+  redisDomainPort: await freePort(),
+})
+const optionsOf = (name: Name) => ({
+  ...{ host: HOSTS[name], redisDomain: 'db.localhost', redisTlsByDefault: 'false' },
+  ...{ backups: 's3://homeport/nodes', backupsEndpoint: objects.endpoint },
+})
+const start = (name: Name) =>
+  startNode(name, places[name], { ...optionsOf(name), region: REGIONS[name] }, objects.credentials.environment)
+
+const listed = async (node: TestNode) => (await node.api('GET', '/v2/nodes')).body as Record<string, unknown>[]
+const knowsAll = async (node: TestNode) => (await listed(node)).filter((one) => 'engine_memory' in one).length === 3
 
 /** The answers that this test reads more of than a status. */
-const record = ({ body }: Answer) => body as DatabaseRecord & Record<'rest_token', string>
+type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
+const record = ({ body }: Answer) => body as Made
 const records = ({ body }: Answer) => body as DatabaseRecord[]
 
-const place = () => newPlace({ dataDir: tempDir() })
-const creation = (name: string) => ({ database_name: name, platform: 'aws', primary_region: 'us-east-1', plan: 'payg' })
+const creation = (name: string, at: Name = 'b') => ({
+  ...{ database_name: name, platform: 'aws', primary_region: REGIONS[at], plan: 'payg' },
+})
 
 async function rest(node: TestNode, token: string, command: readonly string[]): Promise<unknown> {
-  const url = `http://127.0.0.1:${node.place.restPort}/`
+  const url = `http://${node.host}:${node.place.restPort}/`
   const headers = { authorization: `Bearer ${token}` }
   return (await call(url, { method: 'POST', json: command, headers })).body
 }
@@ -45,24 +91,23 @@ const isListening = (port: number, host = '127.0.0.1'): Promise<boolean> =>
     socket.once('connect', () => socket.destroy())
   })
 
+/** @param retryMs how long to wait before the next connection. Default: there is none. */
+function connectTo(host: string, { port, password }: Made, retryMs: () => number | null = () => null): RedisClient {
+  const redis = new RedisClient({ host, port, password, retryStrategy: retryMs })
+  redis.on('error', () => undefined)
+  atCleanup(() => redis.disconnect())
+  return redis
+}
+
 describe('databases of a cluster', () => {
   it('are served by one node, and answered for by all', async () => {
-    const places = [await place(), await place()] as const
-    const alone = await startNode(undefined, places[0])
-    const old = record(await alone.api('POST', '/v2/redis/database', creation('old')))
-    await rest(alone, old.rest_token, ['SET', 'k', 'before'])
-    await alone.stop()
-
-    const a = await startNode('a', places[0], { region: 'eu-west-1' })
-    const b = await startNode('b', places[1], { region: 'us-east-1' })
     expect(await rest(a, old.rest_token, ['GET', 'k'])).toEqual({ result: 'before' })
 
     const key = { 'idempotency-key': 'one' }
     const made = record(await b.api('POST', '/v2/redis/database', creation('new'), key))
     const path = `/v2/redis/database/${made.database_id}`
     expect(await rest(b, made.rest_token, ['SET', 'k', 'v'])).toEqual({ result: 'OK' })
-    expect(await isListening(made.port)).toBe(true)
-    await waitFor(async () => (await a.api('GET', path)).status === 200, { what: 'the nodes to know each other' })
+    expect(await isListening(made.port, b.host)).toBe(true)
 
     // The same creation at another node is answered by the home.
     const repeated = record(await a.api('POST', '/v2/redis/database', creation('new'), key))
@@ -75,11 +120,11 @@ describe('databases of a cluster', () => {
     })
     const [backup] = (await a.api('GET', `/v2/redis/list-backup/${made.database_id}`)).body as { backup_id: string }[]
     const download = `/v2/redis/download-backup/${made.database_id}/${backup?.backup_id}`
-    const file = await fetch(`http://127.0.0.1:${a.place.apiPort}${download}`, { headers: { authorization } })
+    const file = await fetch(`http://${a.host}:${a.place.apiPort}${download}`, { headers: { authorization } })
     const snapshot = await file.arrayBuffer()
     expect(Buffer.from(snapshot).subarray(0, 5).toString()).toBe('REDIS')
     expect(await rest(b, made.rest_token, ['SET', 'k', 'later'])).toEqual({ result: 'OK' })
-    const upload = await fetch(`http://127.0.0.1:${a.place.apiPort}/v2/redis/import-rdb/${made.database_id}`, {
+    const upload = await fetch(`http://${a.host}:${a.place.apiPort}/v2/redis/import-rdb/${made.database_id}`, {
       ...{ method: 'POST', body: snapshot, headers: { authorization } },
     })
     expect(upload.status).toBe(200)
@@ -91,8 +136,8 @@ describe('databases of a cluster', () => {
     ).toBe((await b.api('POST', '/v2/redis/move-to-team', { database_id: made.database_id, team_id: 'x' })).status)
 
     for (const node of [a, b]) {
-      const listed = records(await node.api('GET', '/v2/redis/databases'))
-      expect(listed.map(({ database_id, rest_url, state }) => [database_id, rest_url, state])).toEqual([
+      const shown = records(await node.api('GET', '/v2/redis/databases'))
+      expect(shown.map(({ database_id, rest_url, state }) => [database_id, rest_url, state])).toEqual([
         [old.database_id, old.rest_url, 'active'],
         [made.database_id, made.rest_url, 'active'],
       ])
@@ -111,88 +156,58 @@ describe('databases of a cluster', () => {
     expect((await a.api('GET', `/v2/redis/database/${theirs.database_id}`)).status).toBe(404)
     expect((await a.api('GET', `/v2/redis/database/${theirs.database_id}`, undefined, tenant)).status).toBe(200)
     expect(await a.api('DELETE', `/v2/accounts/${account.account_id}`)).toMatchObject({ status: 200 })
-    expect(await isListening(theirs.port)).toBe(false)
-
-    // A new life of the home finds its data; the start of another node has touched nothing.
-    await b.stop()
-    await waitFor(async () => (await a.api('GET', path)).status === 503, { what: 'the home to be away' })
-    expect((await a.api('GET', path)).body).toMatchObject({
-      error: expect.stringContaining('The node b has to answer'),
-    })
-    expect((await a.api('GET', '/v2/redis/databases')).body).toHaveLength(2)
-    const again = await startNode('b', places[1], { region: 'us-east-1' })
-    expect(await rest(again, made.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
-    await waitFor(async () => (await a.api('GET', path)).status === 200, { what: 'the home to be back' })
+    expect(await isListening(theirs.port, b.host)).toBe(false)
 
     expect((await a.api('DELETE', path)).body).toBe('OK')
-    expect((await again.api('GET', path)).status).toBe(404)
+    expect((await b.api('GET', path)).status).toBe(404)
     expect((await a.api('GET', '/v2/redis/databases')).body).toHaveLength(1)
   })
 
   it('are created where their region is', async () => {
-    const e = await startNode('e', await place(), { region: 'eu-west-1' })
-    const f = await startNode('f', await place(), { region: 'us-west-2' })
-    const listed = async (node: TestNode) => (await node.api('GET', '/v2/nodes')).body as Record<string, unknown>[]
-    const isKnown = async () => (await listed(e)).every((one) => one.state !== 'live' || 'engine_memory' in one)
-    await waitFor(isKnown, { what: 'the nodes to know each other' })
-
     // The node that is asked passes the creation on to one of the region.
-    const far = { ...creation('far'), primary_region: 'us-west-2' }
+    const far = creation('far', 'c')
     const key = { 'idempotency-key': 'far' }
     const both = await Promise.all([
-      e.api('POST', '/v2/redis/database', far, key),
-      f.api('POST', '/v2/redis/database', far, key),
+      a.api('POST', '/v2/redis/database', far, key),
+      c.api('POST', '/v2/redis/database', far, key),
     ])
     expect(both.map(({ status }) => status)).toEqual([200, 200])
     const [made, same] = both.map(record)
     expect(same).toMatchObject({ database_id: made?.database_id, rest_url: made?.rest_url, port: made?.port })
-    expect((await listed(e)).filter(({ name }) => name === 'e' || name === 'f')).toMatchObject([
-      { name: 'e', region: 'eu-west-1', databases: 0, engine_memory: 0 },
-      { name: 'f', region: 'us-west-2', databases: 1, engine_memory: expect.any(Number) },
+    expect(await listed(a)).toMatchObject([
+      { name: 'a', region: 'eu-west-1', databases: 1, engine_memory: expect.any(Number) },
+      { name: 'b', region: 'us-east-1', databases: 0, engine_memory: expect.any(Number) },
+      { name: 'c', region: 'us-west-2', databases: 1, engine_memory: expect.any(Number) },
     ])
 
     // A region without a node is refused, and the regions that have one are named.
     const refused = (names: string) => ({ status: 400, body: { error: expect.stringContaining(names) } })
     const wrong = { ...creation('x'), primary_region: 'sa-east-1' }
-    expect(await e.api('POST', '/v2/redis/database', wrong)).toMatchObject(refused('us-west-2, eu-west-1. Choose'))
+    expect(await a.api('POST', '/v2/redis/database', wrong)).toMatchObject(refused('eu-west-1. Choose'))
     const reads = { ...far, database_name: 'y', read_regions: ['ap-south-1'] }
-    expect(await e.api('POST', '/v2/redis/database', reads)).toMatchObject(refused('"ap-south-1"'))
+    expect(await a.api('POST', '/v2/redis/database', reads)).toMatchObject(refused('"ap-south-1"'))
     const change = { read_regions: ['ap-south-1'] }
     const path = `/v2/redis/update-regions/${made?.database_id}`
-    expect(await e.api('POST', path, change)).toMatchObject(refused('"ap-south-1"'))
-    expect((await e.api('GET', '/v2/console/settings')).body).toMatchObject({
+    expect(await a.api('POST', path, change)).toMatchObject(refused('"ap-south-1"'))
+    expect((await a.api('GET', '/v2/console/settings')).body).toMatchObject({
       regions: expect.arrayContaining(['us-west-2', 'eu-west-1']),
     })
 
     // A node that is drained gets none.
-    expect(await e.api('POST', '/v2/nodes/f/drain')).toMatchObject({ status: 200 })
+    expect((await a.api('DELETE', `/v2/redis/database/${made?.database_id}`)).body).toBe('OK')
+    expect(await a.api('POST', '/v2/nodes/c/drain')).toMatchObject({ status: 200 })
     const drained = async () =>
-      (await e.api('POST', '/v2/redis/database', { ...far, database_name: 'z' })).status === 503
+      (await a.api('POST', '/v2/redis/database', { ...far, database_name: 'z' })).status === 503
     await waitFor(drained, { what: 'the node to be drained' })
+    expect(await a.api('POST', '/v2/nodes/c/resume')).toMatchObject({ status: 200 })
   })
 
   it('are reached at their port on every node', async () => {
-    const hosts = ['127.0.0.2', '127.0.0.3'] as const
-    const [g, h] = await Promise.all([
-      startNode('g', await place(), { host: hosts[0], region: 'ca-central-1' }),
-      startNode('h', await place(), { host: hosts[1], region: 'sa-east-1' }),
-    ])
-    const isKnown = async () =>
-      ((await g.api('GET', '/v2/nodes')).body as { name: string }[]).some(
-        (one) => one.name === 'h' && 'engine_memory' in one,
-      )
-    await waitFor(isKnown, { what: 'the nodes to know each other' })
-    const made = record(await g.api('POST', '/v2/redis/database', { ...creation('far'), primary_region: 'sa-east-1' }))
-    const password = String((made as Record<string, unknown>).password)
-    const client = (host: string, options = {}) => {
-      const redis = new RedisClient({ host, port: made.port, password, retryStrategy: () => null, ...options })
-      redis.on('error', () => undefined)
-      atCleanup(() => redis.disconnect())
-      return redis
-    }
-    const far = client(hosts[0])
+    const made = record(await a.api('POST', '/v2/redis/database', creation('far')))
+    const client = (host: string) => connectTo(host, made)
+    const far = client(HOSTS.a)
     expect(await far.set('k', 'v')).toBe('OK')
-    expect(await client(hosts[1]).get('k')).toBe('v')
+    expect(await client(HOSTS.b).get('k')).toBe('v')
     expect(await far.client('LIST')).toMatch(/addr=127\.0\.0\.\d:\d{4,5} laddr=127\.0\.0\.3:/)
     const large = 'x'.repeat(5_000_000)
     expect(await far.set('large', large)).toBe('OK')
@@ -201,55 +216,31 @@ describe('databases of a cluster', () => {
 
     // The home knows the client's address, and a client that has no access hears so.
     const path = `/v2/redis/update-allowlist/${made.database_id}`
-    expect(await g.api('POST', path, { allowed_ips: ['10.9.8.7'] })).toMatchObject({ status: 200 })
+    expect(await a.api('POST', path, { allowed_ips: ['10.9.8.7'] })).toMatchObject({ status: 200 })
     await waitFor(() => far.status === 'end', { what: 'the client to be disconnected' })
-    expect(await firstLine(hosts[0], made.port)).toMatch(/^-.*127\.0\.0\.\d/)
-    expect(await g.api('POST', path, { allowed_ips: [] })).toMatchObject({ status: 200 })
-    expect(await client(hosts[0]).get('n')).toBe('1000')
-
-    // While the home is away, its clients get an error; when it is back, they are served again.
-    await h.stop()
-    await waitFor(async () => (await firstLine(hosts[0], made.port)).includes('The node h has to answer'), {
-      what: 'the home to be away',
-    })
-    const again = await startNode('h', h.place, { host: hosts[1], region: 'sa-east-1' })
-    await waitFor(
-      () =>
-        client(hosts[0])
-          .get('k')
-          .then(
-            (value) => value === 'v',
-            () => false,
-          ),
-      { what: 'the home to be back' },
-    )
+    expect(await firstLine(HOSTS.a, made.port)).toMatch(/^-.*127\.0\.0\.\d/)
+    expect(await a.api('POST', path, { allowed_ips: [] })).toMatchObject({ status: 200 })
+    expect(await client(HOSTS.a).get('n')).toBe('1000')
 
     // A port is closed on every node when its database is deleted.
-    expect((await g.api('DELETE', `/v2/redis/database/${made.database_id}`)).body).toBe('OK')
-    expect(await isListening(made.port, hosts[0])).toBe(false)
-    await again.stop()
+    expect((await a.api('DELETE', `/v2/redis/database/${made.database_id}`)).body).toBe('OK')
+    expect(await isListening(made.port, HOSTS.a)).toBe(false)
   })
 
   it('serve clients that connect to any node', async () => {
-    const domain = { redisDomain: 'db.localhost' }
-    const [portOfC, portOfD] = [await freePort(), await freePort()]
-    const c = await startNode('c', await place(), { ...domain, region: 'eu-west-1', redisDomainPort: portOfC })
-    const d = await startNode('d', await place(), { ...domain, region: 'us-east-1', redisDomainPort: portOfD })
-    const made = record(await d.api('POST', '/v2/redis/database', { ...creation('far'), tls: true }))
-    const path = `/v2/redis/database/${made.database_id}`
-    await waitFor(async () => (await c.api('GET', path)).status === 200, { what: 'the nodes to know each other' })
+    const made = record(await b.api('POST', '/v2/redis/database', { ...creation('far-tls'), tls: true }))
 
     // REST: the token decides, on whichever node.
-    const url = `http://127.0.0.1:${c.place.restPort}`
+    const url = `http://${a.host}:${a.place.restPort}`
     const redis = new Redis({ url, token: made.rest_token })
     expect(await redis.set('k', 'v')).toBe('OK')
-    expect(await rest(d, made.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
+    expect(await rest(b, made.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
     expect(await redis.pipeline().incr('n').get('k').exec()).toEqual([1, 'v'])
     const large = 'x'.repeat(5_000_000)
     await redis.set('large', large)
     expect((await redis.get<string>('large'))?.length).toBe(large.length)
     expect((await fetch(`${url}/get/k?_token=${made.rest_token}`)).status).toBe(200)
-    expect(await rest(c, made.rest_token, ['NOSUCH'])).toEqual({ error: expect.stringMatching(/^ERR /) })
+    expect(await rest(a, made.rest_token, ['NOSUCH'])).toEqual({ error: expect.stringMatching(/^ERR /) })
 
     // An event stream arrives event by event, and ends when its client leaves.
     const messages: unknown[] = []
@@ -263,13 +254,13 @@ describe('databases of a cluster', () => {
     // What nobody knows is refused here; a reset token is refused by the home.
     const wrong = await call(`${url}/get/k`, { headers: { authorization: 'Bearer wrong' } })
     expect(wrong).toMatchObject({ status: 401, body: { error: 'WRONGPASS invalid or missing auth token' } })
-    const reset = record(await c.api('POST', `/v2/redis/reset-password/${made.database_id}`))
-    expect(await rest(c, made.rest_token, ['GET', 'k'])).toEqual({ error: 'WRONGPASS invalid or missing auth token' })
-    expect(await rest(c, reset.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
+    const reset = record(await a.api('POST', `/v2/redis/reset-password/${made.database_id}`))
+    expect(await rest(a, made.rest_token, ['GET', 'k'])).toEqual({ error: 'WRONGPASS invalid or missing auth token' })
+    expect(await rest(a, reset.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
 
     // TLS: the server name decides. The bytes go untouched to the home, which knows the client's address.
     const client = new RedisClient({
-      ...{ host: '127.0.0.1', port: portOfC, password: String((reset as Record<string, unknown>).password) },
+      ...{ host: a.host, port: places.a.redisDomainPort, password: reset.password },
       tls: { servername: made.endpoint, rejectUnauthorized: false },
     })
     atCleanup(() => client.disconnect())
@@ -278,73 +269,73 @@ describe('databases of a cluster', () => {
     expect(await client.strlen('big')).toBe(large.length)
     expect(await client.client('INFO')).toContain('addr=127.0.0.1:')
     const range = { allowed_ips: ['10.9.8.7'] }
-    expect((await c.api('POST', `/v2/redis/update-allowlist/${made.database_id}`, range)).status).toBe(200)
-    expect(await rest(c, reset.rest_token, ['GET', 'k'])).toEqual({ error: expect.stringContaining('127.0.0.1') })
-
-    // While the home is away, its clients hear so; they do not hear that their token is wrong.
+    expect((await a.api('POST', `/v2/redis/update-allowlist/${made.database_id}`, range)).status).toBe(200)
+    expect(await rest(a, reset.rest_token, ['GET', 'k'])).toEqual({ error: expect.stringContaining('127.0.0.1') })
     client.disconnect()
-    await d.stop()
-    await waitFor(async () => (await c.api('GET', path)).status === 503, { what: 'the home to be away' })
-    expect(await rest(c, reset.rest_token, ['GET', 'k'])).toEqual({ error: expect.stringContaining('The node d has') })
-    const overTls = tlsConnect({
-      host: '127.0.0.1',
-      port: portOfC,
-      servername: made.endpoint,
-      rejectUnauthorized: false,
-    })
-    expect(await textOf(overTls)).toContain('The node d has to answer')
   })
 
-  it('are recovered from object storage at another node, and their old node does not serve them again', async () => {
-    const objects = await ObjectServer.start()
-    atCleanup(() => objects.stop())
-    const { environment } = objects.credentials
-    const start = (name: string, at: Place, region: string) => startNode(name, at, { ...storage, region }, environment)
-    const storage = { backups: 's3://homeport/nodes', backupsEndpoint: objects.endpoint }
-    const places = [await place(), await place(), await place()] as const
-    const e = await start('h', places[0], 'us-east-1')
-    const f = await start('i', places[1], 'us-west-1')
-    const other = await start('j', places[2], 'us-west-1')
-    const made = record(await e.api('POST', '/v2/redis/database', creation('lost')))
-    const path = `/v2/redis/database/${made.database_id}`
-    await waitFor(async () => (await f.api('GET', path)).status === 200, { what: 'the nodes to know each other' })
-    await waitFor(async () => (await other.api('GET', path)).status === 200, { what: 'the third node to know them' })
-    await rest(e, made.rest_token, ['SET', 'k', 'saved'])
-    expect((await f.api('POST', `/v2/redis/create-backup/${made.database_id}`, { name: 'kept' })).body).toBe('OK')
-    const list = `/v2/redis/list-backup/${made.database_id}`
-    const isStored = async () => ((await f.api('GET', list)).body as BackupRecord[])[0]?.storage?.state === 'stored'
+  it('are away with their home, come back with it, and are recovered from object storage at another node', async () => {
+    const make = async (name: string, some: object = {}) =>
+      record(await b.api('POST', '/v2/redis/database', { ...creation(name), ...some }))
+    const [kept, secure, lost] = [await make('kept'), await make('secure', { tls: true }), await make('lost')]
+    const pathOf = ({ database_id }: Made) => `/v2/redis/database/${database_id}`
+    for (const { rest_token } of [kept, lost]) await rest(b, rest_token, ['SET', 'k', 'saved'])
+    expect((await c.api('POST', `/v2/redis/create-backup/${lost.database_id}`, { name: 'kept' })).body).toBe('OK')
+    const list = `/v2/redis/list-backup/${lost.database_id}`
+    const isStored = async () => ((await c.api('GET', list)).body as BackupRecord[])[0]?.storage?.state === 'stored'
     await waitFor(isStored, { what: 'the upload' })
-    expect(await rest(other, made.rest_token, ['SET', 'k', 'too late'])).toEqual({ result: 'OK' })
+    expect(await rest(a, lost.rest_token, ['SET', 'k', 'too late'])).toEqual({ result: 'OK' })
+    const recover = () => a.api('POST', `/v2/redis/recover/${lost.database_id}`, { node: 'c' })
+    expect(await recover()).toMatchObject({
+      status: 409,
+      body: { error: expect.stringContaining('The node b serves') },
+    })
 
-    const recover = `/v2/redis/recover/${made.database_id}`
-    const early = await other.api('POST', recover, { node: 'i' })
-    expect(early).toMatchObject({ status: 409, body: { error: expect.stringContaining('The node h serves') } })
+    // While the home is away, its clients hear so, whatever they speak. They do not hear that their token is wrong, although
+    // this node has just looked for one that is.
+    expect(await rest(a, 'wrong', ['GET', 'k'])).toEqual({ error: expect.stringMatching(/^WRONGPASS/) })
+    await b.stop()
+    await waitFor(async () => (await a.api('GET', pathOf(kept))).status === 503, { what: 'the home to be away' })
+    const isAway = expect.stringContaining('The node b has to answer')
+    expect((await a.api('GET', pathOf(kept))).body).toMatchObject({ error: isAway })
+    const listedIds = records(await a.api('GET', '/v2/redis/databases')).map(({ database_id }) => database_id)
+    expect(listedIds).toContain(kept.database_id)
+    expect(await rest(a, kept.rest_token, ['GET', 'k'])).toEqual({ error: isAway })
+    await waitFor(async () => (await firstLine(a.host, kept.port)).includes('The node b has to answer'), {
+      what: 'the port to say so',
+    })
+    const name = { servername: secure.endpoint, rejectUnauthorized: false }
+    expect(await textOf(tlsConnect({ host: a.host, port: places.a.redisDomainPort, ...name }))).toEqual(isAway)
 
-    await e.stop()
-    await waitFor(async () => (await f.api('GET', path)).status === 503, { what: 'the home to be away' })
     const done = await waitFor(
       async () => {
-        const answer = await other.api('POST', recover, { node: 'i' })
+        const answer = await recover()
         return answer.status === 409 ? undefined : answer
       },
       { what: 'the node to be gone' },
     )
-    expect(done).toMatchObject({ status: 200, body: { from_node: 'h', node: 'i', database_id: made.database_id } })
-    expect(await rest(other, made.rest_token, ['GET', 'k'])).toEqual({ result: 'saved' })
-    expect(await rest(f, made.rest_token, ['SET', 'k', 'new'])).toEqual({ result: 'OK' })
-    expect((await other.api('GET', path)).body).toMatchObject({ port: made.port, modifying_state: '' })
-    const log = JSON.stringify((await f.api('GET', '/v2/auditlogs?limit=50')).body)
-    expect(log).toContain('from_node')
+    expect(done).toMatchObject({ status: 200, body: { from_node: 'b', node: 'c', database_id: lost.database_id } })
+    expect(await rest(a, lost.rest_token, ['GET', 'k'])).toEqual({ result: 'saved' })
+    expect(await rest(c, lost.rest_token, ['SET', 'k', 'new'])).toEqual({ result: 'OK' })
+    expect((await a.api('GET', pathOf(lost))).body).toMatchObject({ port: lost.port, modifying_state: '' })
+    expect(JSON.stringify((await c.api('GET', '/v2/auditlogs?limit=50')).body)).toContain('from_node')
 
-    const back = await start('h', places[0], 'us-east-1')
-    await waitFor(async () => (await back.api('GET', path)).status === 200, { what: 'the node to know the others' })
-    expect(await rest(back, made.rest_token, ['GET', 'k'])).toEqual({ result: 'new' })
-    expect(existsSync(join(places[0].dataDir, 'databases', made.database_id))).toBe(false)
-    const [kept] = readdirSync(join(places[0].dataDir, 'set-aside'))
-    const files = { node: 'h', path: `set-aside/${kept}`, bytes: expect.any(Number) }
-    const shown = () => back.api('GET', path).then((answer) => (answer.body as DatabaseRecord).set_aside ?? [])
-    expect(await shown()).toEqual([{ ...files, taken_at: expect.any(Number) }])
-    expect((await shown())[0]?.bytes).toBeGreaterThan(100)
-    expect(JSON.stringify((await f.api('GET', '/v2/auditlogs?limit=50')).body)).toContain('Set Aside Database Files')
+    // A new life of the home finds its data, and does not serve again what has another home.
+    b = await start('b')
+    const served = connectTo(a.host, kept, () => 100)
+    expect(await served.get('k')).toBe('saved')
+    await waitFor(async () => (await a.api('GET', pathOf(kept))).status === 200, { what: 'the home to be back' })
+    await waitFor(async () => (await b.api('GET', pathOf(lost))).status === 200, {
+      what: 'the home to know the others',
+    })
+    expect(await rest(b, lost.rest_token, ['GET', 'k'])).toEqual({ result: 'new' })
+    const { dataDir } = b.place
+    expect(existsSync(join(dataDir, 'databases', lost.database_id))).toBe(false)
+    const [aside] = readdirSync(join(dataDir, 'set-aside'))
+    const files = { node: 'b', path: `set-aside/${aside}`, bytes: expect.any(Number), taken_at: expect.any(Number) }
+    const shown = (await b.api('GET', pathOf(lost))).body as DatabaseRecord
+    expect(shown.set_aside).toEqual([files])
+    expect(shown.set_aside?.[0]?.bytes).toBeGreaterThan(100)
+    expect(JSON.stringify((await c.api('GET', '/v2/auditlogs?limit=50')).body)).toContain('Set Aside Database Files')
   })
 })

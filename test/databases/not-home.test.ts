@@ -6,7 +6,7 @@ import { beforeAll, expect, it } from 'vitest'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../src/contract/databases/plans.js'
 import { atCleanup, newPlace, tempDir, waitFor } from '../support/index.js'
-import { startNode, startNodeStore, type TestNode } from './test-node.js'
+import { makeNodeStore, startNode, type TestNode } from './test-node.js'
 
 /** What clients do with databases, all of it at a node that is not the home. */
 
@@ -23,7 +23,7 @@ const PLANS = {
 let near: TestNode
 
 beforeAll(async () => {
-  const stop = await startNodeStore()
+  await makeNodeStore()
   const plansFile = join(tempDir(), 'plans.json')
   writeFileSync(plansFile, JSON.stringify(PLANS))
   const options = { plansFile, freeAccountDatabases: '10' }
@@ -33,7 +33,6 @@ beforeAll(async () => {
   const knows = async () =>
     ((await near.api('GET', '/v2/nodes')).body as object[]).filter((one) => 'engine_memory' in one).length === 2
   await waitFor(knows, { what: 'the nodes to know each other' })
-  return stop
 })
 
 type Made = Required<DatabaseRecord>

@@ -2,17 +2,7 @@ import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
 import { type App, createApp } from '../../src/app.js'
 import { loadConfig } from '../../src/config/index.js'
 import type { EngineInfo } from '../../src/fleet/index.js'
-import {
-  type Answer,
-  atCleanup,
-  type CommandResult,
-  call,
-  freePort,
-  newPlace,
-  type Place,
-  runHomeport,
-  tempDir,
-} from '../support/index.js'
+import { type Answer, atCleanup, call, freePort, newPlace, type Place, tempDir } from '../support/index.js'
 
 const credentials = newCredentials('nodes@localhost')
 const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
@@ -28,8 +18,8 @@ export interface RunningNode {
   api(method: string, path: string, json?: unknown): Promise<Answer>
   /** Sends a command over REST. */
   rest(token: string, command: readonly string[]): Promise<Answer>
-  /** Runs a command of the CLI, in a process of its own. */
-  cli(...args: readonly string[]): Promise<CommandResult>
+  /** With which commands of the CLI reach it. */
+  readonly env: Readonly<Record<string, string>>
   stop(): Promise<void>
 }
 
@@ -56,18 +46,11 @@ export async function startNode(name: string, at: Place, options: Record<string,
   const apiUrl = `http://127.0.0.1:${at.apiPort}`
   const node: RunningNode = {
     ...{ name, place: at, app, apiUrl, credentials, stop },
+    env: { HOMEPORT_API_URL: apiUrl, HOMEPORT_EMAIL: credentials.email, HOMEPORT_API_KEY: credentials.apiKey },
     api: (method, path, json) => call(`${apiUrl}${path}`, { method, json, headers: { authorization } }),
     rest: (token, command) =>
       call(`http://127.0.0.1:${at.restPort}/`, {
         ...{ method: 'POST', json: command, headers: { authorization: `Bearer ${token}` } },
-      }),
-    cli: (...args) =>
-      runHomeport(args, {
-        env: {
-          HOMEPORT_API_URL: apiUrl,
-          HOMEPORT_EMAIL: credentials.email,
-          HOMEPORT_API_KEY: credentials.apiKey,
-        },
       }),
   }
   return node

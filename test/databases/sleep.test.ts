@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { AwakeRecord } from '../../src/contract/databases/awake.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../src/contract/databases/plans.js'
 import {
-  newPlace,
+  type Place,
   placeFlags,
   processesMarked,
   type RunningHomeport,
@@ -29,12 +29,10 @@ function hastyPlans(): string {
 let server: RunningHomeport
 const plans = hastyPlans()
 
-beforeAll(async () => {
-  server = await startHomeport({ args: ['--plans-file', plans] })
-})
+const start = (place: Partial<Place> = {}) => startHomeport({ ...place, args: ['--plans-file', plans] })
 
-afterAll(async () => {
-  await server.kill('SIGTERM')
+beforeAll(async () => {
+  server = await start()
 })
 
 async function create(some: object = {}): Promise<Required<DatabaseRecord>> {
@@ -105,10 +103,10 @@ describe('an unused database', () => {
     const lives = new Set<number | undefined>()
     let sum = 0
     // Pauses around the idle time, so that commands meet the engine awake, stopping, stopped and starting.
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < 8; round++) {
       expect(await client.incr('n')).toBe(++sum)
       lives.add(engines(record)[0]?.pid)
-      const until = performance.now() + IDLE_NS / 1e6 + round * 25
+      const until = performance.now() + IDLE_NS / 1e6 + round * 40
       await waitFor(() => performance.now() >= until, { what: 'the pause', everyMs: 5 })
     }
     expect(lives.size).toBeGreaterThan(1)
@@ -143,17 +141,12 @@ describe('a database stays awake', () => {
 
 describe('a start of the server', () => {
   it('wakes nothing, also after a kill, and the first command finds the data', async () => {
-    const place = await newPlace()
-    const first = await startHomeport({ ...place })
-    const { body } = await first.api('POST', '/v2/redis/database', least)
-    const record = body as Required<DatabaseRecord>
+    const record = await create()
     expect(await connect(record).set('k', 'v')).toBe('OK')
-    await first.kill('SIGKILL')
-    const again = await startHomeport({ ...place })
-    const passive = (await again.api('GET', `/v2/redis/database/${record.database_id}`)).body
-    expect(passive).toEqual({ ...record, state: 'passive' })
+    await server.kill('SIGKILL')
+    server = await start(server.place)
+    expect(await get(record)).toEqual({ ...record, state: 'passive' })
     expect(engines(record)).toEqual([])
     expect(await connect(record).get('k')).toBe('v')
-    await again.kill('SIGTERM')
   })
 })

@@ -5,22 +5,37 @@ import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseStandby } from '../../src/contract/server/standbys.js'
 import type { EngineInfo } from '../../src/fleet/index.js'
 import { localEngine } from '../../src/fleet/testing/test-fleet.js'
-import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
-import { waitFor } from '../support/index.js'
+import { newPostgresDatabase } from '../../src/store/testing/index.js'
+import { commandHost, waitFor } from '../support/index.js'
 import { nodePlace, type RunningNode, startNode } from './running-nodes.js'
 
-/** A copy of a database on a second node. */
+/** A copy of a database on a second node, or two. */
 
-let postgres: PostgresServer
+let store: string
 let engine: EngineInfo
+let a: RunningNode
+let b: RunningNode
+let c: RunningNode
+
 beforeAll(async () => {
   engine = await localEngine()
-  postgres = await startPostgresServer()
-  return () => postgres.stop()
+  store = await newPostgresDatabase()
+  a = await start('a')
+  b = await start('b')
+  c = await start('c')
 })
 
-const start = async (name: string, place = nodePlace(), options = {}) =>
-  startNode(name, await place, { store: `${postgres.url}/postgres`, ...options }, engine)
+const start = async (name: string, place = nodePlace()) => startNode(name, await place, { store }, engine)
+
+type Made = DatabaseRecord & Record<'rest_token', string>
+
+async function create(name: string): Promise<Made> {
+  const asked = { database_name: name, platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
+  return (await a.api('POST', '/v2/redis/database', asked)).body as Made
+}
+
+const host = commandHost()
+const cli = (node: RunningNode, ...args: readonly string[]) => host(args, { env: node.env })
 
 const standbysOf = async (node: RunningNode, databaseId: string) =>
   ((await node.api('GET', '/v2/node-standbys')).body as DatabaseStandby[]).filter(
@@ -48,13 +63,7 @@ async function hasCopy({ place }: RunningNode, databaseId: string, value: string
 }
 
 it('follows its home, also after a restart of its node, until it is removed', async () => {
-  const a = await start('a')
-  let b = await start('b')
-  const made = (
-    await a.api('POST', '/v2/redis/database', {
-      ...{ database_name: 'guarded', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' },
-    })
-  ).body as DatabaseRecord & Record<'rest_token', string>
+  const made = await create('guarded')
   const id = made.database_id
   const files = async () => (await readdir(join(b.place.dataDir, 'databases'))).includes(id)
   const knows = async () => (await a.api('PUT', `/v2/nodes/b/standbys/${id}`)).status === 200
@@ -103,48 +112,44 @@ it('follows its home, also after a restart of its node, until it is removed', as
   )
   expect(await files()).toBe(true)
   expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'meanwhile' })
-  await Promise.all([a.stop(), b.stop()])
+  expect((await a.api('DELETE', `/v2/redis/database/${id}`)).body).toBe('OK')
 }, 90_000)
 
 it('has the home choose its node, and another one when that is drained or removed', async () => {
-  const a = await start('c')
-  const made = (
-    await a.api('POST', '/v2/redis/database', {
-      ...{ database_name: 'placed', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' },
-    })
-  ).body as DatabaseRecord & Record<'rest_token', string>
+  const made = await create('placed')
   const id = made.database_id
   await a.rest(made.rest_token, ['SET', 'k', 'v'])
-  // There is no other node yet: the request waits for one.
-  expect(await a.cli('nodes', 'standby', id, '--on', 'auto')).toMatchObject({ code: 0 })
+  // No other node takes any: the request waits for one.
+  for (const name of ['b', 'c']) expect(await a.api('POST', `/v2/nodes/${name}/drain`)).toMatchObject({ status: 200 })
+  expect(await cli(a, 'nodes', 'standby', id, '--on', 'auto')).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toMatchObject({
     standby: '',
     placement: 'auto',
     problem: expect.stringContaining('no'),
   })
-  const b = await start('d')
+  expect(await a.api('POST', '/v2/nodes/b/resume')).toMatchObject({ status: 200 })
   await untilComplete(a, id)
-  expect(await standbyOf(a, id)).toMatchObject({ home: 'c', standby: 'd' })
+  expect(await standbyOf(a, id)).toMatchObject({ home: 'a', standby: 'b' })
 
   // A drained node gives its standbys to others, a removed one leaves the request behind.
-  const other = await start('e')
-  expect(await a.api('POST', '/v2/nodes/d/drain')).toMatchObject({ status: 200 })
-  await waitFor(async () => (await standbyOf(a, id))?.standby === 'e', { what: 'another node to be chosen' })
+  expect(await a.api('POST', '/v2/nodes/c/resume')).toMatchObject({ status: 200 })
+  expect(await a.api('POST', '/v2/nodes/b/drain')).toMatchObject({ status: 200 })
+  await waitFor(async () => (await standbyOf(a, id))?.standby === 'c', { what: 'another node to be chosen' })
   await untilComplete(a, id)
-  await waitFor(() => hasCopy(other, id, 'v'), { what: 'the files of the new copy' })
+  await waitFor(() => hasCopy(c, id, 'v'), { what: 'the files of the new copy' })
   await waitFor(async () => !(await readdir(join(b.place.dataDir, 'databases'))).includes(id), {
     what: 'the old copy to go',
   })
 
   // A move to the node of the standby swaps the roles.
-  expect((await a.api('POST', '/v2/nodes/e/databases', { database_id: id })).status).toBe(200)
-  await waitFor(async () => (await standbyOf(a, id))?.home === 'e', { what: 'the move' })
+  expect((await a.api('POST', '/v2/nodes/c/databases', { database_id: id })).status).toBe(200)
+  await waitFor(async () => (await standbyOf(a, id))?.home === 'c', { what: 'the move' })
   await untilComplete(a, id)
-  expect(await standbyOf(a, id)).toMatchObject({ home: 'e', standby: 'c' })
+  expect(await standbyOf(a, id)).toMatchObject({ home: 'c', standby: 'a' })
   expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
 
   // Answers wait for the copy from then on.
-  expect(await a.cli('nodes', 'standby', id, '--on', 'auto', '--mode', 'replicated')).toMatchObject({ code: 0 })
+  expect(await cli(a, 'nodes', 'standby', id, '--on', 'auto', '--mode', 'replicated')).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toMatchObject({ mode: 'replicated' })
   await untilComplete(a, id)
   const isShown = async () => ((await a.api('GET', `/v2/redis/database/${id}`)).body as DatabaseRecord).consistent
@@ -153,20 +158,20 @@ it('has the home choose its node, and another one when that is drained or remove
   expect(new Set((await Promise.all(writes)).map(({ status }) => status))).toEqual(new Set([200]))
 
   // A second copy, for which there is a node once that is not drained any more.
-  expect(await a.cli('nodes', 'standby', id, '--on', 'auto', '--copies', '2')).toMatchObject({ code: 0 })
-  expect((await standbysOf(a, id)).map(({ standby }) => standby)).toEqual(['c', ''])
-  expect(await a.api('POST', '/v2/nodes/d/resume')).toMatchObject({ status: 200 })
+  expect(await cli(a, 'nodes', 'standby', id, '--on', 'auto', '--copies', '2')).toMatchObject({ code: 0 })
+  expect((await standbysOf(a, id)).map(({ standby }) => standby)).toEqual(['a', ''])
+  expect(await a.api('POST', '/v2/nodes/b/resume')).toMatchObject({ status: 200 })
   const areTwo = async () => (await standbysOf(a, id)).every(({ standby, state }) => standby && state === 'following')
   await waitFor(areTwo, { what: 'both standbys to follow' })
   await a.rest(made.rest_token, ['SET', 'mark', 'in both'])
   for (const node of [a, b])
     await waitFor(() => hasCopy(node, id, 'in both'), { what: 'the write in the files of both' })
-  expect(await a.cli('nodes', 'standby', id, '--off', 'c')).toMatchObject({ code: 0 })
-  expect(await standbysOf(a, id)).toMatchObject([{ home: 'e', standby: 'd', slot: 2, mode: 'replicated' }])
+  expect(await cli(a, 'nodes', 'standby', id, '--off', 'a')).toMatchObject({ code: 0 })
+  expect(await standbysOf(a, id)).toMatchObject([{ home: 'c', standby: 'b', slot: 2, mode: 'replicated' }])
 
-  expect(await a.cli('nodes', 'standby', '--off', id)).toMatchObject({ code: 0 })
+  expect(await cli(a, 'nodes', 'standby', '--off', id)).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toBeUndefined()
-  const everyOne = await a.cli('nodes', 'standby', '--all', '--on', 'auto')
-  expect(everyOne).toMatchObject({ stderr: expect.stringContaining('2 more databases will have a standby') })
+  const everyOne = await cli(a, 'nodes', 'standby', '--all', '--on', 'auto')
+  expect(everyOne).toMatchObject({ stderr: expect.stringContaining('1 more database will have a standby') })
   expect((await a.api('PUT', '/v2/node-standbys')).body).toEqual({ added: 0 })
 }, 90_000)

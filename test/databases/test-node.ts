@@ -3,26 +3,27 @@ import { type App, createApp } from '../../src/app.js'
 import { loadConfig } from '../../src/config/index.js'
 import type { EngineInfo } from '../../src/fleet/index.js'
 import { localEngine } from '../../src/fleet/testing/test-fleet.js'
-import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
+import { newPostgresDatabase } from '../../src/store/testing/index.js'
 import { type Answer, atCleanup, call, freePort, type Place } from '../support/index.js'
 
 const credentials = newCredentials('nodes@localhost')
 /** Credentials of the first account of every node. */
 export const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
-let postgres: PostgresServer
+let store: string
 let engine: EngineInfo
 
-/** Starts the PostgreSQL server of the nodes of a test file; for `beforeAll`. Returns how to stop it. */
-export async function startNodeStore(): Promise<() => Promise<void>> {
+/** Makes the store of the nodes of a test file; for `beforeAll`. */
+export async function makeNodeStore(): Promise<void> {
   engine = await localEngine()
-  postgres = await startPostgresServer()
-  return () => postgres.stop()
+  store = await newPostgresDatabase()
 }
 
 /** A node in this process. */
 export interface TestNode {
   readonly place: Place
   readonly app: App
+  /** The address that it listens on. */
+  readonly host: string
   api(method: string, path: string, json?: unknown, headers?: Record<string, string>): Promise<Answer>
   stop(): Promise<void>
 }
@@ -40,7 +41,7 @@ export async function startNode(
   const host = 'host' in options ? String(options.host) : '127.0.0.1'
   const asNode = name === undefined ? {} : { node: name, advertise: '127.0.0.1', peerPort: await freePort() }
   const content = {
-    ...{ logLevel: 'silent', shutdownGraceMs: '0', store: `${postgres.url}/postgres`, ...asNode },
+    ...{ logLevel: 'silent', shutdownGraceMs: '0', store, ...asNode },
     ...place,
     ...options,
   }
@@ -56,5 +57,5 @@ export async function startNode(
   await app.start()
   const api: TestNode['api'] = (method, path, json, headers = {}) =>
     call(`http://${host}:${place.apiPort}${path}`, { method, json, headers: { authorization, ...headers } })
-  return { place, app, api, stop }
+  return { place, app, host, api, stop }
 }

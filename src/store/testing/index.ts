@@ -16,6 +16,7 @@
  */
 import { basename } from 'node:path'
 import { afterAll, describe, inject } from 'vitest'
+import { atCleanup } from '../../../test/support/cleanup.js'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { openStore, type StoreSettings } from '../open.js'
 import type { Store, StoreDescription } from '../types.js'
@@ -75,6 +76,16 @@ export function describeOnStore(kind: StoreKind, name: string, suite: Suite, mod
     })
     suite(openHere, { kind, newPlace })
   })
+}
+
+/**
+ * Makes a PostgreSQL database with the schema of the store and nothing in it, for the nodes of a cluster. It is dropped at cleanup.
+ * @returns its URL.
+ */
+export async function newPostgresDatabase(): Promise<string> {
+  const url = await askBroker('POST', '/migrated')
+  atCleanup(async () => void (await askBroker('DELETE', `/${basename(url)}`)))
+  return url
 }
 
 async function askBroker(method: 'POST' | 'DELETE', path: string): Promise<string> {

@@ -17,6 +17,9 @@ declare module 'vitest' {
   }
 }
 
+/** For the files that run at the same time, of which some have several nodes. */
+const CONNECTIONS = 500
+
 /**
  * One PostgreSQL server for a whole test run, started when a test file first needs a database. Test files run in their own
  * processes, so they use HTTP; a run without such tests costs only a listening port.
@@ -25,7 +28,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   let server: Promise<PostgresServer> | undefined
   let template: Promise<string> | undefined
   const source: Source = {
-    server: () => (server ??= startPostgresServer()),
+    server: () => (server ??= startPostgresServer({ settings: [`max_connections=${CONNECTIONS}`] })),
     template: async () => (template ??= migratedDatabase((await source.server()).url)),
   }
   const broker = createServer((request, response) => void answer(request, response, source))
