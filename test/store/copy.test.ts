@@ -12,8 +12,10 @@ import { type App, startApp } from '../../src/workflow/testing/harness.js'
 import {
   atCleanup,
   childEnv,
+  commandHost,
   MAIN_JS,
   newPlace,
+  placeFlags,
   type RunningHomeport,
   runHomeport,
   startHomeport,
@@ -23,6 +25,7 @@ import {
 /** Enough rows to kill a copy in the middle. */
 const ROWS = 20_000
 const HOUR_MS = 3_600_000
+const host = commandHost()
 
 /** Due times up to this many hours ahead are reached. */
 const passing = (hours: number): string[] => [
@@ -39,20 +42,19 @@ describeOnStore('postgres', 'a server that moves', (_openStore, on) => {
     const first = await startHomeport(place)
     const { app, database, runId } = await fill(first)
     const count = (path: string): number => app.delivered.filter((delivered) => delivered.path === path).length
-    const refused = await runHomeport([...copy, '--to', location])
+    const refused = await host([...copy, '--to', location])
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(`process ${first.pid}`)])
     await first.kill('SIGTERM')
     onFile(place.dataDir, (db) => addEntries(db, ROWS))
 
     for (const sight of [/\b[2-9]\d %.* copied/, /\b[3-9]\d %.* compared/]) {
       await killAt([...copy, '--from', 'sqlite'], env, sight)
-      const start = await runHomeport(['start', '--data-dir', place.dataDir], { env })
-      expect([start.code, start.stderr]).toEqual([1, expect.stringContaining('an unfinished copy of another store')])
     }
-    const there = await runHomeport([...copy, '--from', 'sqlite', '--json'], { env })
+    const early = await runHomeport(['start', '--data-dir', place.dataDir], { env })
+    expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('an unfinished copy of another store')])
+    const there = await host([...copy, '--from', 'sqlite', '--json'], { env })
     expect(there.code).toBe(0)
     expect(JSON.parse(there.stdout)).toMatchObject({ copied: true, complete: true, target: 'unfinished' })
-    expect(there.stdout + there.stderr).not.toContain(new URL(location).password)
 
     await onPostgres(location, ...passing(1.5), `UPDATE schedules SET next_at = ${Date.now()}`)
     const second = await startHomeport({ ...place, env })
@@ -63,7 +65,13 @@ describeOnStore('postgres', 'a server that moves', (_openStore, on) => {
       status: 200,
       body: [{ database_name: 'moved' }],
     })
+    // No other server may use this store.
+    const other = await runHomeport(['start', ...placeFlags(await newPlace())], { env })
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('already uses this PostgreSQL database')])
     await second.kill('SIGTERM')
+    const { password } = new URL(location)
+    for (const said of [there, early, other]) expect(said.stdout + said.stderr).not.toContain(password)
+    expect(second.logs()).not.toContain(password)
 
     const away = join(place.dataDir, 'old-store')
     mkdirSync(away)
@@ -71,7 +79,7 @@ describeOnStore('postgres', 'a server that moves', (_openStore, on) => {
       renameSync(join(place.dataDir, name), join(away, name))
     }
     await killAt([...copy, '--to', 'sqlite'], env, /\b[2-9]\d %.* copied/)
-    const back = await runHomeport([...copy, '--to', 'sqlite'], { env })
+    const back = await host([...copy, '--to', 'sqlite'], { env })
     expect([back.code, back.stdout]).toEqual([0, expect.stringContaining('Every table was compared')])
 
     onFile(place.dataDir, (db) => db.exec(passing(2.5).join(';')))

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { afterEach, expect, it } from 'vitest'
+import { pause, systemClock } from '../../src/base/index.js'
 import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
 import { startStandby } from '../../src/store/testing/postgres-standby.js'
 import { startHomeport, waitFor } from '../support/index.js'
@@ -10,6 +11,8 @@ afterEach(async () => {
 })
 
 const LATER = { 'Upstash-Delay': '1h' }
+/** Time between two publishes of a client. */
+const BETWEEN_MS = 20
 
 it('publishes go on over restarts and a failover of PostgreSQL, and none that was acknowledged is lost', async () => {
   const primary = await startPostgresServer('crash')
@@ -33,6 +36,7 @@ it('publishes go on over restarts and a failover of PostgreSQL, and none that wa
       )
       if (status < 300) acknowledged.push((body as { messageId: string }).messageId)
       else refused.add(status)
+      await pause(systemClock, BETWEEN_MS)
     }
   }
   const publishers = Array.from({ length: 4 }, publish)
