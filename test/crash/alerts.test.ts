@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
+import { pause, systemClock } from '../../src/base/index.js'
 import type { Alert, AlertChannel } from '../../src/contract/alerts/alerts.js'
 import type { Silence } from '../../src/contract/alerts/silences.js'
 import { type Received, startSink } from '../../src/queue/testing/sink.js'
@@ -44,6 +45,9 @@ const start = (program: string, place?: Place): Promise<RunningHomeport> =>
     env: { HOMEPORT_TEST_CLOCK_SPEED: String(SPEED), HOMEPORT_TEST_CLOCK_FROM: String(from) },
   })
 
+/** Time between two publishes. */
+const BETWEEN_MS = CYCLES > 2 ? 0 : 30
+
 /** Publishes what dies until the server is gone. */
 async function load(homeport: RunningHomeport, urls: readonly string[]): Promise<void> {
   const publish = (url: string) => homeport.queue('POST', `/v2/publish/${url}`, {}, { 'upstash-retries': '0' })
@@ -53,6 +57,7 @@ async function load(homeport: RunningHomeport, urls: readonly string[]): Promise
       () => false,
     )
     if (!isThere) return
+    await pause(systemClock, BETWEEN_MS)
   }
 }
 

@@ -1,5 +1,5 @@
-import { pause, systemClock } from '../../src/base/index.js'
 import { waitFor } from '../support/index.js'
+import { type Pace, think } from './pace.js'
 import { isRefusal, type Repeat } from './queue-ledger-load.js'
 
 /** Callers that go on whatever happens, and how often each had a success. */
@@ -8,17 +8,14 @@ export class Callers {
   /** What failed, and why. */
   readonly failures: string[] = []
   readonly #deadlineMs: number
-  readonly #thinkMs: number
+  readonly pace: Pace
   readonly #once = new Set<string>()
   #isOver = false
 
-  /**
-   * @param deadlineMs how long a caller may be without success.
-   * @param thinkMs time between two actions of a caller, so that the machine is not the limit.
-   */
-  constructor(deadlineMs: number, thinkMs: number) {
+  /** @param deadlineMs how long a caller may be without success. */
+  constructor(deadlineMs: number, pace: Pace) {
     this.#deadlineMs = deadlineMs
-    this.#thinkMs = thinkMs
+    this.pace = pace
   }
 
   readonly repeat: Repeat = async (name, action, times = Number.POSITIVE_INFINITY) => {
@@ -33,7 +30,7 @@ export class Callers {
         if (isRefusal(error)) throw error
         this.failures.push(`${name}: ${error}`)
       }
-      await pause(systemClock, this.#thinkMs)
+      await think(this.pace)
     }
   }
 

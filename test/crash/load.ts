@@ -2,7 +2,8 @@ import { Client } from '@upstash/workflow'
 import type { RunningHomeport } from '../support/index.js'
 import type { Destinations } from './destinations.js'
 import type { Ledger } from './ledger.js'
-import type { Repeat } from './queue-ledger-load.js'
+import { FAST, type Pace, think } from './pace.js'
+import type { LoadOptions, Repeat } from './queue-ledger-load.js'
 
 const PUBLISHERS = 6
 const TRIGGERERS = 2
@@ -19,33 +20,38 @@ export interface Load {
   stopped(): Promise<void>
 }
 
-/** Starts callers that publish, trigger, and cancel, by default until the server stops answering. */
+/** Starts callers that publish, trigger, and cancel. */
 export function startLoad(
   homeport: RunningHomeport,
   destinations: Destinations,
   ledger: Ledger,
-  repeat: Repeat = untilRefused,
+  { pace = FAST, repeat = untilRefused(pace) }: LoadOptions = {},
 ): Load {
   const client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken, retry: false })
   const callers = [
-    ...Array.from({ length: PUBLISHERS }, () => repeat('message', () => publish(homeport, destinations, ledger))),
-    ...Array.from({ length: TRIGGERERS }, () => repeat('run', () => trigger(client, destinations, ledger))),
-    repeat('cancel of runs', () => cancelNow(client, destinations, ledger)),
-    repeat('bulk cancel', () => cancelLater(homeport, client, destinations, ledger)),
+    ...Array.from({ length: pace.few(PUBLISHERS) }, () =>
+      repeat('message', () => publish(homeport, destinations, ledger)),
+    ),
+    ...Array.from({ length: pace.few(TRIGGERERS) }, () => repeat('run', () => trigger(client, destinations, ledger))),
+    repeat('cancel of runs', () => cancelNow(client, destinations, ledger, pace)),
+    repeat('bulk cancel', () => cancelLater(homeport, client, destinations, ledger, pace)),
   ]
   return { stopped: async () => void (await Promise.all(callers)) }
 }
 
 /** Repeats an action until it fails because the server is gone. */
-async function untilRefused(_name: string, action: () => Promise<void>): Promise<void> {
-  for (;;) {
-    try {
-      await action()
-    } catch {
-      return
+const untilRefused =
+  (pace: Pace): Repeat =>
+  async (_name, action) => {
+    for (;;) {
+      try {
+        await action()
+        await think(pace)
+      } catch {
+        return
+      }
     }
   }
-}
 
 async function publish(homeport: RunningHomeport, destinations: Destinations, ledger: Ledger): Promise<void> {
   const id = nextId('m')
@@ -60,15 +66,15 @@ async function trigger(client: Client, destinations: Destinations, ledger: Ledge
   ledger.triggered.add(workflowRunId)
 }
 
-async function startVictims(client: Client, destinations: Destinations, label: string): Promise<string[]> {
+async function startVictims(client: Client, destinations: Destinations, label: string, pace: Pace): Promise<string[]> {
   const url = `${destinations.url}/long`
   const again = { retries: 20, retryDelay: '200' }
-  const runs = Array.from({ length: VICTIMS }, () => ({ url, label, workflowRunId: nextId('v'), ...again }))
+  const runs = Array.from({ length: pace.few(VICTIMS) }, () => ({ url, label, workflowRunId: nextId('v'), ...again }))
   return (await client.trigger(runs)).map((run) => run.workflowRunId)
 }
 
-async function cancelNow(client: Client, destinations: Destinations, ledger: Ledger): Promise<void> {
-  const victims = await startVictims(client, destinations, nextId('now'))
+async function cancelNow(client: Client, destinations: Destinations, ledger: Ledger, pace: Pace): Promise<void> {
+  const victims = await startVictims(client, destinations, nextId('now'), pace)
   await client.cancel(victims)
   await seal(victims, destinations, ledger)
 }
@@ -78,9 +84,10 @@ async function cancelLater(
   client: Client,
   destinations: Destinations,
   ledger: Ledger,
+  pace: Pace,
 ): Promise<void> {
   const label = nextId('later')
-  const victims = await startVictims(client, destinations, label)
+  const victims = await startVictims(client, destinations, label, pace)
   const answer = await homeport.queue('DELETE', '/v2/workflows/runs', { label, async: true })
   if (answer.status !== 202) throw new Error(`the bulk action was answered ${answer.status}`)
   ledger.actions.set((answer.body as { actionId: string }).actionId, victims)

@@ -44,6 +44,8 @@ export interface NodeSceneOptions {
   readonly nodes: number
   /** Called when a fault begins and each second while it lasts: requests before and after may be sent twice. */
   readonly onDisturbance: () => void
+  /** How often the balancer looks at each node. Default: 100. */
+  readonly readyEveryMs?: number
   /** More flags for each node. */
   readonly args?: readonly string[]
   /** The regions that the nodes serve, in their order. Default: none has one. */
@@ -178,7 +180,7 @@ export class NodeScene {
   async #lookForever(): Promise<void> {
     while (!this.#isStopped) {
       await Promise.all(this.nodes.map((node) => this.#look(node)))
-      await pause(systemClock, READY_EVERY_MS)
+      await pause(systemClock, this.#options.readyEveryMs ?? READY_EVERY_MS)
     }
   }
 

@@ -1,5 +1,6 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { pause, systemClock } from '../../src/base/index.js'
 import type { RunningHomeport } from '../support/index.js'
+import { FAST, type Pace, think } from './pace.js'
 import type { QueueDestinations } from './queue-destinations.js'
 import type { Burst, Expectation, QueueLedger } from './queue-ledger.js'
 
@@ -8,6 +9,8 @@ export const RARELY = '0 0 29 2 *'
 /** A FIFO queue has at most this many pending messages, so that the backlog of one life does not fill the next. */
 const MOST_WAITING = 20
 const QUEUES = ['alpha', 'beta']
+/** Time between two looks at what the server has done. */
+const BETWEEN_LOOKS_MS = 20
 const PUBLISHERS = 3
 /** Messages of a burst, and bursts per life. */
 const BURST = 3
@@ -112,7 +115,7 @@ async function enqueue(scene: Scene, queue: string): Promise<void> {
   const answer = await asked(scene, 'POST', `/v2/enqueue/${queue}/${destinations.url}/${path}`, headers)
   ledger.accept((answer as { messageId: string }).messageId, 'delivered')
   const { lag } = (await asked(scene, 'GET', `/v2/queues/${queue}`)) as { lag: number }
-  if (lag > MOST_WAITING) for (let turn = 0; turn < 100; turn++) await yieldToEventLoop()
+  if (lag > MOST_WAITING) await pause(systemClock, BETWEEN_LOOKS_MS)
 }
 
 /** Cancels a message that is being sent and never answered, and a delayed one. */
@@ -171,7 +174,10 @@ async function revive(scene: Scene): Promise<void> {
   for (;;) {
     const page = (await asked(scene, 'GET', `/v2/dlq?messageId=${messageId}`)) as { messages: { dlqId: string }[] }
     const [letter] = page.messages
-    if (!letter) continue
+    if (!letter) {
+      await pause(systemClock, BETWEEN_LOOKS_MS)
+      continue
+    }
     scene.ledger.once.add(path)
     const again = (await asked(scene, 'POST', `/v2/dlq/retry/${letter.dlqId}`)) as { messageId: string }
     scene.ledger.accept(again.messageId, 'delivered')
@@ -193,18 +199,33 @@ export type Repeat = (name: string, action: () => Promise<void>, times?: number)
 export const isRefusal = (error: unknown): boolean => error instanceof Refused && error.status < 500
 
 /** Repeats an action until it fails because the server is gone. A running server must not refuse it. */
-const untilGone: Repeat = async (_name, action, times = Number.POSITIVE_INFINITY) => {
-  try {
-    for (let time = 0; time < times; time++) await action()
-  } catch (error) {
-    if (isRefusal(error)) throw error
+const untilGone =
+  (pace: Pace): Repeat =>
+  async (_name, action, times = Number.POSITIVE_INFINITY) => {
+    try {
+      for (let time = 0; time < times; time++) {
+        await action()
+        await think(pace)
+      }
+    } catch (error) {
+      if (isRefusal(error)) throw error
+    }
   }
+
+/** How callers repeat their actions. */
+export interface LoadOptions {
+  readonly pace?: Pace
+  /** Default: until the server stops answering. */
+  readonly repeat?: Repeat
 }
 
-/** Starts callers of every operation, by default until the server stops answering; resolves when all have stopped. */
-export function startQueueLoad(scene: Scene, repeat = untilGone): Promise<unknown> {
+/** Starts callers of every operation; resolves when all have stopped. */
+export function startQueueLoad(
+  scene: Scene,
+  { pace = FAST, repeat = untilGone(pace) }: LoadOptions = {},
+): Promise<unknown> {
   return Promise.all([
-    ...Array.from({ length: PUBLISHERS }, () => repeat('publish', () => publishSome(scene))),
+    ...Array.from({ length: pace.few(PUBLISHERS) }, () => repeat('publish', () => publishSome(scene))),
     repeat('batch', () => publishBatch(scene)),
     repeat('group', () => publishToGroup(scene)),
     repeat('once', () => publishOnce(scene)),

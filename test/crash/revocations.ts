@@ -6,11 +6,23 @@ import type { Repeat } from './queue-ledger-load.js'
 
 /** A revocation may take 7 s when a node has just died. */
 const ANSWER_WITHIN_MS = 15_000
-/** Uses of a revoked secret at each node, after the answer. */
-const TRIES = 20
 /** Uses at a node that does not answer: their answers arrive when it runs again. */
 const MOST_OPEN = 20
 const BREATH_MS = 20
+
+/** How often secrets are used. */
+export interface Uses {
+  /** Time between two uses of a secret at a node, before it is revoked. */
+  readonly everyMs: number
+  /** Uses at each node after the answer to the revocation. */
+  readonly afterwards: number
+}
+
+/** For campaigns. */
+export const EAGER: Uses = { everyMs: 0, afterwards: 20 }
+
+/** For the one fault of `npm test`. */
+export const PATIENT: Uses = { everyMs: 50, afterwards: 5 }
 
 let made = 0
 
@@ -29,6 +41,7 @@ interface Secret {
 export class Revocations {
   readonly #scene: NodeScene
   readonly #random: () => number
+  readonly #uses: Uses
   readonly #open = new Map<SceneNode, Set<Promise<void>>>()
   readonly #leftOver: Secret[] = []
   #revoked = 0
@@ -37,9 +50,10 @@ export class Revocations {
   /** Uses that were accepted after the answer. */
   readonly accepted: string[] = []
 
-  constructor(scene: NodeScene, random: () => number) {
+  constructor(scene: NodeScene, random: () => number, uses: Uses) {
     this.#scene = scene
     this.#random = random
+    this.#uses = uses
   }
 
   /** Starts the clients; they end with the others. */
@@ -70,8 +84,10 @@ export class Revocations {
     let isRevoked = false
     const using = this.#ready().map(async (node) => {
       // A node that works accepts the secret at least once before it is revoked, so that it has it in memory.
-      do await secret.use(node).catch(() => pause(systemClock, BREATH_MS))
-      while (!isRevoked)
+      do {
+        await secret.use(node).catch(() => pause(systemClock, BREATH_MS))
+        if (this.#uses.everyMs > 0) await pause(systemClock, this.#uses.everyMs)
+      } while (!isRevoked)
     })
     try {
       const { homeport } = this.#any()
@@ -106,7 +122,7 @@ export class Revocations {
   async #tryAfterwards(secret: Secret, node: SceneNode): Promise<void> {
     const open = this.#open.get(node) ?? new Set()
     this.#open.set(node, open)
-    for (let tried = 0; tried < TRIES && open.size < MOST_OPEN; tried++) {
+    for (let tried = 0; tried < this.#uses.afterwards && open.size < MOST_OPEN; tried++) {
       const answered = this.#try(secret, node).finally(() => open.delete(answered))
       open.add(answered)
       if (node.isReady) await answered

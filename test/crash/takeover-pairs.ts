@@ -11,8 +11,6 @@ interface Broken {
   readonly writtenAt: number
 }
 
-const BETWEEN_MS = 2
-
 /** A client that writes a number through a node and reads it there, without a token and with that of the write, until it ends. */
 export class Pairs {
   /** Reads so far. */
@@ -20,13 +18,18 @@ export class Pairs {
   readonly broken: Broken[] = []
   readonly #ask: Ask
   readonly #name: string
+  readonly #betweenMs: number
   readonly #acting: Promise<void>
   #isOver = false
 
-  /** @param name begins the names of the keys, which must be new. */
-  constructor(ask: Ask, name: string) {
+  /**
+   * @param name begins the names of the keys, which must be new.
+   * @param betweenMs time between two pairs.
+   */
+  constructor(ask: Ask, name: string, betweenMs: number) {
     this.#ask = ask
     this.#name = name
+    this.#betweenMs = betweenMs
     this.#acting = this.#act()
   }
 
@@ -40,7 +43,7 @@ export class Pairs {
     let key = 0
     for (let value = 1; !this.#isOver; value++) {
       await this.#pair(`${this.#name}:pair:${key}`, value).catch(() => key++)
-      await pause(systemClock, BETWEEN_MS)
+      await pause(systemClock, this.#betweenMs)
     }
   }
 

@@ -24,8 +24,9 @@ import { type Ask, Pairs } from './takeover-pairs.js'
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SCENES = scenesOf(process.env.HOMEPORT_CRASH_FAULT, process.env.HOMEPORT_CRASH_STANDBYS)
-const WRITE_EVERY_MS = 5
 const [AWAY_MS, PAUSE_MS] = CYCLES > 1 ? [60_000, 20_000] : [7_000, 0]
+/** Time between two calls of a client, and between two writes of the one that never waits for answers. */
+const [BETWEEN_MS, WRITE_EVERY_MS] = CYCLES > 1 ? [2, 5] : [50, 10]
 const TAKEN_WITHIN_MS = 30_000
 const REGION = 'us-east-1'
 const READ_REGION = 'eu-west-1'
@@ -179,10 +180,10 @@ async function suffer(scene: NodeScene, index: number, made: Made) {
     throw new Error(`${mode}: ${seen()}`, { cause: error })
   })
   const name = `cycle${index}`
-  const clients = { name, random: randomFrom(SEED + index), clients: CLIENTS }
+  const clients = { name, random: randomFrom(SEED + index), clients: CLIENTS, betweenMs: BETWEEN_MS }
   const routes = [home, reader, survivor].map((node) => routeBy(node, made))
   const recorder = new Recorder(routes, clients)
-  const pairs = new Pairs(askAt(reader, made), name)
+  const pairs = new Pairs(askAt(reader, made), name, BETWEEN_MS)
   await waitFor(() => recorder.answered > 50 && pairs.reads > 10, { what: 'calls of clients' })
   const writtenAt = Date.now()
   let before: readonly DatabaseStandby[] = []
@@ -255,7 +256,8 @@ it('a standby takes over from a home that is lost, and only then', { timeout: 12
   vi.spyOn(console, 'warn').mockImplementation(() => undefined)
   const regions = [...Array<string>(HOMES).fill(REGION), READ_REGION]
   const scene = await NodeScene.start({
-    ...{ nodes: regions.length, regions, random: randomFrom(SEED) },
+    // The clients do not use the balancer.
+    ...{ nodes: regions.length, regions, random: randomFrom(SEED), readyEveryMs: 1_000 },
     onDisturbance: () => undefined,
   })
   atCleanup(() => scene.stop())
@@ -269,7 +271,10 @@ it('a standby takes over from a home that is lost, and only then', { timeout: 12
   for (const { toPostgres } of scene.nodes) toPostgres.swallow('everything')
   const endAt = Date.now() + AWAY_MS
   const answers = new Set<number>()
-  while (Date.now() < endAt) answers.add((await rest(home, made.rest_token, ['INCR', 'meanwhile'])).status)
+  while (Date.now() < endAt) {
+    answers.add((await rest(home, made.rest_token, ['INCR', 'meanwhile'])).status)
+    await pause(systemClock, BETWEEN_MS)
+  }
   for (const { toPostgres } of scene.nodes) toPostgres.mend()
   expect([...answers]).toEqual([200])
 

@@ -27,6 +27,11 @@ const DEADLINE_MS = 60_000
 const URL = 'http://127.0.0.1:9/later'
 const QUEUE = 'held'
 const MESSAGES = 300
+/** A campaign also cancels messages, runs on PostgreSQL, and kills the server at every chance. */
+const IS_CAMPAIGN = CYCLES > 2
+const STORES = IS_CAMPAIGN ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)
+/** Chances to kill in a cycle, of which a short run takes two, by its seed. */
+const CHANCES = 5
 afterAll(() => console.log(`undo crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}`))
 
 interface Action {
@@ -36,6 +41,9 @@ interface Action {
 
 /** URL of the PostgreSQL that the servers use; absent for SQLite. */
 let storeUrl: string | undefined
+
+/** Asked at each chance to kill the server. */
+let isKilled: () => boolean
 
 const start = (place: Partial<Place> = {}): Promise<RunningHomeport> =>
   startHomeport({ ...place, ...(storeUrl !== undefined && { args: ['--store', storeUrl] }) })
@@ -80,10 +88,24 @@ async function through(homeport: RunningHomeport, path: string, body: object, li
   const { status, body: answer } = await homeport.queue('POST', path, body)
   expect(status).toBe(202)
   const { actionId } = answer as { actionId: string }
+  const next = await nextLife(homeport, lifeMs)
+  return { next, actionId, outcomes: await ended(next, actionId) }
+}
+
+/** Takes two of the chances to kill. */
+function killsTwice(random: () => number): () => boolean {
+  const first = Math.floor(random() * CHANCES)
+  const second = (first + 1 + Math.floor(random() * (CHANCES - 1))) % CHANCES
+  let chance = 0
+  return () => [first, second].includes(chance++ % CHANCES)
+}
+
+/** Kills the server at some moment and starts it again, unless this run lets this chance go by. */
+async function nextLife(homeport: RunningHomeport, lifeMs: number): Promise<RunningHomeport> {
+  if (!isKilled()) return homeport
   await until(lifeMs)
   await homeport.kill('SIGKILL')
-  const next = await start(homeport.place)
-  return { next, actionId, outcomes: await ended(next, actionId) }
+  return await start(homeport.place)
 }
 
 type Request = readonly [path: string, body: object, headers?: Record<string, string>]
@@ -93,10 +115,8 @@ async function repeated(homeport: RunningHomeport, requests: readonly Request[],
   const send = (to: RunningHomeport) =>
     Promise.all(requests.map(([path, body, headers]) => to.queue('POST', path, body, headers)))
   const first = send(homeport).catch(() => undefined)
-  await until(lifeMs)
-  await homeport.kill('SIGKILL')
+  const next = await nextLife(homeport, lifeMs)
   await first
-  const next = await start(homeport.place)
   const [answered] = await send(next)
   return { next, status: answered?.status, answer: answered?.body as { actionId: string; workflowRunId: string } }
 }
@@ -125,15 +145,12 @@ async function withMessages(homeport: RunningHomeport): Promise<RunningHomeport>
   return next
 }
 
-/** A campaign also cancels messages, and runs on PostgreSQL. */
-const IS_CAMPAIGN = CYCLES > 2
-const STORES = IS_CAMPAIGN ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)
-
 for (const kind of STORES) {
   it(
     `brings every run back where it stood, whenever the server is killed, on ${kind}`,
     async () => {
       const random = randomFrom(SEED)
+      isKilled = IS_CAMPAIGN ? () => true : killsTwice(random)
       const server = kind === 'postgres' ? await startPostgresServer() : undefined
       if (server) atCleanup(() => server.stop())
       storeUrl = server && `${server.url}/postgres`

@@ -7,7 +7,17 @@ export type Route = (command: readonly string[]) => Promise<unknown>
 /** How many keys of each kind clients share: few, so that they meet; lists are left when they have grown. */
 const KEYS = 3
 const LIST_LENGTH = 200
-const BETWEEN_MS = 2
+
+/** What clients do and how often. */
+export interface RecorderOptions {
+  /** Begins the names of the keys, which must be new. */
+  readonly name: string
+  readonly random: () => number
+  /** How many for each route. */
+  readonly clients: number
+  /** Time between two calls of a client. */
+  readonly betweenMs: number
+}
 
 /** Clients that read and write registers and lists by several routes, each one call at a time, and remember what they saw. */
 export class Recorder {
@@ -16,18 +26,16 @@ export class Recorder {
   readonly #routes: readonly Route[]
   readonly #random: () => number
   readonly #name: string
+  readonly #betweenMs: number
   readonly #clients: readonly Promise<void>[]
   #written = 0
   #isOver = false
 
-  /**
-   * @param clients how many for each route.
-   * @param name begins the names of the keys, which must be new.
-   */
-  constructor(routes: readonly Route[], options: { name: string; random: () => number; clients: number }) {
+  constructor(routes: readonly Route[], options: RecorderOptions) {
     this.#routes = routes
     this.#random = options.random
     this.#name = options.name
+    this.#betweenMs = options.betweenMs
     this.#clients = routes.flatMap((route) => Array.from({ length: options.clients }, () => this.#act(route)))
   }
 
@@ -60,7 +68,7 @@ export class Recorder {
       const isOfRegister = act === this.#readRegister || act === this.#write
       // A call without an answer is remembered as such.
       await act.call(this, route, isOfRegister ? register : list).catch(() => undefined)
-      await pause(systemClock, BETWEEN_MS)
+      await pause(systemClock, this.#betweenMs)
     }
   }
 

@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'iovalkey'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
+import { type Pace, think } from '../crash/pace.js'
 import type { RunningHomeport } from '../support/index.js'
 import type { DatabaseLedger } from './database-ledger.js'
 import { type Loads, Violation } from './loads.js'
@@ -51,12 +52,14 @@ class Writer {
   readonly #database: NewDatabase
   readonly #ledger: DatabaseLedger
   readonly #prefix: string
+  readonly #pace: Pace
   #number = 0
 
-  constructor(database: NewDatabase, ledger: DatabaseLedger, name: string) {
+  constructor(database: NewDatabase, ledger: DatabaseLedger, name: string, pace: Pace) {
     this.#database = database
     this.#ledger = ledger
     this.#prefix = `${database.database_id}/${name}`
+    this.#pace = pace
   }
 
   /** Writes until the connection fails. */
@@ -65,6 +68,7 @@ class Writer {
       await this.look(client)
       for (;;) {
         await this.#writeOnce(client, ++this.#number)
+        await think(this.#pace)
         if (this.#number % LOOK_EVERY === 0) await this.look(client)
       }
     })
@@ -162,7 +166,7 @@ export function startDatabaseLoad(
   ledger: DatabaseLedger,
   clients: number,
 ): DatabaseClients {
-  const writers = Array.from({ length: clients }, (_, index) => new Writer(database, ledger, `w${index}`))
+  const writers = Array.from({ length: clients }, (_, index) => new Writer(database, ledger, `w${index}`, loads.pace))
   for (const writer of writers) loads.repeat('write', () => writer.write())
   const rest = restWriter(database, ledger)
   loads.repeat('write over REST', rest)

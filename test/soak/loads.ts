@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Pace, think } from '../crash/pace.js'
 import type { RunningHomeport } from '../support/index.js'
 import type { SoakServer } from './server.js'
 
@@ -12,14 +13,16 @@ const BETWEEN_FAILURES_MS = 20
 /** Actions that are repeated through all faults until the load is over. */
 export class Loads {
   readonly #server: SoakServer
+  readonly pace: Pace
   readonly #running: Promise<void>[] = []
   #over = false
   readonly violations: string[] = []
   /** How often actions failed because of faults, by message. */
   readonly refusals = new Map<string, number>()
 
-  constructor(server: SoakServer) {
+  constructor(server: SoakServer, pace: Pace) {
     this.#server = server
+    this.pace = pace
   }
 
   get isOver(): boolean {
@@ -47,6 +50,7 @@ export class Loads {
       if (this.#over) return
       try {
         await inTime(name, action(homeport))
+        await think(this.pace)
       } catch (error) {
         this.#note(name, error)
         await pause(BETWEEN_FAILURES_MS)

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Destinations, startDestinations } from '../crash/destinations.js'
 import { Ledger } from '../crash/ledger.js'
 import { startLoad } from '../crash/load.js'
+import { FAST, type Pace } from '../crash/pace.js'
 import { type QueueDestinations, startQueueDestinations } from '../crash/queue-destinations.js'
 import { QueueLedger } from '../crash/queue-ledger.js'
 import { startQueueLoad } from '../crash/queue-ledger-load.js'
@@ -27,6 +28,8 @@ export interface RoundOptions {
   readonly place: Place
   /** URL of an empty PostgreSQL database; absent: SQLite. */
   readonly store?: string | undefined
+  /** Of the clients; default: as fast as they can. */
+  readonly pace?: Pace
   /** What is killed; default: everything that exists with this store. */
   readonly kinds?: readonly FaultKind[]
   /** Receives a line for each event. */
@@ -77,7 +80,7 @@ const ON_POSTGRES: readonly FaultKind[] = [...ON_EITHER, 'backend', 'backend', '
 export async function playRound(options: RoundOptions): Promise<RoundReport> {
   const random = randomFrom(options.seed)
   const server = new SoakServer({ place: options.place, store: options.store })
-  const scene = await prepare(server, await server.start())
+  const scene = await prepare(server, await server.start(), options.pace ?? FAST)
   startLoads(scene)
   const kinds = deal(options.kinds ?? (options.store === undefined ? ON_EITHER : ON_POSTGRES), random)
   for (let fault = 0; fault < options.faults; fault++) {
@@ -106,10 +109,10 @@ function deal(kinds: readonly FaultKind[], random: () => number): () => FaultKin
   }
 }
 
-async function prepare(server: SoakServer, homeport: RunningHomeport): Promise<Scene> {
+async function prepare(server: SoakServer, homeport: RunningHomeport, pace: Pace): Promise<Scene> {
   const { queueToken: token, currentSigningKey, nextSigningKey } = homeport.credentials
   const access = { url: homeport.queueUrl, token, currentSigningKey, nextSigningKey }
-  const loads = new Loads(server)
+  const loads = new Loads(server, pace)
   const queueLedger = new QueueLedger()
   const queue = { ledger: queueLedger, destinations: await startQueueDestinations(queueLedger) }
   const runLedger = new Ledger()
@@ -131,9 +134,10 @@ async function prepare(server: SoakServer, homeport: RunningHomeport): Promise<S
 }
 
 function startLoads({ server, loads, queue, runs, management, databases }: Scene): void {
-  loads.repeat('queue', async (homeport) => void (await startQueueLoad({ homeport, ...queue })))
+  const { pace } = loads
+  loads.repeat('queue', async (homeport) => void (await startQueueLoad({ homeport, ...queue }, { pace })))
   loads.repeat('runs', async (homeport) => {
-    const load = startLoad(homeport, runs.destinations, runs.ledger)
+    const load = startLoad(homeport, runs.destinations, runs.ledger, { pace })
     await load.stopped()
   })
   startManagementLoad(loads, management, databases, server.engineKills)
