@@ -25,11 +25,12 @@ async function baselineOf(golden: Golden, ending: Ending, looks: Looks): Promise
   if (differences.length > 0) throw new Error(`undamaged copies differ: ${differences.join('\n')}`)
   const empty = [...one.answers].find(([, { kind }]) => kind !== 'value')
   if (empty) throw new Error(`the undamaged copy answers ${JSON.stringify(empty)}`)
-  const complaints = complaintsIn(await doctorOf(golden, ending, untouched))
+  let complaints: Promise<ReadonlySet<string>> | undefined
+  const complain = async () => new Set(complaintsIn(await doctorOf(golden, ending, untouched)))
   return {
     answers: one.answers,
     warnings: new Set([...one.warnings, ...other.warnings]),
-    complaints: new Set(complaints),
+    complaints: () => (complaints ??= complain()),
   }
 }
 

@@ -5,7 +5,7 @@ import type { Answer, Answers } from './probes.js'
 
 const value = (text: string): Answer => ({ kind: 'value', text })
 const answers = (text: string): Answers => new Map([['message 1', value(text)]])
-const baseline: Baseline = { answers: answers('body'), warnings: new Set(['usual']), complaints: new Set() }
+const baseline: Baseline = { answers: answers('body'), warnings: new Set(['usual']), complaints: async () => new Set() }
 const BACKUP = 'backups/db/bak.rdb'
 const files = (content: Record<string, string>): Files => new Map(Object.entries(content))
 const whole = files({ [BACKUP]: 'whole' })

@@ -22,7 +22,8 @@ export const isViolation = (outcome: Outcome): boolean => OUTCOMES.indexOf(outco
 export interface Baseline {
   readonly answers: Answers
   readonly warnings: ReadonlySet<string>
-  readonly complaints: ReadonlySet<string>
+  /** Those of the doctor, which is run when they are first needed. */
+  readonly complaints: () => Promise<ReadonlySet<string>>
 }
 
 /** An outcome with its evidence. */
@@ -81,7 +82,8 @@ async function reportsOf(
   if (fresh.length > 0) reports.push(`log: ${fresh[0]}`)
   if (seen.problems > 0) reports.push(`health: ${seen.problems}`)
   if (reports.length > 0 || !isNeeded) return reports
-  const [complaint] = (await doctor()).filter((line) => !baseline.complaints.has(line))
+  const usual = await baseline.complaints()
+  const [complaint] = (await doctor()).filter((line) => !usual.has(line))
   return complaint === undefined ? [] : [`doctor: ${complaint}`]
 }
 

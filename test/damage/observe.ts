@@ -157,8 +157,7 @@ async function problemsOf({ apiUrl }: RunningHomeport): Promise<number> {
 export async function doctorOf(golden: Golden, ending: Ending, damage: (root: string) => void): Promise<string> {
   putCopy(golden.copies[ending], golden.place.dataDir)
   damage(golden.place.dataDir)
-  const deep = (await runHomeport(['doctor', '--help'])).stdout.includes('--deep') ? ['--deep'] : []
-  const flags = [...placeFlags(golden.place), ...argsOf(golden), ...deep]
+  const flags = [...placeFlags(golden.place), ...argsOf(golden), '--deep']
   const { stdout, stderr } = await runHomeport(['doctor', ...flags], { deadlineMs: 120_000 })
   return `${stdout}${stderr}`
 }
