@@ -215,7 +215,11 @@ async function whenHealthy({
     queueUrl: `http://${host}:${place.queuePort}`,
   }
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
-  const serves = async () => hasEnded() || (await Promise.all(Object.values(urls).map(isHealthy))).every(Boolean)
+  // The listeners open one after the other, so one question is enough until the first answers.
+  const serves = async () => {
+    for (const url of Object.values(urls)) if (!hasEnded() && !(await isHealthy(url))) return false
+    return true
+  }
   await waitFor(serves, { what: 'the server to be healthy', deadlineMs }).catch((error: Error) => {
     throw new Error(`${error.message}; its output:\n${logs()}`)
   })
