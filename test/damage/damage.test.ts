@@ -11,7 +11,7 @@ import { planTrials } from './plan.js'
  */
 
 const SEED = Number(process.env.HOMEPORT_DAMAGE_SEED ?? Math.floor(Math.random() * 2 ** 31))
-const TRIALS = 2
+const TRIALS = 1
 /** Kinds of files for which some damage still has the wrong outcome; `npm run damage` shows which. */
 const OPEN = ['authority key', 'authority certificate', 'server key', 'server certificate', 'tls']
 
@@ -30,7 +30,8 @@ afterAll(() => {
 it('changes and deletes nothing silently, whatever is damaged', async () => {
   const random = randomFrom(SEED)
   const plan = planTrials(golden, { seed: SEED, each: 1, flips: 20 }).filter(({ target }) => !OPEN.includes(target))
-  for (let turn = 0; turn < TRIALS; turn++) {
+  // Where there is nothing to damage, another one is tried.
+  while (tried.length < TRIALS && plan.length > 0) {
     const [trial] = plan.splice(Math.floor(random() * plan.length), 1)
     const result = trial && (await tryDamage(golden, baselines, trial))
     if (result) tried.push(result)
