@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { type RunningHomeport, waitFor } from '../support/index.js'
 import type { Destinations } from './destinations.js'
 import type { Ledger } from './ledger.js'
-import { type Pace, think } from './pace.js'
+import type { Pace } from './pace.js'
 import { countRuns } from './queue-ledger-store.js'
 
 const DOOMED = 25
@@ -64,7 +64,6 @@ export class DeadRuns {
         const first = (made / runs.length) % KINDS.length
         const order = [...KINDS.slice(first), ...KINDS.slice(0, first)]
         await Promise.all(order.map((kind) => this.#act(homeport, kind)))
-        await think(this.#pace)
       }
     } catch {
       // The server is gone.

@@ -25,8 +25,10 @@ import { type Ask, Pairs } from './takeover-pairs.js'
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SCENES = scenesOf(process.env.HOMEPORT_CRASH_FAULT, process.env.HOMEPORT_CRASH_STANDBYS)
 const [AWAY_MS, PAUSE_MS] = CYCLES > 1 ? [60_000, 20_000] : [7_000, 0]
-/** Time between two calls of a client, and between two writes of the one that never waits for answers. */
-const [BETWEEN_MS, WRITE_EVERY_MS] = CYCLES > 1 ? [2, 5] : [50, 10]
+/** Time between two calls of a client. */
+const BETWEEN_MS = CYCLES > 1 ? 2 : 50
+/** Of the client that never waits for answers: some of what it writes is on its way when the home dies. */
+const WRITE_EVERY_MS = 5
 const TAKEN_WITHIN_MS = 30_000
 const REGION = 'us-east-1'
 const READ_REGION = 'eu-west-1'
