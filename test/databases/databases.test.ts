@@ -23,6 +23,7 @@ interface Database {
   readonly rest_token: string
   readonly read_only_rest_token: string
   readonly rest_url: string
+  readonly modifying_state: string
 }
 
 const least = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
@@ -140,6 +141,7 @@ describe('a database', () => {
     expect(after.filter((pid) => before.includes(pid))).toEqual([])
     for (const { port } of databases) expect(await isPortFree(port)).toBe(false)
 
+    expect(listed.filter(({ modifying_state }) => modifying_state !== '')).toEqual([])
     const ids = listed.map((database) => database.database_id)
     for (const { database_id } of acknowledged) expect(ids).toContain(database_id)
     const directories = readdirSync(join(server.place.dataDir, 'databases'))
