@@ -72,10 +72,12 @@ export class NodeScene {
     this.#program = options.program
   }
 
-  /** Starts the nodes one after the other: the first makes the account. */
+  /** Starts the first node, which makes the account, and then the others. */
   static async start(options: NodeSceneOptions): Promise<NodeScene> {
     const scene = new NodeScene(await startPostgresServer('crash'), options)
-    for (let index = 0; index < options.nodes; index++) await scene.add()
+    await scene.add()
+    const others = Array.from({ length: options.nodes - 1 }, (_, index) => scene.#startNew(index + 1))
+    scene.nodes.push(...(await Promise.all(others)))
     scene.#balancer = await startBalancer(() => scene.nodes.filter((each) => each.isReady).map(urlOf))
     scene.#looking = scene.#lookForever()
     await waitFor(() => scene.nodes.every(({ isReady }) => isReady), { what: 'every node to be ready' })
@@ -84,15 +86,19 @@ export class NodeScene {
 
   /** Starts one more node. */
   async add(): Promise<SceneNode> {
-    const name = String.fromCharCode(FIRST_NAME + this.nodes.length)
+    const node = await this.#startNew(this.nodes.length)
+    this.nodes.push(node)
+    return node
+  }
+
+  async #startNew(index: number): Promise<SceneNode> {
+    const name = String.fromCharCode(FIRST_NAME + index)
     const [place, peerPort, toPostgres] = await Promise.all([newPlace(), freePort(), cuttableProxy(this.server.port)])
     const clockFile = join(tempDir(), 'clock-shift')
     writeFileSync(clockFile, '0')
     const cables = { toPostgres, fromPeers: await cuttableProxy(peerPort) }
     const homeport = await this.#start({ name, place, peerPort, clockFile, ...cables })
-    const node = { name, place, peerPort, clockFile, ...cables, homeport, isReady: true, silences: 0 }
-    this.nodes.push(node)
-    return node
+    return { name, place, peerPort, clockFile, ...cables, homeport, isReady: true, silences: 0 }
   }
 
   #start(node: Omit<SceneNode, 'homeport' | 'isReady' | 'silences'>): Promise<RunningHomeport> {
@@ -225,7 +231,7 @@ export class NodeScene {
     this.#isStopped = true
     await this.#looking
     await this.#balancer?.close()
-    for (const { homeport } of this.nodes) await homeport.kill('SIGTERM')
+    await Promise.all(this.nodes.map(({ homeport }) => homeport.kill('SIGTERM')))
     for (const { toPostgres, fromPeers } of this.nodes) await Promise.all([toPostgres.close(), fromPeers.close()])
     await this.server.stop()
   }

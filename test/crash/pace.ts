@@ -12,7 +12,7 @@ export interface Pace {
 export const FAST: Pace = { thinkMs: 0, few: (most) => most }
 
 /** For the few faults that `npm test` plays beside other tests. */
-export const CALM: Pace = { thinkMs: 150, few: (most) => Math.ceil(most / 3) }
+export const CALM: Pace = { thinkMs: 150, few: (most) => Math.ceil(most / 5) }
 
 /** The pace of a test with this many faults. */
 export const paceOf = (faults: number): Pace => (faults > 2 ? FAST : CALM)

@@ -10,7 +10,7 @@ export const RARELY = '0 0 29 2 *'
 const MOST_WAITING = 20
 const QUEUES = ['alpha', 'beta']
 /** Time between two looks at what the server has done. */
-const BETWEEN_LOOKS_MS = 20
+const BETWEEN_LOOKS_MS = 50
 const PUBLISHERS = 3
 /** Messages of a burst, and bursts per life. */
 const BURST = 3

@@ -22,7 +22,7 @@ export interface Uses {
 export const EAGER: Uses = { everyMs: 0, afterwards: 20 }
 
 /** For the one fault of `npm test`. */
-export const PATIENT: Uses = { everyMs: 50, afterwards: 5 }
+export const PATIENT: Uses = { everyMs: 200, afterwards: 5 }
 
 let made = 0
 
