@@ -1,16 +1,11 @@
 import { expect, it } from 'vitest'
-import { run } from '../support/index.js'
 
-const TALLY = new URL('../../scripts/lib/tally.mjs', import.meta.url).href
+/** The functions of the script, which is plain JavaScript. */
+const tally: Readonly<Record<string, (...args: unknown[]) => unknown>> = await import(
+  new URL('../../scripts/lib/tally.mjs', import.meta.url).href
+)
 
-/** Calls a function of the script, which is plain JavaScript, in a separate process. */
-async function ask(name: string, ...args: unknown[]): Promise<unknown> {
-  const list = args.map((arg) => JSON.stringify(arg) ?? 'undefined').join(', ')
-  const code = `import { ${name} } from ${JSON.stringify(TALLY)}
-    console.log(JSON.stringify(${name}(${list})))`
-  const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', code])
-  return stderr === '' ? JSON.parse(stdout) : stderr
-}
+const ask = (name: string, ...args: unknown[]): unknown => tally[name]?.(...args)
 
 const file = (name: string, ...statuses: string[]) => ({
   name,
@@ -25,38 +20,38 @@ it.each([
   ['counts a file that could not be loaded as a failure', report(file('a', 'passed'), broken('b')), 1, [1, 1, 0]],
   ['never says "0 failed" of a run that failed', report(file('a', 'passed')), 1, [1, 1, 0]],
   ['survives a run that left no report', undefined, 1, [0, 1, 0]],
-])('%s', async (_, given, exitCode, [passed, failed, skipped]) => {
-  expect(await ask('tally', given, exitCode)).toEqual({ passed, failed, skipped })
+])('%s', (_, given, exitCode, [passed, failed, skipped]) => {
+  expect(ask('tally', given, exitCode)).toEqual({ passed, failed, skipped })
 })
 
-it('names the files that failed, also those that could not be loaded', async () => {
-  expect(await ask('failedFiles', report(file('a', 'passed'), file('b', 'failed'), broken('c')))).toEqual(['b', 'c'])
+it('names the files that failed, also those that could not be loaded', () => {
+  expect(ask('failedFiles', report(file('a', 'passed'), file('b', 'failed'), broken('c')))).toEqual(['b', 'c'])
 })
 
-it('counts the second result of files that ran again, and names unsteady tests', async () => {
+it('counts the second result of files that ran again, and names unsteady tests', () => {
   const first = report(file('a', 'passed'), file('b', 'failed', 'passed', 'failed'))
   const second = report(file('b', 'passed', 'passed', 'failed'))
-  const both = await ask('withSecondRun', first, second)
-  expect(await ask('tally', both, 1)).toEqual({ passed: 3, failed: 1, skipped: 0 })
-  expect(await ask('unsteady', first, second)).toEqual(['b: test 1'])
+  const both = ask('withSecondRun', first, second)
+  expect(ask('tally', both, 1)).toEqual({ passed: 3, failed: 1, skipped: 0 })
+  expect(ask('unsteady', first, second)).toEqual(['b: test 1'])
 })
 
-it('counts the files of unsteady tests, however many tests of one file were late', async () => {
-  expect(await ask('filesOf', ['/a/b.test.ts: one', '/a/b.test.ts: two: three', '/a/c.test.ts: one'])).toEqual([
+it('counts the files of unsteady tests, however many tests of one file were late', () => {
+  expect(ask('filesOf', ['/a/b.test.ts: one', '/a/b.test.ts: two: three', '/a/c.test.ts: one'])).toEqual([
     '/a/b.test.ts',
     '/a/c.test.ts',
   ])
 })
 
-it('counts unsteady tests as failed in CI', async () => {
-  const counts = await ask('countedAsFailed', { passed: 4, failed: 1, skipped: 0 }, ['b: test 1'])
+it('counts unsteady tests as failed in CI', () => {
+  const counts = ask('countedAsFailed', { passed: 4, failed: 1, skipped: 0 }, ['b: test 1'])
   expect(counts).toEqual({ passed: 3, failed: 2, skipped: 0 })
 })
 
-it('names the files that took longest, with their processor time where it is known', async () => {
+it('names the files that took longest, with their processor time where it is known', () => {
   const timed = (name: string, startTime: number, endTime: number) => ({ ...file(name), startTime, endTime })
   const all = report(timed('a', 0, 1_400), timed('b', 500, 9_500), timed('c', 0, 3_000))
-  expect(await ask('slowest', all, 2, [{ name: 'b', processor: 4.6 }])).toEqual([
+  expect(ask('slowest', all, 2, [{ name: 'b', processor: 4.6 }])).toEqual([
     { name: 'b', seconds: 9, processor: 5 },
     { name: 'c', seconds: 3 },
   ])
