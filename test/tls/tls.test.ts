@@ -1,7 +1,7 @@
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { placeFlags, type RunningHomeport, run, runHomeport, startHomeport, tempDir } from '../support/index.js'
 
 interface Made {
@@ -55,5 +55,23 @@ describe('a database that is created with tls', () => {
     await expect(stranger.connect()).rejects.toThrow()
     expect(errors.join()).toMatch(/certificate/)
     stranger.disconnect()
+  })
+
+  it('is refused where the authority is broken: the log names the file, and databases without TLS are served', async () => {
+    await homeport.kill('SIGTERM')
+    const tls = join(homeport.place.dataDir, 'tls')
+    writeFileSync(join(tls, 'ca.key'), 'no key')
+    for (const file of ['server.key', 'server.crt']) rmSync(join(tls, file))
+    const again = await startHomeport(homeport.place)
+    const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
+    const refused = await again.api('POST', '/v2/redis/database', { ...fields, tls: true })
+    expect(refused).toMatchObject({ status: 412 })
+    const { status, body } = await again.api('POST', '/v2/redis/database', { ...fields, tls: false })
+    expect(status).toBe(200)
+    const { port, password } = body as Made
+    const client = new Redis({ host: '127.0.0.1', port, password })
+    onTestFinished(() => client.disconnect())
+    expect(await client.set('k', 'v')).toBe('OK')
+    expect(again.logs()).toContain('The local certificate authority cannot be used (tls/ca.key): it is damaged.')
   })
 })
