@@ -1,12 +1,13 @@
+import { connect as connectSocket, type Socket } from 'node:net'
 import { Receiver } from '@upstash/qstash'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { type Received, type Sink, startSink } from '../../src/queue/testing/sink.js'
 import { atCleanup, waitFor } from '../support/index.js'
-import { receiverOf, useService } from './support/service.js'
+import { connect, createDatabase, receiverOf, useService } from './support/service.js'
 
 /** The queue from a user's view: messages sent with the official client and received by a plain HTTP server. */
 
-const service = useService()
+const service = useService({ env: { HOMEPORT_SHUTDOWN_GRACE_MS: '500' } })
 let sink: Sink
 
 beforeAll(async () => {
@@ -317,10 +318,42 @@ describe('credentials', () => {
   })
 })
 
+/** Opens a connection and sends an incomplete request. */
+function halfRequest(port: number): Promise<Socket> {
+  const socket = connectSocket(port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  onTestFinished(() => void socket.destroy())
+  const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{'
+  return new Promise((resolve) => socket.write(head, () => resolve(socket)))
+}
+
 describe('a restart', () => {
-  it.each(['SIGTERM', 'SIGKILL'] as const)('after %s finds every message, and the keys', async (signal) => {
+  it('with clients of every kind connected ends with code 0, and pending deliveries are made afterwards', async () => {
+    const { homeport } = service
+    const database = await createDatabase(service)
+    const [blocked, subscriber] = [connect(database), connect(database)]
+    await blocked.set('k', 'v')
+    const popped = blocked.blpop('jobs', 0).catch((error: Error) => error.message)
+    await subscriber.subscribe('news')
+    const { apiPort, restPort, queuePort } = homeport.place
+    await Promise.all([apiPort, restPort, queuePort, database.port].map(halfRequest))
+    sink.answer = () => (sink.received.length === 1 ? { silent: true } : {})
+    const { messageId } = await service.queue.publish({ url: sink.url, body: 'x' })
+    await arrived(1)
+
+    expect(await homeport.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+    expect(await popped).not.toBeInstanceOf(Array)
+    expect(homeport.processes()).toEqual([])
+
+    await service.restart('SIGTERM')
+    await arrived(2)
+    expect(sink.received.map(({ headers }) => headers['upstash-message-id'])).toEqual([messageId, messageId])
+    expect(await connect(database).get('k')).toBe('v')
+  })
+
+  it('after SIGKILL finds every message, and the keys', async () => {
     const keys = (await service.homeport.queue('GET', '/v2/keys')).body
-    const delayed = await service.queue.publish({ url: `${sink.url}/${signal}`, body: signal, delay: 2 })
+    const delayed = await service.queue.publish({ url: `${sink.url}/delayed`, body: 'later', delay: 2 })
     sink.answer = ({ target }) => (target === '/busy' ? { status: 503 } : {})
     // In a cluster, the other nodes retry it while this one starts again.
     const retrying = await service.queue.publish({
@@ -330,12 +363,12 @@ describe('a restart', () => {
       retryDelay: '100',
     })
     await arrived(1)
-    await service.restart(signal)
-    expect(await service.queue.messages.get(delayed.messageId)).toMatchObject({ body: signal })
+    await service.restart('SIGKILL')
+    expect(await service.queue.messages.get(delayed.messageId)).toMatchObject({ body: 'later' })
     sink.answer = () => ({})
     expect(await ended(delayed.messageId)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED'])
     expect((await ended(retrying.messageId)).at(-1)).toBe('DELIVERED')
-    expect(sink.received.filter(({ target }) => target === `/${signal}`)).toHaveLength(1)
+    expect(sink.received.filter(({ target }) => target === '/delayed')).toHaveLength(1)
     expect((await service.homeport.queue('GET', '/v2/keys')).body).toEqual(keys)
   })
 })
