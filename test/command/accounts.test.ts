@@ -10,8 +10,8 @@ import {
   type Answer,
   atCleanup,
   call,
+  commandHost,
   type RunningHomeport,
-  runHomeport,
   startHomeport,
   waitFor,
 } from '../support/index.js'
@@ -201,8 +201,9 @@ it('a suspended account delivers nothing, also after a crash, and its limits hol
       json: { database_name: name, platform: 'aws', primary_region: 'us-east-1' },
     })
   const client = () => new Client({ baseUrl: homeport.queueUrl, token: tenant.queue_token, retry: false })
+  const command = commandHost()
   const limits = (...flags: string[]) =>
-    runHomeport(['accounts', 'limits', 'ada@example.com', ...flags, '--data-dir', homeport.place.dataDir])
+    command(['accounts', 'limits', 'ada@example.com', ...flags, '--data-dir', homeport.place.dataDir])
 
   expect(errorOf(await create('none'))).toContain('0 databases')
   expect((await limits('--databases', '1')).code).toBe(0)

@@ -39,9 +39,9 @@ describe('databases', () => {
     })
     expect(await works('db', 'list')).toMatch(/^NAME +STATE +PLAN.*\nshop +awake +fixed \d+ GB +eu-west-1 us-east-1 /)
     const bytes = 'not\u0000text'
-    const set = await cliAlone(['db', 'exec', 'shop', '--stdin', '--', 'set', 'k'], { input: bytes })
+    const set = await cli(['db', 'exec', 'shop', '--stdin', '--', 'set', 'k'], { input: bytes })
     expect(set).toMatchObject({ code: 0, stdout: 'OK\n' })
-    expect((await cliAlone(['db', 'exec', 'shop', '--raw', '--', 'get', 'k'])).stdout).toBe(bytes)
+    expect((await cli(['db', 'exec', 'shop', '--raw', '--', 'get', 'k'])).stdout).toBe(bytes)
     const { budget } = await json('db', 'budget', made.database_id, '30')
     expect(budget).toBe(30)
     const refused = await cli(['db', 'delete', 'shop'])
@@ -115,7 +115,7 @@ describe('databases', () => {
     expect(await works('db', 'keys', 'import', 'shared', file, '--replace', '--yes')).toBe('0 imported, 7 replaced\n')
     expect(await state()).toEqual(before)
     const cut = readFileSync(file, 'utf8').split('\n').slice(0, 2).join('\n')
-    const partly = await cliAlone(['db', 'keys', 'import', 'shared', '-', '--json'], { input: cut })
+    const partly = await cli(['db', 'keys', 'import', 'shared', '-', '--json'], { input: cut })
     const [key, end] = partly.stdout.split('\n')
     expect([partly.code, key]).toEqual([1, expect.stringContaining('"line":2,"outcome":"skipped"')])
     expect(JSON.parse(end ?? '')).toMatchObject({ end: 'cut', skipped: 1, failed: 0 })
@@ -124,12 +124,12 @@ describe('databases', () => {
 
   it('fail with an exit code for the kind of failure', async () => {
     expect(await cliAlone(['db', 'get', 'nobody'])).toMatchObject({ code: 3 })
-    expect(await cliAlone(['db', 'lst'])).toMatchObject({
+    expect(await cli(['db', 'lst'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('Did you mean list?'),
     })
-    expect(await cliAlone(['db', 'list'], { env: { HOMEPORT_API_KEY: 'wrong' } })).toMatchObject({ code: 4 })
-    expect(await cliAlone(['db', 'list'], { env: { HOMEPORT_API_URL: 'http://127.0.0.1:1' } })).toMatchObject({
+    expect(await cli(['db', 'list'], { env: { HOMEPORT_API_KEY: 'wrong' } })).toMatchObject({ code: 4 })
+    expect(await cli(['db', 'list'], { env: { HOMEPORT_API_URL: 'http://127.0.0.1:1' } })).toMatchObject({
       code: 5,
     })
   })
@@ -139,7 +139,7 @@ describe('messages', () => {
   it('are published with their settings, listed, and sent again from the dead letters', async () => {
     sink.answer = () => (sink.received.length === 1 ? { status: 500 } : {})
     const flags = ['--header', 'X-Order: 7', '--retries', '0', '--label', 'orders', '--file', '-']
-    const published = await cliAlone(['queue', 'publish', sink.url, ...flags, '--json'], { input: 'body' })
+    const published = await cli(['queue', 'publish', sink.url, ...flags, '--json'], { input: 'body' })
     const { messageId } = JSON.parse(published.stdout)
     const dead = async () => (await json('queue', 'dlq', 'list', '--label', 'orders')).messages
     await waitFor(async () => (await dead()).length === 1, { what: 'a dead letter' })
@@ -255,8 +255,8 @@ describe('runs', () => {
 
   it('are followed to their end', async () => {
     await works('runs', 'trigger', sink.url, '--run-id', 'followed', '--delay', '1h')
-    const watching = cliAlone(['runs', 'watch', 'followed'])
-    await cli(['runs', 'cancel', 'followed', '--yes'])
+    const watching = cli(['runs', 'watch', 'followed'])
+    await homeport.queue('DELETE', '/v2/workflows/runs/followed')
     const { code, stdout } = await watching
     expect(code).toBe(1)
     expect(stdout).toMatch(/ {2}active.*\n(.*\n)*.* {2}cancelled\n$/)
@@ -305,8 +305,8 @@ describe('the selection of the server', () => {
   })
 
   it('is never derived from the variables of a queue service alone', async () => {
-    const env = { ...credentials(), HOMEPORT_API_URL: '', XDG_CONFIG_HOME: tempDir() }
-    const { code, stderr } = await runHomeport(['queue', 'logs'], { env, cwd: tempDir() })
+    const env = { HOMEPORT_API_URL: '', XDG_CONFIG_HOME: tempDir() }
+    const { code, stderr } = await cli(['queue', 'logs'], { env, cwd: tempDir() })
     expect(code).toBe(4)
     expect(stderr).toContain('There are no credentials at')
   })

@@ -1,17 +1,18 @@
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { runHomeport, startHomeport, tempDir } from '../support/index.js'
+import { commandHost, startHomeport, tempDir } from '../support/index.js'
 
 /** A person's machine: commands run in the folder of an application, servers keep their data elsewhere. */
 function newMachine() {
   const [stateHome, app] = [tempDir(), tempDir()]
   const env = { XDG_STATE_HOME: stateHome, XDG_CONFIG_HOME: tempDir() }
   const folder = join(stateHome, 'homeport/servers')
+  const run = commandHost({ env })
   return {
     app,
     start: () => startHomeport({ env }),
-    homeport: (...args: string[]) => runHomeport(args, { cwd: app, env }),
+    homeport: (...args: string[]) => run(args, { cwd: app }),
     folder,
     /** The notes of servers; their names are longer than those of other files. */
     notes: () => readdirSync(folder).filter((name) => name.length > 10),

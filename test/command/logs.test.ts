@@ -6,10 +6,10 @@ import {
   atCleanup,
   call,
   childEnv,
+  commandHost,
   MAIN_JS,
   placeFlags,
   type RunningHomeport,
-  runHomeport,
   startHomeport,
   waitFor,
 } from '../support/index.js'
@@ -46,6 +46,7 @@ async function makeRequests({ apiUrl, restUrl, queueUrl, api, credentials }: Run
 }
 
 let homeport: RunningHomeport
+const command = commandHost()
 beforeAll(async () => {
   homeport = await start()
 })
@@ -74,12 +75,12 @@ it('has one line for each request when wanted, with the id of the answer and wit
     expect(JSON.stringify(parsed(homeport.logs()))).not.toContain(secret)
 
   const flags = placeFlags(homeport.place)
-  const one = await runHomeport(['logs', '--request', 'req-rest', '--json', ...flags])
+  const one = await command(['logs', '--request', 'req-rest', '--json', ...flags])
   expect([one.code, parsed(one.stdout)]).toEqual([0, [byId.get('req-rest')]])
-  const engines = await runHomeport(['logs', '--event', 'engine_started', '--count', '1', ...flags])
+  const engines = await command(['logs', '--event', 'engine_started', '--count', '1', ...flags])
   expect(engines.stdout).toMatch(/^\S+ INFO {2}engine started databaseId=\S+ region=us-east-1 pid=\d+\n$/)
-  expect((await runHomeport(['logs', '--level', 'error', ...flags])).stdout).toBe('')
-  expect(await runHomeport(['logs', '--event', 'nonsense', ...flags])).toMatchObject({ code: 2 })
+  expect((await command(['logs', '--level', 'error', ...flags])).stdout).toBe('')
+  expect(await command(['logs', '--event', 'nonsense', ...flags])).toMatchObject({ code: 2 })
 })
 
 it('names the request in lines of its work', async () => {

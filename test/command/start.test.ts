@@ -19,8 +19,30 @@ const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 
 const isUp = async (url: string): Promise<boolean> => (await fetch(`${url}/health`)).ok
 
-it('prints the credentials once, and shares its data directory with no other server', async () => {
-  const first = await startHomeport()
+/** Listens on a port as another program does, until the returned function is called. */
+async function occupy(port: number): Promise<() => Promise<unknown>> {
+  const stranger = createServer()
+  await new Promise<void>((resolve) => stranger.listen(port, '127.0.0.1', resolve))
+  const leave = () => new Promise((resolve) => stranger.close(resolve))
+  atCleanup(() => void leave())
+  return leave
+}
+
+/** Where the first two tests start servers. */
+const place = await newPlace()
+
+it('ends with one sentence when a port is in use, and leaves nothing behind', async () => {
+  const leave = await occupy(place.queuePort)
+  const { code, stdout, stderr } = await runHomeport(['start', ...placeFlags(place)])
+  await leave()
+  expect([code, stdout]).toEqual([1, ''])
+  expect(stderr).toContain(`error: Port ${place.queuePort} is in use by another program.`)
+  expect(stderr).toContain('or choose another port with --queue-port.')
+  expect(processesMarked(place.dataDir)).toEqual([])
+})
+
+it('prints the credentials once, at the first start that serves, and shares its data directory with no other', async () => {
+  const first = await startHomeport(place)
   // The listeners respond shortly before the whole server is healthy.
   const printed = await waitFor(() => exportsIn(first.logs()) || undefined, { what: 'the credentials to be printed' })
   const { stdout } = await run('sh', ['-c', `${printed}\necho "$HOMEPORT_EMAIL $QSTASH_TOKEN"`])
@@ -46,34 +68,6 @@ it('prints the credentials once, and shares its data directory with no other ser
 })
 
 const exportsIn = (logs: string): string => (logs.match(/^export .*$/gm) ?? []).join('\n')
-
-/** Listens on a port as another program does, until the returned function is called. */
-async function occupy(port: number): Promise<() => Promise<unknown>> {
-  const stranger = createServer()
-  await new Promise<void>((resolve) => stranger.listen(port, '127.0.0.1', resolve))
-  const leave = () => new Promise((resolve) => stranger.close(resolve))
-  atCleanup(() => void leave())
-  return leave
-}
-
-it('ends with one sentence when a port is in use, and shows the credentials at the first start that serves', async () => {
-  const place = await newPlace()
-  const ports = [
-    ['--api-port', place.apiPort],
-    ['--queue-port', place.queuePort],
-  ] as const
-  for (const [flag, port] of ports) {
-    const leave = await occupy(port)
-    const { code, stdout, stderr } = await runHomeport(['start', ...placeFlags(place)])
-    await leave()
-    expect([code, stdout]).toEqual([1, ''])
-    expect(stderr).toContain(`error: Port ${port} is in use by another program.`)
-    expect(stderr).toContain(`or choose another port with ${flag}.`)
-    expect(processesMarked(place.dataDir)).toEqual([])
-  }
-  const server = await startHomeport(place)
-  await waitFor(() => exportsIn(server.logs()).includes(server.credentials.apiKey), { what: 'the credentials' })
-})
 
 it('says what to do when the engine is missing, and leaves nothing behind', async () => {
   const place = await newPlace()
