@@ -145,8 +145,12 @@ async function main(): Promise<void> {
   const isOfDatabases = WANTED.length > 0 && WANTED.every((name) => databases.some((shot) => shot.name === name))
   const shots = isOfDatabases ? databases : [...databases, ...(await shotsOfTheRest(homeport))]
   const browser = await signIn(homeport)
-  if (isWanted('sign-in')) await takeSignIn(browser)
-  for (const shot of shots) if (isWanted(shot.name)) await take(browser, shot)
+  try {
+    if (isWanted('sign-in')) await takeSignIn(browser)
+    for (const shot of shots) if (isWanted(shot.name)) await take(browser, shot)
+  } finally {
+    await browser.context.browser()?.close()
+  }
 }
 
 try {

@@ -1,11 +1,22 @@
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Endpoint } from '../../src/contract/endpoint.js'
+import { newContext, sharedBrowser } from '../console/support/browser.js'
 import { FORMATS, type JsonSchema, type OpenApiDocument, type OperationObject } from '../e2e/support/operations.js'
 import { useService } from '../e2e/support/service.js'
+import { commandHost, run, tempDir } from '../support/index.js'
 import { declaredEndpoints } from './declared.js'
 
-/** Compares `/openapi.json` and `/docs` of the listeners with the declarations and with OpenAPI 3.1. */
+/**
+ * Compares `/openapi.json` and `/docs` of the listeners with the declarations and with OpenAPI 3.1. Then does what a user does:
+ * opens `/docs` in a browser to search and to try operations out; validates `/openapi.json`, generates typed clients, compiles a
+ * program, and runs it.
+ */
 
 const service = useService()
 const endpoints = await declaredEndpoints()
@@ -121,35 +132,37 @@ describe.each(['management', 'queue'])('the OpenAPI document of the %s service',
 
   it('has only valid schemas of JSON Schema 2020-12, and every reference resolves', () => {
     const document = documentOf(name)
-    const ajv = new Ajv2020({ strictSchema: true, strictTypes: false, strictTuples: false, formats: FORMATS })
     for (const { where, schema } of schemasOf(document)) {
       if (schema.$ref === '#/components/schemas/Error') continue
-      expect(() => ajv.compile(schema), where).not.toThrow()
+      expect(() => compile(schema), where).not.toThrow()
     }
     const references = JSON.stringify(document).match(/"\$ref":"[^"]+"/g) ?? []
     expect([...new Set(references)]).toEqual(['"$ref":"#/components/schemas/Error"'])
     expect(document.components.schemas.Error).toMatchObject({ required: ['error'] })
   })
-})
 
-it('shows an example of every JSON body that fits its schema', () => {
-  for (const name of ['management', 'queue']) {
-    const ajv = new Ajv2020({ strict: false, formats: FORMATS })
+  it('shows an example of every JSON body that fits its schema', () => {
     for (const { where, operation } of operationsOf(documentOf(name))) {
-      for (const [status, body] of [
-        ['request', operation.requestBody],
-        ...Object.entries(operation.responses),
-      ] as const) {
+      for (const body of [operation.requestBody, ...Object.values(operation.responses)]) {
         const { schema, example } = body?.content['application/json'] ?? {}
         if (!schema || schema.$ref) continue
-        expect(
-          ajv.validate(schema, example),
-          `${where} ${status}: ${JSON.stringify(example)} ${ajv.errorsText()}`,
-        ).toBe(true)
+        const fits = compile(schema)
+        expect([fits(example), fits.errors, example], where).toEqual([true, null, example])
       }
     }
-  }
+  })
 })
+
+const ajv = new Ajv2020({ strictSchema: true, strictTypes: false, strictTuples: false, formats: FORMATS })
+const compiled = new Map<string, ValidateFunction>()
+
+/** Compiles a schema, once for all places where the same is written. @throws Error where it is not valid. */
+function compile(schema: JsonSchema): ValidateFunction {
+  const text = JSON.stringify(schema)
+  const known = compiled.get(text) ?? ajv.compile(schema)
+  compiled.set(text, known)
+  return known
+}
 
 function schemasOf(document: OpenApiDocument): { where: string; schema: JsonSchema }[] {
   return operationsOf(document).flatMap(({ where, operation }) => {
@@ -158,3 +171,155 @@ function schemasOf(document: OpenApiDocument): { where: string; schema: JsonSche
     return [...operation.parameters, ...media].map(({ schema }) => ({ where, schema }))
   })
 }
+
+let page: Page
+const requested = new Set<string>()
+const complaints: string[] = []
+
+/** The queue service by a name that differs from its public URL. */
+const localName = (): string => service.homeport.queueUrl.replace('127.0.0.1', 'localhost')
+
+async function authorize(fields: Readonly<Record<string, string>>): Promise<void> {
+  await page.locator('.auth-wrapper').getByRole('button').first().click()
+  for (const [name, value] of Object.entries(fields)) await page.locator(`#auth-${name}`).fill(value)
+  await page.getByRole('button', { name: 'Apply credentials' }).click()
+  await page.getByRole('button', { name: 'Close' }).click()
+}
+
+/** Finds the only operation for some words, sends it, and answers status and body. */
+async function tryOut(words: string, path: string): Promise<string | null> {
+  await page.getByRole('searchbox', { name: 'Search operations' }).fill(words)
+  const operations = page.locator('.opblock-summary-control')
+  await expect.poll(() => operations.allInnerTexts()).toEqual([expect.stringContaining(path)])
+  await operations.click()
+  await page.getByRole('button', { name: 'Try it out' }).click()
+  await page.getByRole('button', { name: 'Execute' }).click()
+  return page.locator('.live-responses-table .response').first().textContent()
+}
+
+describe('the page /docs in a browser, which is the same for both services', () => {
+  beforeAll(async () => {
+    page = await (await newContext(await sharedBrowser(), service.homeport.apiUrl)).newPage()
+    page.on('request', (request) => requested.add(new URL(request.url()).origin))
+    page.on('pageerror', (error) => complaints.push(String(error)))
+    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
+  })
+
+  it('finds an operation of the queue and sends it with the token', async () => {
+    await page.goto(`${localName()}/docs`)
+    await page.locator('.opblock').first().waitFor()
+    await authorize({ 'bearer-value': service.homeport.credentials.queueToken })
+    expect(await tryOut('signing read get', '/v2/keys')).toContain(service.homeport.credentials.currentSigningKey)
+  })
+
+  it('shows the settings of a message as headers', async () => {
+    await page.getByRole('searchbox', { name: 'Search operations' }).fill('publishMessage')
+    await page.locator('.opblock-summary-control').click()
+    const row = page.locator('tr[data-param-name="Upstash-Retries"]')
+    expect(await row.textContent()).toMatch(/integer[\s\S]*Most retries after the first attempt/)
+  })
+
+  it('follows the colour scheme of the system', async () => {
+    const isDark = () => page.evaluate("document.documentElement.classList.contains('dark-mode')")
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await expect.poll(isDark).toBe(true)
+    await page.emulateMedia({ colorScheme: 'light' })
+    await expect.poll(isDark).toBe(false)
+  })
+
+  it('asks no other server, and the browser complains about nothing', () => {
+    expect([...requested]).toEqual([localName()])
+    expect(complaints).toEqual([])
+  })
+})
+
+const PACKAGES = fileURLToPath(new URL('../../node_modules', import.meta.url))
+
+/** The program of a user. The compiler checks every call, parameter and field of a response. */
+const PROGRAM = `
+import * as management from './management.js'
+import * as queue from './queue.js'
+
+const { env } = process
+management.defaults.headers = { Authorization: 'Basic ' + btoa(env.EMAIL + ':' + env.API_KEY) }
+queue.defaults.headers = { Authorization: 'Bearer ' + env.QUEUE_TOKEN }
+
+const body = { database_name: 'typed', platform: 'aws', primary_region: 'us-east-1' } as const
+const created = await management.createDatabase(body, { idempotencyKey: 'once' })
+const repeated = await management.createDatabase(body, { idempotencyKey: 'once' })
+if (created.status !== 200 || repeated.status !== 200) throw new Error(JSON.stringify(created))
+
+const settings = { upstashDelay: '1h', upstashRetries: 5, upstashLabel: 'typed', upstashMethod: 'PUT' } as const
+const published = await queue.publishMessage('https://example.com/hook?a=b', { order: 7 }, settings)
+if (published.status !== 200 || Array.isArray(published.data)) throw new Error(JSON.stringify(published))
+const message = await queue.getMessage(published.data.messageId)
+if (message.status !== 200) throw new Error(message.data.error)
+
+const triggered = await queue.triggerWorkflow('https://example.com/flow', { a: 1 }, { upstashDelay: '1h', upstashWorkflowRunId: 'wfr_typed' })
+const runs = await queue.listWorkflowRuns({ state: ['RUN_STARTED'], count: 5 })
+if (runs.status !== 200) throw new Error(runs.data.error)
+const paused = await queue.pinFlowKey('tenant', { parallelism: 3 })
+const missing = await queue.getMessage('msg_none')
+const error: string = missing.status === 404 ? missing.data.error : ''
+
+console.log(JSON.stringify({
+  created: created.data.database_id, repeated: repeated.data.database_id,
+  message: message.data, triggered: triggered.status, runs: runs.data.runs, paused: paused.status, error,
+}))
+`
+
+const TSCONFIG = {
+  compilerOptions: {
+    ...{ target: 'es2023', lib: ['es2023', 'dom'], module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] },
+    ...{ strict: true, noUncheckedIndexedAccess: true, skipLibCheck: true, outDir: 'out' },
+  },
+}
+
+const folder = tempDir()
+const generate = commandHost({ main: join(PACKAGES, 'oazapfts/dist/cli.js') })
+const inFolder = (...args: string[]) => run(process.execPath, args, { cwd: folder, env: credentials() })
+
+function credentials(): Record<string, string> {
+  const { email, apiKey, queueToken } = service.homeport.credentials
+  return { EMAIL: email, API_KEY: apiKey, QUEUE_TOKEN: queueToken }
+}
+
+beforeAll(() => {
+  symlinkSync(PACKAGES, join(folder, 'node_modules'))
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG))
+  writeFileSync(join(folder, 'program.ts'), PROGRAM)
+})
+
+describe.each(['management', 'queue'] as const)('/openapi.json of the %s service', (name) => {
+  it('is valid OpenAPI 3.1, and a typed client can be generated', async () => {
+    const file = join(folder, `${name}.json`)
+    writeFileSync(file, JSON.stringify(documentOf(name)))
+    const validator = new Validator()
+    expect(await validator.validate(file)).toEqual({ valid: true })
+    expect(validator.version).toBe('3.1')
+    const generated = await generate([`${name}.json`, `${name}.ts`], { cwd: folder })
+    expect(generated).toMatchObject({ code: 0, stderr: '' })
+  })
+})
+
+it('a program with the generated clients compiles and works', async () => {
+  expect(await inFolder(join(PACKAGES, 'typescript/bin/tsc'), '-p', '.')).toMatchObject({ code: 0, stdout: '' })
+  const { code, stdout, stderr } = await inFolder('out/program.js')
+  expect([code, stderr]).toEqual([0, ''])
+  const seen = JSON.parse(stdout)
+  expect(seen.repeated).toBe(seen.created)
+  expect(seen).toMatchObject({
+    message: {
+      url: 'https://example.com/hook?a=b',
+      method: 'PUT',
+      maxRetries: 5,
+      labels: ['typed'],
+      body: '{"order":7}',
+    },
+    triggered: 200,
+    runs: [{ workflowRunId: 'wfr_typed', workflowUrl: 'https://example.com/flow' }],
+    paused: 200,
+    error: expect.stringContaining('msg_none'),
+  })
+})

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { atCleanup, type RunningHomeport } from '../../support/index.js'
 
@@ -34,19 +35,44 @@ export interface SignedIn {
   visit(path: string, title: string | RegExp): Promise<void>
 }
 
-/** Starts the system's browser; cleanup closes it. */
+/** The browser of this process, in which each test file has a context of its own. It ends with the process. */
+let shared: Browser | undefined
+
+/** The browser of this process; started once, because that takes a second of processor time. */
+export async function sharedBrowser(): Promise<Browser> {
+  withoutHooksAfterwards()
+  if (!shared?.isConnected()) shared = await launchBrowser()
+  return shared
+}
+
+/**
+ * The driver keeps what it does in an `AsyncLocalStorage`. From its first use on, Node 20 calls a hook for each promise of the
+ * process, which test files that follow in this process would pay for; so the storage is disabled at cleanup.
+ */
+function withoutHooksAfterwards(): void {
+  const { run } = AsyncLocalStorage.prototype
+  const used = new Set<AsyncLocalStorage<unknown>>()
+  AsyncLocalStorage.prototype.run = function <Result>(this: AsyncLocalStorage<unknown>, ...args: unknown[]): Result {
+    used.add(this)
+    return Reflect.apply(run, this, args)
+  }
+  atCleanup(() => {
+    AsyncLocalStorage.prototype.run = run
+    for (const storage of used) storage.disable()
+  })
+}
+
+/** Starts the system's browser. */
 export async function launchBrowser(): Promise<Browser> {
   const { findBrowser }: { findBrowser: () => string | undefined } = await import(FINDER)
   const executablePath = findBrowser()
   if (executablePath === undefined) throw new Error('no Chromium is installed; "npm test" installs one, or says how')
-  const browser = await chromium.launch({ executablePath, args: FLAGS })
-  atCleanup(() => browser.close())
-  return browser
+  return await chromium.launch({ executablePath, args: FLAGS })
 }
 
-/** Starts a browser and signs in by typing e-mail and key, as a user would. */
+/** Signs in with a new context by typing e-mail and key, as a user would. */
 export async function signIn(homeport: Pick<RunningHomeport, 'apiUrl' | 'credentials'>): Promise<SignedIn> {
-  const browser = await launchBrowser()
+  const browser = await sharedBrowser()
   const context = await newContext(browser, homeport.apiUrl)
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   const page = await context.newPage()
@@ -73,10 +99,11 @@ export async function signIn(homeport: Pick<RunningHomeport, 'apiUrl' | 'credent
   return { context, page, complaints, refused, load, enter, visit }
 }
 
-/** Cookies and pages of their own in a browser. */
+/** Cookies and pages of their own in a browser; closed at cleanup. */
 export async function newContext(browser: Browser | null, baseURL: string): Promise<BrowserContext> {
   if (browser === null) throw new Error('the browser has ended')
   const context = await browser.newContext({ viewport: DESKTOP, baseURL, reducedMotion: 'reduce' })
+  atCleanup(() => context.close())
   context.setDefaultTimeout(DEADLINE_MS)
   await context.addInitScript(STILL)
   return context
