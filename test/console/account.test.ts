@@ -379,15 +379,6 @@ it('an ended session leads to the sign-in page also on a change', async () => {
   await signInAt(page, homeport)
 })
 
-it('signing in to another server on the same host keeps the session here', async () => {
-  const { page } = browser
-  const other = await startHomeport()
-  await signInAt(page, other)
-  await browser.load('/audit', 'Audit log')
-  await page.goto(`${other.apiUrl}/audit`)
-  await heading(page, 'Audit log').waitFor()
-})
-
 it('the pages caused no errors and no browser complaints', () => {
   expect(browser.complaints).toEqual([])
 })

@@ -121,7 +121,7 @@ describe('the form of a new database', () => {
 
 describe('the data browser', () => {
   const openData = async () => {
-    await browser.load(`/databases/${database.database_id}?tab=data`, 'shop')
+    await browser.enter(`/databases/${database.database_id}?tab=data`, 'shop')
     await browser.page.getByRole('treegrid', { name: 'Keys' }).waitFor()
   }
   const tool = (name: string) =>
