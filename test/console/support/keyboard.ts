@@ -88,6 +88,12 @@ export class KeyboardUser {
     await this.press('Enter')
   }
 
+  /** Goes past the header and the navigation to the first control of the page, by the link that every page begins with. */
+  async skipToContent(key?: string): Promise<void> {
+    await this.activate('Skip to content', key)
+    await this.press('Tab')
+  }
+
   /** Goes to a field and replaces its text. */
   async fill(name: string | RegExp, text: string): Promise<void> {
     await this.goTo(name)
