@@ -131,7 +131,6 @@ it('Ctrl K finds pages, databases, identifiers and actions', async () => {
   await search.fill('create')
   await page.keyboard.press('Enter')
   await page.getByRole('dialog', { name: 'Create a database' }).waitFor()
-  expect(await problemsOf(page)).toEqual([])
   await homeport.api('DELETE', `/v2/redis/database/${(body as { database_id: string }).database_id}`)
 })
 
@@ -181,7 +180,6 @@ it('a channel is added, tested and deleted; alerts are silenced and a rule is ch
   await page.getByRole('menuitem', { name: 'Edit the channel' }).click()
   await page.getByLabel('Group for (minutes)').fill('60')
   await page.getByLabel('Also notify when a state ends').uncheck()
-  expect(await problemsOf(page)).toEqual([])
   await page.getByRole('button', { name: 'Change the channel' }).click()
   await page.getByText('The channel was changed.').waitFor()
   const { body } = await homeport.api('GET', '/v2/alerts/channels')

@@ -81,11 +81,7 @@ export async function signIn(homeport: Pick<RunningHomeport, 'apiUrl' | 'credent
     await page.goto(path)
     await heading(page, title).waitFor()
   }
-  const visit = async (path: string, title: string | RegExp) => {
-    // As a string: this file is compiled for Node.js, while this script runs in the page.
-    await page.evaluate(`history.pushState({}, '', ${JSON.stringify(path)})`)
-    await heading(page, title).waitFor()
-  }
+  const visit = (path: string, title: string | RegExp) => follow(page, path, title)
   const enter = async (path: string, title: string | RegExp) => {
     await visit('/nowhere', 'Page not found')
     await visit(path, title)
@@ -97,6 +93,13 @@ export async function signIn(homeport: Pick<RunningHomeport, 'apiUrl' | 'credent
     if (isRead && response.status() >= 400) refused.push(`${response.status()} ${new URL(response.url()).pathname}`)
   })
   return { context, page, complaints, refused, load, enter, visit }
+}
+
+/** Goes to a page of the console as a link does, and waits for its title. */
+export async function follow(page: Page, path: string, title: string | RegExp): Promise<void> {
+  // As a string: this file is compiled for Node.js, while this script runs in the page.
+  await page.evaluate(`history.pushState({}, '', ${JSON.stringify(path)})`)
+  await heading(page, title).waitFor()
 }
 
 /** Cookies and pages of their own in a browser; closed at cleanup. */
