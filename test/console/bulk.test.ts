@@ -47,16 +47,16 @@ it('every page is empty at first, says what to do, and is accessible', async () 
   expect(await problemsOf(browser.page)).toEqual([])
 })
 
-it('cancels 200 runs through the wizard, and no others', async () => {
+it('cancels 40 runs through the wizard, and no others', async () => {
   const { page } = browser
-  await Promise.all([trigger(200, 'nightly'), trigger(3, 'daily')])
+  await Promise.all([trigger(40, 'nightly'), trigger(3, 'daily')])
   await browser.enter('/bulk-actions/new', 'New bulk action')
-  await page.getByText('203 runs match, which is all of them').waitFor()
+  await page.getByText('43 runs match, which is all of them').waitFor()
   await page.getByLabel('Label').fill('nightly')
-  await page.getByText('200 runs match').waitFor()
+  await page.getByText('40 runs match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByText('The first 20 matches').waitFor()
-  await page.getByText('and 180 more runs').waitFor()
+  await page.getByText('and 20 more runs').waitFor()
   await page.getByLabel('Reason').fill('started twice')
   await page
     .getByLabel('Command line')
@@ -66,10 +66,10 @@ it('cancels 200 runs through the wizard, and no others', async () => {
   expect(await problemsOf(page)).toEqual([])
   await page.getByRole('button', { name: 'Continue' }).click()
   expect(await problemsOf(page)).toEqual([])
-  await confirmNumber(200)
-  await page.getByText('200 of 200 runs').waitFor()
+  await confirmNumber(40)
+  await page.getByText('40 of 40 runs').waitFor()
   await page.getByText('Finished', { exact: true }).waitFor()
-  await page.getByText('Cancelled 200').waitFor()
+  await page.getByText('Cancelled 40').waitFor()
   await page.getByText('started twice').waitFor()
   expect(await problemsOf(page)).toEqual([])
   expect(await statesOf('nightly')).toEqual(new Set(['RUN_CANCELED']))
@@ -82,31 +82,31 @@ it('links outcomes to their runs, which show who cancelled them and why', async 
   await page.getByText('A bulk action cancelled this run').waitFor()
   await page.getByText('“started twice”').waitFor()
   await page.getByRole('link', { name: 'Show the bulk action' }).click()
-  await page.getByText('200 of 200 runs').waitFor()
+  await page.getByText('40 of 40 runs').waitFor()
 })
 
 it('undoes the cancel: the runs come back, and show it', async () => {
   const { page } = browser
   await page.getByRole('button', { name: 'Undo the cancel' }).click()
   const dialog = page.getByRole('dialog', { name: 'Undo this cancel' })
-  await dialog.getByText('It cancelled 200 runs').waitFor()
+  await dialog.getByText('It cancelled 40 runs').waitFor()
   expect(await problemsOf(page)).toEqual([])
   await dialog.getByRole('button', { name: 'Bring them back' }).click()
-  await page.getByText('Brought back 200').waitFor()
+  await page.getByText('Brought back 40').waitFor()
   expect(await statesOf('nightly')).toEqual(new Set(['RUN_STARTED']))
 })
 
 it('pauses a slow action, resumes it faster, and aborts it', async () => {
   const { page } = browser
-  await trigger(300, 'slow')
+  await trigger(120, 'slow')
   await browser.visit('/bulk-actions/new?label=slow', 'New bulk action')
-  await page.getByText('300 runs match').waitFor()
+  await page.getByText('120 runs match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByLabel('Items per second').fill('1')
   await page.getByRole('combobox', { name: 'Refuse new runs' }).click()
   await page.getByRole('option', { name: 'For 1 hour' }).click()
   await page.getByRole('button', { name: 'Continue' }).click()
-  await confirmNumber(300)
+  await confirmNumber(120)
   await page.getByRole('button', { name: 'Pause' }).click()
   await page.getByText('Paused', { exact: true }).waitFor()
   expect(await problemsOf(page)).toEqual([])
@@ -136,11 +136,11 @@ it('cancels messages by label', async () => {
   await homeport.queue(
     'POST',
     '/v2/batch',
-    Array.from({ length: 60 }, () => message),
+    Array.from({ length: 30 }, () => message),
   )
   await browser.visit('/messages?label=mails', 'Messages')
   await page.getByRole('link', { name: 'Cancel in bulk…' }).click()
-  await page.getByText('60 messages match').waitFor()
+  await page.getByText('30 messages match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByText('The first 20 matches').waitFor()
   await page.getByLabel('Command line').getByText('homeport queue messages cancel --label mails --yes').waitFor()
@@ -148,8 +148,8 @@ it('cancels messages by label', async () => {
   await page.getByLabel('Command line').getByText('homeport bulk start cancelMessages --label mails --rate 1').waitFor()
   await page.getByLabel('Items per second').fill('')
   await page.getByRole('button', { name: 'Continue' }).click()
-  await confirmNumber(60, 'message')
-  await page.getByText('Cancelled 60').waitFor()
+  await confirmNumber(30, 'message')
+  await page.getByText('Cancelled 30').waitFor()
   expect(await problemsOf(page)).toEqual([])
 })
 
