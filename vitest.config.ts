@@ -11,6 +11,9 @@ const postgres = 'src/store/testing/postgres-broker.ts'
 /** Builds `dist/` when there is a test of the built program among the files. */
 const build = 'test/support/build.ts'
 
+/** Chooses which cases of long lists a run tries. */
+const sample = 'test/support/sample.ts'
+
 /**
  * One project for all tests, because each project loads the sources anew into processes of its own. By their names there
  * are three kinds:
@@ -38,6 +41,6 @@ export default defineConfig({
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
     setupFiles: ['test/support/setup.ts'],
-    globalSetup: [memoryFolder, postgres, build],
+    globalSetup: [memoryFolder, postgres, build, sample],
   },
 })

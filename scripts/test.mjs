@@ -22,6 +22,8 @@ const RUN_AGAIN_AT_MOST = 8
 const SHOWN_SLOWEST = 10
 /** In CI, unsteady tests in more files than these fail the run. */
 const UNSTEADY_FILES_TOLERATED = 3
+/** Which cases of long lists the tests try (`test/support/sample.ts`): a second run must try those that have failed. */
+const SAMPLE = process.env.HOMEPORT_TEST_SAMPLE || String(Math.floor(Math.random() * 1_000))
 
 function readReport(path) {
   try {
@@ -48,7 +50,7 @@ async function runOnce(filters, options = []) {
     const vitest = inProject('node_modules/vitest/vitest.mjs')
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`]
     const costs = join(folder, 'costs.jsonl')
-    const how = { cwd: ROOT, env: { HOMEPORT_TEST_COSTS: costs } }
+    const how = { cwd: ROOT, env: { HOMEPORT_TEST_COSTS: costs, HOMEPORT_TEST_SAMPLE: SAMPLE } }
     const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...options, ...filters], how)
     return { code, report: readReport(path), costs: readCosts(costs) }
   } finally {

@@ -1,5 +1,6 @@
 import { request } from 'node:http'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { sampled } from '../../../test/support/index.js'
 import { leastLoopDelay } from '../testing/loop-delay.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 
@@ -74,7 +75,7 @@ const TOO_MANY_VALUES = '{"error":"ERR max arguments of one request exceeded. Li
 const TOO_DEEP = '{"error":"ERR objects and arrays are not supported as arguments, send them as text"}'
 
 describe('the event loop is not blocked by a refused body:', () => {
-  it.each([
+  const cases = [
     ['millions of empty commands', '/pipeline', () => list('[]'), TOO_MANY_COMMANDS],
     ['millions of empty commands in a transaction', '/multi-exec', () => list('[]'), TOO_MANY_COMMANDS],
     ['hundreds of thousands of commands', '/pipeline', () => list('["PING"]'), TOO_MANY_COMMANDS],
@@ -100,7 +101,8 @@ describe('the event loop is not blocked by a refused body:', () => {
       () => `["SET","k","${'\\"'.repeat(BODY_BYTES / 2 - 16)}`,
       '{"error":"ERR failed to parse command: the body is not JSON"}',
     ],
-  ] as const)('%s', async (name, path, body, error) => {
+  ] as const
+  it.each(sampled(cases, 3))('%s', async (name, path, body, error) => {
     const bytes = body()
     const got = await measure(name, () => send({ path, body: bytes, token: CREDENTIALS.readerToken }))
     expect(got.text).toBe(error)
@@ -109,7 +111,7 @@ describe('the event loop is not blocked by a refused body:', () => {
 
 describe('the event loop is not blocked by a large body that is allowed:', () => {
   const pipeline = (command: string): Buffer => list(command, COMMANDS_PER_SECOND * (command.length + 1))
-  it.each([
+  const cases = [
     ['as many commands as there may be', '/pipeline', () => pipeline('["GET","k"]')],
     ['as many empty commands', '/pipeline', () => pipeline('[]')],
     ['as many unknown commands', '/pipeline', () => pipeline('["NONE"]')],
@@ -124,7 +126,8 @@ describe('the event loop is not blocked by a large body that is allowed:', () =>
     ['a text of quotes', '/', () => `["SET","k","${'\\"'.repeat(BODY_BYTES / 2 - 16)}"]`],
     ['a text of other alphabets', '/', () => `["SET","k","${'é'.repeat(BODY_BYTES / 2 - 16)}"]`],
     ['blanks', '/', () => `["PING"${' '.repeat(BODY_BYTES)}]`],
-  ] as const)('%s', async (name, path, body) => {
+  ] as const
+  it.each(sampled(cases, 3))('%s', async (name, path, body) => {
     const bytes = body()
     expect((await measure(name, () => send({ path, body: bytes }))).status).toBe(200)
   })
@@ -138,7 +141,7 @@ describe('the event loop is not blocked by a large body that is allowed:', () =>
 describe('the event loop is not blocked by a large reply:', () => {
   const NUMBERS = 'local t = {} for i = 1, 600000 do t[i] = 1 end return t'
   const WORDS = `local t = {} for i = 1, 600000 do t[i] = '"' end return t`
-  it.each([
+  const cases = [
     ['600,000 numbers', { body: JSON.stringify(['EVAL', NUMBERS, 0]) }],
     ['600,000 words', { body: JSON.stringify(['EVAL', WORDS, 0]) }],
     [
@@ -162,7 +165,8 @@ describe('the event loop is not blocked by a large reply:', () => {
       },
     ],
     ['600,000 numbers of a transaction', { path: '/multi-exec', body: JSON.stringify([['EVAL', NUMBERS, 0]]) }],
-  ])('%s', async (name, sent) => {
+  ] as const
+  it.each(sampled(cases, 3))('%s', async (name, sent) => {
     const got = await measure(name, () => send(sent))
     expect([got.status, got.bytes > 1_000_000]).toEqual([200, true])
   })
