@@ -130,7 +130,7 @@ describe('slow clients', () => {
 })
 
 describe('a storm of connections', () => {
-  const ATTEMPTS = 3_000
+  const ATTEMPTS = 900
   const AT_ONCE = 300
   const garbage = ['', 'PING\r\n', '\0\xff', '*1\r\n', 'GET / HTTP/1.1\r\n\r\n', '*99999999999\r\n', '$5\r\n']
 
@@ -241,10 +241,10 @@ it('transactions over REST never mix, however many run at once', async () => {
         ['INCR', 'turn'],
       ]),
     })
-  // Each has a connection to the engine of its own; a busy engine does not accept a thousand within a second.
+  // Each has a connection to the engine of its own; a busy engine does not accept all of them within a second.
   const answers: Awaited<ReturnType<typeof transaction>>[] = []
-  for (let from = 0; from < 1_000; from += 250)
-    answers.push(...(await Promise.all(Array.from({ length: 250 }, (_, index) => transaction(from + index)))))
+  for (let from = 0; from < 400; from += 200)
+    answers.push(...(await Promise.all(Array.from({ length: 200 }, (_, index) => transaction(from + index)))))
   const turns = new Set<number>()
   for (const [index, answer] of answers.entries()) {
     const [first, , , holder, last] = ((await answer.json()) as { result: unknown }[]).map(({ result }) => result)
@@ -252,8 +252,8 @@ it('transactions over REST never mix, however many run at once', async () => {
     expect(Number(last) - Number(first)).toBe(1)
     turns.add(Number(first))
   }
-  expect(turns.size).toBe(1_000)
-  expect(await resultOf(rest(rig, ['GET', 'turn']))).toBe('2000')
+  expect(turns.size).toBe(400)
+  expect(await resultOf(rest(rig, ['GET', 'turn']))).toBe('800')
 })
 
 it('a fault in a command closes its connection, and no other', async () => {

@@ -5,7 +5,7 @@ import { DatabaseMeter } from '../../telemetry/index.js'
 import { usedBytes } from '../testing/memory.js'
 import { RawClient, startRig } from '../testing/rig.js'
 
-const ATTEMPTS = 10_000
+const ATTEMPTS = 3_200
 const AT_ONCE = 400
 const MOST_CLIENTS = 200
 const WORDS = ['PING\r\n', 'GET a\r\n', '\0\xff\r\n', '*99999999999\r\n', '$5\r\n', 'AUTH\r\n', '\x16\x03\x01']
@@ -24,7 +24,7 @@ async function talk(socket: Socket, word: string): Promise<void> {
 /** Open sockets of this process: those of the gateway and of its clients. */
 const openSockets = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
 
-it('ten thousand connections in bursts: other clients are served, the limit holds, nothing leaks', async () => {
+it('thousands of connections in bursts: other clients are served, the limit holds, nothing leaks', async () => {
   const meter = new DatabaseMeter()
   const usage = { usageOf: () => ({ meter, admission: { kind: 'open' as const } }) }
   const rig = await startRig({ maxClients: MOST_CLIENTS }, undefined, usage)
@@ -52,7 +52,7 @@ it('ten thousand connections in bursts: other clients are served, the limit hold
   expect(meter.connectionsTotal + refused).toBeLessThanOrEqual(ATTEMPTS + 1)
   expect(meter.connectionsTotal).toBeGreaterThan(ATTEMPTS / 4)
   expect(refused).toBeGreaterThan(ATTEMPTS / 4)
-  expect(usedBytes() - before.bytes).toBeLessThan(4 * MIB)
+  expect(usedBytes() - before.bytes).toBeLessThan(3 * MIB)
   await client.send('PING\r\n').expect('+PONG\r\n')
   expect(rig.complaints).toEqual([])
 })

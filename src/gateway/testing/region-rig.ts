@@ -18,6 +18,8 @@ export interface RegionRig {
   readonly restUrl: string
   /** Number of times that an engine has run a command. */
   callsOf(engine: TestEngine, command: string): Promise<number>
+  /** Number of keys that an engine holds. */
+  keysOf(engine: TestEngine): Promise<number>
 }
 
 const HOME_REGION = 'us-east-1'
@@ -69,7 +71,7 @@ export async function startRegionRig(region = READ_REGION): Promise<RegionRig> {
   await gateway.start()
   atCleanup(() => gateway.stop())
   const restUrl = `http://127.0.0.1:${gateway.restPort}`
-  return { gateway, primary, replica, wire, port, restUrl, callsOf }
+  return { gateway, primary, replica, wire, port, restUrl, callsOf, keysOf }
 }
 
 /** A client of the gateway, logged in as `default`. It is closed at cleanup. */
@@ -82,6 +84,10 @@ export function connectTo({ port }: Pick<RegionRig, 'port'>): Redis {
 async function callsOf(engine: TestEngine, command: string): Promise<number> {
   const stats = await infoOf(engine, 'commandstats')
   return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0)
+}
+
+async function keysOf(engine: TestEngine): Promise<number> {
+  return Number(/^db0:keys=(\d+)/m.exec(await infoOf(engine, 'keyspace'))?.[1] ?? 0)
 }
 
 async function infoOf({ socketPath }: TestEngine, section: string): Promise<string> {
