@@ -32,44 +32,38 @@ describe('lost data', () => {
   const problemsOf = (record: DatabaseRecord) =>
     server.problems.visibleTo(server.owner.accountId).filter(({ subject }) => subject === record.database_id)
 
-  it('is found at the start, shown in the record, and served empty only after the owner accepts it', async () => {
-    const record = await create(server)
-    await command(record, 'SET', 'k', 'v')
+  it('is found at the start, shown until the owner accepts it, and served empty only then', async () => {
+    const [gone, cut] = [await create(server), await create(server)]
+    await command(gone, 'SET', 'k', 'v')
+    for (let n = 0; n < 20; n++) await command(cut, 'SET', `k${n}`, 'v')
     await server.close()
-    rmSync(join(server.dataDir, 'databases', record.database_id), { recursive: true })
-    server = await startManagement({ dataDir: server.dataDir, redisPorts: server.redisPorts })
-    await waitFor(async () => (await recordOf(record)).data_problem !== undefined, { what: 'the problem' })
-    const { data_problem } = await recordOf(record)
-    expect(data_problem).toMatchObject({ kind: 'missing', text: 'its data directory is missing' })
-    expect(problemsOf(record)).toMatchObject([{ kind: 'data_missing', severity: 'error' }])
-    await expect(command(record, 'GET', 'k')).rejects.toMatchObject({ code: 'data_missing' })
-    await reopen()
-    expect((await recordOf(record)).data_problem).toEqual(data_problem)
-    expect(problemsOf(record)).toHaveLength(1)
-    expect(await acceptLoss(record)).toEqual({ status: 200, body: 'OK' })
-    expect(await command(record, 'GET', 'k')).toBeNull()
-    expect(await recordOf(record)).toMatchObject({ modifying_state: '' })
-    expect(await recordOf(record)).not.toHaveProperty('data_problem')
-    expect(problemsOf(record)).toEqual([])
-    expect(await acceptLoss(record)).toEqual({ status: 200, body: 'OK' })
-  })
-
-  it('of a cut log is shown until the owner accepts it, after restarts too', async () => {
-    const record = await create(server)
-    for (let n = 0; n < 20; n++) await command(record, 'SET', `k${n}`, 'v')
-    await server.close()
-    const log = join(dirOf(record), 'appendonlydir', 'appendonly.aof.1.incr.aof')
+    rmSync(join(server.dataDir, 'databases', gone.database_id), { recursive: true })
+    const log = join(dirOf(cut), 'appendonlydir', 'appendonly.aof.1.incr.aof')
     truncateSync(log, Math.floor(statSync(log).size / 2))
     await reopen()
-    expect(Number(await command(record, 'DBSIZE'))).toBeLessThan(20)
-    await waitFor(async () => (await recordOf(record)).data_problem !== undefined, { what: 'the problem' })
+    const hasProblem = async (record: DatabaseRecord) => (await recordOf(record)).data_problem !== undefined
+    await waitFor(() => hasProblem(gone), { what: 'the problem of the missing directory' })
+    const { data_problem } = await recordOf(gone)
+    expect(data_problem).toMatchObject({ kind: 'missing', text: 'its data directory is missing' })
+    expect(problemsOf(gone)).toMatchObject([{ kind: 'data_missing', severity: 'error' }])
+    await expect(command(gone, 'GET', 'k')).rejects.toMatchObject({ code: 'data_missing' })
+    expect(Number(await command(cut, 'DBSIZE'))).toBeLessThan(20)
+    await waitFor(() => hasProblem(cut), { what: 'the problem of the cut log' })
+
     await reopen()
-    expect((await recordOf(record)).data_problem).toMatchObject({ kind: 'cut', last_whole: expect.any(Number) })
-    expect(problemsOf(record)).toMatchObject([{ kind: 'log_truncated' }])
-    expect(await acceptLoss(record)).toEqual({ status: 200, body: 'OK' })
-    expect(await recordOf(record)).not.toHaveProperty('data_problem')
-    expect(problemsOf(record)).toEqual([])
-    await command(record, 'SET', 'k', 'v')
+    expect((await recordOf(gone)).data_problem).toEqual(data_problem)
+    expect(problemsOf(gone)).toHaveLength(1)
+    expect((await recordOf(cut)).data_problem).toMatchObject({ kind: 'cut', last_whole: expect.any(Number) })
+    expect(problemsOf(cut)).toMatchObject([{ kind: 'log_truncated' }])
+    for (const record of [gone, cut]) {
+      expect(await acceptLoss(record)).toEqual({ status: 200, body: 'OK' })
+      expect(await recordOf(record)).toMatchObject({ modifying_state: '' })
+      expect(await recordOf(record)).not.toHaveProperty('data_problem')
+      expect(problemsOf(record)).toEqual([])
+    }
+    expect(await command(gone, 'GET', 'k')).toBeNull()
+    expect(await acceptLoss(gone)).toEqual({ status: 200, body: 'OK' })
+    await command(cut, 'SET', 'k', 'v')
   })
 
   it('of a directory that is deleted while the engine runs is found when the engine stops', async () => {

@@ -47,7 +47,7 @@ async function whole(content: AsyncIterable<Buffer>): Promise<Buffer> {
 }
 
 describe('object storage', () => {
-  it.each([0, 5, 3 * MIB, 8 * MIB, 20 * MIB + 7])('keeps %i bytes', async (length) => {
+  it.each([0, 5, 8 * MIB, 17 * MIB + 7])('keeps %i bytes', async (length) => {
     await storage.put('folder/a', bytes(length), length)
     expect(await digest(storage.get('folder/a'))).toBe(await digest(bytes(length)))
   })
@@ -142,7 +142,7 @@ describe('sealed files', () => {
   it.each([0, 1, 65_535, 65_536, 65_537, 300_000])('returns %i bytes', async (length) => {
     const sealed = await file(length, keys)
     expect(sealed.length).toBe(sealedBytes(length))
-    expect(await open(sealed, keys)).toEqual(await whole(bytes(length)))
+    expect((await open(sealed, keys)).equals(await whole(bytes(length)))).toBe(true)
   })
 
   it('refuses every kind of damage', async () => {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { tempDir, waitFor } from '../../../test/support/index.js'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { freePortRange, waitFor } from '../../../test/support/index.js'
 import { sha256Hex } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { BackupSchema } from '../../contract/databases/backups.js'
@@ -10,7 +10,7 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
-import { type ManagementServer, startManagement } from '../testing/management.js'
+import { type ManagementOptions, type ManagementServer, startManagement } from '../testing/management.js'
 
 const DAY_MS = 86_400_000
 const checkBackup = compileChecker(BackupSchema, 'body')
@@ -38,13 +38,36 @@ const filesOf = (server: ManagementServer, record: DatabaseRecord): string[] => 
 
 const OK = { status: 200, body: 'OK' }
 
-describe('a backup', () => {
-  let server: ManagementServer
+let server: ManagementServer
+/** What a test puts in the place of methods of the fleet. */
+let faults: Pick<ManagementOptions, 'checkSnapshot' | 'adoptSnapshot'> = {}
 
-  beforeAll(async () => {
-    server = await startManagement()
+beforeAll(async () => {
+  server = await startManagement({
+    redisPorts: await freePortRange(40),
+    plans: { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_memory_threshold: 4 * 2 ** 20 } },
+    checkSnapshot: (fleet, file) => faults.checkSnapshot?.(fleet, file),
+    adoptSnapshot: (fleet, spec, file) => faults.adoptSnapshot?.(fleet, spec, file),
   })
+})
+afterEach(() => {
+  faults = {}
+})
 
+/** A gate that work reaches and waits at. */
+function gate() {
+  let reach = (): void => {}
+  let open = (): void => {}
+  const reached = new Promise<void>((resolve) => (reach = resolve))
+  const opened = new Promise<void>((resolve) => (open = resolve))
+  const pass = (): Promise<void> => {
+    reach()
+    return opened
+  }
+  return { pass, reached, open }
+}
+
+describe('a backup', () => {
   it('is completed when the request is answered', async () => {
     const record = await create(server)
     await command(server, record, 'MSET', 'a', '1', 'b', '2')
@@ -63,48 +86,38 @@ describe('a backup', () => {
   })
 
   it('is listed as pending while it is made, and blocks other changes', async () => {
-    let release = (): void => {}
-    const checked = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    const slow = await startManagement({
-      checkSnapshot: (fleet, file) => checked.then(() => fleet.checkSnapshot(file)),
-    })
-    const record = await create(slow)
-    const answer = backUp(slow, record)
-    await waitFor(async () => (await listed(slow, record)).length === 1, { what: 'the pending backup' })
-    expect(await listed(slow, record)).toMatchObject([{ state: 'pending', backup_size: 0 }])
+    const check = gate()
+    faults = { checkSnapshot: (fleet, file) => check.pass().then(() => fleet.checkSnapshot(file)) }
+    const record = await create(server)
+    const answer = backUp(server, record)
+    await check.reached
+    expect(await listed(server, record)).toMatchObject([{ state: 'pending', backup_size: 0 }])
     const refused = [
-      await backUp(slow, record),
-      await restore(slow, record, 'bak_x'),
-      await slow.api('DELETE', `/v2/redis/database/${record.database_id}`),
+      await backUp(server, record),
+      await restore(server, record, 'bak_x'),
+      await server.api('DELETE', `/v2/redis/database/${record.database_id}`),
     ]
     for (const { status, body } of refused) {
       expect(status).toBe(409)
       expect(body.error).toContain('modifying_state is "backing_up"')
     }
-    expect(await command(slow, record, 'SET', 'k', 'v')).toBe('OK')
-    release()
+    expect(await command(server, record, 'SET', 'k', 'v')).toBe('OK')
+    check.open()
     expect(await answer).toEqual(OK)
   })
 
   it('fails with a reason when its check fails, and leaves no file and a free database', async () => {
-    let broken = true
-    const failing = await startManagement({
-      checkSnapshot: (fleet, file) =>
-        broken
-          ? Promise.reject(new HomeportError('snapshot_unusable', { reason: 'it is odd' }))
-          : fleet.checkSnapshot(file),
-    })
-    const record = await create(failing)
-    const { status, body } = await backUp(failing, record)
+    const odd = new HomeportError('snapshot_unusable', { reason: 'it is odd' })
+    faults = { checkSnapshot: () => Promise.reject(odd) }
+    const record = await create(server)
+    const { status, body } = await backUp(server, record)
     expect([status, body.error]).toEqual([503, expect.stringContaining('it is odd')])
-    const [backup] = await listed(failing, record)
+    const [backup] = await listed(server, record)
     expect(backup).toMatchObject({ state: 'failed', backup_size: 0, failure: expect.stringContaining('it is odd') })
-    expect(filesOf(failing, record)).toEqual([])
-    expect(await restore(failing, record, backup?.backup_id)).toMatchObject({ status: 409 })
-    broken = false
-    expect(await backUp(failing, record)).toEqual(OK)
+    expect(filesOf(server, record)).toEqual([])
+    expect(await restore(server, record, backup?.backup_id)).toMatchObject({ status: 409 })
+    faults = {}
+    expect(await backUp(server, record)).toEqual(OK)
   })
 
   it('can be downloaded', async () => {
@@ -137,15 +150,14 @@ describe('a backup', () => {
     expect(existsSync(join(server.dataDir, 'backups', record.database_id))).toBe(false)
   })
 
-  it.each([{}, { name: '' }, { name: ' \t ' }, { name: 7 }, { name: 'x'.repeat(129) }, { name: 'a\nb' }])(
-    'is refused with the body %j',
-    async (body) => {
-      const record = await create(server)
+  it('is refused without a valid name', async () => {
+    const record = await create(server)
+    for (const body of [{}, { name: '' }, { name: ' \t ' }, { name: 7 }, { name: 'x'.repeat(129) }, { name: 'a\nb' }]) {
       const answer = await server.api('POST', `/v2/redis/create-backup/${record.database_id}`, body)
-      expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining('name')])
-      expect(await listed(server, record)).toEqual([])
-    },
-  )
+      expect([body, answer.status, answer.body.error]).toEqual([body, 400, expect.stringContaining('name')])
+    }
+    expect(await listed(server, record)).toEqual([])
+  })
 
   it('of a database that does not exist is not found', async () => {
     for (const [method, path, body] of [
@@ -162,12 +174,6 @@ describe('a backup', () => {
 })
 
 describe('a restore', () => {
-  let server: ManagementServer
-
-  beforeAll(async () => {
-    server = await startManagement()
-  })
-
   it('replaces all data, on replicas too, after a safety backup of the old data', async () => {
     const record = await create(server, { read_regions: ['eu-west-1'] })
     await command(server, record, 'MSET', 'a', 'old', 'b', 'old')
@@ -192,38 +198,21 @@ describe('a restore', () => {
     expect(filesOf(server, record)).not.toContain('restore.rdb')
   })
 
-  it('holds commands while it replaces the data, and later writes survive a restart', async () => {
-    let inside: () => void = () => {}
-    let release: () => void = () => {}
-    const reached = new Promise<void>((resolve) => {
-      inside = resolve
-    })
-    const released = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    const slow = await startManagement({
-      adoptSnapshot: async (fleet, spec, file) => {
-        inside()
-        await released
-        await fleet.adoptSnapshot(spec, file)
-      },
-    })
-    const record = await create(slow)
-    await command(slow, record, 'SET', 'k', 'old')
-    await backUp(slow, record)
-    const [backup] = await listed(slow, record)
-    await command(slow, record, 'SET', 'k', 'new')
-    const answer = restore(slow, record, backup?.backup_id)
-    await reached
-    const held = command(slow, record, 'GET', 'k')
-    expect((await backUp(slow, record)).body.error).toContain('"restoring"')
-    release()
+  it('holds commands while it replaces the data', async () => {
+    const replacement = gate()
+    faults = { adoptSnapshot: (fleet, spec, file) => replacement.pass().then(() => fleet.adoptSnapshot(spec, file)) }
+    const record = await create(server)
+    await command(server, record, 'SET', 'k', 'old')
+    await backUp(server, record)
+    const [backup] = await listed(server, record)
+    await command(server, record, 'SET', 'k', 'new')
+    const answer = restore(server, record, backup?.backup_id)
+    await replacement.reached
+    const held = command(server, record, 'GET', 'k')
+    expect((await backUp(server, record)).body.error).toContain('"restoring"')
+    replacement.open()
     expect(await held).toBe('old')
     expect(await answer).toEqual(OK)
-    await command(slow, record, 'SET', 'k', 'newest')
-    await slow.close()
-    const again = await startManagement({ dataDir: slow.dataDir, redisPorts: slow.redisPorts })
-    expect(await command(again, record, 'GET', 'k')).toBe('newest')
   })
 
   it('accepts a backup of another database of the account', async () => {
@@ -237,8 +226,6 @@ describe('a restore', () => {
   })
 
   it('is refused before it changes anything when the data exceeds the plan', async () => {
-    const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_memory_threshold: 4 * 2 ** 20 } }
-    const server = await startManagement({ plans })
     const [large, small] = [await create(server), await create(server, { plan: 'free' })]
     for (let i = 0; i < 6; i++) await command(server, large, 'SET', `k${i}`, 'x'.repeat(2 ** 20))
     await backUp(server, large)
@@ -263,18 +250,17 @@ describe('a restore', () => {
 
 describe('a backup of another engine', () => {
   it('is refused when the installed engine cannot read it, and the data stays', async () => {
-    let isNew = true
-    const server = await startManagement({
+    faults = {
       checkSnapshot: async (fleet, file) => {
         const facts = await fleet.checkSnapshot(file)
-        if (isNew) writeFileSync(file, ofNewerEngine(readFileSync(file, 'latin1')), 'latin1')
+        writeFileSync(file, ofNewerEngine(readFileSync(file, 'latin1')), 'latin1')
         return facts
       },
-    })
+    }
     const record = await create(server)
     await command(server, record, 'SET', 'k', 'newer')
     expect(await backUp(server, record)).toEqual(OK)
-    isNew = false
+    faults = {}
     const [backup] = await listed(server, record)
     await command(server, record, 'SET', 'k', 'v')
     const { status, body } = await restore(server, record, backup?.backup_id)
@@ -330,7 +316,6 @@ describe('daily backups', () => {
   })
 
   it('are refused on plan free', async () => {
-    const server = await startManagement()
     const record = await create(server, { plan: 'free' })
     const { status, body } = await server.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`, 'null')
     expect([status, body.error]).toEqual([409, expect.stringContaining('Plan "free"')])
@@ -338,41 +323,41 @@ describe('daily backups', () => {
 })
 
 describe('a restart', () => {
-  it('completes an interrupted replacement', async () => {
-    const dataDir = join(tempDir(), 'data')
-    let cut = false
-    const server = await startManagement({
-      dataDir,
-      adoptSnapshot: async (fleet, spec, file) => {
-        if (spec.databaseId.startsWith('check-')) return fleet.adoptSnapshot(spec, file)
-        cut = true
-        throw new Error('cut short')
-      },
+  it('completes an interrupted replacement, keeps writes after a restore, and deletes files without a row', async () => {
+    let interrupted: DatabaseRecord | undefined
+    const cut = gate()
+    const before = await startManagement({
+      adoptSnapshot: (fleet, spec, file) =>
+        spec.databaseId === interrupted?.database_id
+          ? cut.pass().then(() => Promise.reject(new Error('cut short')))
+          : fleet.adoptSnapshot(spec, file),
     })
-    const record = await create(server)
-    await command(server, record, 'SET', 'k', 'old')
-    await backUp(server, record)
-    const [backup] = await listed(server, record)
-    await command(server, record, 'SET', 'k', 'new')
-    const answer = restore(server, record, backup?.backup_id)
-    await waitFor(() => cut, { what: 'the replacement' })
-    await server.close()
+    const records = [await create(before), await create(before)]
+    for (const record of records) {
+      await command(before, record, 'SET', 'k', 'old')
+      await backUp(before, record)
+      await command(before, record, 'SET', 'k', 'new')
+    }
+    const [restored, cutShort] = records as [DatabaseRecord, DatabaseRecord]
+    const [backup] = await listed(before, restored)
+    expect(await restore(before, restored, backup?.backup_id)).toEqual(OK)
+    await command(before, restored, 'SET', 'k', 'newest')
+    interrupted = cutShort
+    const [last] = await listed(before, cutShort)
+    const answer = restore(before, cutShort, last?.backup_id)
+    await cut.reached
+    cut.open()
+    await before.close()
     expect(await answer).toMatchObject({ status: 503 })
-    const again = await startManagement({ dataDir, redisPorts: server.redisPorts })
-    expect(await command(again, record, 'GET', 'k')).toBe('old')
-    expect((await again.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
-    expect(await listed(again, record)).toMatchObject([{ internal_backup_tag: 'safety', state: 'completed' }, {}])
-  })
-
-  it('removes files without a row from the folder', async () => {
-    const server = await startManagement()
-    const record = await create(server)
-    await backUp(server, record)
-    const [backup] = await listed(server, record)
-    await server.close()
-    const dir = join(server.dataDir, 'backups', record.database_id)
+    const known = filesOf(before, restored)
+    const dir = join(before.dataDir, 'backups', restored.database_id)
     for (const name of ['restore.rdb', 'bak_left.rdb']) writeFileSync(join(dir, name), 'x')
-    const again = await startManagement({ dataDir: server.dataDir, redisPorts: server.redisPorts })
-    expect(filesOf(again, record)).toEqual([`${backup?.backup_id}.rdb`])
+
+    const again = await startManagement({ dataDir: before.dataDir, redisPorts: before.redisPorts })
+    expect(await command(again, cutShort, 'GET', 'k')).toBe('old')
+    expect((await again.api('GET', `/v2/redis/database/${cutShort.database_id}`)).body.modifying_state).toBe('')
+    expect(await listed(again, cutShort)).toMatchObject([{ internal_backup_tag: 'safety', state: 'completed' }, {}])
+    expect(await command(again, restored, 'GET', 'k')).toBe('newest')
+    expect(filesOf(again, restored)).toEqual(known)
   })
 })

@@ -67,16 +67,18 @@ describe('a short change', () => {
     expect((await server.api('POST', path, { budget: 1 })).status).toBe(405)
   })
 
-  it.each([undefined, '', '{}', 'null'])('toggles settings, with any empty body (%s)', async (body) => {
+  it('toggles settings, with any empty body', async () => {
     const record = await create(server)
     const id = record.database_id
-    await ok(post(`enable-eviction/${id}`, body))
-    await ok(post(`enable-eviction/${id}`, body))
-    await ok(post(`enable-autoupgrade/${id}`, body))
-    const again = await post(`enable-autoupgrade/${id}`, body)
+    let sent = 0
+    const set = (verb: string) => post(`${verb}/${id}`, [undefined, '', '{}', 'null'][sent++ % 4])
+    await ok(set('enable-eviction'))
+    await ok(set('enable-eviction'))
+    await ok(set('enable-autoupgrade'))
+    const again = await set('enable-autoupgrade')
     expect([again.status, again.body.error]).toEqual([409, expect.stringContaining('already enabled')])
-    await ok(post(`enable-prodpack/${id}`, body))
-    await ok(post(`enable-prodpack/${id}`, body))
+    await ok(set('enable-prodpack'))
+    await ok(set('enable-prodpack'))
     const on = {
       eviction: true,
       db_eviction: true,
@@ -89,8 +91,8 @@ describe('a short change', () => {
     expect(await ask(server, id, 'us-east-1', observerOf(server, id), ['INFO', 'memory'])).toContain(
       'maxmemory_policy:allkeys-lru',
     )
-    for (const verb of ['eviction', 'autoupgrade', 'prodpack']) await ok(post(`disable-${verb}/${id}`, body))
-    const off = await post(`disable-autoupgrade/${id}`, body)
+    for (const verb of ['eviction', 'autoupgrade', 'prodpack']) await ok(set(`disable-${verb}`))
+    const off = await set('disable-autoupgrade')
     expect([off.status, off.body.error]).toEqual([409, expect.stringContaining('already disabled')])
     expect(await recordOf(record)).toEqual(record)
     expect(await ask(server, id, 'us-east-1', observerOf(server, id), ['INFO', 'memory'])).toContain(
@@ -165,16 +167,12 @@ describe('new credentials', () => {
 })
 
 describe('another plan', () => {
-  it.each([
-    ['POST', (id: string) => `${id}/change-plan`, { plan_name: 'fixed_1gb' }],
-    ['POST', (id: string) => `change-plan/${id}`, { plan: 'fixed_1gb' }],
-    ['POST', (id: string) => `change-plan/${id}`, { plan_name: 'fixed_1gb', plan: 'fixed_1gb' }],
-  ])('is accepted in every spelling, and applied to the running engine (%s %s)', async (_method, pathOf, body) => {
+  it('is accepted in every spelling, and applied to the running engine', async () => {
     const record = await create(server, { plan: 'free' })
     const id = record.database_id
     await ask(server, id, 'us-east-1', ownerOf(record), ['SET', 'k', 'v'])
     const [before] = await server.databases.endpoints(id)
-    await ok(post(pathOf(id), body))
+    await ok(post(`${id}/change-plan`, { plan_name: 'fixed_1gb' }))
     const changed = await recordOf(record)
     expect(changed).toMatchObject({ type: 'paid', db_resource_size: 'M', db_memory_threshold: 1024 * MIB })
     expect(Math.abs(changed.last_plan_upgrade_time - Date.now() / 1000)).toBeLessThan(60)
@@ -184,6 +182,10 @@ describe('another plan', () => {
     expect(await ask(server, id, 'us-east-1', ownerOf(record), ['GET', 'k'])).toBe('v')
     expect((await server.databases.endpoints(id))[0]?.generation).toBe(before?.generation)
     expect(server.databases.directory.list()[0]?.maxClients).toBe(10_000)
+    await ok(post(`change-plan/${id}`, { plan: 'payg' }))
+    expect(await recordOf(record)).toMatchObject({ type: 'payg' })
+    await ok(post(`change-plan/${id}`, { plan_name: 'fixed_1gb', plan: 'fixed_1gb' }))
+    expect(await recordOf(record)).toMatchObject({ type: 'paid', db_resource_size: 'M' })
   })
 
   it('accepts the names pro and paid of some clients', async () => {

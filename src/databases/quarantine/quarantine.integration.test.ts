@@ -1,9 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { tempDir } from '../../../test/support/index.js'
 import { openSqlite, systemClock } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import type { BackupRecord } from '../../contract/databases/backups.js'
+import type { DatabaseRecord } from '../../contract/databases/databases.js'
+import type { QuarantineRecord } from '../../contract/databases/quarantine.js'
 import { QuarantineFiles } from '../../fleet/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { ask, create, databaseDirs } from '../testing/checks.js'
@@ -21,97 +24,117 @@ function forget(dataDir: string, ...statements: readonly string[]): void {
 
 const forgetDatabase = (id: string): string => `DELETE FROM databases WHERE database_id = '${id}'`
 
-async function withValue(server: ManagementServer, value: string) {
+async function withValue(server: ManagementServer, value: string): Promise<DatabaseRecord> {
   const record = await create(server)
   const login: [string, string] = ['default', record.password ?? '']
   await ask(server, record.database_id, 'us-east-1', login, ['SET', 'k', value])
   return record
 }
 
-describe('files of databases that the store does not know', () => {
-  it('are moved into quarantine and reported, and can be adopted with their data and id', async () => {
-    const first = await startManagement()
-    const kept = await create(first)
-    const lost = await withValue(first, 'precious')
-    await first.close()
-    forget(first.dataDir, forgetDatabase(lost.database_id))
-    const problems = new Problems(systemClock, silentLogger)
-    const again = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts, problems })
-    expect(databaseDirs(again)).toEqual([kept.database_id])
-    const [entry] = (await again.api('GET', '/v2/redis/quarantine')).body
-    expect(entry).toMatchObject({ kind: 'database', database_id: lost.database_id })
-    expect(problems.visibleTo('')).toMatchObject([{ kind: 'quarantine', subject: entry.id }])
-    const note = JSON.parse(readFileSync(join(first.dataDir, 'quarantine', entry.id, 'note.json'), 'utf8'))
-    expect(note).toMatchObject({ from: `databases/${lost.database_id}`, reason: expect.any(String) })
+describe('files that the store does not know', () => {
+  const clock = new ManualClock(Date.now())
+  const problems = new Problems(systemClock, silentLogger)
+  let dataDir: string
+  let server: ManagementServer
+  /** The store knows these, but not the backup of the first. */
+  let known: string[]
+  let kept: DatabaseRecord
+  /** It does not know these. */
+  let lost: DatabaseRecord
+  let forgotten: DatabaseRecord
+  let backup: BackupRecord
 
-    const adopted = await again.api('POST', `/v2/redis/quarantine/${entry.id}/adopt`, { name: 'back' })
-    expect(adopted).toMatchObject({ status: 200, body: { database_id: lost.database_id } })
-    const record = (await again.api('GET', `/v2/redis/database/${lost.database_id}`)).body
-    expect(record).toMatchObject({ database_name: 'back', primary_region: 'us-east-1' })
-    const login: [string, string] = ['default', record.password]
-    expect(await ask(again, lost.database_id, 'us-east-1', login, ['GET', 'k'])).toBe('precious')
-    expect(problems.count).toBe(0)
-    expect(entriesIn(first.dataDir)).toEqual([])
-    expect((await again.api('POST', `/v2/redis/quarantine/${entry.id}/adopt`, {})).status).toBe(404)
+  beforeAll(async () => {
+    const first = await startManagement()
+    ;[kept, lost, forgotten] = [
+      await withValue(first, 'saved'),
+      await withValue(first, 'precious'),
+      await create(first),
+    ]
+    const { database_id: id } = kept
+    known = [id, (await create(first)).database_id]
+    expect((await first.api('POST', `/v2/redis/create-backup/${id}`, { name: 'b' })).status).toBe(200)
+    backup = (await first.api('GET', `/v2/redis/list-backup/${id}`)).body[0]
+    await first.close()
+    dataDir = first.dataDir
+    const lostIds = [lost.database_id, forgotten.database_id]
+    forget(dataDir, ...lostIds.map(forgetDatabase), 'DELETE FROM backups')
+    server = await startManagement({ dataDir, redisPorts: first.redisPorts, problems, clock })
   })
 
-  it('keep the server from starting when there are many, and are not touched', async () => {
-    const first = await startManagement()
-    const records = [await create(first), await create(first)]
-    await first.close()
-    forget(first.dataDir, 'DELETE FROM databases')
-    const again = { dataDir: first.dataDir, redisPorts: first.redisPorts }
-    await expect(startManagement(again)).rejects.toMatchObject({
-      code: 'unknown_data',
-      details: { databases: 2, known: 0 },
-      message: expect.stringContaining('--accept-unknown-data quarantine'),
-    })
-    const present = readdirSync(join(first.dataDir, 'databases')).sort()
-    expect(present).toEqual(records.map((record) => record.database_id).sort())
-    expect(existsSync(join(first.dataDir, 'quarantine'))).toBe(false)
-    const consenting = await startManagement({ ...again, acceptUnknownData: 'quarantine' })
-    expect((await consenting.api('GET', '/v2/redis/quarantine')).body).toHaveLength(2)
-    expect(databaseDirs(consenting)).toEqual([])
+  const listed = async (): Promise<QuarantineRecord[]> => (await server.api('GET', '/v2/redis/quarantine')).body
+  const entryOf = async (kind: string, id: string): Promise<QuarantineRecord> => {
+    const entry = (await listed()).find((one) => one.kind === kind && one.database_id === id)
+    if (!entry) throw new Error(`no ${kind} of ${id} is in quarantine`)
+    return entry
+  }
+  const adopt = ({ id }: QuarantineRecord, name: string) =>
+    server.api('POST', `/v2/redis/quarantine/${id}/adopt`, { name })
+
+  it('are moved into quarantine and reported', async () => {
+    expect(databaseDirs(server).sort()).toEqual(known.sort())
+    expect(await listed()).toHaveLength(3)
+    const entry = await entryOf('database', lost.database_id)
+    expect(problems.visibleTo('')).toHaveLength(3)
+    expect(problems.visibleTo('')).toContainEqual(expect.objectContaining({ kind: 'quarantine', subject: entry.id }))
+    const note = JSON.parse(readFileSync(join(dataDir, 'quarantine', entry.id, 'note.json'), 'utf8'))
+    expect(note).toMatchObject({ from: `databases/${lost.database_id}`, reason: expect.any(String) })
+  })
+
+  it('of a database can be adopted with its data and id', async () => {
+    const entry = await entryOf('database', lost.database_id)
+    expect(await adopt(entry, 'back')).toMatchObject({ status: 200, body: { database_id: lost.database_id } })
+    const record = (await server.api('GET', `/v2/redis/database/${lost.database_id}`)).body
+    expect(record).toMatchObject({ database_name: 'back', primary_region: 'us-east-1' })
+    const login: [string, string] = ['default', record.password]
+    expect(await ask(server, lost.database_id, 'us-east-1', login, ['GET', 'k'])).toBe('precious')
+    expect(problems.count).toBe(2)
+    expect(entriesIn(dataDir)).toHaveLength(2)
+    expect((await adopt(entry, 'again')).status).toBe(404)
+  })
+
+  it('of a backup can be adopted after a check', async () => {
+    const { database_id: id } = kept
+    const { backup_id } = backup
+    const entry = await entryOf('backup', id)
+    expect(entry).toMatchObject({ backup_id })
+    expect(await adopt(entry, 'found')).toMatchObject({ status: 200, body: { database_id: id, backup_id } })
+    expect((await server.api('GET', `/v2/redis/list-backup/${id}`)).body).toMatchObject([
+      { backup_id, name: 'found', state: 'completed', key_count: 1, backup_size: backup.backup_size },
+    ])
+    expect((await server.api('POST', `/v2/redis/restore-backup/${id}`, { backup_id })).status).toBe(200)
   })
 
   it('are deleted after their retention and not before', async () => {
-    const clock = new ManualClock(Date.now())
-    const first = await startManagement()
-    await create(first)
-    const lost = await create(first)
-    await first.close()
-    forget(first.dataDir, forgetDatabase(lost.database_id))
-    const again = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts, clock })
     clock.advance(6 * 86_400_000)
-    expect((await again.api('GET', '/v2/redis/quarantine')).body).toHaveLength(1)
+    expect(await listed()).toMatchObject([{ database_id: forgotten.database_id }])
     clock.advance(2 * 86_400_000)
     // The next check is scheduled when the last one has ended.
     const isGone = () => {
       clock.advance(3_600_000)
-      return entriesIn(first.dataDir).length === 0
+      return entriesIn(dataDir).length === 0
     }
     await expect.poll(isGone).toBe(true)
   })
 })
 
-it('moves a backup that the store does not know into quarantine, and adopts it after a check', async () => {
+it('does not start beside many databases that the store does not know, and does not touch them', async () => {
   const first = await startManagement()
-  const { database_id: id } = await withValue(first, 'saved')
-  expect((await first.api('POST', `/v2/redis/create-backup/${id}`, { name: 'b' })).status).toBe(200)
-  const [backup] = (await first.api('GET', `/v2/redis/list-backup/${id}`)).body
+  const records = [await create(first), await create(first)]
   await first.close()
-  forget(first.dataDir, 'DELETE FROM backups')
-  const again = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts })
-  const [entry] = (await again.api('GET', '/v2/redis/quarantine')).body
-  expect(entry).toMatchObject({ kind: 'backup', database_id: id, backup_id: backup.backup_id })
-  expect(await again.api('POST', `/v2/redis/quarantine/${entry.id}/adopt`, { name: 'found' })).toMatchObject({
-    status: 200,
-    body: { database_id: id, backup_id: backup.backup_id },
+  forget(first.dataDir, 'DELETE FROM databases')
+  const again = { dataDir: first.dataDir, redisPorts: first.redisPorts }
+  await expect(startManagement(again)).rejects.toMatchObject({
+    code: 'unknown_data',
+    details: { databases: 2, known: 0 },
+    message: expect.stringContaining('--accept-unknown-data quarantine'),
   })
-  expect((await again.api('GET', `/v2/redis/list-backup/${id}`)).body).toMatchObject([
-    { backup_id: backup.backup_id, name: 'found', state: 'completed', key_count: 1, backup_size: backup.backup_size },
-  ])
-  expect((await again.api('POST', `/v2/redis/restore-backup/${id}`, { backup_id: backup.backup_id })).status).toBe(200)
+  const present = readdirSync(join(first.dataDir, 'databases')).sort()
+  expect(present).toEqual(records.map((record) => record.database_id).sort())
+  expect(existsSync(join(first.dataDir, 'quarantine'))).toBe(false)
+  const consenting = await startManagement({ ...again, acceptUnknownData: 'quarantine' })
+  expect((await consenting.api('GET', '/v2/redis/quarantine')).body).toHaveLength(2)
+  expect(databaseDirs(consenting)).toEqual([])
 })
 
 it('lists an entry without its note, and refuses an id that leads to another folder', async () => {
