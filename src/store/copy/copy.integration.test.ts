@@ -67,7 +67,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
       { from: 'sqlite', to: location, dataDir },
       { from: location, to: 'sqlite', dataDir: other },
     ]) {
-      for (const stop of [stopAt(1), stopAt(5_000), stopAt(10_000), stopAt(1, 'compare'), stopAt(MANY, 'compare')]) {
+      for (const stop of [stopAt(1), stopAt(10_000), stopAt(MANY, 'compare')]) {
         expect(await refusal(copy({ ...ends, ...stop }))).toMatch(/^store_copy_stopped: .*continues where it stopped/)
         expect(await refusal(open(ends.to, ends.dataDir))).toMatch(/^store_copy_unfinished/)
       }
@@ -135,8 +135,8 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
     await running.close()
     expect(await copy({ from: 'sqlite', to: location, dataDir })).toMatchObject({ isCopied: true })
     expect(await to(location)).toContain('already holds a store of this installation')
-    const stranger = await newDataDir((db) => addEntries(db, MANY), 'installation 2')
-    await refusal(copy({ from: 'sqlite', to: foreign, dataDir: stranger, ...stopAt(5_000) }))
+    const stranger = await newDataDir((db) => addEntries(db, 3), 'installation 2')
+    await refusal(copy({ from: 'sqlite', to: foreign, dataDir: stranger, ...stopAt(1) }))
     expect(await to(foreign)).toContain('an unfinished copy of another store')
     await copy({ from: 'sqlite', to: foreign, dataDir: stranger })
     expect(await to(foreign)).toContain('the store of another installation')

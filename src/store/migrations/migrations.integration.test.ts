@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { isSampled } from '../../../test/support/sample.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import * as bulkRead from '../../bulk/transactions/bulk-read.js'
 import * as bulkSelect from '../../bulk/transactions/bulk-select.js'
@@ -13,7 +14,7 @@ import type { Migration } from './migration.js'
 const STORES_AT_A_TIME = 4
 
 /** Some ages, with those of the newest versions: what is missing is migrated one by one, whatever the age of the store. */
-const isTried = (age: number): boolean => age % 24 === 0 || age > MIGRATIONS.length - 3
+const isTried = (age: number): boolean => isSampled(age, 32) || age > MIGRATIONS.length - 3
 
 const columnsOn = new Map<StoreKind, Column[]>()
 

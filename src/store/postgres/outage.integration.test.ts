@@ -1,9 +1,9 @@
 import pg from 'pg'
-import { afterEach, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { openStore } from '../open.js'
 import { type PostgresServer, startPostgresServer } from '../testing/postgres-server.js'
-import { startStandby } from '../testing/postgres-standby.js'
+import { type PostgresStandby, startStandby } from '../testing/postgres-standby.js'
 import { add, install, list } from '../testing/probe.js'
 import type { Store } from '../types.js'
 
@@ -12,11 +12,15 @@ afterEach(async () => {
   for (const work of undo.splice(0).reverse()) await work()
 })
 
-async function server(): Promise<PostgresServer> {
-  const started = await startPostgresServer('crash')
-  undo.push(() => started.stop())
-  return started
+async function standbyOf(primary: PostgresServer): Promise<PostgresStandby> {
+  const standby = await startStandby(primary)
+  undo.push(() => standby.stop())
+  return standby
 }
+
+/** The location of the store on whichever of two servers is the primary. */
+const eitherOf = (one: PostgresServer, other: PostgresServer, options = ''): string =>
+  `${one.url},${new URL(other.url).host}/postgres${options}`
 
 async function storeOn(location: string): Promise<Store> {
   const store = await openStore({ location, dataDir: '', onFailure: () => undefined })
@@ -71,27 +75,30 @@ function writing(store: Store) {
   return { more, check, failures }
 }
 
+let first: PostgresServer
+beforeAll(async () => {
+  first = await startPostgresServer('crash')
+})
+afterAll(() => first.stop())
+
 it('keeps every acknowledged write over immediate restarts and a pause of the server, and continues', async () => {
-  const postgres = await server()
-  const writes = writing(await storeOn(`${postgres.url}/postgres`))
+  const writes = writing(await storeOn(`${first.url}/postgres`))
   for (let restart = 0; restart < 3; restart++) {
     await writes.more(50)
-    await postgres.restartImmediately()
+    await first.restartImmediately()
   }
   await writes.more(50)
-  const resume = postgres.pause()
+  const resume = first.pause()
   await new Promise((resolve) => setImmediate(resolve))
   resume()
   await writes.more(50)
   await writes.check()
 })
 
-it('follows the primary to a promoted standby, and leaves a server that accepts writes no more', async () => {
-  const first = await server()
-  const second = await startStandby(first)
-  undo.push(() => second.stop())
-  const { host } = new URL(second.url)
-  const writes = writing(await storeOn(`${first.url},${host}/postgres?target_session_attrs=read-write`))
+it('follows the primary to promoted standbys: from a server that accepts writes no more, and from one that vanishes', async () => {
+  const second = await standbyOf(first)
+  const store = await storeOn(eitherOf(first, second, '?target_session_attrs=read-write'))
+  const writes = writing(store)
   await writes.more(100)
   // The connections to the old primary stay alive.
   await ask(first.url, 'ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()')
@@ -101,25 +108,18 @@ it('follows the primary to a promoted standby, and leaves a server that accepts 
   await first.stop()
   await writes.more(100)
   await writes.check()
-})
+  await store.close()
 
-it('continues on a promoted standby after the primary has vanished', async () => {
-  const first = await server()
-  const second = await startStandby(first)
-  undo.push(() => second.stop())
-  const { host } = new URL(second.url)
-  const store = await storeOn(`${first.url},${host}/postgres`)
-  const writes = writing(store)
-  await writes.more(100)
-  await first.stop()
-  await second.promote()
-  await writes.more(100)
-  await writes.check()
+  const third = await standbyOf(second)
   // A standby alone is no place to start on.
-  const third = await startStandby(second)
-  undo.push(() => third.stop())
   await expect(storeOn(`${third.url}/postgres`)).rejects.toMatchObject({
     code: 'store_not_opened',
     details: { reason: expect.stringContaining('accepts no writes') },
   })
+  const later = writing(await storeOn(eitherOf(second, third)))
+  await later.more(100)
+  await second.stop()
+  await third.promote()
+  await later.more(100)
+  await later.check()
 })
