@@ -1,4 +1,5 @@
 import { afterAll, expect, it } from 'vitest'
+import { sampled } from '../../../../test/support/sample.js'
 import { ClusterMemory } from '../../../queue/testing/nodes/cluster-memory.js'
 import { Simulation } from '../../../queue/testing/nodes/simulation.js'
 import { runPart } from './run-part.js'
@@ -10,7 +11,7 @@ const parts = [runPart]
 
 it('keeps its promises about runs and bulk cancels on several nodes', async () => {
   const problems: string[] = []
-  for (const seed of [1, 2, 3]) {
+  for (const seed of [1, 2]) {
     const { problem } = await new Simulation(memory, seed, { parts }).play()
     if (problem !== undefined)
       problems.push(`${problem}. All events: npm run simulate -- --runs --trace --seed ${seed}`)
@@ -21,7 +22,7 @@ it('keeps its promises about runs and bulk cancels on several nodes', async () =
 /** The seeds are the first ones that meet the mistake; a few more are played in case the simulation has changed. */
 const MORE = 60
 
-it.each([
+const mistakes = [
   ['deliver what has joined a list later', 2],
   ['answer a cancel before the other nodes have dropped its messages', 2],
   ['answer a pause of a run before the other nodes have dropped its messages', 1],
@@ -30,7 +31,8 @@ it.each([
   ['report no end of an invoked run', 2],
   ['let runs begin while their workflow is paused', 2],
   ['deliver nothing of a restarted run', 3],
-] as const)('would find a mistake: %s', async (name, from) => {
+] as const
+it.each(sampled(mistakes, 4))('would find a mistake: %s', async (name, from) => {
   let seed = from - 1
   let problem: string | undefined
   while (problem === undefined && seed < from + MORE)
