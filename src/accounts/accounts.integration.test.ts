@@ -5,7 +5,7 @@ import { tempDir } from '../../test/support/temp-dir.js'
 import { sha256Hex } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { createAccounts } from './accounts.js'
 import { type Credentials, credentialsPath, newCredentials, readCredentials, writeCredentials } from './credentials.js'
@@ -14,7 +14,7 @@ import * as accountsTransactions from './transactions/accounts.js'
 const basicOf = (email: string, apiKey: string): string =>
   `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
 
-describeOnEveryStore('accounts', (openStore) => {
+describeOnSampledStore('accounts', (openStore) => {
   const clock = new ManualClock()
 
   async function started(store: Store, dataDir = tempDir()) {

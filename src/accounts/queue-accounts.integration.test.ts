@@ -5,12 +5,12 @@ import { tempDir } from '../../test/support/temp-dir.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { createAccounts } from './accounts.js'
 import { type Credentials, readCredentials, writeCredentials } from './credentials.js'
 
-describeOnEveryStore('queues of accounts', (openStore) => {
+describeOnSampledStore('queues of accounts', (openStore) => {
   const clock = new ManualClock()
 
   async function started(store: Store, dataDir: string) {

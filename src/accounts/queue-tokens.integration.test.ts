@@ -5,7 +5,7 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import { MOST_QUEUE_TOKENS } from '../contract/accounts/credentials.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { raw } from '../store/testing/inspect.js'
 import { type Accounts, createAccounts } from './accounts.js'
 import { readCredentials } from './credentials.js'
@@ -13,7 +13,7 @@ import { readCredentials } from './credentials.js'
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 const DAY_MS = 86_400_000
 
-describeOnEveryStore('credentials', (openStore, on) => {
+describeOnSampledStore('credentials', (openStore, on) => {
   let clock: ManualClock
   let store: Store
   let dataDir: string

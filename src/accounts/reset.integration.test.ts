@@ -2,13 +2,13 @@ import { expect, it } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { type Credentials, createAccounts, readCredentials, resetCredentials } from './index.js'
 
 const basicOf = ({ email, apiKey }: Credentials): string =>
   `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
 
-describeOnEveryStore('a reset of credentials', (openStore) => {
+describeOnSampledStore('a reset of credentials', (openStore) => {
   const clock = new ManualClock()
   const logger = { warn: () => undefined }
 

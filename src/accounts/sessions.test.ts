@@ -4,14 +4,14 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import { SESSION_LASTS_MS } from '../contract/console/session.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { type Accounts, createAccounts } from './accounts.js'
 import { MOST_FAILED_SIGN_INS, SIGN_IN_WINDOW_MS } from './sessions.js'
 
 const IP = '192.0.2.7'
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 
-describeOnEveryStore('sessions of the console', (openStore) => {
+describeOnSampledStore('sessions of the console', (openStore) => {
   let clock: ManualClock
   let store: Store
   let accounts: Accounts

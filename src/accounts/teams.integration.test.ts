@@ -6,13 +6,13 @@ import { MOST_API_KEYS } from '../contract/accounts/accounts.js'
 import { AUDIT_ACTIONS } from '../contract/accounts/audit.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { type Accounts, createAccounts } from './accounts.js'
 import * as accountsTransactions from './transactions/accounts.js'
 
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 
-describeOnEveryStore('teams and keys', (openStore) => {
+describeOnSampledStore('teams and keys', (openStore) => {
   const clock = new ManualClock()
   let store: Store
   let accounts: Accounts

@@ -9,7 +9,7 @@ import * as messages from '../queue/transactions/messages.js'
 import { settle } from '../queue/transactions/messages-settle.js'
 import * as schedules from '../queue/transactions/schedules.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { Problems, silentLogger } from '../telemetry/index.js'
 import type { WatchedDatabase } from './conditions.js'
 import * as channels from './transactions/alerts-channels.js'
@@ -25,7 +25,7 @@ const MINUTE = 60_000
 const DAY = 86_400_000
 const LATE = { cron: '* * * * *', destination: 'http://e.test', headers: '{}', body: null, queue: null }
 
-describeOnEveryStore('alerts', (openStore) => {
+describeOnSampledStore('alerts', (openStore) => {
   let shared: Store | undefined
   let store: Store
   /** When the current test begins: after all that is before it. */

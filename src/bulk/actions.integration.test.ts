@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import * as accountsTransactions from '../accounts/transactions/accounts.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { type BulkUnderTest, startBulk } from './testing/harness.js'
 import { finishRun, startRuns } from './testing/runs.js'
 
@@ -11,7 +11,7 @@ const newAccount = () => `actions-${++accounts}`
 const RUNS = '/v2/workflows/runs'
 const ACTIONS = '/v2/workflows/bulkActions'
 
-describeOnEveryStore('bulk actions', (openStore) => {
+describeOnSampledStore('bulk actions', (openStore) => {
   let store: Store
   let service: BulkUnderTest
   beforeAll(async () => {

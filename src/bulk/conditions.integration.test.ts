@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { type Sink, startSink } from '../queue/testing/sink.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { type App, startApp } from '../workflow/testing/harness.js'
 import { compileConditions } from './selector/conditions.js'
 import { Refinement } from './selector/refine.js'
@@ -20,7 +20,7 @@ interface Found {
   readonly sample: readonly string[]
 }
 
-describeOnEveryStore(
+describeOnSampledStore(
   'conditions of selectors',
   (openStore) => {
     let store: Store

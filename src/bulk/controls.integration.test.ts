@@ -3,7 +3,7 @@ import { waitFor } from '../../test/support/wait-for.js'
 import * as accounts from '../accounts/transactions/accounts.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore, describeOnStore } from '../store/testing/index.js'
+import { describeOnSampledStore, describeOnStore } from '../store/testing/index.js'
 import { type BulkUnderTest, gatedStore, startBulk } from './testing/harness.js'
 import { countEnded, startRuns } from './testing/runs.js'
 
@@ -63,7 +63,7 @@ const inState = (service: BulkUnderTest, actionId: string, state: string) =>
   waitFor(async () => (await see(service, actionId)).state === state, { what: `the action to be ${state}` })
 const cancelledAmong = (store: Store, ids: readonly string[]) => countEnded(store, 'acc', ids)
 
-describeOnEveryStore('controls of bulk actions', (openStore, on) => {
+describeOnSampledStore('controls of bulk actions', (openStore, on) => {
   it('pause leaves the rest untouched, even over a restart, and resume finishes it', async () => {
     const place = await on.newPlace()
     const real = await openStore(place)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { type Sink, startSink } from '../queue/testing/sink.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { type BulkServer, startBulkServer } from './testing/harness.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
@@ -18,7 +18,7 @@ interface SeenRun {
   readonly because?: readonly { readonly kind: string }[]
 }
 
-describeOnEveryStore('pause of many runs', (openStore) => {
+describeOnSampledStore('pause of many runs', (openStore) => {
   let store: Store
   let server: BulkServer
   let sink: Sink

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { type BulkServer, startBulkServer } from './testing/harness.js'
 import { startRuns } from './testing/runs.js'
 
@@ -13,7 +13,7 @@ interface SeenRun {
   readonly because?: readonly { readonly kind: string; readonly text: string; readonly place?: number }[]
 }
 
-describeOnEveryStore('a run in the set of a pending bulk cancel', (openStore) => {
+describeOnSampledStore('a run in the set of a pending bulk cancel', (openStore) => {
   let store: Store
   let server: BulkServer
   beforeAll(async () => {

@@ -3,7 +3,7 @@ import { waitFor } from '../../test/support/wait-for.js'
 import { newId } from '../base/index.js'
 import { type Sink, startSink } from '../queue/testing/sink.js'
 import type { Store } from '../store/index.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import * as runsCancel from '../workflow/transactions/runs-cancel.js'
 import * as runsLogs from '../workflow/transactions/runs-logs.js'
 import * as runsPause from '../workflow/transactions/runs-pause.js'
@@ -52,7 +52,7 @@ async function startedRun(store: Store) {
   return { url: columns.url, seq: runs[0]?.seq ?? 0, dueAt, at }
 }
 
-describeOnEveryStore('pause of a workflow', (openStore) => {
+describeOnSampledStore('pause of a workflow', (openStore) => {
   let store: Store
   let server: BulkServer
   let sink: Sink

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { setQueueScenes } from './testing/scene.js'
 
 const BEFORE_MIDNIGHT = Date.parse('2026-03-01T23:50:30Z')
 const MINUTE = 60_000
 
-describeOnEveryStore('a limit of messages a day', (openStore) => {
+describeOnSampledStore('a limit of messages a day', (openStore) => {
   let clock: ManualClock
   const scene = setQueueScenes(openStore, {
     clock: () => {

@@ -1,11 +1,11 @@
 import { Receiver } from '@upstash/qstash'
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { startQueue } from './testing/harness.js'
 import { setQueueScenes } from './testing/scene.js'
 
-describeOnEveryStore('delivery', (openStore) => {
+describeOnSampledStore('delivery', (openStore) => {
   const scene = setQueueScenes(openStore)
   it('delivers with a signature that the official receiver accepts', async () => {
     const url = `${scene.sink.url}/hook?foo=bar&u=http://z/y`

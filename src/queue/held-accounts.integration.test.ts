@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { setQueueScenes } from './testing/scene.js'
 
 const T = Date.parse('2026-01-01T00:00:30Z')
 const MINUTE = 60_000
 
-describeOnEveryStore('an account of which nothing is delivered', (openStore) => {
+describeOnSampledStore('an account of which nothing is delivered', (openStore) => {
   let clock: ManualClock
   let held: ReadonlySet<string> = new Set()
   const scene = setQueueScenes(openStore, {

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { setQueueScenes } from './testing/scene.js'
 import { dueOf, placeInStore, rankOf } from './transactions/priority.js'
 
 const T = 1_760_000_000_000
 
-describeOnEveryStore('priorities', (openStore) => {
+describeOnSampledStore('priorities', (openStore) => {
   let clock: ManualClock
   const scene = setQueueScenes(openStore, {
     clock: () => {

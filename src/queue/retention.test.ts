@@ -3,14 +3,14 @@ import { expect, it } from 'vitest'
 import { atCleanup } from '../../test/support/cleanup.js'
 import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { startQueue } from './testing/harness.js'
 import { startSink } from './testing/sink.js'
 
 const SWEEP_EVERY_MS = 600_000
 const DAY_MS = 86_400_000
 
-describeOnEveryStore('retention', (openStore) => {
+describeOnSampledStore('retention', (openStore) => {
   const start = async (limits: { retentionMs?: number; retentionBytes?: number }) => {
     const clock = new ManualClock(Date.now())
     const sink = await startSink()

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { setQueueScenes } from './testing/scene.js'
 
 const SECOND = 1_000
@@ -14,7 +14,7 @@ interface Answer {
   readonly because?: string
 }
 
-describeOnEveryStore('debounce and singleton keys', (openStore) => {
+describeOnSampledStore('debounce and singleton keys', (openStore) => {
   let clock: ManualClock
   const scene = setQueueScenes(openStore, {
     clock: () => {

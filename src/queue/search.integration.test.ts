@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
-import { describeOnEveryStore } from '../store/testing/index.js'
+import { describeOnSampledStore } from '../store/testing/index.js'
 import { setQueueScenes } from './testing/scene.js'
 
-describeOnEveryStore('a search in the log of messages', (openStore) => {
+describeOnSampledStore('a search in the log of messages', (openStore) => {
   const scene = setQueueScenes(openStore)
   const found = async (search: string, more = '') => {
     const ids = new Set<string>()

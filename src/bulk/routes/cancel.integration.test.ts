@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import type { Store } from '../../store/index.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import { type BulkUnderTest, startBulk } from '../testing/harness.js'
 import { finishRun, pendingMessages, startRuns, statesOf } from '../testing/runs.js'
 
@@ -8,7 +8,7 @@ import { finishRun, pendingMessages, startRuns, statesOf } from '../testing/runs
 let accounts = 0
 const newAccount = () => `cancel-${++accounts}`
 
-describeOnEveryStore('bulk cancel', (openStore) => {
+describeOnSampledStore('bulk cancel', (openStore) => {
   let store: Store
   let service: BulkUnderTest
   beforeAll(async () => {

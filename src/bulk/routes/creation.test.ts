@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import type { Store } from '../../store/index.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import { packAbsent } from '../selector/fixed-set.js'
 import { startBulk } from '../testing/harness.js'
 import * as bulkAction from '../transactions/bulk-action.js'
@@ -23,7 +23,7 @@ const setOf = async (ids: readonly string[], seqs: readonly number[] = []) => ({
   ...{ matched: seqs.length, first: [] },
 })
 
-describeOnEveryStore('an action with a large set', (openStore) => {
+describeOnSampledStore('an action with a large set', (openStore) => {
   let store: Store
   beforeAll(async () => {
     store = await openStore()

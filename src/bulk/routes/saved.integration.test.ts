@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { auditLog } from '../../accounts/transactions/accounts.js'
 import type { Store } from '../../store/index.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import { type BulkUnderTest, startBulk } from '../testing/harness.js'
 import { startRuns } from '../testing/runs.js'
 
@@ -13,7 +13,7 @@ const ACTIONS = '/v2/workflows/bulkActions'
 let accounts = 0
 const newAccount = () => `saved-${++accounts}`
 
-describeOnEveryStore('saved selectors', (openStore) => {
+describeOnSampledStore('saved selectors', (openStore) => {
   let store: Store
   let service: BulkUnderTest
   beforeAll(async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
 import { type Sink, startSink } from '../../queue/testing/sink.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import { type BulkServer, startBulkServer } from '../testing/harness.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
@@ -13,7 +13,7 @@ interface SeenAction {
   readonly outcomes: Readonly<Record<string, number>>
 }
 
-describeOnEveryStore('bulk actions of every kind', (openStore) => {
+describeOnSampledStore('bulk actions of every kind', (openStore) => {
   let server: BulkServer
   let sink: Sink
   beforeAll(async () => {

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import { JumpingClock } from '../testing/harness.js'
 import { setQueueScenes } from '../testing/scene.js'
 
 const HOUR = 3_600_000
 
-describeOnEveryStore('after the clock was set back', (openStore) => {
+describeOnSampledStore('after the clock was set back', (openStore) => {
   let clock: ManualClock
   let timeOfDay: JumpingClock
   const scene = setQueueScenes(openStore, {

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import { setQueueScenes } from '../testing/scene.js'
 
 const T = 1_767_225_600_000
 
-describeOnEveryStore('flow control', (openStore) => {
+describeOnSampledStore('flow control', (openStore) => {
   let clock: ManualClock
   const scene = setQueueScenes(openStore, {
     clock: () => {

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import { setQueueScenes } from '../testing/scene.js'
 
-describeOnEveryStore('URL groups and queues', (openStore) => {
+describeOnSampledStore('URL groups and queues', (openStore) => {
   const scene = setQueueScenes(openStore)
   const targets = () => scene.sink.received.map((request) => request.target)
   const emptied = (name: string) =>

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import { setQueueScenes } from '../testing/scene.js'
 
 const SECRET = 'correct horse battery staple'
@@ -13,7 +13,7 @@ function betrays(text: string, deep = 3): boolean {
   return encoded.some((part) => betrays(Buffer.from(part, 'base64').toString('latin1'), deep - 1))
 }
 
-describeOnEveryStore('redaction', (openStore) => {
+describeOnSampledStore('redaction', (openStore) => {
   const scene = setQueueScenes(openStore)
   const readable = async (messageIds: readonly string[]): Promise<string[]> => {
     const targets = ['/v2/events', '/v2/logs', '/v2/dlq', ...messageIds.map((id) => `/v2/messages/${id}`)]

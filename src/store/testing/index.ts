@@ -17,6 +17,7 @@
 import { basename } from 'node:path'
 import { afterAll, describe, inject } from 'vitest'
 import { atCleanup } from '../../../test/support/cleanup.js'
+import { isSampled } from '../../../test/support/sample.js'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { openStore, type StoreSettings } from '../open.js'
 import type { Store, StoreDescription } from '../types.js'
@@ -51,6 +52,18 @@ export type Suite = (openStore: OpenStore, on: StoreUnderTest) => void
  */
 export function describeOnEveryStore(name: string, suite: Suite, modules: readonly string[] = []): void {
   for (const kind of STORE_KINDS) describeOnStore(kind, name, suite, modules)
+}
+
+/**
+ * Declares a suite that runs on one kind of store, which changes with the number of the sample (`test/support/sample.ts`): for
+ * suites of an API, whose own code is the same for both. What transactions do on each store has suites on both.
+ * @param modules URLs of modules with operations of the suite.
+ */
+export function describeOnSampledStore(name: string, suite: Suite, modules: readonly string[] = []): void {
+  // By its name, so that each run has some suites on each kind.
+  const offset = [...name].reduce((sum, letter) => sum + letter.charCodeAt(0), 0)
+  for (const [place, kind] of STORE_KINDS.entries())
+    if (isSampled(place + offset, STORE_KINDS.length)) describeOnStore(kind, name, suite, modules)
 }
 
 /** Declares a suite that runs on one kind of store. */

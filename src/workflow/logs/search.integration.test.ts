@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { newId } from '../../base/index.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import { startApp, startWorkflows } from '../testing/harness.js'
 import * as runsLogs from '../transactions/runs-logs.js'
 import type { Submission } from '../transactions/runs-submissions.js'
@@ -19,7 +19,7 @@ const start = (runId: string): Submission => ({
   },
 })
 
-describeOnEveryStore('a search in the logs of runs', (openStore) => {
+describeOnSampledStore('a search in the logs of runs', (openStore) => {
   it('finds runs by parts of ids, URLs, labels and errors, in any case of letters, and by end and duration', async () => {
     const store = await openStore()
     const service = await startWorkflows({ store, accountId: 'acc_search' })

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { newId } from '../../base/index.js'
 import { RUN_SORTS, type SortDirection } from '../../contract/workflow/run-order.js'
 import type { Store } from '../../store/index.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import * as runsCancel from '../transactions/runs-cancel.js'
 import * as runsFinish from '../transactions/runs-finish.js'
 import * as runsLogs from '../transactions/runs-logs.js'
@@ -81,7 +81,7 @@ const LETTERS = ['~', 'é', '\uffff', '\u{1f600}']
 
 const ACCOUNT = newId('acc_', AT)
 
-describeOnEveryStore('a sorted list of runs', (openStore) => {
+describeOnSampledStore('a sorted list of runs', (openStore) => {
   it('has every run once, in each order, over all pages', async () => {
     const store = await openStore()
     const submit = (at: number, ...submissions: Submission[]) =>

@@ -3,7 +3,7 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import { newId } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { Store } from '../../store/index.js'
-import { describeOnEveryStore } from '../../store/testing/index.js'
+import { describeOnSampledStore } from '../../store/testing/index.js'
 import {
   type App,
   type AppRoutes,
@@ -15,7 +15,7 @@ import {
 
 const HOUR_MS = 3_600_000
 
-describeOnEveryStore('pause and resume of a run, with the real SDK', (openStore) => {
+describeOnSampledStore('pause and resume of a run, with the real SDK', (openStore) => {
   const clock = new ManualClock(Date.now())
   const accountId = newId('acc_', clock.now())
   const apps: App[] = []

@@ -5,7 +5,7 @@ import { PARTITIONS } from '../../cluster/index.js'
 import { LocalCluster } from '../../cluster/testing/local-cluster.js'
 import { type Sink, startSink } from '../../queue/testing/sink.js'
 import type { Store } from '../../store/index.js'
-import { describeOnEveryStore, describeOnStore } from '../../store/testing/index.js'
+import { describeOnSampledStore, describeOnStore } from '../../store/testing/index.js'
 import { startWorkflows, type WorkflowsUnderTest } from '../testing/harness.js'
 
 const SECOND = 1_000
@@ -39,7 +39,7 @@ const triggering = (service: () => WorkflowsUnderTest, sink: () => Sink) => ({
   payloads: () => sink().received.map(({ body }) => payloadOf(body)),
 })
 
-describeOnEveryStore('triggers with a key', (openStore) => {
+describeOnSampledStore('triggers with a key', (openStore) => {
   let store: Store
   let service: WorkflowsUnderTest
   let sink: Sink
