@@ -8,7 +8,7 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
-import { type PasswordEngine, page, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
+import { type PasswordEngine, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
 
 const MIB = 2 ** 20
 const checkImport = compileChecker(ImportSchema, 'body')
@@ -99,7 +99,6 @@ describe('an import from another server', () => {
       startForeignServer({ SCAN: () => '*1\r\n'.repeat(2_000_000) }),
       startForeignServer({ SCAN: () => '*30000000\r\n'.repeat(60) }),
       startForeignServer({ SCAN: () => '*4294967295\r\n' }),
-      startForeignServer({ SCAN: () => page('7', Array<string>(1000).fill('k')) }),
     ])
     const records = await Promise.all(hostile.map(() => create(server)))
     for (const record of records) await command(record, 'SET', 'own', 'x')

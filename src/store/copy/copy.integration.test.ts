@@ -45,7 +45,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
   })
 
   it('takes all tables to PostgreSQL and back, with every value as it was', async () => {
-    const dataDir = await newDataDir((db) => fillRandomly(db, 25, (below) => randomInt(below)))
+    const dataDir = newDataDir((db) => fillRandomly(db, 15, (below) => randomInt(below)))
     onFile(dataDir, (db) => db.exec("UPDATE sqlite_sequence SET seq = 2000000000000 WHERE name = 'messages'"))
     const before = dump(dataDir)
     const location = await newUrl()
@@ -61,7 +61,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
   })
 
   it('continues after it was stopped anywhere, and no server uses the target before', async () => {
-    const dataDir = await newDataDir((db) => addEntries(db, MANY))
+    const dataDir = newDataDir((db) => addEntries(db, MANY))
     const [location, other] = [await newUrl(), tempDir()]
     for (const ends of [
       { from: 'sqlite', to: location, dataDir },
@@ -84,7 +84,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
   })
 
   it('starts over when the source has changed since, or when the comparison finds a difference', async () => {
-    const dataDir = await newDataDir((db) => addEntries(db, MANY))
+    const dataDir = newDataDir((db) => addEntries(db, MANY))
     const location = await newUrl()
     const ends = { from: 'sqlite', to: location, dataDir }
     await refusal(copy({ ...ends, ...stopAt(10_000) }))
@@ -104,7 +104,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
   })
 
   it('continues after PostgreSQL was lost in the middle, in both directions', async () => {
-    const dataDir = await newDataDir((db) => addEntries(db, MANY))
+    const dataDir = newDataDir((db) => addEntries(db, MANY))
     const location = await newUrl()
     const url = new URL(location)
     const proxy = await cuttableProxy(Number(url.port))
@@ -127,7 +127,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
   })
 
   it('refuses a target with data, a store in use, and a source of another version', async () => {
-    const dataDir = await newDataDir((db) => addEntries(db, 1))
+    const dataDir = newDataDir((db) => addEntries(db, 1))
     const [location, foreign, app] = [await newUrl(), await newUrl(), await newUrl()]
     const to = (place: string) => refusal(copy({ from: 'sqlite', to: place, dataDir }))
     const running = await open(location, '')
@@ -135,7 +135,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
     await running.close()
     expect(await copy({ from: 'sqlite', to: location, dataDir })).toMatchObject({ isCopied: true })
     expect(await to(location)).toContain('already holds a store of this installation')
-    const stranger = await newDataDir((db) => addEntries(db, 3), 'installation 2')
+    const stranger = newDataDir((db) => addEntries(db, 3), 'installation 2')
     await refusal(copy({ from: 'sqlite', to: foreign, dataDir: stranger, ...stopAt(1) }))
     expect(await to(foreign)).toContain('an unfinished copy of another store')
     await copy({ from: 'sqlite', to: foreign, dataDir: stranger })
@@ -163,7 +163,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
   })
 
   it('writes nothing in a dry run', async () => {
-    const dataDir = await newDataDir((db) => addEntries(db, 3))
+    const dataDir = newDataDir((db) => addEntries(db, 3))
     const [location, other] = [await newUrl(), tempDir()]
     const report = await copy({ from: 'sqlite', to: location, dataDir, isDryRun: true })
     expect(report).toMatchObject({ isCopied: false, target: 'empty', rows: 4, copiedNow: 0 })
@@ -174,7 +174,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
   })
 
   it('sets aside what PostgreSQL cannot hold, copies the rest, and tells of changed contents', async () => {
-    const dataDir = await newDataDir((db) => {
+    const dataDir = newDataDir((db) => {
       db.exec('PRAGMA foreign_keys = OFF')
       addMessage(db, { message_id: 'good', body: Buffer.from('body'), body_crc: crc32('body') })
       addMessage(db, { message_id: 'nul', flow_key: 'a\0b' })
@@ -216,7 +216,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
   })
 
   it('copies around damaged pages and says which rows are missing', async () => {
-    const dataDir = await newDataDir((db) => addEntries(db, MANY))
+    const dataDir = newDataDir((db) => addEntries(db, MANY))
     for (const index of [0, 20, 21, -1]) damagePage(dataDir, { tree: 'audit_log', type: 'leaf', index })
     const location = await newUrl()
     const report = await copy({ from: 'sqlite', to: location, dataDir })

@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import pg from 'pg'
-import { tempDir } from '../../../../test/support/temp-dir.js'
-import { openSqlite, type SqliteDatabase } from '../../../base/index.js'
-import { openStore } from '../../open.js'
+import { firstColumn, openSqlite, type SqliteDatabase } from '../../../base/index.js'
+import { migratedDataDir } from '../../testing/migrated-file.js'
 import { tablesToCopy } from '../catalog.js'
 
 /** Opens the SQLite file of a data directory, outside of any store. */
@@ -29,9 +28,8 @@ export async function onPostgres(url: string, ...statements: string[]): Promise<
 }
 
 /** A data directory with a new store, filled by `fill`. */
-export async function newDataDir(fill: (db: SqliteDatabase) => void, id = 'installation 1'): Promise<string> {
-  const dataDir = tempDir()
-  await (await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined })).close()
+export function newDataDir(fill: (db: SqliteDatabase) => void, id = 'installation 1'): string {
+  const dataDir = migratedDataDir()
   onFile(dataDir, (db) => {
     fill(db)
     db.prepare('INSERT OR IGNORE INTO installation (place, installation_id, created_at) VALUES (1, ?, 1)').run(id)
@@ -39,16 +37,17 @@ export async function newDataDir(fill: (db: SqliteDatabase) => void, id = 'insta
   return dataDir
 }
 
-/** Everything in the SQLite store of a data directory, as SQL literals, with the numbers that tables have assigned. */
-export function dump(dataDir: string): Record<string, unknown[]> {
+/** Every table in the SQLite store of a data directory, as lines of SQL literals, with the numbers that tables have assigned. */
+export function dump(dataDir: string): Record<string, string> {
   return onFile(dataDir, (db) => {
     const tables = tablesToCopy().map(({ name, columns, key }) => {
       const values = columns.map((column) => `quote("${column.name}")`).join(" || ',' || ")
       const order = key.map((column) => `"${column}"`).join(', ')
-      return [name, db.prepare(`SELECT ${values} AS row FROM ${name} ORDER BY ${order}`).all()] as const
+      const rows = firstColumn(db.prepare(`SELECT ${values} FROM ${name} ORDER BY ${order}`).all())
+      return [name, rows.join('\n')] as const
     })
     const numbers = db.prepare('SELECT name, seq FROM sqlite_sequence WHERE seq > 0 ORDER BY name').all()
-    return { ...Object.fromEntries(tables), numbers }
+    return { ...Object.fromEntries(tables), numbers: JSON.stringify(numbers) }
   })
 }
 
