@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { tempDir } from '../../../test/support/index.js'
+import { tempDir, waitFor } from '../../../test/support/index.js'
 import { openSqlite, systemClock } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { BackupRecord } from '../../contract/databases/backups.js'
@@ -106,7 +106,9 @@ describe('files that the store does not know', () => {
   })
 
   it('are deleted after their retention and not before', async () => {
+    const timers = clock.pendingTimers
     clock.advance(6 * 86_400_000)
+    await waitFor(() => clock.pendingTimers >= timers, { what: 'the check, which schedules the next one' })
     expect(await listed()).toMatchObject([{ database_id: forgotten.database_id }])
     clock.advance(2 * 86_400_000)
     // The next check is scheduled when the last one has ended.
