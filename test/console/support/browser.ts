@@ -38,7 +38,7 @@ export interface SignedIn {
 /** The browser of this process, in which each test file has a context of its own. It ends with the process. */
 let shared: Browser | undefined
 
-/** The browser of this process; started once, because that takes a second of processor time. */
+/** The browser of this process; started once, because that takes half a second of processor time. */
 export async function sharedBrowser(): Promise<Browser> {
   withoutHooksAfterwards()
   if (!shared?.isConnected()) shared = await launchBrowser()
