@@ -3,11 +3,12 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { seeded } from '../../src/base/testing/random.js'
 import type { Endpoint } from '../../src/contract/endpoint.js'
 import { declaredEndpoints } from '../contract/declared.js'
 import { tempDir } from '../support/index.js'
+import { sampleNumber } from '../support/sample.js'
 import { useService } from './support/service.js'
 
 /**
@@ -16,14 +17,14 @@ import { useService } from './support/service.js'
  * on an idle one the longest stretch is about 50 ms, for a text of 16 MiB.
  *
  * What only the parsers see, which all operations of a service share, goes to one operation of each method. Of the rest,
- * each kind of request goes to some operation, and a quarter of all pairs of both is sent, chosen by a seed that is printed;
- * `WORST_SEED` repeats it. `WORST_REQUESTS=all` sends everything to every operation, bodies of 16 MiB and each parameter
+ * each kind of request goes to some operation, and a quarter of all pairs of both is sent, by the number of the run's sample
+ * (`test/support/sample.ts`). `WORST_REQUESTS=all` sends everything to every operation, bodies of 16 MiB and each parameter
  * separately, and prints figures; `WORST_ONLY=<operation>` tests only that operation.
  */
 const BOUND_MS = 400
 const IS_FULL = process.env.WORST_REQUESTS === 'all'
 const ONLY = process.env.WORST_ONLY
-const SEED = Number(process.env.WORST_SEED ?? Math.floor(Math.random() * 2 ** 31))
+const SAMPLE = sampleNumber()
 const SHARE = 1 / 4
 
 const MIB = 2 ** 20
@@ -185,14 +186,11 @@ const kindOf = ({ endpoint, what }: Planned): string => `${endpoint.service} ${w
 
 /** A share of the requests, with at least one of each kind. */
 function sampled(all: readonly Planned[]): readonly Planned[] {
-  if (IS_FULL || ONLY !== undefined) return all
-  const random = seeded(SEED)
+  if (IS_FULL || ONLY !== undefined || SAMPLE === undefined) return all
+  const random = seeded(SAMPLE)
   const needed = [...new Set(all.map(kindOf))].map((kind) => random.pick(all.filter((one) => kindOf(one) === kind)))
   return all.filter((planned) => random.chance(SHARE) || needed.includes(planned))
 }
-
-let sent = 0
-afterAll(() => console.log(`worst requests: WORST_SEED=${SEED}; ${sent} requests sent`))
 
 interface Figure {
   readonly operation: string
@@ -213,7 +211,6 @@ async function sweep(requests: readonly Planned[]): Promise<readonly Figure[]> {
     const wait = await longestStretch()
     figures.push({ operation: id, request: what, status, ms: performance.now() - begin, wait })
   }
-  sent += figures.length
   const worst = figures.toSorted((one, other) => other.wait - one.wait)
   if (IS_FULL) {
     const shown = worst

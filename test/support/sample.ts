@@ -14,7 +14,7 @@ export default function setup(): void {
 }
 
 /** The number of this run's sample; `undefined` where every case is tried. */
-function sampleNumber(): number | undefined {
+export function sampleNumber(): number | undefined {
   const value = process.env[VARIABLE] ?? 'all'
   if (value === 'all') return undefined
   if (!/^\d+$/.test(value)) throw new Error(`${VARIABLE} is "${value}"; set it to a number or to all`)
