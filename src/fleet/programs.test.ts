@@ -1,6 +1,6 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { closeSync, mkdirSync, openSync, symlinkSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { expect, it, vi } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
 import { findProgram, isProgram, usableProgram } from './programs.js'
 
@@ -20,4 +20,17 @@ it('does not use a program that is there and fails', async () => {
   expect(await usableProgram('false', [])).toBeUndefined()
   expect(await usableProgram('true', [])).toMatch(/^\/.*true$/)
   expect(await usableProgram('no-such-program', [])).toBeUndefined()
+})
+
+it('tries a program again that the system could not start', async () => {
+  const folder = tempDir()
+  const path = join(folder, 'own-tool')
+  writeFileSync(path, '#!/bin/sh\n', { mode: 0o755 })
+  vi.stubEnv('PATH', `${folder}${delimiter}${process.env.PATH}`)
+  // The system starts no program that is being written.
+  const writing = openSync(path, 'a')
+  expect(await usableProgram('own-tool', [])).toBeUndefined()
+  closeSync(writing)
+  expect(await usableProgram('own-tool', [])).toBe(path)
+  vi.unstubAllEnvs()
 })

@@ -33,21 +33,30 @@ export async function findProgram(name: string, more: readonly string[] = []): P
 const tried = new Map<string, Promise<string | undefined>>()
 
 /**
- * A program of the system, if it is there and lets us use it. It is tried once for all servers of this process.
+ * A program of the system, if it is there and lets us use it. It is tried once for all servers of this process, and again
+ * when the system could not start it, for example for lack of memory or descriptors. Never rejects.
  * @param trial arguments with which it has to succeed.
  */
 export function usableProgram(name: string, trial: readonly string[]): Promise<string | undefined> {
   const key = [name, ...trial].join(' ')
-  const known = tried.get(key) ?? tryProgram(name, trial)
+  const known = tried.get(key) ?? tryProgram(name, trial, () => tried.delete(key))
   tried.set(key, known)
   return known
 }
 
-async function tryProgram(name: string, trial: readonly string[]): Promise<string | undefined> {
+async function tryProgram(
+  name: string,
+  trial: readonly string[],
+  onNotStarted: () => void,
+): Promise<string | undefined> {
   const path = await findProgram(name)
   if (path === undefined) return undefined
-  return run(path, trial).then(
-    () => path,
-    () => undefined,
-  )
+  try {
+    await run(path, trial)
+    return path
+  } catch (error) {
+    // A program that ran has a number or a signal.
+    if (error instanceof Error && 'code' in error && typeof error.code === 'string') onNotStarted()
+    return undefined
+  }
 }

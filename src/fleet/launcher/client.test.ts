@@ -7,9 +7,9 @@ const logger = silentLogger
 const create = () => createLauncher({ dataDir: '/', clock: systemClock, logger, endLeftovers: async () => undefined })
 
 /** As when Node itself was replaced. */
-async function withoutNode(work: () => Promise<void>): Promise<void> {
+async function withoutNode(work: () => Promise<void>, path = '/nowhere/node'): Promise<void> {
   const node = process.execPath
-  process.execPath = '/nowhere/node'
+  process.execPath = path
   try {
     await work()
   } finally {
@@ -44,4 +44,22 @@ it('can be stopped when its process failed to start, and before it was needed, a
     await expect(launcher.spawn('true', [])).rejects.toThrow('stopped')
     expect(launcher.pid).toBeUndefined()
   }
+})
+
+it('serves on when the system refuses a process, and is tried again when it refuses the launcher itself', async () => {
+  // Node throws this error, as it throws ENOMEM; it reports ENOENT later.
+  const notAFolder = '/dev/null/program'
+  const launcher = create()
+  const lasting = await launcher.spawn('sleep', ['60'])
+  const { pid = 0 } = launcher
+  await expect(launcher.spawn(notAFolder, [])).rejects.toThrow('ENOTDIR')
+  expect(launcher.pid).toBe(pid)
+  await withoutNode(async () => {
+    process.kill(pid, 'SIGKILL')
+    expect(await lasting.exited).toMatchObject({ output: 'its launcher ended' })
+    await expect(launcher.start()).rejects.toThrow('ENOTDIR')
+  }, notAFolder)
+  expect(await (await launcher.spawn('true', [])).exited).toMatchObject({ code: 0 })
+  await launcher.stop()
+  process.kill(lasting.pid, 'SIGKILL')
 })

@@ -213,8 +213,12 @@ class LauncherClient implements Launcher {
     this.#child = undefined
     if (!this.#isStopping) this.#options.logger.warn('launcher_ended', { code, signal })
     const cleared = this.#endLeftovers()
-    this.#ready = cleared.then(() => this.#relaunch())
-    this.#ready.catch(() => {})
+    const ready = cleared.then(() => this.#relaunch())
+    this.#ready = ready
+    ready.catch(() => {
+      // No process was started. The next engine tries again.
+      if (this.#ready === ready) this.#ready = undefined
+    })
     await cleared
     for (const { reject } of this.#pending.values()) reject(new Error(LOST.output))
     this.#pending.clear()

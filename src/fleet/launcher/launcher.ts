@@ -45,7 +45,14 @@ function keepOutput(child: ChildProcess): () => string {
  * inherits no secret; and with the root as working directory, so it blocks no other.
  */
 function start(id: number, command: string, args: readonly string[]): void {
-  const child = spawn(command, args, { detached: true, env: {}, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] })
+  let child: ChildProcess
+  try {
+    child = spawn(command, args, { detached: true, env: {}, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] })
+  } catch (error) {
+    // Node throws most errors of the system, such as ENOMEM. The engines that run must not end with it.
+    report({ kind: 'failed', id, reason: error instanceof Error ? error.message : String(error) })
+    return
+  }
   const output = keepOutput(child)
   child.once('spawn', () => {
     children.set(id, child)
