@@ -41,3 +41,16 @@ it('checks again before a long overdraft is paid off, and forgets it with the mo
   meter.turnMonth(7)
   expect(bandwidth.waitMs).toBe(0)
 })
+
+it('does not wait for a time that the clock was set back by', () => {
+  const [clock, before] = [new ManualClock(), new ManualClock(1_000)]
+  const meter = new DatabaseMeter()
+  let now = clock
+  const bandwidth = new Bandwidth(1_000, meter, { now: () => now.now(), after: (ms, then) => now.after(ms, then) })
+  meter.bytesOut = 1_000
+  expect(bandwidth.waitMs).toBe(0)
+  now = before
+  expect(bandwidth.waitMs).toBe(0)
+  meter.bytesOut += 1.5 * SLOW_BYTES_PER_SECOND
+  expect(bandwidth.waitMs).toBe(500)
+})

@@ -168,7 +168,9 @@ export class Bandwidth {
     const bytes = this.#meter.bytesIn + this.#meter.bytesOut
     // Bytes before the limit was reached, or long ago, are free.
     const isFirst = this.#seenAtMs === 0
-    const earned = isFirst ? SLOW_BYTES_PER_SECOND : ((nowMs - this.#seenAtMs) * SLOW_BYTES_PER_SECOND) / 1000
+    const earned = isFirst
+      ? SLOW_BYTES_PER_SECOND
+      : (Math.max(0, nowMs - this.#seenAtMs) * SLOW_BYTES_PER_SECOND) / 1000
     const spent = isFirst ? 0 : bytes - this.#seenBytes
     this.#allowance = Math.min(SLOW_BYTES_PER_SECOND, this.#allowance + earned) - spent
     this.#seenBytes = bytes
