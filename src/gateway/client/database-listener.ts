@@ -62,6 +62,7 @@ export class DatabaseListener {
   update(database: ServedDatabase): void {
     const loginsExpired = database.loginEpoch !== this.#database.loginEpoch
     const otherAuthority = database.clientAuthority !== this.#database.clientAuthority
+    const otherTimeout = database.idleTimeoutMs !== this.#database.idleTimeoutMs
     const { userMarks: past = {} } = this.#database
     const { userMarks: now = {} } = database
     const userChanged = ({ user = '' }: Session): boolean => past[user] !== now[user]
@@ -72,7 +73,10 @@ export class DatabaseListener {
         session.cut()
       else session.applyLimits()
     }
+    // A sweep that is due stays: changes that never end must not put it off.
+    if (!otherTimeout) return
     this.#sweep?.cancel()
+    this.#sweep = undefined
     this.#scheduleSweep()
   }
 
@@ -214,7 +218,7 @@ export class DatabaseListener {
     this.#connections.add(socket)
     this.#sessions.add(session)
     deps.guard.countConnection(1)
-    if (this.#sessions.size === 1) this.#scheduleSweep()
+    this.#scheduleSweep()
     socket.on('close', () => {
       this.#connections.delete(socket)
       this.#sessions.delete(session)
@@ -222,11 +226,13 @@ export class DatabaseListener {
     })
   }
 
+  /** Sets the timer of the next sweep, unless it is set or there is no client. */
   #scheduleSweep(): void {
     const { idleTimeoutMs } = this.#database
-    if (idleTimeoutMs === undefined || this.#sessions.size === 0) return
+    if (this.#sweep || idleTimeoutMs === undefined || this.#sessions.size === 0) return
     const { clock } = this.#options
     this.#sweep = clock.after(Math.min(idleTimeoutMs / SWEEPS_PER_TIMEOUT, LONGEST_SWEEP_MS), () => {
+      this.#sweep = undefined
       for (const session of this.#sessions) session.endIfIdleSince(clock.now() - idleTimeoutMs)
       this.#scheduleSweep()
     })

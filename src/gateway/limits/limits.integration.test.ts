@@ -236,6 +236,28 @@ describe('an idle connection', () => {
     expect((await run(rig, 'PUBLISH', 'news', 'x')).body).toEqual({ result: 1 })
     await subscriber.expect('*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n')
   })
+
+  it('is looked for with one timer, however often clients come and go and the database changes', async () => {
+    const clock = new ManualClock(0)
+    const rig = await startRig({ idleTimeoutMs: 8_000 }, undefined, undefined, [], { clock })
+    const idle = await login(rig)
+    const timers = clock.pendingTimers
+    idle.socket.destroy()
+    const { meter } = rig.gateway.usageOf(rig.database.databaseId) ?? newUsage()
+    for (let round = 0; round < 5; round++) {
+      await waitFor(() => meter.connections === 0, { what: 'no client to be left' })
+      const client = await login(rig)
+      expect(clock.pendingTimers).toBeLessThanOrEqual(timers)
+      if (round < 4) client.socket.destroy()
+      else {
+        for (let change = 0; change < 20; change++) {
+          clock.advance(900)
+          rig.directory.put({ ...rig.database })
+        }
+        await client.expectClosed()
+      }
+    }
+  })
 })
 
 describe('scripts', () => {
