@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { tempDir, waitFor } from '../../../test/support/index.js'
@@ -108,8 +108,17 @@ describe('files that the store does not know', () => {
   it('are deleted after their retention and not before', async () => {
     const timers = clock.pendingTimers
     clock.advance(6 * 86_400_000)
-    await waitFor(() => clock.pendingTimers >= timers, { what: 'the check, which schedules the next one' })
+    const nextCheck = { what: 'the check, which schedules the next one' }
+    await waitFor(() => clock.pendingTimers >= timers, nextCheck)
     expect(await listed()).toMatchObject([{ database_id: forgotten.database_id }])
+    // A check that fails is followed by another one.
+    const [folder, away] = [join(dataDir, 'quarantine'), join(dataDir, 'away')]
+    renameSync(folder, away)
+    writeFileSync(folder, '')
+    clock.advance(3_600_000)
+    await waitFor(() => clock.pendingTimers >= timers, nextCheck)
+    rmSync(folder)
+    renameSync(away, folder)
     clock.advance(2 * 86_400_000)
     // The next check is scheduled when the last one has ended.
     const isGone = () => {
@@ -145,8 +154,11 @@ it('lists an entry without its note, and refuses an id that leads to another fol
   const from = join(tempDir(), 'x')
   writeFileSync(from, 'data')
   const { id } = await files.take(from, { kind: 'backup', databaseId: 'd', reason: 'r', movedAt: 1 })
-  rmSync(join(dataDir, 'quarantine', id, 'note.json'))
+  const note = join(dataDir, 'quarantine', id, 'note.json')
+  rmSync(note)
   expect(await files.list()).toMatchObject([{ id, kind: 'backup', reason: 'its note cannot be read' }])
+  mkdirSync(note)
+  expect(await files.list()).toMatchObject([{ id, reason: 'its note cannot be read' }])
   expect(await files.find('../x')).toBeUndefined()
 })
 

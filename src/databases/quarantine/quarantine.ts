@@ -69,6 +69,7 @@ export class Quarantine {
       await this.#moveIn(path, { kind: 'backup', databaseId, backupId })
     }
     await this.#prune()
+    this.#pruneLater()
     for (const entry of await this.#files.list()) this.#report(entry)
   }
 
@@ -145,11 +146,16 @@ export class Quarantine {
       logger.warn('quarantine_deleted', { quarantineId: id })
       problems.resolve('quarantine', id)
     }
+  }
+
+  #pruneLater(): void {
+    const { clock, logger } = this.#deps
     if (this.#isStopped) return
     this.#timer = clock.after(PRUNE_EVERY_MS, () => {
       this.#work = this.#work
         .then(() => this.#prune())
         .catch((error: unknown) => logger.warn('quarantine_not_deleted', { error }))
+        .finally(() => this.#pruneLater())
     })
   }
 

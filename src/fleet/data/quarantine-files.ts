@@ -94,7 +94,8 @@ export class QuarantineFiles {
     for (const id of (await namesIn(this.#root)).filter((name) => ENTRY_ID.test(name)).sort()) {
       const found = await stat(this.dataOf(id)).catch(() => undefined)
       if (!found) continue
-      const note = tryParseJson((await readFileIfThere(join(this.#root, id, NOTE))) ?? '')
+      const text = await readFileIfThere(join(this.#root, id, NOTE)).catch(() => undefined)
+      const note = tryParseJson(text ?? '')
       const unknown = { databaseId: id, from: 'unknown', reason: 'its note cannot be read', movedAt: found.ctimeMs }
       const kind = found.isDirectory() ? ('database' as const) : ('backup' as const)
       entries.push({ ...(Value.Check(NoteSchema, note) ? note : { ...unknown, kind }), id })
