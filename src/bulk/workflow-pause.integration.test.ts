@@ -8,7 +8,7 @@ import * as runsCancel from '../workflow/transactions/runs-cancel.js'
 import * as runsLogs from '../workflow/transactions/runs-logs.js'
 import * as runsPause from '../workflow/transactions/runs-pause.js'
 import * as runsSubmit from '../workflow/transactions/runs-submit.js'
-import { type BulkServer, startBulkServer } from './testing/harness.js'
+import { type BulkServer, gatedStore, startBulkServer } from './testing/harness.js'
 import * as bulkAction from './transactions/bulk-action.js'
 import * as bulkSelect from './transactions/bulk-select.js'
 import * as bulkUndo from './transactions/bulk-undo.js'
@@ -96,6 +96,11 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
   const paused = async (): Promise<string[]> => {
     const { workflows } = await ask<{ workflows: { workflowUrl: string }[] }>('GET', '/v2/workflows/paused')
     return workflows.map(({ workflowUrl }) => workflowUrl)
+  }
+
+  const isIdle = async (): Promise<boolean> => {
+    const { bulkActions } = await ask<{ bulkActions: { state: string }[] }>('GET', ACTIONS)
+    return bulkActions.every(({ state }) => state === 'finished')
   }
 
   it('holds the active runs and those that begin later, until it is resumed', async () => {
@@ -214,6 +219,25 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
       await more
       expect((await runsOf('race')).filter((run) => run.paused !== undefined)).toEqual([])
     }
+  })
+
+  it('holds what a resume has not reached yet when it is paused again', async () => {
+    await trigger(3, 'twice', '1h')
+    await change('pause', 'twice')
+    await server.stop()
+    let goOn: () => void = () => undefined
+    const gate = new Promise<void>((resolve) => (goOn = resolve))
+    server = await startBulkServer(gatedStore(store, (name) => (name === 'bulk.unpauseRunsBatch' ? gate : undefined)))
+    await ask('POST', '/v2/workflows/resume', { workflowUrl: urlOf('twice') }, 202)
+    const again = change('pause', 'twice')
+    await waitFor(async () => (await paused()).includes(urlOf('twice')), { what: 'the second pause' })
+    goOn()
+    await again
+    const states = async () => (await runsOf('twice')).map((run) => run.paused !== undefined)
+    await waitFor(isIdle, { what: 'the end of the resume' })
+    expect(await states()).toEqual([true, true, true])
+    expect(await change('resume', 'twice')).toMatchObject({ matched: 3, outcomes: { unpaused: 3 } })
+    expect(await states()).toEqual([false, false, false])
   })
 
   it('is known after a start of the server', async () => {

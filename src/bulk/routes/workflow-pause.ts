@@ -62,7 +62,7 @@ async function resume(deps: RouteDeps, caller: Caller, url: string) {
     audit: audit(caller, 'Resume Workflow', { url, details: {}, at }),
   })
   await deps.nodes.workflowsChanged(caller.accountId)
-  const settings: PauseSettings = { clock: 'keep' }
+  const settings: PauseSettings = { clock: 'keep', workflowUrl: url }
   const action = await act(deps, caller, { kind: 'unpauseRuns', url, paused: 'with-workflow', settings })
   return { workflowUrl: url, ...(row && { pausedAt: row.paused_at }), ...shown(action) }
 }

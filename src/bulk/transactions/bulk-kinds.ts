@@ -97,10 +97,10 @@ export const cancelRunsBatch = batchOperation(
 /** An active run that was not changed was paused before, or was not paused. */
 const afterPause = (state: RunState): FinalOutcome => (state === 'RUN_STARTED' ? 'alreadyFinished' : afterRun(state))
 
-/** What a bulk pause stores with its action. */
+/** What a bulk pause, and the resume of a workflow, store with their action. */
 export interface PauseSettings {
   readonly clock: PauseClock
-  /** The workflow that is paused, if that is why. */
+  /** The workflow that is paused, or resumed, if that is why. */
   readonly workflowUrl?: string | undefined
 }
 
@@ -122,11 +122,19 @@ export const pauseRunsBatch = batchOperation(
   },
 )
 
+/** A batch of paused runs. */
+export interface UnpauseBatch extends BatchArgs {
+  /** The workflow that is resumed. If it was paused again meanwhile, the action lets no more runs go on. */
+  readonly workflowUrl?: string | undefined
+}
+
 /** Lets paused runs go on. */
 export const unpauseRunsBatch = batchOperation(
   'bulk.unpauseRunsBatch',
-  function* (seqs, action, { at }: BatchArgs): Transaction<KindResult> {
-    const { resumed, offers } = yield* resumeRuns({ accountId: action.account_id, seqs, at })
+  function* (seqs, action, { at, workflowUrl: url }: UnpauseBatch): Transaction<KindResult> {
+    const { account_id: accountId } = action
+    const isHeld = url !== undefined && (yield* lockPaused({ accountId, url }))
+    const { resumed, offers } = yield* resumeRuns({ accountId, seqs: isHeld ? [] : seqs, at })
     return { succeeded: resumed, offers, outcomeOf: yield* otherOutcomes(seqs, resumed, readRunStates, afterPause) }
   },
 )

@@ -91,12 +91,7 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   undoCancelRuns: { itemType: 'runs', successOutcome: 'undone', decide: undoRuns },
   undoCancelMessages: { itemType: 'messages', successOutcome: 'undone', decide: undoMessages },
   pauseRuns: { itemType: 'runs', successOutcome: 'paused', decide: pauseBatch },
-  unpauseRuns: {
-    itemType: 'runs',
-    successOutcome: 'unpaused',
-    decide: async (deps, action, batch) =>
-      offerAgain(deps, await deps.store.run(bulkKinds.unpauseRunsBatch, argsOf(deps, action, batch))),
-  },
+  unpauseRuns: { itemType: 'runs', successOutcome: 'unpaused', decide: unpauseBatch },
 }
 
 function countCancelled({ runMeter }: KindDeps, { account_id }: bulkAction.BulkActionRow, runs: number): void {
@@ -139,6 +134,19 @@ async function pauseBatch(
   const { succeeded: groupKeys } = decided
   if (groupKeys.length > 0) await deps.queue.dropEverywhere({ groupKeys, inFlight: 'ends' })
   return decided
+}
+
+/** Before a new pause of the workflow fixes its set, it waits for batches that knew nothing of it, as for triggers. */
+async function unpauseBatch(
+  deps: KindDeps,
+  action: bulkAction.BulkActionRow,
+  batch: Batch,
+): Promise<bulkBatch.DecidedBatch> {
+  // This module wrote it when it stored the action.
+  const { workflowUrl } = JSON.parse(action.settings ?? '{}') as Partial<PauseSettings>
+  const args = { ...argsOf(deps, action, batch), workflowUrl }
+  const unpause = () => deps.store.run(bulkKinds.unpauseRunsBatch, args)
+  return offerAgain(deps, await deps.fences.pass(action.account_id, [], args.at, unpause))
 }
 
 /** Resumes or restarts dead runs. A fence blocks single runs, not the whole batch. */
