@@ -161,6 +161,23 @@ describeOnSampledStore('debounce and singleton keys', (openStore) => {
     await scene.arrived(3)
   })
 
+  it('leaves the deduplication id of a skipped message free', async () => {
+    const headers = { 'Homeport-Singleton': 'nightly', 'Upstash-Delay': '10s' }
+    const first = await publish(headers, '1')
+    const again = { ...headers, 'Upstash-Deduplication-Id': 'night 2' }
+    const items = ['2', '3'].map((body) => ({ destination: `${scene.sink.url}/hook`, headers: again, body }))
+    const skipped = (await scene.ask('POST', '/v2/batch', items)).answer as Answer[]
+    expect(skipped.map(({ messageId }) => messageId)).toEqual([first.messageId, first.messageId])
+    clock.advance(10 * SECOND)
+    await ended(first.messageId, 'DELIVERED')
+    const second = await publish(again, '4')
+    expect(second).not.toHaveProperty('deduplicated')
+    expect(await publish(again, '5')).toMatchObject({ messageId: second.messageId, deduplicated: true })
+    clock.advance(10 * SECOND)
+    await settled(2)
+    expect(bodies()).toEqual(['1', '4'])
+  })
+
   it('cancels the older message of a singleton key, also in flight, in the mode cancel', async () => {
     const headers = { 'Homeport-Singleton': 'sync', 'Homeport-Singleton-Mode': 'cancel' }
     scene.sink.answer = ({ body }) => (body === '1' ? { silent: true } : {})

@@ -54,6 +54,14 @@ const keyHolder = query<{ accountId: string; key: string }, { message_id: string
     .where('dedup_key', '=', p.key),
 )
 
+const releaseKey = query<{ accountId: string; key: string; messageId: string }>(({ db, p }) =>
+  db
+    .deleteFrom('message_keys')
+    .where('account_id', '=', p.accountId)
+    .where('dedup_key', '=', p.key)
+    .where('message_id', '=', p.messageId),
+)
+
 /** The message that already holds the key of an entry; `undefined` when the entry has just taken it or has none. */
 function* holderOf(entry: PublishEntry, now: number): Transaction<string | undefined> {
   if (!entry.dedup) return undefined
@@ -98,6 +106,7 @@ function* publishRuled(
 ): Transaction<Published> {
   const duplicateOf = entries.map((_, index) => duplicates[index])
   const { replaced, dueAt, olderSeqs } = yield* takeKeys(entries, duplicateOf, now)
+  yield* releaseKeysOfSkipped(entries, duplicates, duplicateOf)
   // The rows of older messages are locked before flow-control keys and queues, as everywhere.
   const older = yield* endMessages(olderSeqs, now)
   const fresh = freshOf(entries, { duplicateOf, dueAt })
@@ -110,6 +119,26 @@ function* publishRuled(
   const dropped = ended.map(({ seq }) => seq)
   const skipped = duplicateOf.map((older, index) => older !== undefined && duplicates[index] === undefined)
   return { duplicateOf, seqs, turns: [...turns, ...offers], replaced, skipped, dueAt, dropped }
+}
+
+/**
+ * A message that is skipped for its singleton key holds no deduplication key. Its duplicates in the same publication are answered
+ * with the message for which it is skipped.
+ */
+function* releaseKeysOfSkipped(
+  entries: readonly PublishEntry[],
+  duplicates: readonly (string | undefined)[],
+  duplicateOf: (string | undefined)[],
+): Transaction<void> {
+  const skippedFor = new Map<string, string>()
+  for (const [index, { message, dedup }] of entries.entries()) {
+    const older = duplicateOf[index]
+    if (!dedup || older === undefined || duplicates[index] !== undefined) continue
+    const { account_id: accountId, message_id: messageId } = message
+    skippedFor.set(messageId, older)
+    yield* change(releaseKey, { accountId, key: dedup.key, messageId })
+  }
+  for (const [index, older] of duplicateOf.entries()) duplicateOf[index] = skippedFor.get(older ?? '') ?? older
 }
 
 /** The stored messages; `seqs` has their numbers. */
