@@ -73,4 +73,18 @@ describeOnStore('postgres', 'bulk actions and runs after a lost commit', (openSt
     expect(await server.ask('DELETE', `${RUNS}/${runId}?cancel=true`)).toMatchObject({ status: 200 })
     expect(server.queue.load.held).toBe(0)
   })
+
+  it('lifts a fence whose end was never confirmed', async () => {
+    for (let run = 0; run < 3; run++) await trigger('fenced')
+    const cancel = { label: 'fenced', ratePerSecond: 1, fenceUntil: Date.now() + 3_600_000, async: true }
+    const { body } = await server.ask('DELETE', RUNS, cancel)
+    const action = `${ACTIONS}/${(body as { actionId: string }).actionId}`
+    const isFenced = async () => (await trigger('fenced')) === undefined
+    expect(await isFenced()).toBe(true)
+    const lost = proxy.loseNextCommit()
+    expect((await server.ask('POST', `${action}/abort`)).status).toBe(503)
+    await lost
+    expect(await server.ask('GET', action)).toMatchObject({ body: { state: 'aborted' } })
+    await waitFor(async () => !(await isFenced()), { what: 'the end of the fence' })
+  })
 })

@@ -1,9 +1,11 @@
+import { sql } from 'kysely'
 import { recordAudit } from '../../accounts/transactions/accounts.js'
 import type { AuditAction } from '../../contract/accounts/audit.js'
 import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BulkActionState } from '../../store/schema/bulk.js'
 import { ACTION_COLUMNS, type BulkActionRow, decidedItems, endEntry } from './bulk-action.js'
+import { NO_ACCOUNT } from './bulk-draft.js'
 
 /** Who controls an action, and which one. */
 export interface ControlArgs {
@@ -186,4 +188,20 @@ const fencesAfter = query<{ now: number }, FenceRow>(({ db, p }) =>
 /** All fences that have not expired. */
 export const fences = read('bulk.fences', function* (args: { now: number }): Transaction<FenceRow[]> {
   return yield* all(fencesAfter, args)
+})
+
+const unfenced = query<{ actionIds: readonly string[] }, Pick<BulkActionRow, 'action_id'>>(({ db, p, d }) =>
+  db
+    .selectFrom('bulk_actions')
+    .select('action_id')
+    .where(d.inTexts('action_id', p.actionIds))
+    .where('account_id', '<>', sql.lit(NO_ACCOUNT))
+    .where('fence_until', 'is', null),
+)
+
+/** Those of these actions that are stored and have no fence. One whose set is being stored may have raised its fence already. */
+export const withoutFence = read('bulk.withoutFence', function* (args: { actionIds: readonly string[] }): Transaction<
+  string[]
+> {
+  return (yield* all(unfenced, args)).map((row) => row.action_id)
 })

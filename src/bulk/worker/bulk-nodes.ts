@@ -2,6 +2,7 @@ import { type Clock, isObject, pause, type Timer } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
 import type { Store } from '../../store/index.js'
 import type { BulkActionRow } from '../transactions/bulk-action.js'
+import * as bulkControl from '../transactions/bulk-control.js'
 import * as bulkPaused from '../transactions/bulk-paused.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import type { Fence, Fences } from './fences.js'
@@ -74,7 +75,19 @@ export class BulkNodes {
       for (const fence of Array.isArray(answer) ? answer : []) fences.accept(readFence(fence))
     }
     // What is read now is older than a change that is followed meanwhile.
-    await this.#inOrder(() => fences.load(store, clock.now()))
+    await this.#inOrder(async () => {
+      const known = fences.all
+      await fences.load(store, clock.now())
+      await this.#liftEnded(known)
+    })
+  }
+
+  /** The commit that has lifted a fence may have been lost: then no node knows of it. */
+  async #liftEnded(known: readonly Fence[]): Promise<void> {
+    if (known.length === 0) return
+    const actionIds = known.map(({ actionId }) => actionId)
+    const lifted = new Set(await this.#deps.store.run(bulkControl.withoutFence, { actionIds }))
+    for (const fence of known) if (lifted.has(fence.actionId)) this.lift(fence)
   }
 
   start(): void {
@@ -111,7 +124,7 @@ export class BulkNodes {
     await Promise.all([fences.settled(), cluster.notify(FENCE, fence)])
   }
 
-  /** Lifts a fence whose action was not stored; on other nodes as soon as they can be reached. */
+  /** Lifts a fence whose action was not stored, or has ended; on other nodes as soon as they can be reached. */
   lift({ accountId, actionId }: Pick<Fence, 'accountId' | 'actionId'>): void {
     const { fences, cluster } = this.#deps
     fences.lift(accountId, actionId)
