@@ -133,9 +133,13 @@ export async function listBackups(folder: string): Promise<readonly ListedBackup
   return found
 }
 
+/** Those of these backups, newest first, that are not kept. The one that was just made is, whatever the clock said at others. */
+export const beyondKept = (backups: readonly ListedBackup[], keep: number, made: string): readonly ListedBackup[] =>
+  backups.filter(({ name }) => name !== made).slice(keep - 1)
+
 /** Removes all but the newest backups. A removal that is interrupted leaves no half backup in the list. */
-export async function keepNewest(folder: string, keep: number): Promise<void> {
-  for (const { path } of (await listBackups(folder)).slice(keep)) {
+export async function keepNewest(folder: string, keep: number, made: string): Promise<void> {
+  for (const { path } of beyondKept(await listBackups(folder), keep, made)) {
     await rename(path, `${path}${PARTIAL}`)
     await rm(`${path}${PARTIAL}`, { recursive: true, force: true })
   }

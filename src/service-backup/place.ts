@@ -2,7 +2,15 @@ import { mkdir, rename, rm } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { codeOf, syncPath } from '../base/index.js'
 import type { BackupKeys, ObjectStorage } from '../objects/index.js'
-import { checkFiles, keepNewest, type ListedBackup, listBackups, type Manifest, PARTIAL } from './manifest.js'
+import {
+  beyondKept,
+  checkFiles,
+  keepNewest,
+  type ListedBackup,
+  listBackups,
+  type Manifest,
+  PARTIAL,
+} from './manifest.js'
 import { StoredBackups } from './stored.js'
 
 /** Where backups of the whole service are kept. A backup is made in a folder of this machine first. */
@@ -57,7 +65,7 @@ class FolderPlace implements BackupPlace {
 
   async keepNewest(keep: number, name: string, manifest: Manifest): Promise<void> {
     await checkFiles(this.pathOf(name), manifest)
-    await keepNewest(this.name, keep)
+    await keepNewest(this.name, keep, name)
   }
 
   /** A folder that does not exist has no backups. */
@@ -113,9 +121,9 @@ export class StoredPlace implements BackupPlace {
   }
 
   /** The upload has read everything back. */
-  async keepNewest(keep: number): Promise<void> {
+  async keepNewest(keep: number, made: string): Promise<void> {
     const stored = await this.#stored()
-    for (const { name, manifest } of (await stored.list()).slice(keep)) await stored.remove(name, manifest)
+    for (const { name, manifest } of beyondKept(await stored.list(), keep, made)) await stored.remove(name, manifest)
   }
 
   async list(): Promise<readonly ListedBackup[]> {

@@ -2,6 +2,7 @@ import type { Clock, Service, Timer } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Problems } from '../telemetry/index.js'
 import type { BackupState, ServiceBackups } from './make.js'
+import type { Manifest } from './manifest.js'
 import type { BackupPlace } from './place.js'
 
 /** When the server makes backups by itself. Times in milliseconds. */
@@ -67,8 +68,10 @@ export class BackupSchedule implements Service {
   /** @returns why there is no complete backup that is new enough. @throws what the place throws. */
   async #backUp(to: string): Promise<string | undefined> {
     const { backups, placeAt, keep, everyMs, clock } = this.#deps
-    const [newest] = (await placeAt(to)?.list()) ?? []
-    if (newest && Math.abs(clock.now() - newest.manifest.startedAt) < everyMs) return undefined
+    const now = clock.now()
+    // A clock that was ahead may have made one that counts as newer than all others for a long time.
+    const newest = (await placeAt(to)?.list())?.find(({ manifest }) => Math.abs(now - manifest.startedAt) < everyMs)
+    if (newest) return missingIn(newest.manifest)
     backups.begin(to, keep)
     return problemIn(await backups.ended(LONGEST_WAIT_MS))
   }
@@ -78,8 +81,11 @@ const messageOf = (error: unknown): string => (error instanceof HomeportError ? 
 
 function problemIn(state: BackupState): string | undefined {
   if (state.kind === 'failed') return state.problem
-  if (state.kind !== 'completed') return 'A backup takes longer than a day.'
-  const without = state.manifest.databases.filter((one) => one.state === 'failed')
+  return state.kind === 'completed' ? missingIn(state.manifest) : 'A backup takes longer than a day.'
+}
+
+function missingIn({ databases }: Manifest): string | undefined {
+  const without = databases.filter((one) => one.state === 'failed')
   return without.length === 0
     ? undefined
     : `The data of ${without.length} of its databases is missing in the newest backup.`
