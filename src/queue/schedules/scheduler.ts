@@ -32,6 +32,7 @@ interface FirePlace {
   readonly accountId: string
   readonly scheduleId: string
   readonly dueAt: number
+  readonly madeAt: number
   readonly nextAt: number | null
   readonly now: number
 }
@@ -72,7 +73,7 @@ export interface SchedulerDeps {
  * Fires schedules when they are due.
  *
  * The store holds the time of the next fire. A fire moves that time on and publishes its messages in one transaction,
- * which first checks that the schedule is still at this fire. So each fire happens once, whatever crashes and however
+ * which first checks that the schedule is still at this fire and was not replaced. So each fire happens once, whatever crashes and however
  * often it is tried. The next fire is computed from the current time, so fires missed while the server was off, or
  * skipped by a jump of the clock, are made up by a single one. When the clock is set back, now or before a start, a
  * schedule returns to its next fire from then on. Otherwise it would stay silent for as long as the clock was ahead. Fires
@@ -202,10 +203,10 @@ export class Scheduler implements Service {
 
   async #fire(row: ScheduleRow): Promise<void> {
     const { clock, meter, tracer } = this.#deps
-    const { account_id: accountId, schedule_id: scheduleId, next_at: dueAt } = row
+    const { account_id: accountId, schedule_id: scheduleId, next_at: dueAt, created_at: madeAt } = row
     if (this.#phase !== 'running' || dueAt === null || !this.#deps.isLeader()) return
     const now = clock.now()
-    const place = { accountId, scheduleId, dueAt, nextAt: nextFire(row, Math.max(now, dueAt)), now }
+    const place = { accountId, scheduleId, dueAt, madeAt, nextAt: nextFire(row, Math.max(now, dueAt)), now }
     if (this.#deps.isHeld(accountId)) return void (await this.#commit({ ...place, ...SKIPPED }))
     // Without the context of the request that made the schedule: all fires would be one trace.
     const traced = tracer && traceItem(tracer, itemInTrace(itemOfSchedule(row), {}), { operation: 'fire', scheduleId })

@@ -183,6 +183,30 @@ describeOnSampledStore('schedules', (openStore) => {
     expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ error: 'none', nextScheduleTime: T + 90_000 })
   })
 
+  it('does not fire what was replaced since it was read', async () => {
+    const schedule = { scheduleId: 'mine', destination: 'https://e.test/', cron: '* * * * *' }
+    await scene.client.schedules.create({ ...schedule, body: 'old' })
+    const { accountId } = scene.service
+    const dueAt = T + 30_000
+    const fire = {
+      accountId,
+      scheduleId: 'mine',
+      dueAt,
+      nextAt: T + 90_000,
+      now: T,
+      entries: [],
+      error: null,
+      madeAt: T,
+    }
+    clock.advance(1_000)
+    await scene.client.schedules.create({ ...schedule, body: 'new', ...LATE })
+    await scene.store.run(schedules.fire, fire)
+    expect(await scene.client.schedules.get('mine')).toMatchObject({ nextScheduleTime: dueAt })
+    clock.advance(29_000)
+    await nextIs('mine', T + 90_000)
+    expect(await scene.client.schedules.get('mine')).toMatchObject({ lastScheduleTime: dueAt })
+  })
+
   it('fires all due schedules in parallel, although one of them is invalid', async () => {
     const { accountId } = scene.service
     const [cron, destination, at] = ['* * * * *', scene.sink.url, T + 29_000]

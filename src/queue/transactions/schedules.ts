@@ -263,6 +263,8 @@ export const SUSPENDED_FIRE = 'Skipped: the account was suspended by the operato
 export interface Fire extends ScheduleKey {
   /** The due fire. If the schedule has moved on, nothing happens. */
   readonly dueAt: number
+  /** When the schedule was made that is fired. If it was replaced since then, nothing happens. Absent: any. */
+  readonly madeAt?: number
   readonly nextAt: number | null
   readonly now: number
   readonly entries: readonly PublishEntry[]
@@ -302,7 +304,7 @@ export interface Fired {
 /** Fires once: moves the schedule on and publishes its messages in one transaction. */
 export const fire = write('schedules.fire', function* (args: Fire): Transaction<Fired> {
   const row = yield* first(lockDue, args)
-  if (!row) return { offers: [], dropped: [] }
+  if (!row || row.created_at !== (args.madeAt ?? row.created_at)) return { offers: [], dropped: [] }
   const published = yield* publishEntries(args.entries, args.now)
   const { duplicateOf } = published
   if (args.quota) yield* countDaily(args.quota, published.seqs.length, args.now)
