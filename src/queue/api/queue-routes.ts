@@ -61,12 +61,22 @@ async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, na
   return {}
 }
 
-/** Cancels the messages of a queue and deletes it. Repeats if messages were published meanwhile. */
+/** Messages that are cancelled in the transaction that deletes their queue. */
+const REST = 1_000
+
+/** Cancels the messages of a queue and deletes it, with those that were published meanwhile. */
 async function removeQueue(deps: ApiDeps, accountId: string, name: string): Promise<number> {
+  const { store, clock } = deps
   for (let cancelled = 0; ; ) {
     const filter = { ...ANY_MESSAGE, queues: [name] }
     cancelled += await cancelAll(deps, { accountId, filter, most: Number.MAX_SAFE_INTEGER, scope: 'all' })
-    if (await deps.store.run(queuesTransactions.removeEmpty, { accountId, name })) return cancelled
+    if (await store.run(queuesTransactions.removeEmpty, { accountId, name })) return cancelled
+    // Publishers may never pause for long enough.
+    const rest = { accountId, name, most: REST, at: clock.now() }
+    const seqs = await store.run(queuesTransactions.removeWithRest, rest)
+    if (seqs === undefined) continue
+    if (seqs.length > 0) await deps.dropEverywhere({ seqs })
+    return cancelled + seqs.length
   }
 }
 

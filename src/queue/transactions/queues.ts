@@ -3,6 +3,7 @@ import { all, change, first, only, read, type Transaction, write } from '../../s
 import { query } from '../../store/query.js'
 import type { QueuesTable } from '../../store/schema/queues.js'
 import type { PendingRow } from './messages.js'
+import { endMessages } from './messages-cancel.js'
 import { advanceQueue, lockQueue } from './queue-turns.js'
 
 /** A queue and its settings. */
@@ -153,5 +154,42 @@ export const removeEmpty = write(
     yield* change(removeTurns, args)
     yield* change(removeQueue, args)
     return true
+  },
+)
+
+const someLeft = query<{ accountId: string; name: string; limit: number }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select('seq')
+    .where('account_id', '=', p.accountId)
+    .where('queue', '=', p.name)
+    .where('finished_at', 'is', null)
+    .orderBy('seq')
+    .limit(p.limit),
+)
+
+/**
+ * Cancels what is left in a queue, and deletes it: publishers wait meanwhile. For a queue that is never empty. It locks the queue
+ * before its messages, so it is for few of them. Answers what it has cancelled; `undefined` if more than `most` are left.
+ */
+export const removeWithRest = write(
+  'queues.removeWithRest',
+  function* (args: {
+    accountId: string
+    name: string
+    most: number
+    at: number
+  }): Transaction<readonly number[] | undefined> {
+    const { accountId, name, most, at } = args
+    yield* first(lockQueue, { accountId, name })
+    const left = yield* all(someLeft, { accountId, name, limit: most + 1 })
+    if (left.length > most) return undefined
+    const ended = yield* endMessages(
+      left.map(({ seq }) => seq),
+      at,
+    )
+    yield* change(removeTurns, { accountId, name })
+    yield* change(removeQueue, { accountId, name })
+    return ended.map(({ seq }) => seq)
   },
 )
