@@ -37,6 +37,14 @@ describeOnStore('postgres', 'runs on two nodes, of which the second one sends ev
   const appOnA = (routes: AppRoutes) =>
     startApp({ url: a.url, token: a.token, signingKeys: () => b.signingKeys() }, routes)
 
+  /** A message that is published now, and is due then, has come. */
+  const threeSecondsLater = async () => {
+    const headers = { ...a.auth, 'Upstash-Delay': '3s' }
+    const marker = await fetch(`${a.url}/v2/publish/${sink.url}/marker`, { method: 'POST', headers })
+    expect(marker.status).toBe(200)
+    await waitFor(() => sink.received.some(({ target }) => target === '/marker'), { what: 'the later message' })
+  }
+
   it('take steps on one and deliver from the other', async () => {
     const app = await appOnA({
       '/steps': {
@@ -78,13 +86,29 @@ describeOnStore('postgres', 'runs on two nodes, of which the second one sends ev
       const cancel = await fetch(`${a.url}/v2/workflows/runs/${runId}`, { method: 'DELETE', headers: a.auth })
       expect(cancel.status).toBe(200)
     }
-    const marker = await fetch(`${a.url}/v2/publish/${sink.url}/marker`, {
-      method: 'POST',
-      headers: { ...a.auth, 'Upstash-Delay': '3s' },
-    })
-    expect(marker.status).toBe(200)
-    await waitFor(() => sink.received.some(({ target }) => target === '/marker'), { what: 'the later message' })
+    await threeSecondsLater()
     expect(sink.received.map(({ target }) => target).slice(20)).toEqual(['/marker'])
+  })
+
+  it('call no failure function after its cancel on the other one is answered', async () => {
+    sink.answer = ({ target }) => ({ status: target === '/marker' ? 200 : 500 })
+    const failing = {
+      'Upstash-Retries': '0',
+      'Upstash-Retry-Delay': '2000',
+      'Upstash-Failure-Callback': `${sink.url}/failed`,
+      'Upstash-Failure-Callback-Retries': '3',
+    }
+    const ask = async (method: string, path: string, headers = {}) => {
+      const answer = await fetch(a.url + path, { method, headers: { ...a.auth, ...headers } })
+      expect(answer.status).toBe(200)
+      return (await answer.json()) as { messages: { dlqId: string }[] }
+    }
+    await ask('POST', `/v2/trigger/${sink.url}/run`, failing)
+    await waitFor(() => sink.received.length === 2 && b.queue.load.sending === 0, { what: 'the first call' })
+    const { messages } = await ask('GET', '/v2/workflows/dlq')
+    await ask('DELETE', `/v2/workflows/dlq/callback/${messages[0]?.dlqId}`)
+    await threeSecondsLater()
+    expect(sink.received.map(({ target }) => target)).toEqual(['/run', '/failed', '/marker'])
   })
 
   it('say on any node what is in flight', async () => {

@@ -45,7 +45,7 @@ import { overridesOf, type RevivalKind, revivalOf, settingsIn } from './revival.
 /** Collaborators of the routes for dead letters of runs. */
 export interface DeadLetterDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'offer' | 'drop' | 'refuseForbidden'>
+  readonly queue: Pick<Queue, 'offer' | 'dropEverywhere' | 'refuseForbidden'>
   readonly clock: Clock
   readonly limits: SettingLimits
   /** Counts the runs that it starts. */
@@ -165,7 +165,7 @@ function callbackRoutes({ store, queue, clock }: DeadLetterDeps): Route[] {
     route(cancelRunCallback, async ({ caller: { accountId }, params: { dlqId } }) => {
       const result = await store.run(runsCallbacks.cancelCallback, { accountId, dlqId, at: clock.now() })
       const { run } = changedOf(result, dlqId, 'CALLBACK_INPROGRESS')
-      queue.drop({ groupKeys: [run.seq] })
+      await queue.dropEverywhere({ groupKeys: [run.seq] })
       return { workflowRunId: run.run_id, workflowCreatedAt: run.created_at }
     }),
   ]

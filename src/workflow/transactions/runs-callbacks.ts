@@ -71,7 +71,7 @@ export const retryCallback = write('runs.retryCallback', function* (args: OneDea
   return { ...changed, offers: yield* redeliverCallbacks([changed.run.seq], args) }
 })
 
-/** Cancels a pending failure callback. The caller passes the run to `queue.drop` after the commit. */
+/** Cancels a pending failure callback. The caller passes the run to `queue.dropEverywhere` after the commit. */
 export const cancelCallback = write('runs.cancelCallback', function* (args: OneDeadRun): Transaction<CallbackChange> {
   const changed = yield* changeCallback(args, 'CALLBACK_INPROGRESS', 'CALLBACK_CANCELED')
   if (changed.kind === 'changed') yield* deletePendingOfGroups([changed.run.seq])
