@@ -1,11 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
+import { newId } from '../base/index.js'
 import { type Sink, startSink } from '../queue/testing/sink.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore, type OpenStore } from '../store/testing/index.js'
 import * as runsRetention from '../workflow/transactions/runs-retention.js'
 import { type BulkServer, startBulkServer } from './testing/harness.js'
 import { forgetKept } from './testing/older-cancel.js'
+import * as bulkAction from './transactions/bulk-action.js'
+import { cancelMessagesBatch } from './transactions/bulk-kinds.js'
+import { packSeqs } from './transactions/bulk-pack.js'
+import * as bulkSelect from './transactions/bulk-select.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
 const RUNS = '/v2/workflows/runs'
@@ -221,6 +226,30 @@ function suite(openStore: OpenStore): void {
     await waitFor(async () => seen('mail').length === 14, { what: 'the messages' })
     const bodies = seen('mail').map(({ body }) => body)
     expect(bodies.filter((body) => body === 'queued')).toHaveLength(2)
+  })
+
+  it('brings back all messages of a cancel whose last batch began before another one', async () => {
+    const { accountId } = server
+    const headers = { 'upstash-label': 'apart', 'upstash-delay': '1h' }
+    const item = { destination: `${sink.url}/apart`, headers }
+    const made = await bodyOf<{ messageId: string }[]>('POST', '/v2/batch', [item, item, item])
+    const ids = made.map(({ messageId }) => messageId)
+    const found = await store.run(bulkSelect.selectNamedMessages, { accountId, kind: 'http', ids })
+    const chunks = found.map(({ seq }) => ({ items: 1, seqs: packSeqs([seq]) }))
+    const at = Date.now() - 10_000
+    const actionId = newId('bulk_', at)
+    const who = { actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '::1' }
+    const how = { kind: 'cancelMessages', selector: '{}', settings: null, reason: null, ratePerSecond: null } as const
+    const action = { actionId, accountId, at, chunks, absent: [], fence: null, ...who, ...how }
+    const { seq: actionSeq } = await store.run(bulkAction.createAction, action)
+    // The clock of a node that has begun may be behind that of another, which goes on.
+    for (const [chunk, laterMs] of [-900, 150, 100].entries())
+      await store.run(cancelMessagesBatch, { actionSeq, chunk, from: 0, to: 1, at: at + laterMs })
+    const undo = () => server.ask('POST', `${ACTIONS}/${actionId}/undo`)
+    expect(await finished(await undo())).toMatchObject({ matched: 3, outcomes: { undone: 3 } })
+    // One that another request has cancelled since stays cancelled.
+    expect(await server.ask('DELETE', `/v2/messages/${ids[0]}`)).toMatchObject({ status: 200 })
+    expect(await finished(await undo())).toMatchObject({ matched: 0 })
   })
 
   it('refuses what it cannot undo', async () => {

@@ -8,6 +8,7 @@ import { selectCancelledBy, selectCancelledNamed } from '../selector/select-canc
 import type { BulkActionRow } from '../transactions/bulk-action.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import type { UndoSettings } from '../transactions/bulk-undo.js'
+import * as bulkUndo from '../transactions/bulk-undo.js'
 import { KINDS } from '../worker/kinds.js'
 import { outcomeEntry, pageOf, previewAnswer, selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
@@ -81,7 +82,8 @@ async function plan(
   }
   const row = await cancelOf(deps, caller, String(actionId))
   if (KINDS[row.kind].itemType !== itemType) throw invalid(`The action ${row.action_id} cancelled no ${itemType}.`)
-  const cancel = { seq: row.seq, from: row.created_at, to: row.finished_at ?? 0 }
+  const stored = { seq: row.seq, from: row.created_at, to: row.finished_at ?? 0 }
+  const cancel = await deps.store.run(bulkUndo.timesOfCancel, { accountId, cancel: stored })
   return { settings: { clock, cancel }, select: () => selectCancelledBy(deps.store, bounds, cancel) }
 }
 
