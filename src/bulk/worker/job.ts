@@ -123,6 +123,12 @@ export class Job {
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }))
   }
 
+  /** The action is not finished now: the waiters get an error that says so. */
+  interrupt(reason: string): void {
+    const { action_id: actionId } = this.#action
+    this.settleWaiters((waiter) => waiter.reject(new HomeportError('bulk_action_interrupted', { actionId, reason })))
+  }
+
   /** Settles every waiter once. */
   settleWaiters(how: (waiter: Waiter) => void): void {
     const waiters = this.#waiters

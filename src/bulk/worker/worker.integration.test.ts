@@ -34,6 +34,28 @@ function holding(operation: string) {
   return { gate, open, arrived }
 }
 
+describeOnStore('sqlite', 'the worker of bulk actions', (openStore) => {
+  it('ends an action that it takes for running, and goes on with the others', async () => {
+    const store = await openStore()
+    await startRuns(store, 'acc', 1)
+    const service = await startBulk(store)
+    await service.cancel('acc', {})
+    const [ended] = await store.run(bulkRead.actions, {
+      ...{ accountId: 'acc', before: Number.MAX_SAFE_INTEGER, limit: 1 },
+      ...{ states: ['finished'], kinds: ['cancelRuns'] },
+    })
+    if (!ended) throw new Error('the cancel has no action')
+    const cluster = alone()
+    const queue = { dropEverywhere: async () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
+    const deps = { store, queue, cluster, clock: new ManualClock(), logger: silentLogger, fences: new Fences() }
+    const worker = new BulkWorker(deps)
+    await worker.start()
+    // A node that has taken an action over drops what it had cancelled first. It may end meanwhile.
+    expect(await worker.finish({ ...ended, state: 'running', finished_at: null })).toEqual(ended)
+    await worker.stop()
+  })
+})
+
 describeOnEveryStore('the set of a bulk action', (openStore, { kind }) => {
   const many = kind === 'sqlite' ? 2 * CHUNK_ITEMS + 500 : CHUNK_ITEMS + 500
 

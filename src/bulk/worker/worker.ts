@@ -1,5 +1,4 @@
 import { type Clock, Joined, type Service, type Timer, unreachable } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import { BULK_OUTCOMES, BulkMeter, type Logger } from '../../telemetry/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
@@ -141,7 +140,7 @@ export class BulkWorker implements Service {
     if (before.kind === 'backingOff' || before.kind === 'throttled') before.timer.cancel()
     if (before.kind === 'working') await before.ended
     await Promise.all([...this.#inFlight.keys(), ...this.#continuing])
-    for (const job of this.#jobs.values()) this.#interrupt(job, 'The server is stopping.')
+    for (const job of this.#jobs.values()) job.interrupt('The server is stopping.')
     this.#jobs.clear()
     this.#queue.length = 0
     this.#watchers.stop()
@@ -155,7 +154,7 @@ export class BulkWorker implements Service {
     if (action.state !== 'running') return Promise.resolve(action)
     const job = this.#jobOf(action)
     const ended = job.whenEnded()
-    if (this.#state.kind === 'stopped') this.#interrupt(job, 'The server is stopping.')
+    if (this.#state.kind === 'stopped') job.interrupt('The server is stopping.')
     this.#wake()
     return ended
   }
@@ -198,7 +197,7 @@ export class BulkWorker implements Service {
   #lose(action: BulkActionRow): void {
     const job = this.#jobs.get(action.seq)
     if (!job) return
-    this.#interrupt(job, 'Another node continues it.')
+    job.interrupt('Another node continues it.')
     this.#end(action)
   }
 
@@ -267,7 +266,7 @@ export class BulkWorker implements Service {
     try {
       const batch = await job.next(this.#size.items)
       if (batch) this.#startOrPutBack(job, batch)
-      else this.#exhausted(job)
+      else await this.#exhausted(job)
     } catch (error) {
       this.#requeue(job)
       this.#backOff(error)
@@ -281,10 +280,15 @@ export class BulkWorker implements Service {
     this.#requeue(job)
   }
 
-  /** Called when every batch was handed out. The job gets no further turn unless a batch in flight is put back. */
-  #exhausted(job: Job): void {
+  /** Without a batch in flight, which may be put back, a job was made of a row that is older than the end of its action. */
+  async #exhausted(job: Job): Promise<void> {
     if (job.inFlight > 0 || !this.#isActive(job)) return
-    throw new Error(`bulk action ${job.action.action_id} is running and has no batch left`)
+    const { account_id: accountId, action_id: actionId } = job.action
+    const action = await this.#deps.store.run(bulkRead.action, { accountId, actionId })
+    const isRunning = action?.state === 'running'
+    if (isRunning && this.#isMine(action)) throw new Error(`bulk action ${actionId} has no batch left`)
+    if (isRunning || !action) job.interrupt('It is not processed here any more.')
+    this.#end(action ?? job.action)
   }
 
   #isActive(job: Job): boolean {
@@ -309,7 +313,7 @@ export class BulkWorker implements Service {
       job.settled()
       this.#applyResult(job, action)
     } catch (error) {
-      if (!this.#isActive(job)) this.#interrupt(job, reasonOf(error))
+      if (!this.#isActive(job)) job.interrupt(reasonOf(error))
       job.settled()
       job.putBack(batch)
       this.#requeue(job)
@@ -366,7 +370,7 @@ export class BulkWorker implements Service {
   #backOff(error: unknown): void {
     const { clock, logger } = this.#deps
     logger.warn('bulk_paused', { error, pauseMs: this.#pauseMs })
-    for (const job of this.#jobs.values()) this.#interrupt(job, reasonOf(error))
+    for (const job of this.#jobs.values()) job.interrupt(reasonOf(error))
     // Another batch in flight may have failed first, or the worker may have stopped.
     if (this.#state.kind !== 'working') return
     const timer = clock.after(this.#pauseMs, () => this.#resume())
@@ -389,10 +393,5 @@ export class BulkWorker implements Service {
       default:
         unreachable(this.#state)
     }
-  }
-
-  #interrupt(job: Job, reason: string): void {
-    const { action_id: actionId } = job.action
-    job.settleWaiters((waiter) => waiter.reject(new HomeportError('bulk_action_interrupted', { actionId, reason })))
   }
 }
