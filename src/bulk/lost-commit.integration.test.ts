@@ -81,6 +81,8 @@ describeOnStore('postgres', 'bulk actions and runs after a lost commit', (openSt
     const action = `${ACTIONS}/${(body as { actionId: string }).actionId}`
     const isFenced = async () => (await trigger('fenced')) === undefined
     expect(await isFenced()).toBe(true)
+    // So that the next commit is that of the abort.
+    expect(await server.ask('POST', `${action}/pause`)).toMatchObject({ status: 200 })
     const lost = proxy.loseNextCommit()
     expect((await server.ask('POST', `${action}/abort`)).status).toBe(503)
     await lost

@@ -1,5 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { atCleanup } from '../../../test/support/cleanup.js'
+import { freePort } from '../../../test/support/ports.js'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { newId } from '../../base/index.js'
@@ -31,8 +32,8 @@ describeOnEveryStore('runs across a restart of everything', (openStore, { newPla
     const place = await newPlace()
     let store = await openStore(place)
     let service: WorkflowsUnderTest = await startWorkflows({ store, shutdownGraceMs: 0 })
-    let app: App = await startApp(service, routes)
-    const port = Number(new URL(app.url).port)
+    const port = await freePort()
+    let app: App = await startApp(service, routes, port)
     return {
       url: app.url,
       service: () => service,
@@ -117,7 +118,8 @@ it('fails a run with a damaged step, with the reason; other runs continue', asyn
       },
     },
   }
-  let app = await startApp(service, routes)
+  const port = await freePort()
+  let app = await startApp(service, routes, port)
   const trigger = async () =>
     (await service.client.trigger({ url: `${app.url}/sum`, body: {}, retries: 0 })).workflowRunId
   const [bad, good] = [await trigger(), await trigger()]
@@ -131,7 +133,7 @@ it('fails a run with a damaged step, with the reason; other runs continue', asyn
   expect(changeBehind(dataDir, flip)).toBe(1)
   store = await open()
   service = await startWorkflows({ store })
-  app = await startApp(service, routes, Number(new URL(app.url).port))
+  app = await startApp(service, routes, port)
   onTestFinished(async () => {
     await service.stop()
     await Promise.all([app.close(), store.close()])
