@@ -179,9 +179,9 @@ export class Source {
     traffic.breakOff(databaseId)
     if (traffic.hold(databaseId)) return
     await usage.handOver(databaseId)
+    await usage.expect(databaseId)
     traffic.sendAway(databaseId)
     directory.remove(databaseId)
-    usage.expect(databaseId)
   }
 
   async #untilNear(move: moves.MoveRow, peer: Peer, own: Replication): Promise<void> {
