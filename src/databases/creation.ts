@@ -9,11 +9,14 @@ import type { ChangeDeps } from './deps.js'
 import { engineSpecOf, regionOf } from './desired-engine.js'
 import { newIdentity } from './identity.js'
 import { beginCreation, type DatabaseRow, finishCreation, undoCreation } from './life.js'
+import { LostBegins } from './lost-begins.js'
 import { type DesiredDatabase, validateCreation } from './rules.js'
 import * as databases from './transactions/databases.js'
 
 /** Delay before a failed rollback is retried. */
 const ROLL_BACK_RETRY_MS = 5_000
+/** Delay before a commit whose outcome is unknown is looked up. */
+const FINISH_RETRY_MS = 1_000
 /** How often a creation on another node is looked at, and for how long: more than a start of engines may take. */
 const LOOK_AGAIN_MS = 100
 const MOST_WAITS = 300
@@ -35,6 +38,8 @@ export interface AdoptedDatabase {
 export class Creation {
   readonly #deps: ChangeDeps
   readonly #active = new Map<string, Promise<DatabaseRow>>()
+  /** Databases whose row may have been committed although its creation got an error. */
+  readonly #lost = new LostBegins()
   #stopped = false
 
   constructor(deps: ChangeDeps) {
@@ -47,7 +52,9 @@ export class Creation {
    */
   async create(caller: Caller, desired: DesiredDatabase, key: string | undefined): Promise<DatabaseRow> {
     await this.#deps.placement.checkRegions([desired.primaryRegion, ...desired.readRegions])
-    const outcome = await beginCreation(this.#deps.store, this.#argsOf(caller, desired, key))
+    const args = this.#argsOf(caller, desired, key)
+    const begun = beginCreation(this.#deps.store, args)
+    const outcome = await this.#lost.watch(args.database.database_id, begun, this.#deps.clock.now())
     switch (outcome.kind) {
       case 'created':
         return this.#start(outcome.database, caller)
@@ -101,6 +108,12 @@ export class Creation {
     return outcome.database
   }
 
+  /** Removes rows whose commit was answered with an error: nobody creates their databases. May be repeated. */
+  async undoLost(): Promise<void> {
+    const { store, clock } = this.#deps
+    for (const databaseId of this.#lost.recent(clock.now())) await undoCreation(store, databaseId)
+  }
+
   /** Waits until all creations have settled. Failed rollbacks are not retried afterwards. */
   async stop(): Promise<void> {
     this.#stopped = true
@@ -148,15 +161,15 @@ export class Creation {
 
   /** The database of an earlier request with the same key. Waits while it is still being created. */
   async #earlier(caller: Caller, databaseId: string): Promise<DatabaseRow> {
-    const active = this.#active.get(databaseId)
-    if (active) return active
     const args = { accountId: caller.accountId, databaseId }
     for (let waits = 0; ; waits++) {
+      const active = this.#active.get(databaseId)
+      if (active) return active
       const row = await this.#deps.store.run(databases.get, args)
       if (!row)
         throw new HomeportError(waits === 0 ? 'idempotency_gone' : 'database_busy', { modifyingState: 'creating' })
-      if (row.modifying_state !== 'creating' || this.#deps.homes.isHere(row)) return row
-      // Another node is creating it: the same request at the same time went to two nodes.
+      if (row.modifying_state !== 'creating') return row
+      // Another node is creating it, because the same request at the same time went to two nodes; or it is being undone.
       if (this.#stopped || waits >= MOST_WAITS) throw new HomeportError('database_busy', { modifyingState: 'creating' })
       await pause(this.#deps.clock, LOOK_AGAIN_MS)
     }
@@ -188,11 +201,30 @@ export class Creation {
       await Promise.all([fleet.ensure(engineSpecOf(row, plans, regionOf(settings))), this.#openPort(row, caller)])
       await this.#deps.replicas()?.serving(row)
       const [audit, standby] = [this.#auditOf(row, caller), this.#standbyOf(row)]
-      return await finishCreation(this.#deps.store, row.database_id, { audit, standby })
+      return await this.#finish(row, { audit, standby })
     } catch (error) {
+      // Nobody knows whether it exists. The store says so at the next start.
+      if (isError(error, 'store_outcome_unknown')) throw error
       await this.#rollBack(row.database_id, caller)
       if (OUT_OF_DESCRIPTORS.has(codeOf(error))) throw new HomeportError('descriptors_short', {}, { cause: error })
       throw error
+    }
+  }
+
+  /** Once the commit may have happened, only the store can say whether the database exists: asks until it answers. */
+  async #finish(row: DatabaseRow, args: Omit<databases.FinishedCreation, 'databaseId'>): Promise<DatabaseRow> {
+    const { store, clock } = this.#deps
+    const { account_id: accountId, database_id: databaseId } = row
+    for (let unknown: unknown; ; await pause(clock, FINISH_RETRY_MS)) {
+      try {
+        const present = unknown === undefined ? row : await store.run(databases.get, { accountId, databaseId })
+        if (present?.modifying_state !== 'creating') return present ?? row
+        return await finishCreation(store, databaseId, args)
+      } catch (error) {
+        unknown ??= isError(error, 'store_outcome_unknown') ? error : undefined
+        if (unknown === undefined) throw error
+        if (this.#stopped) throw unknown
+      }
     }
   }
 

@@ -23,9 +23,11 @@ import { Turns, unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineSpec } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
+import { AfterLostCommits } from '../../store/index.js'
 import type { ChangeDeps } from '../deps.js'
 import { engineSpecOf, regionOf } from '../desired-engine.js'
-import type { DatabaseRow, DesiredChange } from '../life.js'
+import { abandonChange, type DatabaseRow, type DesiredChange, everyRow } from '../life.js'
+import { LostBegins } from '../lost-begins.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 
@@ -48,10 +50,16 @@ export class Changer {
   readonly deps: ChangeDeps
   readonly #turns = new Turns()
   readonly #transformations = new Set<Promise<unknown>>()
+  /** Databases whose change may have begun in the store although its caller got an error. */
+  readonly #lost = new LostBegins()
+  readonly #afterLostCommits: AfterLostCommits
   #stopped = false
 
-  constructor(deps: ChangeDeps) {
+  constructor(deps: ChangeDeps, undoCreations: () => Promise<void>) {
     this.deps = deps
+    const recover = (): Promise<void> => undoCreations().then(() => this.#followStore())
+    this.#afterLostCommits = new AfterLostCommits({ ...deps, what: 'databases', recover })
+    this.#afterLostCommits.start()
   }
 
   /** Runs work after all earlier work on the same database. */
@@ -62,6 +70,7 @@ export class Changer {
   /** Waits until all active changes have settled. */
   async stop(): Promise<void> {
     this.#stopped = true
+    await this.#afterLostCommits.stop()
     await Promise.allSettled([...this.#transformations, this.#turns.idle()])
   }
 
@@ -104,6 +113,11 @@ export class Changer {
         await this.publish(outcome.database, caller)
         return { kind: 'changed', row: outcome.database }
       case 'same':
+        // The commit of an earlier request whose answer was lost.
+        if (this.#isBehind(outcome.database)) {
+          await this.publish(outcome.database, caller)
+          return { kind: 'changed', row: outcome.database }
+        }
         return { kind: 'same', row: outcome.database }
       default:
         throw refusalOf(outcome, databaseId)
@@ -153,12 +167,42 @@ export class Changer {
     decide: (row: DatabaseRow) => Promise<DesiredChange>,
   ): Promise<Changed> {
     const args = { accountId: caller.accountId, databaseId, modifyingState }
-    const begun = await this.inTurn(databaseId, () => this.deps.store.run(store.begin, args))
+    const begun = await this.inTurn(databaseId, () =>
+      this.#lost.watch(databaseId, this.deps.store.run(store.begin, args), this.deps.clock.now()),
+    )
     if (begun.kind !== 'begun') throw refusalOf(begun, databaseId)
+    this.#lost.forget(databaseId)
     const make = (): Promise<Changed> => this.#transform(caller, begun.database, modifyingState, decide)
     const work = this.deps.sleep.during(databaseId, 'change', make)
     this.#transformations.add(work)
     return work.finally(() => this.#transformations.delete(work))
+  }
+
+  /**
+   * Brings the data plane and the engines to the state of the store, and ends changes that have begun there and nobody
+   * makes.
+   */
+  async #followStore(): Promise<void> {
+    const { homes, clock } = this.deps
+    const lost = this.#lost.recent(clock.now())
+    for (const row of await everyRow(this.deps.store)) {
+      if (!homes.isHere(row)) continue
+      if (lost.has(row.database_id)) await this.inTurn(row.database_id, () => abandonChange(this.deps.store, row))
+      if (this.#isBehind(row)) await this.inTurn(row.database_id, () => this.#follow(row))
+    }
+  }
+
+  async #follow({ account_id: accountId, database_id: databaseId }: DatabaseRow): Promise<void> {
+    const row = await this.deps.store.run(databases.get, { accountId, databaseId })
+    if (row?.modifying_state !== '' || !this.#isBehind(row)) return
+    await this.publish(row)
+    await this.updateEngines(row)
+  }
+
+  /** Whether clients are served by an earlier row than this one. */
+  #isBehind(row: DatabaseRow): boolean {
+    const served = this.deps.directory.rowOf(row.database_id)
+    return served !== undefined && !store.isSame(served, store.servedBy(row))
   }
 
   /** The audit entry of a change. */
@@ -226,7 +270,7 @@ export class Changer {
   async #followCommit(before: DatabaseRow, caller: Caller): Promise<void> {
     const args = { accountId: before.account_id, databaseId: before.database_id }
     const row = await this.deps.store.run(databases.get, args)
-    const unchanged = { ...before, modifying_state: '' }
+    const unchanged = { ...before, modifying_state: '' } as const
     if (row?.modifying_state !== '' || store.isSame(row, unchanged)) return
     await this.publish(row, caller)
     await this.updateEngines(row, caller)

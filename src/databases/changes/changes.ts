@@ -27,8 +27,9 @@ export class Changes {
   readonly #holds = new Holds()
   #onBudgetChange: BudgetListener = async () => undefined
 
-  constructor(deps: ChangeDeps) {
-    this.#changer = new Changer(deps)
+  /** @param undoCreations removes creations of which only the store knows: the answers to their commits were lost. */
+  constructor(deps: ChangeDeps, undoCreations: () => Promise<void>) {
+    this.#changer = new Changer(deps, undoCreations)
   }
 
   /** Sets what is called after each change of a budget, plan or production pack. The change waits for it. */

@@ -42,6 +42,8 @@ export interface ManagementOptions {
   readonly awakeDatabases?: number
   /** Called with the name of each transaction before it runs. */
   readonly onTransaction?: (name: string) => void
+  /** Asked after each transaction whether the answer to its commit is lost. */
+  readonly losesCommit?: (name: string) => boolean
   /** Default: `few`. */
   readonly acceptUnknownData?: 'few' | 'quarantine'
   readonly problems?: Problems
@@ -124,11 +126,20 @@ export async function startManagement(options: ManagementOptions = {}): Promise<
   }
 }
 
-function observed(store: Store, { onTransaction }: ManagementOptions): Store {
-  return wrappedStore(store, (operation, args) => {
+function observed(store: Store, { onTransaction, losesCommit }: ManagementOptions): Store {
+  const listeners = new Set<() => void>()
+  const observing = wrappedStore(store, async (operation, args) => {
     onTransaction?.(operation.name)
-    return store.run(operation, args)
+    const answer = await store.run(operation, args)
+    if (!losesCommit?.(operation.name)) return answer
+    for (const listener of listeners) listener()
+    throw new HomeportError('store_outcome_unknown', {})
   })
+  const onLostCommit = (listener: () => void): (() => void) => {
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }
+  return { ...observing, onLostCommit }
 }
 
 interface Services {

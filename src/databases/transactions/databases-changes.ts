@@ -121,9 +121,15 @@ export const configure = write(
 )
 
 /** Whether a row has the desired state already. */
-export function isSame(row: DatabaseRow, set: Partial<Configuration>): boolean {
+export function isSame(row: DatabaseRow, set: Partial<DatabaseRow>): boolean {
   const present: Partial<Record<string, unknown>> = row
   return Object.entries(set).every(([column, value]) => present[column] === value)
+}
+
+/** The columns of a row by which clients are served. The others are written without notice of the data plane. */
+export function servedBy(row: DatabaseRow): Partial<DatabaseRow> {
+  const { modifying_state: _, data_problem: __, next_daily_backup_at: ___, home: ____, ...served } = row
+  return served
 }
 
 /** The outcome of `begin`. */
