@@ -68,3 +68,12 @@ describe('a client that guesses passwords', () => {
     expect(watch.size).toBe(10_000)
   })
 })
+
+it('does not have anybody wait for a time that the clock was set back by', async () => {
+  const [clock, before] = [new ManualClock(), new ManualClock(1_000)]
+  let now = clock
+  const watch = new LoginWatch({ now: () => now.now(), after: (ms, then) => now.after(ms, then) })
+  watch.failed('here')
+  now = before
+  expect(watch.turn('here')).toEqual({ kind: 'now' })
+})

@@ -78,7 +78,9 @@ export class LoginWatch {
 
   #recent(origin: string): Entry | undefined {
     const entry = this.#entries.get(origin)
-    if (entry && this.#clock.now() - entry.failedAtMs > FORGET_AFTER_MS) {
+    const agoMs = entry ? this.#clock.now() - entry.failedAtMs : 0
+    // A failure in the future was before the clock was set back: its turns would be that far away.
+    if (agoMs > FORGET_AFTER_MS || agoMs < 0) {
       this.#entries.delete(origin)
       return undefined
     }

@@ -126,10 +126,13 @@ export class ReplicaWatch {
       case 'behind':
         this.#startRound()
         return false
-      case 'away':
-        if (this.#options.clock.now() < this.#state.untilMs) return false
+      case 'away': {
+        const leftMs = this.#state.untilMs - this.#options.clock.now()
+        // More is left when the clock was set back.
+        if (leftMs > 0 && leftMs <= AWAY_MS) return false
         this.#state = { kind: 'unknown' }
         return true
+      }
       default:
         return unreachable(this.#state)
     }
