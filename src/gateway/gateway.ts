@@ -104,8 +104,11 @@ class DataPlane implements Gateway {
   readonly #memory: ClientMemoryBudget
   readonly #open = new Map<string, OpenDatabase>()
   readonly #domain: DomainListener | undefined
-  /** Databases whose port could not be opened. The gateway tries again every second, and when any database changes. */
-  readonly #failed = new Set<string>()
+  /**
+   * Databases whose port could not be opened, as they were then. The gateway tries again every second, and when any database
+   * changes.
+   */
+  readonly #failed = new Map<string, ServedDatabase>()
   #retry: Timer | undefined
   readonly #portFailures: PortFailures
   readonly #names = new ServerNames()
@@ -288,7 +291,7 @@ class DataPlane implements Gateway {
 
   /** Handles a change of one database, at a cost that does not depend on the number of databases. */
   #onChange(databaseId: string): void {
-    for (const changed of new Set([databaseId, ...this.#failed])) this.#follow(changed)
+    for (const changed of new Set([databaseId, ...this.#failed.keys()])) this.#follow(changed)
     this.#rest.recheck()
   }
 
@@ -297,8 +300,11 @@ class DataPlane implements Gateway {
     const database = this.#options.directory.find(databaseId)
     this.#names.put(databaseId, database?.serverName)
     const listener = this.#open.get(databaseId)?.listener
+    const before = listener?.database ?? this.#failed.get(databaseId)
+    if (database && before) this.#forgetLogins(before, database)
+    if (database) this.#guards.update(database)
     if (database && listener && samePort(database, listener.database)) {
-      this.#update(listener, database)
+      if (database !== listener.database) listener.update(database)
       return
     }
     if (listener) this.#forget(databaseId)
@@ -314,13 +320,10 @@ class DataPlane implements Gateway {
     })
   }
 
-  #update(listener: DatabaseListener, database: ServedDatabase): void {
-    if (database === listener.database) return
-    // The credentials of its engines may have changed too.
-    if (database.loginEpoch !== listener.database.loginEpoch) this.#lanes.forget(database.databaseId)
-    for (const user of goneUsers(listener.database, database)) this.#lanes.forgetUser(database.databaseId, user)
-    this.#guards.update(database)
-    listener.update(database)
+  /** The credentials of engines change with those of clients. REST also serves a database whose port is not open. */
+  #forgetLogins(before: ServedDatabase, now: ServedDatabase): void {
+    if (now.loginEpoch !== before.loginEpoch) this.#lanes.forget(now.databaseId)
+    for (const user of goneUsers(before, now)) this.#lanes.forgetUser(now.databaseId, user)
   }
 
   async #openListener(database: ServedDatabase): Promise<void> {
@@ -340,7 +343,7 @@ class DataPlane implements Gateway {
       const { databaseId } = listener.database
       if (this.#open.get(databaseId)?.listener === listener) {
         this.#open.delete(databaseId)
-        this.#failed.add(databaseId)
+        this.#failed.set(databaseId, listener.database)
         this.#retry ??= this.#options.clock.after(RETRY_PORTS_MS, () => this.#retryPorts())
       }
       throw error
@@ -349,7 +352,7 @@ class DataPlane implements Gateway {
 
   #retryPorts(): void {
     this.#retry = undefined
-    if (this.#unsubscribe) for (const databaseId of [...this.#failed]) this.#follow(databaseId)
+    if (this.#unsubscribe) for (const databaseId of [...this.#failed.keys()]) this.#follow(databaseId)
   }
 
   #forget(databaseId: string): void {
@@ -359,7 +362,7 @@ class DataPlane implements Gateway {
 
   /** The database is no longer served. */
   #gone(databaseId: string): void {
-    this.#failed.delete(databaseId)
+    if (this.#failed.delete(databaseId)) this.#lanes.forget(databaseId)
     this.#guards.forget(databaseId)
   }
 

@@ -112,6 +112,23 @@ it('opens a port that another program held once it is free', async () => {
   await new RawClient(port).login()
 })
 
+it('ends what old credentials and addresses have begun over REST, also while another program holds the port', async () => {
+  const holder = createServer().listen(0, '127.0.0.1')
+  await once(holder, 'listening')
+  const { port } = holder.address() as AddressInfo
+  const held = { ...rig.database, port }
+  rig.directory.put(held)
+  await expect(rig.gateway.openDatabase('db-one')).rejects.toMatchObject({ code: 'port_taken' })
+  for (const change of [{ loginEpoch: 1 }, { loginEpoch: 1, allowedIpRanges: ['192.0.2.1'] }]) {
+    const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
+    const events = await fetch(`${rig.restUrl}/subscribe/news`, { headers })
+    expect(events.status).toBe(200)
+    rig.directory.put({ ...held, ...change })
+    await events.text()
+  }
+  holder.close()
+})
+
 it('handles a change of one database without reading the others', async () => {
   const port = await freePort()
   const list = vi.spyOn(rig.directory, 'list')
