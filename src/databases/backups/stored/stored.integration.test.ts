@@ -123,6 +123,24 @@ describe('backups in object storage', () => {
     await waitFor(() => problems.count === 0, { what: 'the problem to be solved' })
   })
 
+  it('are deleted while the storage is full, and then there is space for the next one', async () => {
+    const { server, clock } = await start('full/')
+    const record = await create(server)
+    await backUp(server, record, 'first')
+    const { database_id, backup_id } = await stored(server, record)
+    const isFull = async () => (await keysAt('full/')).length > 0
+    let wasFull = true
+    objects.fault = ({ method }) =>
+      wasFull && method === 'PUT' ? { kind: 'status', status: 507, code: 'QuotaExceeded' } : undefined
+    await backUp(server, record, 'second')
+    const second = async () => (await listed(server, record)).find((one) => one.name === 'second')?.storage
+    await waitFor(async () => (await second())?.failure !== undefined, { what: 'the failure' })
+    await server.api('DELETE', `/v2/redis/delete-backup/${database_id}/${backup_id}`)
+    await later(clock, async () => !(await isFull()), 'the object to be deleted')
+    wasFull = false
+    await later(clock, async () => (await second())?.state === 'stored', 'the upload')
+  })
+
   it('are not stored when the storage alters or cuts them', async () => {
     const { server, clock } = await start('altered/')
     const record = await create(server)

@@ -124,7 +124,19 @@ export class Uploads {
     return this.#state === 'running'
   }
 
+  /** What fails to be uploaded keeps nothing from being deleted: a storage that is full has space again only then. */
   async #work(): Promise<void> {
+    try {
+      await this.#uploadDue()
+    } finally {
+      if (this.#isRunning) {
+        await this.#expire()
+        await this.#delete()
+      }
+    }
+  }
+
+  async #uploadDue(): Promise<void> {
     const { store, home } = this.#deps
     for (;;) {
       const due = await store.run(objects.due, { home, limit: BATCH })
@@ -132,10 +144,8 @@ export class Uploads {
         if (!this.#isRunning) return
         await this.#upload(backup)
       }
-      if (due.length < BATCH) break
+      if (due.length < BATCH) return
     }
-    await this.#expire()
-    await this.#delete()
   }
 
   async #upload(backup: objects.DueBackup): Promise<void> {
