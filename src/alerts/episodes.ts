@@ -64,7 +64,9 @@ function newsOf(alerting: readonly Alerting[], now: number): { put: ConditionRow
   const byRule = new Map<string, Alerting[]>()
   for (const each of alerting) {
     const rule = keyOf(each.one.accountId, each.one.kind, '')
-    byRule.set(rule, [...(byRule.get(rule) ?? []), each])
+    const group = byRule.get(rule)
+    if (group) group.push(each)
+    else byRule.set(rule, [each])
   }
   const news = [...byRule.values()].map((group) => newsOfRule(group, now))
   return { put: news.flatMap(({ put }) => put), raised: news.flatMap(({ raised }) => raised) }
