@@ -204,7 +204,7 @@ export class Creation {
       return await this.#finish(row, { audit, standby })
     } catch (error) {
       // Nobody knows whether it exists. The store says so at the next start.
-      if (isError(error, 'store_outcome_unknown')) throw error
+      if (this.#stopped && isError(error, 'store_outcome_unknown')) throw error
       await this.#rollBack(row.database_id, caller)
       if (OUT_OF_DESCRIPTORS.has(codeOf(error))) throw new HomeportError('descriptors_short', {}, { cause: error })
       throw error
