@@ -322,9 +322,9 @@ describe('databases of a cluster', () => {
 
     // A new life of the home finds its data, and does not serve again what has another home.
     b = await start('b')
-    const served = connectTo(a.host, kept, () => 100)
-    expect(await served.get('k')).toBe('saved')
     await waitFor(async () => (await a.api('GET', pathOf(kept))).status === 200, { what: 'the home to be back' })
+    const served = connectTo(a.host, kept, () => 100)
+    await waitFor(async () => (await served.get('k')) === 'saved', { what: 'the port to pass commands on again' })
     await waitFor(async () => (await b.api('GET', pathOf(lost))).status === 200, {
       what: 'the home to know the others',
     })

@@ -16,11 +16,16 @@ let engine: EngineInfo
 let a: RunningNode
 let b: RunningNode
 let c: RunningNode
+let guarded: Made
+let placed: Made
 
 beforeAll(async () => {
   engine = await localEngine()
   store = await newPostgresDatabase()
   a = await start('a')
+  // While it is alone, it is the home.
+  guarded = await create('guarded')
+  placed = await create('placed')
   b = await start('b')
   c = await start('c')
 })
@@ -63,7 +68,7 @@ async function hasCopy({ place }: RunningNode, databaseId: string, value: string
 }
 
 it('follows its home, also after a restart of its node, until it is removed', async () => {
-  const made = await create('guarded')
+  const made = guarded
   const id = made.database_id
   const files = async () => (await readdir(join(b.place.dataDir, 'databases'))).includes(id)
   const knows = async () => (await a.api('PUT', `/v2/nodes/b/standbys/${id}`)).status === 200
@@ -116,7 +121,7 @@ it('follows its home, also after a restart of its node, until it is removed', as
 }, 90_000)
 
 it('has the home choose its node, and another one when that is drained or removed', async () => {
-  const made = await create('placed')
+  const made = placed
   const id = made.database_id
   await a.rest(made.rest_token, ['SET', 'k', 'v'])
   // No other node takes any: the request waits for one.

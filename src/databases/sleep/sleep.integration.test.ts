@@ -19,6 +19,7 @@ let clock: ManualClock
 const meters = new Map<string, { lastActivityAtMs: number; holds: number; connections: number }>()
 /** Called before connections are released. */
 let release: Traffic['release'] = () => true
+let proceeded: string[] = []
 let failures = 0
 let starts = 0
 /** The check of a snapshot waits for it. */
@@ -33,6 +34,7 @@ beforeAll(async () => {
       ...NO_TRAFFIC,
       meterOf: (id) => meters.get(id),
       release: (id, manner) => release(id, manner),
+      proceed: (id) => void proceeded.push(id),
     },
     ensure: async (fleet, spec) => {
       if (spec.state === 'running') starts++
@@ -247,6 +249,29 @@ describe('a suspended database', () => {
     expect((await server.api('POST', `/v2/redis/create-backup/${id}`, { name: 'b' })).body).toBe('OK')
     await pass(1_000)
     await untilAsleep(record)
+  })
+})
+
+describe('a database that is resumed before its engines could stop', () => {
+  it('serves what its clients have sent meanwhile', async () => {
+    const record = await create(server)
+    const { database_id: id } = record
+    proceeded = []
+    let tries = 0
+    release = () => ++tries > 1
+    const row = server.databases.directory.rowOf(id)
+    if (row) server.databases.directory.put({ ...row, state: 'suspended' })
+    await waitFor(
+      async () => {
+        await pass(100)
+        return tries > 0
+      },
+      { what: 'the first try' },
+    )
+    expect(proceeded).toEqual([])
+    if (row) server.databases.directory.put(row)
+    expect(proceeded).toEqual([id])
+    expect(server.databases.isAwake(id)).toBe(true)
   })
 })
 

@@ -30,6 +30,8 @@ export class Sleep implements SleepControl {
   readonly #deps: SleepDeps
   readonly #sleepers = new Map<string, Sleeper>()
   readonly #goingToSleep = new Set<Promise<void>>()
+  /** Suspended databases whose engines still had to answer something when they were to stop: since then, commands wait. */
+  readonly #holding = new Set<string>()
   readonly #startedAtMs: number
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined
   #stopped = false
@@ -91,11 +93,22 @@ export class Sleep implements SleepControl {
   /** A database is gone. */
   forget(databaseId: string): void {
     this.#sleepers.delete(databaseId)
+    this.#holding.delete(databaseId)
   }
 
   /** Checks soon: something that decides about sleep has changed. */
   recheck(): void {
+    this.#proceedWhereResumed()
     this.#scheduleCheck(this.#now())
+  }
+
+  #proceedWhereResumed(): void {
+    const { engines, traffic } = this.#deps
+    for (const databaseId of this.#holding) {
+      if (!engines.servesClients(databaseId)) continue
+      this.#holding.delete(databaseId)
+      traffic.proceed(databaseId)
+    }
   }
 
   /** What keeps a database awake, or since when it sleeps. Does not wake it. */
@@ -204,6 +217,8 @@ export class Sleep implements SleepControl {
     const isUnused = this.#candidateOf(sleeper)?.usedAtMs === usedAtMs
     const manner = engines.servesClients(databaseId) ? 'when-unused' : 'and-send-away'
     const isReleased = isUnused && traffic.release(databaseId, manner)
+    if (isReleased) this.#holding.delete(databaseId)
+    else if (isUnused && manner === 'and-send-away') this.#holding.add(databaseId)
     this.#set(isReleased ? sleepers.fallingAsleep(sleeper) : sleepers.used(sleeper, this.#now()))
     if (isReleased) await this.#rest(databaseId)
   }
