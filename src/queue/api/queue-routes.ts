@@ -61,8 +61,8 @@ async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, na
   return {}
 }
 
-/** Messages that are cancelled in the transaction that deletes their queue. */
-const REST = 1_000
+/** The most messages that are cancelled in the transaction that deletes their queue. */
+const MOST_CANCELLED_WITH_QUEUE = 1_000
 
 /** Cancels the messages of a queue and deletes it, with those that were published meanwhile. */
 async function removeQueue(deps: ApiDeps, accountId: string, name: string): Promise<number> {
@@ -72,7 +72,7 @@ async function removeQueue(deps: ApiDeps, accountId: string, name: string): Prom
     cancelled += await cancelAll(deps, { accountId, filter, most: Number.MAX_SAFE_INTEGER, scope: 'all' })
     if (await store.run(queuesTransactions.removeEmpty, { accountId, name })) return cancelled
     // Publishers may never pause for long enough.
-    const rest = { accountId, name, most: REST, at: clock.now() }
+    const rest = { accountId, name, most: MOST_CANCELLED_WITH_QUEUE, at: clock.now() }
     const seqs = await store.run(queuesTransactions.removeWithRest, rest)
     if (seqs === undefined) continue
     if (seqs.length > 0) await deps.dropEverywhere({ seqs })
