@@ -57,7 +57,7 @@ ${REFERENCE_SYNC_US} µs), with 64 bytes and without pipelines:
 const DIFFERENCES = `
 The model leaves out queueing that is not at the bottleneck, garbage collections and what the system needs to switch
 between processes. \`npm run bench scale\` measures the constants and prints predictions beside measurements;
-[bench/RESULTS.md](../bench/RESULTS.md) has the last ones.
+[bench/RESULTS.md](../bench/RESULTS.md) has what the other benchmarks measured, beside comparable products.
 
 ## One server on SQLite
 
