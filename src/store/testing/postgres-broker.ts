@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { basename } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { type PostgresServer, startPostgresServer } from './postgres-server.js'
+import { startPostgresServer } from './postgres-server.js'
 
 declare module 'vitest' {
   /** Values for test processes. */
@@ -19,17 +19,19 @@ declare module 'vitest' {
 
 /** For the files that run at the same time, of which some have several nodes. */
 const CONNECTIONS = 500
+/** For as many test files as run at the same time. */
+const ADMINISTRATORS = 5
 
 /**
  * One PostgreSQL server for a whole test run, started when a test file first needs a database. Test files run in their own
  * processes, so they use HTTP; a run without such tests costs only a listening port.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  let server: Promise<PostgresServer> | undefined
+  let server: Promise<Administered> | undefined
   let template: Promise<string> | undefined
   const source: Source = {
-    server: () => (server ??= startPostgresServer({ settings: [`max_connections=${CONNECTIONS}`] })),
-    template: async () => (template ??= migratedDatabase((await source.server()).url)),
+    server: () => (server ??= startAdministered()),
+    template: async () => (template ??= migratedDatabase(await source.server())),
   }
   const broker = createServer((request, response) => void answer(request, response, source))
   await new Promise<void>((resolve) => broker.listen(0, '127.0.0.1', resolve))
@@ -40,33 +42,53 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 }
 
+/** A server with connections that create and drop databases; a connection for each would cost more than the database. */
+interface Administered {
+  readonly url: string
+  administer(statement: string): Promise<unknown>
+  stop(): Promise<void>
+}
+
+async function startAdministered(): Promise<Administered> {
+  const server = await startPostgresServer({ settings: [`max_connections=${CONNECTIONS}`] })
+  const pool = new pg.Pool({ connectionString: `${server.url}/postgres`, max: ADMINISTRATORS })
+  return {
+    url: server.url,
+    administer: (statement) => pool.query(statement),
+    stop: async () => {
+      await pool.end()
+      await server.stop()
+    },
+  }
+}
+
 /** The server and the template database, each created on first use. */
 interface Source {
-  server(): Promise<PostgresServer>
+  server(): Promise<Administered>
   /** Name of a database with the schema of the store and without connections. */
   template(): Promise<string>
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, source: Source): Promise<void> {
   try {
-    const { url } = await source.server()
+    const server = await source.server()
     const path = request.url ?? ''
-    if (request.method !== 'POST') return void response.end(await dropDatabase(url, path))
-    response.end(await createDatabase(url, path === '/migrated' ? await source.template() : 'template1'))
+    if (request.method !== 'POST') return void response.end(await dropDatabase(server, path))
+    response.end(await createDatabase(server, path === '/migrated' ? await source.template() : 'template1'))
   } catch (error) {
     response.writeHead(500).end(String(error))
   }
 }
 
-async function createDatabase(url: string, template: string): Promise<string> {
+async function createDatabase(server: Administered, template: string): Promise<string> {
   const name = `test_${randomBytes(8).toString('hex')}`
-  await administer(url, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`)
-  return `${url}/${name}`
+  await server.administer(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`)
+  return `${server.url}/${name}`
 }
 
 /** Copying a database costs a tenth of creating its tables one by one. */
-async function migratedDatabase(url: string): Promise<string> {
-  const location = await createDatabase(url, 'template1')
+async function migratedDatabase(server: Administered): Promise<string> {
+  const location = await createDatabase(server, 'template1')
   // Loaded only here, because most runs of single test files need no database.
   const { openStore } = await import('../open.js')
   const store = await openStore({ location, dataDir: '', onFailure: () => undefined })
@@ -74,21 +96,11 @@ async function migratedDatabase(url: string): Promise<string> {
   return basename(location)
 }
 
-async function dropDatabase(url: string, path: string): Promise<string> {
+async function dropDatabase(server: Administered, path: string): Promise<string> {
   const name = /^\/(test_[0-9a-f]+)$/.exec(path)?.[1]
   if (!name) throw new Error(`no test database is named by ${path}`)
-  await administer(url, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+  await server.administer(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
   return name
-}
-
-async function administer(url: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: `${url}/postgres` })
-  await client.connect()
-  try {
-    await client.query(statement)
-  } finally {
-    await client.end()
-  }
 }
 
 function close(broker: Server): Promise<void> {
