@@ -25,9 +25,11 @@ export const overlapOf = ({ overlap = DEFAULT_OVERLAP_S }: RotateBody): { overla
 /** What a rotation to this secret writes. */
 export function rotationOf(secret: string, body: RotateBody, now: number): Rotation {
   const { expires_in } = body
+  const overlapMs = overlapOf(body).overlap * 1000
   return {
     hash: sha256Hex(secret),
-    previousUntil: now + overlapOf(body).overlap * 1000,
+    overlapMs,
+    previousUntil: now + overlapMs,
     expiresAt: expires_in === undefined ? undefined : now + expires_in * 1000,
   }
 }

@@ -86,6 +86,24 @@ describeOnSampledStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
   })
 
+  it('end with the secret that they began with, for good, also when it is replaced within the same millisecond', async () => {
+    const { key_id, api_key } = await accounts.keys.create(owner(), { name: 'leaked' })
+    const { secret } = await accounts.sessions.begin({ email: body.email, api_key }, IP)
+    await accounts.keys.rotate(owner(), key_id, undefined, { overlap: 0 })
+    expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
+    clock.advance(1_000)
+    await accounts.keys.rotate(owner(), key_id, undefined)
+    expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
+  })
+
+  it('do not begin with a secret that is replaced meanwhile', async () => {
+    const { key_id, api_key } = await accounts.keys.create(owner(), { name: 'raced' })
+    const rotated = accounts.keys.rotate(owner(), key_id, undefined, { overlap: 0 })
+    const begun = await accounts.sessions.begin({ email: body.email, api_key }, IP).catch(() => undefined)
+    await rotated
+    expect(begun && (await accounts.sessions.caller(begun.secret, IP))).toBeUndefined()
+  })
+
   it('have the role of a team key, and end with the membership', async () => {
     const { team_id } = await accounts.teams.create(owner(), { team_name: 'crew', copy_cc: false })
     const member_email = 'fin@example.com'

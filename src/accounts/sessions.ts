@@ -49,7 +49,8 @@ export class Sessions implements SessionResolver {
    */
   async begin({ email, api_key }: SignInBody, ip: string): Promise<NewSession> {
     const { store, clock, directory } = this.#deps
-    const keyId = directory.keyIdOf(email.trim(), api_key.trim())
+    const apiKey = api_key.trim()
+    const keyId = directory.keyIdOf(email.trim(), apiKey)
     const caller = keyId === undefined ? undefined : directory.callerOfKeyId(keyId, ip)
     if (keyId === undefined || caller === undefined) {
       this.#failures.note(ip, email)
@@ -59,7 +60,9 @@ export class Sessions implements SessionResolver {
     const secret = randomSecret(SECRET_BYTES)
     const now = clock.now()
     const row = { key_id: keyId, created_at: now, expires_at: now + SESSION_LASTS_MS }
-    await store.run(consoleSessions.create, { ...row, secret_hash: sha256Hex(secret) })
+    const session = { ...row, secret_hash: sha256Hex(secret) }
+    const isBegun = await store.run(consoleSessions.create, { session, keyHash: sha256Hex(apiKey) })
+    if (!isBegun) throw new HomeportError('sign_in_refused', {})
     return { secret, caller }
   }
 
