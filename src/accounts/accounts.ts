@@ -126,7 +126,7 @@ class StoredAccounts implements Accounts {
     cluster.handle(ROTATED, (payload) => this.#rotatedElsewhere(payload))
     this.#afterLostCommits = new AfterLostCommits({
       ...{ store, clock, logger: deps.logger, what: 'accounts' },
-      recover: () => this.#changed(),
+      recover: () => this.#recover(),
     })
     this.#uses = new LastUses({ ...deps, directory: this.#directory })
     const teamDeps = {
@@ -267,6 +267,24 @@ class StoredAccounts implements Accounts {
    * refused everywhere then.
    */
   async #changed(): Promise<void> {
+    try {
+      await this.#follow()
+    } catch (error) {
+      // The key is deleted, and a caller who repeats that learns only that it is gone.
+      this.#afterLostCommits.compare()
+      throw error
+    }
+  }
+
+  /** What is committed without an answer may be the suspension or deletion of an account. */
+  async #recover(): Promise<void> {
+    await this.#follow()
+    await this.operator.followOthers()
+    // It may take minutes, and tries again by itself.
+    this.operator.completeDeletions().catch(() => undefined)
+  }
+
+  async #follow(): Promise<void> {
     await Promise.all([this.#reading.run(), this.#cluster.notify(CHANGED, {})])
   }
 

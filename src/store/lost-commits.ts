@@ -50,6 +50,11 @@ export class AfterLostCommits {
     await this.#work
   }
 
+  /** Compares as after a lost commit: call it when a commit was answered, and memory could not follow it. */
+  compare(): void {
+    if (!this.#isStopped) this.#onLost()
+  }
+
   #onLost(): void {
     if (this.#next?.isFirst) return
     this.#next?.timer.cancel()
