@@ -130,7 +130,7 @@ describeOnSampledStore('teams and keys', (openStore) => {
       expect(await keyOf(team_id, 'ada')).toMatchObject({ role: 'finance', access: 'read' })
     })
 
-    it('lets no admin create keys for the owner, and a dev only for themselves', async () => {
+    it('lets no admin create or delete keys of the owner, and a dev only their own', async () => {
       const { team_id } = await newTeam()
       await withRole(team_id, 'admin', 'admin')
       await withRole(team_id, 'dev', 'dev')
@@ -139,6 +139,8 @@ describeOnSampledStore('teams and keys', (openStore) => {
       const forOther = (caller: Caller, member_email: string) =>
         accounts.keys.create(caller, { name: 'n', team_id, member_email })
       await expect(forOther(admin, owner.email)).rejects.toMatchObject({ code: 'team_forbidden' })
+      const { key_id } = await accounts.keys.create(owner, { name: 'of the owner', team_id })
+      await expect(accounts.keys.remove(admin, key_id, undefined)).rejects.toMatchObject({ code: 'team_forbidden' })
       await expect(forOther(dev, admin.email)).rejects.toMatchObject({ code: 'team_forbidden' })
       expect(await accounts.keys.create(dev, { name: 'own' })).toMatchObject({ team_id, member_email: dev.email })
       const elsewhere = await newTeam('elsewhere')

@@ -86,8 +86,8 @@ export type DeleteKeyOutcome =
 
 /**
  * Deletes a key of the account. The last key that may write and does not expire cannot be deleted: without it nobody could create another.
- * In a team, only the owner and admins delete keys of others; no last key is kept, because the owner can always create
- * new ones.
+ * In a team, only the owner and admins delete keys of others, and nobody else the owner's; no last key is kept, because the
+ * owner can always create new ones.
  */
 export const remove = write(
   'apiKeys.remove',
@@ -122,5 +122,8 @@ function* removalRefusal(
   if (key.holder === emailKey) return undefined
   const caller = yield* first(roleOf, { accountId: key.account_id, emailKey })
   if (!caller) return { kind: 'not_found' }
-  return caller.role === 'owner' || caller.role === 'admin' ? undefined : { kind: 'forbidden', role: caller.role }
+  if (caller.role === 'owner') return undefined
+  const holder = yield* first(roleOf, { accountId: key.account_id, emailKey: key.holder })
+  const isAllowed = caller.role === 'admin' && holder?.role !== 'owner'
+  return isAllowed ? undefined : { kind: 'forbidden', role: caller.role }
 }
