@@ -187,7 +187,7 @@ describe('a database of a team', () => {
     expect(server.databases.directory.has(record.database_id)).toBe(true)
   })
 
-  it("can be moved only by the team's owner or admin, and only into a team of theirs", async () => {
+  it("can be moved out only with a key of the team's owner, whose e-mail nobody else can claim", async () => {
     const { accounts, owner } = server
     const { database_id } = (
       await server.api('POST', '/v2/redis/database', {
@@ -205,6 +205,12 @@ describe('a database of a team', () => {
     })
     const asDev = { authorization: basicOf('own-dev@homeport.local', dev.api_key) }
     expect((await move(other.team_id, asDev)).body.error).toContain('Your role in this team is dev')
+    const member_email = 'victim@homeport.local'
+    await accounts.teams.addMember(owner, { team_id: other.team_id, member_email, member_role: 'dev' })
+    await accounts.teams.addMember(owner, { team_id: teamId, member_email, member_role: 'admin' })
+    const claimed = await accounts.keys.create(owner, { name: 'claimed', team_id: teamId, member_email })
+    const asVictim = { authorization: basicOf(member_email, claimed.api_key) }
+    expect((await move(other.team_id, asVictim)).body.error).toContain('Your role in this team is admin')
     expect((await move(UNKNOWN, asTeam)).body.error).toContain('team not found')
     expect((await move(other.team_id, asTeam)).status).toBe(200)
     const listed = (await server.api('GET', '/v2/redis/databases', undefined, asTeam)).body as DatabaseRecord[]

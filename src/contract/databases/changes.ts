@@ -290,7 +290,7 @@ export const moveToTeam = endpoint({
   access: 'write',
   summary: 'Move a database to a team',
   description:
-    'You must be owner, admin or dev of that team, and owner or admin of the team that has the database now. Clients of the database are not affected. The database leaves your account.',
+    'You must be owner, admin or dev of that team, and owner of the team that has the database now, if one has. Clients of the database are not affected. The database leaves your account.',
   body: {
     kind: 'json',
     schema: Type.Object({
