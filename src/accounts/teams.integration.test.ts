@@ -185,6 +185,14 @@ describeOnSampledStore('teams and keys', (openStore) => {
     })
   })
 
+  it('names no account or team to strangers who give its id to something of their own', async () => {
+    const { team_id } = await newTeam()
+    for (const entity of [team_id, owner.accountId]) {
+      await accounts.audit(outsider, { action: 'Save Bulk Selector', entity, details: {} })
+      expect((await accounts.auditLog(outsider, 1))[0]).not.toHaveProperty('entity_name')
+    }
+  })
+
   it('records every change in the audit log, newest first and in pages', async () => {
     const { team_id } = await newTeam()
     expect(await accounts.auditLog(owner, 1)).toMatchObject([{ entity: team_id, entity_name: 'crew' }])

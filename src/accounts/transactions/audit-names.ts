@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely'
+import type { AuditAction } from '../../contract/accounts/audit.js'
 import { all, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AuditLogTable } from '../../store/schema/accounts.js'
@@ -15,7 +16,17 @@ interface Named {
 
 type Wanted = { readonly accountId: string; readonly ids: readonly string[] }
 
-/** The ids are those of the account's own entries. What has moved to another account is no longer named. */
+/**
+ * What is about an account or a team. The entity of other entries may be a text that a caller has chosen, such as the id of
+ * an account that is none of theirs.
+ */
+const ABOUT_ACCOUNTS: readonly AuditAction[] = [
+  ...(['Create Account', 'Suspend Account', 'Resume Account', 'Delete Account', 'Change Account'] as const),
+  ...(['Create Team', 'Delete Team', 'Add Team Member', 'Remove Team Member'] as const),
+  ...(['Reset Credentials', 'Rotate Signing Keys'] as const),
+]
+
+/** What has moved to another account is no longer named. */
 const NAMES = [
   query<Wanted, Named>(({ db, p, d }) =>
     db
@@ -38,6 +49,10 @@ const NAMES = [
       .where('account_id', '=', p.accountId)
       .where(d.inTexts('token_id', p.ids)),
   ),
+]
+
+/** The ids are those of entries about accounts and teams. */
+const NAMES_OF_ACCOUNTS = [
   query<Wanted, Named>(({ db, p, d }) =>
     db.selectFrom('accounts').select(['account_id as id', 'email as name']).where(d.inTexts('account_id', p.ids)),
   ),
@@ -49,13 +64,23 @@ const NAMES = [
 
 /** Adds the present names of what was changed. */
 export function* withNames(accountId: string, rows: readonly AuditRow[]): Transaction<NamedAuditRow[]> {
-  const ids = [...new Set(rows.map(({ entity }) => entity))]
-  const names = new Map<string, string>()
-  if (ids.length > 0) {
-    for (const named of NAMES) for (const { id, name } of yield* all(named, { accountId, ids })) names.set(id, name)
-  }
+  const isAboutAccount = ({ action }: AuditRow): boolean => ABOUT_ACCOUNTS.some((known) => known === action)
+  const names = yield* namesOf(NAMES, accountId, rows)
+  const accountNames = yield* namesOf(NAMES_OF_ACCOUNTS, accountId, rows.filter(isAboutAccount))
   return rows.map((row) => {
-    const name = names.get(row.entity)
+    const name = (isAboutAccount(row) ? accountNames : names).get(row.entity)
     return name === undefined ? row : { ...row, entity_name: name }
   })
+}
+
+function* namesOf(
+  queries: readonly (typeof NAMES)[number][],
+  accountId: string,
+  rows: readonly AuditRow[],
+): Transaction<Map<string, string>> {
+  const ids = [...new Set(rows.map(({ entity }) => entity))]
+  const names = new Map<string, string>()
+  if (ids.length === 0) return names
+  for (const named of queries) for (const { id, name } of yield* all(named, { accountId, ids })) names.set(id, name)
+  return names
 }
