@@ -1,8 +1,9 @@
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { LOG_EVENTS } from '../contract/logs/events.js'
 import { LOG_FIELDS } from '../contract/logs/fields.js'
 import { createLogger, type LogLevel } from './index.js'
-import { humanLine } from './logger.js'
+import { humanLine, linesTo } from './logger.js'
 
 function recorded(level: LogLevel = 'info') {
   const lines: string[] = []
@@ -100,4 +101,11 @@ it('no field of the catalogue is named like a credential, and no event writes ov
   )
   expect(suspicious).toEqual([])
   expect(Object.keys(LOG_EVENTS).filter((name) => !/^[a-z]+(_[a-z]+)+$/.test(name))).toEqual([])
+})
+
+it.skipIf(!existsSync('/dev/full'))('a disk without space costs lines, not the server', () => {
+  const fd = openSync('/dev/full', 'w')
+  const logger = createLogger({ level: 'info', destination: linesTo(fd) })
+  for (let line = 0; line < 3; line++) logger.info('certificate_replaced', {})
+  closeSync(fd)
 })

@@ -16,6 +16,10 @@ export type Logger = { readonly [Level in EventLevel]: Log<Level> }
 /** The lowest level that is written. */
 export type LogLevel = 'trace' | EventLevel | 'silent'
 
+const STDERR = 2
+/** Lines that a full disk does not take are kept up to this size, and written when it has space again. */
+const MOST_UNWRITTEN_BYTES = 1_048_576
+
 /** Settings of a logger. */
 export interface LoggerOptions {
   readonly level: LogLevel
@@ -84,8 +88,15 @@ function errorLine(error: unknown): object {
 /** A logger that writes nothing. */
 export const silentLogger: Logger = createLogger({ level: 'silent' })
 
+/** Writes lines to an open file. Whatever becomes of that file, the server goes on. */
+export function linesTo(fd: number): DestinationStream {
+  return pino.destination({ dest: fd, sync: true, maxLength: MOST_UNWRITTEN_BYTES }).on('error', () => undefined)
+}
+
 function standardError(): DestinationStream {
-  if (!process.stderr.isTTY) return pino.destination({ dest: 2, sync: true })
+  if (!process.stderr.isTTY) return linesTo(STDERR)
+  // The terminal may be closed before the server is.
+  if (process.stderr.listenerCount('error') === 0) process.stderr.on('error', () => undefined)
   return { write: (line) => void process.stderr.write(humanLine(line)) }
 }
 
