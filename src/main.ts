@@ -10,8 +10,22 @@ import { loadCompiled } from './base/compiled-program.js'
 const SERVING: readonly string[] = ['start', 'dev']
 
 const args = process.argv.slice(2)
-const isServing = import.meta.url.endsWith('.js') && SERVING.includes(args[0] ?? '')
-process.exit(await (isServing ? serverProgram() : await import('./cli/index.js')).runCli(args))
+const isServing = SERVING.includes(args[0] ?? '')
+const program = isServing && import.meta.url.endsWith('.js') ? serverProgram() : await import('./cli/index.js')
+// Messages that nobody reads are no reason to end, nor are the first words of a server.
+process.stderr.on('error', () => undefined)
+process.stdout.on('error', isServing ? () => undefined : endWithoutReader)
+const code = await program.runCli(args)
+// Node reports later that the last text could not be written.
+await new Promise((resolve) => process.stdout.write('', resolve))
+process.exit(code)
+
+/** Ends a command whose results are not taken. A reader that leaves early, such as `head`, has what it wanted. */
+function endWithoutReader({ code }: NodeJS.ErrnoException): never {
+  if (code === 'EPIPE') process.exit(0)
+  process.stderr.write(`error: The result could not be written: ${code}. Free space on the disk, or write elsewhere.\n`)
+  process.exit(1)
+}
 
 function serverProgram(): typeof import('./server-program.js') {
   const { HOMEPORT_DATA_DIR: dataDir } = process.env

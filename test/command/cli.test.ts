@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { startSink } from '../../src/queue/testing/sink.js'
@@ -10,6 +10,7 @@ import {
   MAIN_JS,
   placeFlags,
   type RunningHomeport,
+  run,
   runHomeport,
   startHomeport,
   tempDir,
@@ -187,9 +188,12 @@ describe('messages', () => {
     await works('queue', 'publish', sink.url, '--label', 'watched')
     await waitFor(() => states().filter((state) => state === 'DELIVERED').length === 2, { what: 'what came later' })
     expect(new Set(lines).size).toBe(lines.length)
+    let errors = ''
+    child.stderr.on('data', (bytes) => (errors += String(bytes)))
     const ended = once(child, 'exit')
-    child.kill('SIGINT')
-    await ended
+    child.stdout.destroy()
+    await works('queue', 'publish', sink.url, '--label', 'watched')
+    expect([await ended, errors]).toEqual([[0, null], ''])
   })
 
   it('are cancelled only with a selection', async () => {
@@ -373,6 +377,11 @@ it('adds an alert channel, tests it, silences alerts and changes a rule', async 
   expect(await works('alerts', 'rules')).toMatch(/dead_letter +yes/)
   // Messages of earlier tests may have become dead letters meanwhile.
   expect(await works('alerts', 'history')).toMatch(/There are no alerts|dead_letter/)
+})
+
+it.skipIf(!existsSync('/dev/full'))('fails when its result cannot be written', async () => {
+  const full = await run('sh', ['-c', '"$@" > /dev/full', 'sh', process.execPath, MAIN_JS, 'completion', 'bash'])
+  expect(full).toMatchObject({ code: 1, stderr: expect.stringMatching(/^error: .*ENOSPC.*\n$/) })
 })
 
 it('resets lost credentials only while the server is stopped', async () => {

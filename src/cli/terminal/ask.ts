@@ -1,5 +1,6 @@
-import { createInterface } from 'node:readline/promises'
+import { createInterface, type Interface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
+import { codeOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Io, Terminal } from '../io.js'
 
@@ -29,9 +30,15 @@ export async function confirm(io: Io, { question, typed, isGiven }: Confirmation
 
 /** Asks for a line of text. */
 export async function ask(terminal: Terminal, question: string): Promise<string> {
-  const lines = createInterface({ input: terminal.input, output: process.stderr })
+  return answerOf(createInterface({ input: terminal.input, output: process.stderr }), question)
+}
+
+/** @throws HomeportError `cli_misused` for Ctrl-C and Ctrl-D. */
+async function answerOf(lines: Interface, question: string): Promise<string> {
   try {
     return await lines.question(question)
+  } catch (error) {
+    throw codeOf(error) === 'ABORT_ERR' ? misused('Not answered. Nothing was changed.') : error
   } finally {
     lines.close()
   }
@@ -41,11 +48,9 @@ export async function ask(terminal: Terminal, question: string): Promise<string>
 export async function askSecret(terminal: Terminal, question: string): Promise<string> {
   process.stderr.write(question)
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const lines = createInterface({ input: terminal.input, output: silent, terminal: true })
   try {
-    return await lines.question('')
+    return await answerOf(createInterface({ input: terminal.input, output: silent, terminal: true }), '')
   } finally {
-    lines.close()
     process.stderr.write('\n')
   }
 }

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { expect, it, vi } from 'vitest'
 import type { Io, Terminal } from '../io.js'
 import { instant } from '../remote/values.js'
-import { confirm } from './ask.js'
+import { askSecret, confirm } from './ask.js'
 import { bytes, duration, moment, momentFromNow, sparkline, withMoments } from './figures.js'
 import { progressOf } from './progress.js'
 import { type Column, renderFacts, renderTable } from './table.js'
@@ -107,6 +107,13 @@ it('asks for confirmation, and refuses without a terminal and --yes', async () =
     if (isDone) await asked
     else await expect(asked).rejects.toThrow('Nothing was changed')
   }
+})
+
+it.each(['\u0003', '\u0004'])('changes nothing when a question is answered with Ctrl-C or Ctrl-D: %j', async (key) => {
+  const { io, input } = fakeTerminal({ asks: true })
+  const asked = io.terminal && askSecret(io.terminal, '')
+  input.push(key)
+  await expect(asked).rejects.toMatchObject({ code: 'cli_misused' })
 })
 
 it.each([
