@@ -5,6 +5,7 @@ import { type ReactNode, StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { type ConsoleSession, getConsoleSession } from '../../src/contract/console/session.js'
 import { api } from './api/client.js'
+import { announceSignIn, whenAnotherSignsIn } from './api/other-tabs.js'
 import { loadPatiently } from './app/lazy-page.js'
 import { colorSchemes, cssVariablesResolver, theme } from './app/theme.js'
 import { ErrorState } from './components/states.js'
@@ -49,12 +50,17 @@ async function openSignIn(): Promise<void> {
   const next = pathname === '/sign-in' ? nextOf(search) : href.slice(origin.length)
   window.history.replaceState(null, '', signInPath(next))
   const { SignInPage } = await loadPatiently(() => import('./pages/sign-in/sign-in.js'))
-  show(<SignInPage onSignedIn={(session) => openConsole(session)} />)
+  const onSignedIn = (session: ConsoleSession) => {
+    announceSignIn(session)
+    return openConsole(session)
+  }
+  show(<SignInPage onSignedIn={onSignedIn} />)
 }
 
 async function openConsole(session: ConsoleSession): Promise<void> {
   const { pathname, search } = window.location
   if (pathname === '/sign-in') window.history.replaceState(null, '', nextOf(search))
+  whenAnotherSignsIn(session, () => window.location.reload())
   const { Console } = await loadPatiently(() => import('./app/console.js'))
   show(<Console session={session} />)
 }

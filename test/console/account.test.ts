@@ -365,6 +365,23 @@ it('signing out ends the session, and signing in leads back to the same page', a
   await heading(page, 'Audit log').waitFor()
 })
 
+it('shows nothing of one account while another tab has signed in to another one', async () => {
+  const email = 'beside@example.com'
+  const { body } = await homeport.api('POST', '/v2/accounts', { email })
+  await browser.load('/api-keys', 'API keys')
+  const beside = await browser.context.newPage()
+  const reloaded = browser.page.waitForEvent('load')
+  await browser.context.clearCookies()
+  const apiKey = (body as { api_key: string }).api_key
+  await signInAt(beside, { ...homeport, credentials: { ...homeport.credentials, email, apiKey } })
+  await reloaded
+  await browser.page.getByRole('button', { name: 'Account' }).click()
+  await browser.page.getByText(email).waitFor()
+  await browser.context.clearCookies()
+  await signInAt(browser.page, homeport)
+  await beside.close()
+})
+
 it('an ended session leads to the sign-in page also on a change', async () => {
   const { page } = browser
   await browser.enter('/api-keys', 'API keys')

@@ -5,7 +5,7 @@ it.each(['/', '/audit', '/runs?label=a%20b&state=RUN_FAILED'])('leads back to %s
   expect(nextOf(new URL(signInPath(path), 'http://console').search)).toBe(path)
 })
 
-it.each(['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)', ''])(
+it.each(['//evil.example', '/\\evil.example', '/\t/evil.example', 'https://evil.example', 'javascript:alert(1)', ''])(
   'never leads to %j',
   (next) => {
     expect(nextOf(`?${new URLSearchParams({ next })}`)).toBe('/')

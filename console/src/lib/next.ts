@@ -8,6 +8,6 @@ export const signInPath = (next: string): string =>
  */
 export function nextOf(search: string): string {
   const next = new URLSearchParams(search).get('next') ?? ''
-  // Only paths of this console: other URLs would lead users to another site.
-  return /^\/(?![/\\])/.test(next) ? next : '/'
+  // Only paths of this console: other URLs would lead users to another site. Browsers leave out tabs and line breaks.
+  return /^\/(?![/\\])[^\t\r\n]*$/.test(next) ? next : '/'
 }
