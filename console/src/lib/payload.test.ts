@@ -7,6 +7,7 @@ describe('a payload', () => {
     ['hello', { kind: 'text', text: 'hello' }],
     ['12', { kind: 'text', text: '12' }],
     ['{"a":1}', { kind: 'json', text: '{"a":1}', pretty: '{\n  "a": 1\n}' }],
+    ['[9007199254740993]', { kind: 'json', text: '[9007199254740993]', pretty: '[\n  9007199254740993\n]' }],
     ['{"a":', { kind: 'text', text: '{"a":' }],
     ['a\u0000b', { kind: 'binary', bytes: new Uint8Array([97, 0, 98]) }],
   ])('%j is sorted out', (text, payload) => {

@@ -1,5 +1,7 @@
 /** Bodies of messages and values of keys, which may be text, JSON, or binary. */
 
+import { indentJson } from './json-text.js'
+
 /** A payload, classified for display. */
 export type Payload =
   | { readonly kind: 'empty' }
@@ -47,7 +49,8 @@ export const payloadOfBody = (text = '', base64?: string): Payload =>
 function prettyJson(text: string): string | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined
   try {
-    return JSON.stringify(JSON.parse(text), null, 2)
+    JSON.parse(text)
+    return indentJson(text)
   } catch {
     return undefined
   }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { oneIdForEach, restartFrom, restartOf, unchanged } from './restart-form.js'
+import { oneIdForEach, RESTART_RULES, restartFrom, restartOf, unchanged } from './restart-form.js'
 import type { Run, Step } from './words.js'
 
 const step = (stepId: number, more: Partial<Step> = {}): Step => ({
@@ -36,6 +36,13 @@ it('only changes are sent', () => {
   expect(restartOf(plan, unchanged(plan))).toEqual({ fromStep: 3 })
   const values = { payload: 'other', results: { 1: '[1]', 9: '2' }, again: true }
   expect(restartOf(plan, values)).toEqual({ fromStep: 3, payload: 'other', results: { 1: [1] }, siblings: 'again' })
+})
+
+it('refuses results that are no JSON, or that the server would get rounded', () => {
+  const kept = restartFrom(RUN, step(3))?.kept[0]?.json
+  expect(RESTART_RULES.results({ 1: String(kept) })).toBeNull()
+  expect(RESTART_RULES.results({ 1: '{' })).toContain('not valid JSON')
+  expect(RESTART_RULES.results({ 1: '{"id": 9007199254740993}' })).toContain('9007199254740993')
 })
 
 it('names one run for a request that is repeated, and another one for another request', () => {

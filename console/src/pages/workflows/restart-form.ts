@@ -1,6 +1,7 @@
 /** The form that restarts a run from a step: what the new run keeps, and the request. */
 import type { Static } from 'typebox'
 import type { restartRun } from '../../../../src/contract/workflow/restart.js'
+import { indentJson, roundedIn } from '../../lib/json-text.js'
 import { isJson } from '../queue/delivery-form.js'
 import type { Run, Step } from './words.js'
 
@@ -70,7 +71,7 @@ function textOf({ out, waitEventId }: Step): string {
 }
 
 function indented(text: string): string {
-  return isJson(text) ? JSON.stringify(JSON.parse(text), null, 2) : JSON.stringify(text)
+  return isJson(text) ? (indentJson(text) ?? text) : JSON.stringify(text)
 }
 
 /** The unchanged form. */
@@ -79,8 +80,12 @@ export const unchanged = ({ payload }: Restart): RestartValues => ({ payload, re
 /** Validation while typing. */
 export const RESTART_RULES = {
   results: (results: RestartValues['results']) => {
-    const wrong = Object.entries(results).find(([, json]) => !isJson(json))
-    return wrong === undefined ? null : `The result of step ${wrong[0]} is not valid JSON`
+    for (const [id, json] of Object.entries(results)) {
+      if (!isJson(json)) return `The result of step ${id} is not valid JSON`
+      const rounded = roundedIn(json)
+      if (rounded !== undefined) return `The result of step ${id} has a number that would be rounded: ${rounded}`
+    }
+    return null
   },
 }
 
