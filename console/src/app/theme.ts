@@ -90,7 +90,10 @@ export const theme = createTheme({
       closeButtonProps: { 'aria-label': 'Close' },
       attributes: DIALOG_PARTS,
     }),
-    Notification: defaults<NotificationProps>({ closeButtonProps: { 'aria-label': 'Close' } }),
+    Notification: defaults<NotificationProps>({
+      closeButtonProps: { 'aria-label': 'Close' },
+      styles: { description: { color: 'var(--mantine-color-dimmed)' } },
+    }),
     NumberInput: defaults<NumberInputProps>({ size }),
     PasswordInput: defaults<PasswordInputProps>({ size }),
     Select: defaults<SelectProps>({ size, allowDeselect: false, checkIconPosition: 'right' }),

@@ -17,6 +17,7 @@ describe('a payload', () => {
   it('of bytes is text only when it is valid UTF-8', () => {
     expect(payloadOfBytes(new Uint8Array([0xff, 0x41])).kind).toBe('binary')
     expect(payloadOfBytes(new Uint8Array(Buffer.from('✓')))).toEqual({ kind: 'text', text: '✓' })
+    expect(payloadOfBytes(new Uint8Array(Buffer.from('\ufeffa')))).toEqual({ kind: 'text', text: '\ufeffa' })
   })
 
   it('of base64 is decoded', () => {

@@ -9,7 +9,8 @@ export type Payload =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'binary'; readonly bytes: Uint8Array<ArrayBuffer> }
 
-const decoder = new TextDecoder('utf-8', { fatal: true })
+// Without `ignoreBOM`, a text that begins with a byte order mark would be written back without it.
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** Control characters other than tab, line feed and carriage return mark binary data. */
 const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
 /** Larger JSON is not indented: that would block the page. */

@@ -73,6 +73,11 @@ function readScan(reply: Reply, elementsOf: (list: Reply | undefined) => Element
 const nextOffset = (from: string, found: number): string | undefined =>
   found < PAGE ? undefined : String(Number(from || '0') + PAGE)
 
+const CHANGE_FIELD = `if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
+  return redis.error_reply('ERR the field has changed since it was read. Read it again')
+end
+return redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])`
+
 const hash: Collection = {
   parts: [
     { key: 'field', label: 'Field', fixed: true },
@@ -85,7 +90,9 @@ const hash: Collection = {
       pairsOf(list).map(([field, value]) => ({ id: idOf(field), cells: [bytesOf(field), bytesOf(value)] })),
     ),
   add: (key, [field = '', value = '']) => [['HSET', key, field, value]],
-  change: (key, _id, [field = '', value = '']) => [['HSET', key, field, value]],
+  change: (key, _id, [field = '', value = ''], [, before = '']) => [
+    ['EVAL', CHANGE_FIELD, 1, key, field, before, value],
+  ],
   remove: (key, _id, [field = '']) => [['HDEL', key, field]],
 }
 
@@ -150,7 +157,8 @@ const zset: Collection = {
     return { elements, next: nextOffset(from, pairs.length) }
   },
   add: (key, [score = '', member = '']) => [['ZADD', key, score, member]],
-  change: (key, _id, [score = '', member = '']) => [['ZADD', key, score, member]],
+  // A member that was removed meanwhile stays removed.
+  change: (key, _id, [score = '', member = '']) => [['ZADD', key, 'XX', score, member]],
   remove: (key, _id, [, member = '']) => [['ZREM', key, member]],
 }
 
@@ -183,6 +191,16 @@ const stream: Collection = {
   add: (key, [fields = '']) => [['XADD', key, '*', ...entryFields(fields)]],
   remove: (key, id) => [['XDEL', key, id]],
 }
+
+const CHANGE_STRING = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return redis.error_reply('ERR the value has changed since it was read. Read it again')
+end
+return redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')`
+
+/** Changes a string if it is still what was read. Its expiry stays. */
+export const changeString = (key: string, before: string, value: string): CommandLine => [
+  ...['EVAL', CHANGE_STRING, 1, key, before, value],
+]
 
 /** Every type of value that has elements. */
 export const COLLECTIONS: Readonly<Record<Exclude<KeyType, 'string'>, Collection>> = { hash, list, set, zset, stream }

@@ -4,6 +4,7 @@ import type { CommandLine, DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
 import { FormDialog } from '../../../components/form-dialog.js'
 import { PayloadView } from '../../../components/payload.js'
+import { withLineEndsOf } from '../../../lib/line-ends.js'
 import { payloadOfBytes } from '../../../lib/payload.js'
 import { type Collection, type Element, type Part, textsOf } from './collections.js'
 import { refreshData } from './reads.js'
@@ -78,7 +79,9 @@ function linesOf(
   values: readonly string[],
 ): readonly CommandLine[] {
   if (task?.kind !== 'change') return add(name, values)
-  return change?.(name, task.element.id, values, textsOf(task.element) ?? []) ?? []
+  const before = textsOf(task.element) ?? []
+  const given = values.map((value, index) => withLineEndsOf(before[index] ?? '', value))
+  return change?.(name, task.element.id, given, before) ?? []
 }
 
 interface PartInputProps {

@@ -10,6 +10,7 @@ import type { Column } from '../../../components/data-table.js'
 import { PagedTable } from '../../../components/paged-table.js'
 import { EmptyState } from '../../../components/states.js'
 import { counted, whole } from '../../../lib/format.js'
+import { lineEndsOf } from '../../../lib/line-ends.js'
 import { escaped } from '../../../lib/resp.js'
 import { type Collection, type Element, textsOf } from './collections.js'
 import { ElementDialog, type ElementTask } from './element-dialog.js'
@@ -109,7 +110,8 @@ interface ActionsProps {
 
 function Actions({ plane, name, collection, element, onTask }: ActionsProps) {
   const values = textsOf(element)
-  const canChange = plane.canWrite && values !== undefined && collection.change !== undefined
+  const isEditable = values?.every((text) => lineEndsOf(text) !== 'mixed') === true
+  const canChange = plane.canWrite && isEditable && collection.change !== undefined
   const remove = () =>
     confirm({
       title: 'Remove the element',

@@ -4,9 +4,11 @@ import { useState } from 'react'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
 import { PayloadView } from '../../../components/payload.js'
-import { Loaded } from '../../../components/states.js'
+import { Loaded, Refusal } from '../../../components/states.js'
 import { bytes } from '../../../lib/format.js'
+import { lineEndsOf, withLineEndsOf } from '../../../lib/line-ends.js'
 import { type Payload, payloadOfBytes } from '../../../lib/payload.js'
+import { changeString } from './collections.js'
 import { MOST_SHOWN_BYTES, refreshData, useStringValue } from './reads.js'
 
 /** A string value; editable if it is text and shown completely. */
@@ -28,13 +30,25 @@ export function StringValue({ plane, name }: { plane: DataPlane; name: string })
               plane={plane}
               name={name}
               payload={payload}
-              canEdit={isWhole && plane.canWrite && payload.kind !== 'binary'}
+              canEdit={isWhole && plane.canWrite && isEditable(payload)}
             />
           </Stack>
         )
       }}
     </Loaded>
   )
+}
+
+function isEditable(payload: Payload): boolean {
+  if (payload.kind === 'binary') return false
+  return payload.kind === 'empty' || lineEndsOf(payload.text) !== 'mixed'
+}
+
+/** A change that is not saved yet. */
+interface Draft {
+  /** The value that the user began to edit. */
+  readonly before: string
+  readonly text: string
 }
 
 interface EditableProps {
@@ -45,15 +59,15 @@ interface EditableProps {
 }
 
 function Editable({ plane, name, payload, canEdit }: EditableProps) {
-  const [draft, setDraft] = useState<string | undefined>()
-  // The expiry does not change.
-  const save = useTask((text: string) => plane.send('SET', name, text, 'KEEPTTL'), {
-    done: 'The value was saved.',
-    onDone: () => {
-      setDraft(undefined)
-      void refreshData(plane)
-    },
-  })
+  const [draft, setDraft] = useState<Draft | undefined>()
+  const write = ({ before, text }: Draft) =>
+    // Also after a refusal: the value has changed.
+    plane.send(...changeString(name, before, withLineEndsOf(before, text))).finally(() => void refreshData(plane))
+  const save = useTask(write, { done: 'The value was saved.', errors: 'inline', onDone: () => setDraft(undefined) })
+  const close = () => {
+    save.reset()
+    setDraft(undefined)
+  }
   if (draft === undefined) {
     const present = payload.kind === 'text' || payload.kind === 'json' ? payload.text : ''
     return (
@@ -65,7 +79,7 @@ function Editable({ plane, name, payload, canEdit }: EditableProps) {
               size="compact-sm"
               variant="default"
               leftSection={<IconPencil size={14} />}
-              onClick={() => setDraft(present)}
+              onClick={() => setDraft({ before: present, text: present })}
             >
               Edit
             </Button>
@@ -82,12 +96,13 @@ function Editable({ plane, name, payload, canEdit }: EditableProps) {
         minRows={4}
         maxRows={20}
         autoFocus
-        value={draft}
-        onChange={(event) => setDraft(event.currentTarget.value)}
+        value={draft.text}
+        onChange={(event) => setDraft({ ...draft, text: event.currentTarget.value })}
         styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
       />
+      <Refusal error={save.error} />
       <Group justify="flex-end" gap="xs">
-        <Button size="compact-sm" variant="default" onClick={() => setDraft(undefined)}>
+        <Button size="compact-sm" variant="default" onClick={close}>
           Cancel
         </Button>
         <Button size="compact-sm" loading={save.isPending} onClick={() => save.mutate(draft)}>
