@@ -40,11 +40,12 @@ describe('databases', () => {
     })
     expect(await works('db', 'list')).toMatch(/^NAME +STATE +PLAN.*\nshop +awake +fixed \d+ GB +eu-west-1 us-east-1 /)
     const bytes = 'not\u0000text'
-    const set = await cli(['db', 'exec', 'shop', '--stdin', '--', 'set', 'k'], { input: bytes })
-    expect(set).toMatchObject({ code: 0, stdout: 'OK\n' })
+    const set = (key: string, input: string) => cli(['db', 'exec', 'shop', '--stdin', '--', 'set', key], { input })
+    expect(await set('k', bytes)).toMatchObject({ code: 0, stdout: 'OK\n' })
     expect((await cli(['db', 'exec', 'shop', '--raw', '--', 'get', 'k'])).stdout).toBe(bytes)
-    const { budget } = await json('db', 'budget', made.database_id, '30')
-    expect(budget).toBe(30)
+    expect((await set('..', '["flushall"]')).code).toBe(2)
+    expect(await works('db', 'exec', 'shop', '--', 'dbsize')).toBe('(integer) 1\n')
+    expect((await json('db', 'budget', made.database_id, '30')).budget).toBe(30)
     const refused = await cli(['db', 'delete', 'shop'])
     expect(refused).toMatchObject({
       code: 2,
@@ -188,12 +189,12 @@ describe('messages', () => {
     await works('queue', 'publish', sink.url, '--label', 'watched')
     await waitFor(() => states().filter((state) => state === 'DELIVERED').length === 2, { what: 'what came later' })
     expect(new Set(lines).size).toBe(lines.length)
-    let errors = ''
-    child.stderr.on('data', (bytes) => (errors += String(bytes)))
+    const errors: string[] = []
+    child.stderr.on('data', (bytes) => errors.push(String(bytes)))
     const ended = once(child, 'exit')
     child.stdout.destroy()
     await works('queue', 'publish', sink.url, '--label', 'watched')
-    expect([await ended, errors]).toEqual([[0, null], ''])
+    expect([await ended, errors]).toEqual([[0, null], []])
   })
 
   it('are cancelled only with a selection', async () => {

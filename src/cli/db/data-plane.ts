@@ -30,11 +30,22 @@ export async function openData(api: Api, wanted: string): Promise<Execute> {
   const { database_id: id } = await databaseNamed(api, wanted)
   const target = await databaseAccess(api, id, 'write')
   return async (words, bytes) => {
-    const path = bytes === undefined ? '' : `/${words.map(encodeURIComponent).join('/')}`
+    const path = bytes === undefined ? '' : pathOf(words)
     const body = bytes === undefined ? JSON.stringify(words) : new Uint8Array(bytes)
     const { result, error } = parsed(AnswerSchema, await postTo(target, path, body))
     return error === undefined ? { kind: 'reply', reply: readReply(result) } : { kind: 'refused', error }
   }
+}
+
+/**
+ * The path of a command whose last argument is the body.
+ * @throws HomeportError `cli_misused` for words that URLs drop: the body would be read as a command of its own.
+ */
+function pathOf(words: readonly string[]): string {
+  const dropped = words.find((word) => word === '.' || word === '..')
+  if (dropped === undefined) return `/${words.map(encodeURIComponent).join('/')}`
+  const problem = `"${dropped}" cannot be an argument together with --stdin: no URL can contain it. Use a Redis client.`
+  throw new HomeportError('cli_misused', { problem })
 }
 
 /** The REST API of one database, with a token for it. */
