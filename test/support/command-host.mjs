@@ -23,6 +23,8 @@ function collect(stream) {
   }
   return () => {
     stream.write = write
+    // The listeners of the command would end with its process.
+    stream.removeAllListeners('error')
     return Buffer.concat(parts).toString()
   }
 }
