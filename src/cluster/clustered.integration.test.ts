@@ -131,6 +131,32 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     ])
   })
 
+  it('hand over for the operator also after a hand-over that the store has refused', async () => {
+    const [a, b] = [await rig.add('a'), await rig.add('b')]
+    await rig.until(() => counts([a, b])[0] === 32 && a.cluster.isLeader)
+    const store = raw({ location, dataDir: '' })
+    await store.execute(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE lock_not_available; END'",
+    )
+    await store.execute('CREATE TRIGGER refused BEFORE UPDATE ON partitions FOR EACH ROW EXECUTE FUNCTION refuse()')
+    await a.store.run(nodesAdmin.steer, { name: 'a', state: 'draining' })
+    await rig.until(() => a.cluster.owned.length === 0)
+    await store.execute('DROP FUNCTION refuse CASCADE')
+    await rig.until(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader)
+  })
+
+  it('take over from a node that was removed before anybody could', async () => {
+    const [a, b] = [await rig.add('a'), await rig.add('b')]
+    await rig.until(() => counts([a, b])[0] === 32 && a.cluster.isLeader)
+    await a.store.run(nodesAdmin.steer, { name: 'b', state: 'draining' })
+    await rig.until(() => a.cluster.owned.length === PARTITIONS)
+    a.clock.pause()
+    await rig.until(() => b.gone.length > 0)
+    await b.store.run(nodesAdmin.remove, { name: 'a' })
+    await b.store.run(nodesAdmin.steer, { name: 'b', state: 'live' })
+    await rig.until(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader)
+  })
+
   it('give up the rest of a drain as soon as there is somebody to take it', async () => {
     const a = await rig.add('a')
     await rig.until(() => a.cluster.owned.length === PARTITIONS)

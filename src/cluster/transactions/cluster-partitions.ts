@@ -132,8 +132,13 @@ const giveOne = query<GiftParams>(({ db, p }) =>
         selectFrom('nodes')
           .select('incarnation')
           .where('incarnation', '=', p.to)
-          .where('state', '=', 'live')
-          .where('is_open', '=', 1),
+          .where(({ or, and, eb }) =>
+            or([
+              and([eb('state', '=', 'live'), eb('is_open', '=', 1)]),
+              // A node that drains keeps what it could not give away.
+              and([eb('state', '=', 'draining'), eb('incarnation', '=', p.from)]),
+            ]),
+          ),
       ),
     ),
 )
@@ -176,7 +181,9 @@ function dutiesOf({ from: incarnation, becomes }: GiveParams): readonly Ask<numb
   return becomes === 'draining' ? [askChange(setDraining, { incarnation }), leader] : [leader]
 }
 
-/** Gives partitions away, each to a live node. Returns those that have changed their owner. */
+/**
+ * Gives partitions away, each to a live node, or to the giver itself in a new epoch. Returns those whose epoch has changed.
+ */
 export const give = write('partitions.give', function* (args: GiveParams): Transaction<number[]> {
   const { from, gifts } = args
   const duties = dutiesOf(args)

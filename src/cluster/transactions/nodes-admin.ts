@@ -1,6 +1,6 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { all, change, only, read, type Transaction, write } from '../../store/operation.js'
-import { query } from '../../store/query.js'
+import { type Building, query } from '../../store/query.js'
 
 /** A node as the operator sees it. */
 export interface ListedNode {
@@ -79,13 +79,52 @@ const setState = query<{ incarnation: number; state: 'live' | 'draining' }>(({ d
   db.updateTable('nodes').set({ state: p.state }).where('incarnation', '=', p.incarnation),
 )
 
-const removeAll = query<{ name: string }>(({ db, p }) => db.deleteFrom('nodes').where('name', '=', p.name))
+/** The lives of a node up to one: another one may begin meanwhile. */
+interface EndedLives {
+  readonly name: string
+  readonly incarnation: number
+}
+
+const livesOf = ({ db, p }: Pick<Building<EndedLives>, 'db' | 'p'>) =>
+  db.selectFrom('nodes').select('incarnation').where('name', '=', p.name).where('incarnation', '<=', p.incarnation)
+
+const removeAll = query<EndedLives>(({ db, p }) =>
+  db.deleteFrom('nodes').where('name', '=', p.name).where('incarnation', '<=', p.incarnation),
+)
+
+/** Perhaps no node could take them yet, and nobody takes what a life without a row owns. */
+const freePartitions = query<EndedLives>(({ db, p }) =>
+  db
+    .updateTable('partitions')
+    .set((row) => ({ owner: null, epoch: row('epoch', '+', 1), notes: null }))
+    .where('owner', 'in', livesOf({ db, p })),
+)
+
+const freeLeases = query<EndedLives>(({ db, p }) =>
+  db
+    .updateTable('leases')
+    .set((row) => ({ owner: null, epoch: row('epoch', '+', 1) }))
+    .where('owner', 'in', livesOf({ db, p })),
+)
 
 const databasesOf = query<{ name: string }, { databases: number }>(({ db, p }) =>
   db
     .selectFrom('databases')
     .select((q) => q.fn.countAll<number>().as('databases'))
     .where('home', '=', p.name),
+)
+
+/** Databases that were moving to the node. Their home finds no move any more that it could end. */
+const endMoving = query<{ name: string }>(({ db, p }) =>
+  db
+    .updateTable('databases')
+    .set({ modifying_state: '' })
+    .where('modifying_state', '=', 'updating_regions')
+    .where(
+      'database_id',
+      'in',
+      db.selectFrom('database_moves').select('database_id').where('target', '=', p.name).where('state', '=', 'copying'),
+    ),
 )
 
 /** Nobody is left to complete them. */
@@ -139,12 +178,16 @@ export const steer = write(
  * @throws HomeportError `node_not_found`, `node_running`, `node_has_databases`.
  */
 export const remove = write('nodesAdmin.remove', function* (args: { name: string }): Transaction<void> {
-  const { state } = yield* nodeNamed(args.name)
+  const { state, incarnation } = yield* nodeNamed(args.name)
   if (isRunning(state)) throw new HomeportError('node_running', args)
   const { databases } = yield* only(databasesOf, args)
   if (databases > 0) throw new HomeportError('node_has_databases', { name: args.name, databases })
+  yield* change(endMoving, args)
   yield* change(dropMoves, args)
   yield* change(dropStandbys, args)
   yield* change(unplaceStandbys, args)
-  yield* change(removeAll, args)
+  const lives = { ...args, incarnation }
+  yield* change(freePartitions, lives)
+  yield* change(freeLeases, lives)
+  yield* change(removeAll, lives)
 })
