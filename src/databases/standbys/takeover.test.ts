@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import * as moves from '../transactions/moves.js'
 import * as promotions from '../transactions/promotions.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
@@ -25,7 +26,7 @@ interface Found {
   /** Where the engine is; undefined: it does not answer. */
   readonly place?: typeof PLACE | undefined
   /** What the store answers to the promotion. */
-  readonly answers?: promotions.Promoted[]
+  readonly answers?: (promotions.Promoted | HomeportError)[]
 }
 
 /** A node `b`, whose store and copy note what is asked of them. */
@@ -35,12 +36,15 @@ function nodeB({ reported, place, answers = [] }: Found) {
     if (operation === moves.database) return { account_id: 'acc', home: 'a' }
     if (operation === promotions.stand) return void noted.push(`stand ${args.place?.offset ?? 'none'}`)
     noted.push('promote')
-    return answers.shift()
+    const answer = answers.shift()
+    if (answer instanceof HomeportError) throw answer
+    return answer
   }
   const position = () => (place ? Promise.resolve(place) : new Promise(() => undefined))
   const deps = {
     ...{ node: 'b', clock, store: { run }, fleet: { replicationWith: async () => ({ position }) } },
     logger: { error: (_: string, { reason }: { reason: string }) => noted.push(reason), warn: () => undefined },
+    ...{ take: async () => void noted.push('serves'), announce: async () => undefined },
   }
   const copies = {
     ...{ seal: () => reported, promisedFor: () => 0, cut: () => noted.push('cut'), letGo: async () => undefined },
@@ -91,6 +95,26 @@ it('its place, once; it asks again until another one has taken over, and then fo
   }
   await until('unseal')
   expect(noted).toEqual(['cut', 'stand 100', 'promote', 'promote', 'promote', 'unseal'])
+  await takeover.stop()
+})
+
+it('its place, and asks until it knows whether it is the home, when the answer to the promotion is lost', async () => {
+  const { clock, noted, takeover, until } = nodeB({
+    ...{ reported: PLACE, place: PLACE },
+    answers: [
+      new HomeportError('store_outcome_unknown', {}),
+      new HomeportError('store_unavailable', {}),
+      { kind: 'promoted' },
+    ],
+  })
+  takeover.consider([lost])
+  for (let asked = 1; asked < 3; asked++) {
+    await waitFor(() => noted.filter((one) => one === 'promote').length === asked, { what: 'the promotion' })
+    await waitFor(() => clock.pendingTimers > 1, { what: 'the pause' })
+    clock.advance(500)
+  }
+  await until('serves')
+  expect(noted).toEqual(['cut', 'stand 100', 'promote', 'promote', 'promote', 'serves'])
   await takeover.stop()
 })
 

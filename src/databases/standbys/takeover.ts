@@ -145,7 +145,6 @@ export class Takeover {
   }
 
   /**
-   * When the answer to the commit is lost, the row tells.
    * @param missing bytes of the home's history that the copy lacks, of those that the home has stored once a second.
    */
   async #promote(row: PlacedStandby, missing: number): Promise<promotions.Promoted> {
@@ -159,23 +158,23 @@ export class Takeover {
     const details = { from_node: from, node, complete_until, known_missing_bytes: missing }
     const event = { action: 'Promote Database Standby', entity: databaseId, details } as const
     const audit = auditRow(systemCaller(stored.account_id), event, at)
-    try {
-      const epoch = row.now_epoch ?? 1
-      return await store.run(promotions.promote, { databaseId, from, to: node, epoch, at, audit })
-    } catch (error) {
-      if (!isError(error, 'store_outcome_unknown')) throw error
-      return this.#untilKnown(databaseId)
-    }
+    const epoch = row.now_epoch ?? 1
+    return this.#untilKnown({ databaseId, from, to: node, epoch, at, audit })
   }
 
-  /** The commit may have been made: without an answer nobody serves the database. */
-  async #untilKnown(databaseId: string): Promise<promotions.Promoted> {
-    const { store, node, clock } = this.#deps
+  /**
+   * When the answer to the commit is lost, nobody serves the database, and a read may come before the commit: PostgreSQL may
+   * still be at it. So the promotion is repeated, behind the locks of the first one, until it is answered.
+   */
+  async #untilKnown(promotion: promotions.Promotion): Promise<promotions.Promoted> {
+    const { store, clock } = this.#deps
+    let isLost = false
     while (this.#state === 'running') {
       try {
-        const isHome = (await store.run(moves.database, { databaseId }))?.home === node
-        return isHome ? { kind: 'promoted' } : { kind: 'waits', why: 'the commit was not made' }
-      } catch {
+        return await store.run(promotions.promote, promotion)
+      } catch (error) {
+        isLost ||= isError(error, 'store_outcome_unknown')
+        if (!isLost) throw error
         await pause(clock, RETRY_MS)
       }
     }

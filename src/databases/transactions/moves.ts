@@ -65,6 +65,11 @@ const MOVING = 'updating_regions'
 
 const isActive = ({ state }: MoveRow): boolean => state === 'asked' || state === 'copying'
 
+function* takesPart(node: string): Transaction<boolean> {
+  const state = (yield* first(newestLife, { name: node }))?.state
+  return state === 'live' || state === 'draining'
+}
+
 /** What somebody asks for. */
 export interface AskedMove {
   readonly moveId: string
@@ -129,7 +134,7 @@ export const begin = write('moves.begin', function* (args: { moveId: string; dat
 
 /**
  * copying → switched: the target is the home from now on, with the next epoch. The only place where a home changes.
- * Answers false when the move is not `copying` any more; then nothing has changed.
+ * Answers false when the move is not `copying` any more, or the target was declared dead; then nothing has changed.
  */
 export const swap = write('moves.swap', function* (args: { moveId: string; databaseId: string }): Transaction<boolean> {
   const { databaseId, moveId } = args
@@ -137,7 +142,7 @@ export const swap = write('moves.swap', function* (args: { moveId: string; datab
   const move = yield* first(lockMove, { moveId })
   const epoch = (yield* first(epochOf, { databaseId }))?.epoch ?? 1
   if (move?.state !== 'copying' || row?.home !== move.source || row.modifying_state !== MOVING) return false
-  if (epoch !== move.epoch) return false
+  if (epoch !== move.epoch || !(yield* takesPart(move.target))) return false
   yield* change(dropEpoch, { databaseId })
   yield* insertAll('database_epochs', [{ database_id: databaseId, epoch: epoch + 1 }])
   yield* change(setHome, { databaseId, home: move.target })

@@ -89,14 +89,14 @@ const failPending = query<{ databaseId: string; at: number }>(({ db, p }) =>
 
 /**
  * Makes the node of a standby the home, with the next epoch. No node begins a life meanwhile: one that begins before is
- * seen here, one that begins later reads the new home.
+ * seen here, one that begins later reads the new home. May be repeated: then it answers what has become of the first time.
  */
 export const promote = write('promotions.promote', function* (args: Promotion): Transaction<Promoted> {
   const { databaseId, from, to, at } = args
   yield* holdRegistrations()
   const row = yield* first(lockDatabase, { databaseId })
-  const refusal = yield* refusalOf(args, row)
-  if (refusal) return refusal
+  const known = yield* resultFor(args, row)
+  if (known) return known
   yield* takeHome(databaseId, from, to)
   yield* change(dropEpoch, { databaseId })
   const epoch = args.epoch + 1
@@ -113,10 +113,12 @@ export const promote = write('promotions.promote', function* (args: Promotion): 
 const refused = (why: string): Promoted => ({ kind: 'refused', why })
 const waits = (why: string): Promoted => ({ kind: 'waits', why })
 
-function* refusalOf(
+/** What is answered without a change; undefined when the standby is to take over. */
+function* resultFor(
   { databaseId, from, to, epoch }: Promotion,
   row: { home: string | null; modifying_state: string; epoch: number | null } | undefined,
 ): Transaction<Promoted | undefined> {
+  if (row?.home === to && row.epoch === epoch + 1) return { kind: 'promoted' }
   if (row?.home !== from || (row.epoch ?? 1) !== epoch) return { kind: 'late' }
   if (row.modifying_state !== '') return refused(`a change was not complete: ${row.modifying_state}`)
   const following = (yield* all(ofDatabase, { databaseId })).filter(({ state }) => state === 'following')

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, it } from 'vitest'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import * as nodes from '../../cluster/transactions/cluster-nodes.js'
+import * as nodesAdmin from '../../cluster/transactions/nodes-admin.js'
 import { SCHEMA_RANGE } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
@@ -196,6 +197,17 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await choose(a, c)).toBe(false)
   })
 
+  it('are not in the way of a database that was moving to a node that is removed', async () => {
+    const moveId = randomUUID()
+    await store.run(moves.ask, { moveId, databaseId, target: b, at: AT, audit: audit() })
+    expect(await store.run(moves.begin, { moveId, databaseId })).toBe('begun')
+    await bury(b)
+    expect(await store.run(moves.swap, { moveId, databaseId })).toBe(false)
+    await store.run(nodesAdmin.remove, { name: b })
+    await store.run(moves.abort, { moveId, databaseId, problem: 'the node does not answer', at: AT })
+    expect(await store.run(moves.database, { databaseId })).toMatchObject({ home: a, modifying_state: '' })
+  })
+
   it('of all databases without one are asked for at once', async () => {
     const other = await create()
     await put(b)
@@ -282,7 +294,8 @@ describeOnEveryStore('standbys', (openStore) => {
     await stand(c, 1, { life: 0 })
     expect(await promote(b)).toMatchObject({ kind: 'waits', why: expect.stringContaining(c) })
     expect(await promote(c)).toEqual({ kind: 'promoted' })
-    expect([await promote(b), await promote(c)]).toEqual([{ kind: 'late' }, { kind: 'late' }])
+    // The answer to the commit was lost: it is asked again.
+    expect([await promote(b), await promote(c)]).toEqual([{ kind: 'late' }, { kind: 'promoted' }])
     expect(await rows()).toMatchObject([
       { slot: 1, home: c, node: b, state: 'asked', epoch: 2, stand_life: null, mode: 'replicated' },
       { slot: 2, home: c, node: a, state: 'asked', epoch: 2, stand_life: null, mode: 'replicated' },
