@@ -323,7 +323,7 @@ export class Clustered implements Cluster {
   }
 
   async #lookOnce(): Promise<void> {
-    const sentMs = this.#monotonicMs()
+    const [sentMs, epochs] = [this.#monotonicMs(), this.#holdings.epochs]
     const seen = await this.#deps.upkeep.run(partitionRows.look, { seen: this.#notifications.seen })
     const returnedMs = this.#monotonicMs()
     if (this.#hasEnded()) return
@@ -334,7 +334,7 @@ export class Clustered implements Cluster {
     this.#neighbours.note(others)
     this.#leader = seen.leader
     this.#seen = seen
-    await this.#settle(seen)
+    await this.#settle(seen, epochs)
     if (this.isLeader) await this.#cleaning.runIfDue()
   }
 
@@ -358,11 +358,14 @@ export class Clustered implements Cluster {
     }
   }
 
-  /** Brings what this node holds in line with the rows, and does what follows from them. */
-  async #settle(seen: partitionRows.Seen): Promise<void> {
+  /**
+   * Brings what this node holds in line with the rows, and does what follows from them.
+   * @param epochs those that were known before the look.
+   */
+  async #settle(seen: partitionRows.Seen, epochs: readonly number[]): Promise<void> {
     const { upkeep: store } = this.#deps
     const me = this.#incarnation
-    await this.#handOver.receive(this.#holdings.reconcile(me, seen.partitions))
+    await this.#handOver.receive(this.#holdings.reconcile(me, seen.partitions, epochs))
     if (this.#phase === 'leaving') await this.#handOver.giveRest({ ...seen, me })
     const self = seen.nodes.find(({ incarnation }) => incarnation === me)
     this.#follow(self?.state)

@@ -17,7 +17,8 @@ export interface Found {
 
 /**
  * The partitions of this node as far as it knows, and the calls of what acts on them. Rows come in any order: one of an
- * older epoch than the known one is stale, such as that of a look that was sent before a change.
+ * older epoch than the known one is stale, such as that of a look that was sent before a change. What was known before
+ * the look was sent is not: then the store has lost commits, and its rows count.
  */
 export class Holdings {
   #holder: PartitionHolder | undefined
@@ -77,22 +78,43 @@ export class Holdings {
     return EVERY_PARTITION.filter((partition) => !this.has(partition))
   }
 
-  /** Takes the rows of a look in: loses what others own now, and returns what the rows say is this node's. */
-  reconcile(me: Incarnation, rows: readonly PartitionView[]): Found {
-    const lost: number[] = []
+  /** The epochs that are known now, by partition. */
+  get epochs(): readonly number[] {
+    return [...this.#epochs]
+  }
+
+  /**
+   * Takes the rows of a look in: loses what others own now, and returns what the rows say is this node's.
+   * @param before the epochs that were known when the look was sent: a row of an older one says that the store has lost commits,
+   *   as a server does that takes over without the last of them. Default: unknown, so such rows are stale.
+   */
+  reconcile(me: Incarnation, rows: readonly PartitionView[], before: readonly number[] = []): Found {
+    const lost = rows.filter((row) => this.#hasLost(me, row, before)).map(({ partition }) => partition)
     const arriving: PartitionEpoch[] = []
     const doubtful: PartitionEpoch[] = []
     for (const { partition, owner, epoch } of rows) {
+      if (this.#isBefore(partition, epoch, before)) this.#epochs[partition] = epoch
       const known = this.epochOf(partition)
       if (epoch < known) continue
       this.#owners[partition] = owner
-      if (epoch > known && this.has(partition)) lost.push(partition)
       if (owner !== me) this.#epochs[partition] = epoch
       else if (epoch > known) arriving.push({ partition, epoch })
-      else if (!this.has(partition)) doubtful.push({ partition, epoch })
+      else if (!this.has(partition) || lost.includes(partition)) doubtful.push({ partition, epoch })
     }
     this.lose(lost)
     return { arriving, doubtful }
+  }
+
+  /** Whether a row is older than what this node knew before it asked for it, and knows still. */
+  #isBefore(partition: number, epoch: number, before: readonly number[]): boolean {
+    const known = this.epochOf(partition)
+    return epoch < known && before[partition] === known
+  }
+
+  #hasLost(me: Incarnation, { partition, owner, epoch }: PartitionView, before: readonly number[]): boolean {
+    if (!this.has(partition)) return false
+    const known = this.epochOf(partition)
+    return epoch > known || (epoch === known && owner !== me) || this.#isBefore(partition, epoch, before)
   }
 
   /** These are this node's from now on, each in a new epoch. An answer that comes late, in an old one, changes nothing. */

@@ -78,6 +78,25 @@ describe('what a node holds', () => {
     ])
   })
 
+  it('follows the store when that has lost commits, unless a look was sent before a change', () => {
+    const { holdings, calls } = holding()
+    const before = holdings.epochs
+    holdings.gain(1, [{ partition: 5, epoch: 4 }])
+    holdings.reconcile(1, [{ partition: 5, owner: 2, epoch: 3 }], before)
+    expect(holdings.owns(5)).toBe(true)
+    // PostgreSQL has failed over to a server without the commit of epoch 4.
+    holdings.reconcile(1, [{ partition: 5, owner: 2, epoch: 3 }], holdings.epochs)
+    expect([holdings.owns(5), holdings.ownerOf(5), calls.at(-1)]).toEqual([false, 2, ['lost', 5]])
+    holdings.gain(1, [{ partition: 5, epoch: 4 }])
+    // Another node has made an epoch of the same number since.
+    holdings.reconcile(1, [{ partition: 5, owner: 3, epoch: 4 }], holdings.epochs)
+    expect([holdings.owns(5), holdings.ownerOf(5)]).toEqual([false, 3])
+    const back = holdings.reconcile(1, [{ partition: 5, owner: 1, epoch: 2 }], holdings.epochs)
+    expect(back).toEqual({ arriving: [], doubtful: [{ partition: 5, epoch: 2 }] })
+    holdings.gain(1, [{ partition: 5, epoch: 3 }])
+    expect(holdings.owns(5)).toBe(true)
+  })
+
   it('loses what another node owns, and finds what came back', () => {
     const { holdings, calls } = holding()
     expect(holdings.reconcile(1, [{ partition: 5, owner: 1, epoch: 5 }])).toEqual({
