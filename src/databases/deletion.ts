@@ -25,7 +25,8 @@ export class Deletion {
     const details = row === undefined ? {} : { name: row.name }
     const event = { action: 'Delete Database', entity: databaseId, details } as const
     const audit = auditRow(caller, event, this.#deps.clock.now())
-    await beginDeletion(this.#deps.store, { accountId: caller.accountId, databaseId, audit })
+    const { store, settings } = this.#deps
+    await beginDeletion(store, { accountId: caller.accountId, databaseId, home: settings.node, audit })
     const active = this.#active.get(databaseId) ?? this.#track(databaseId)
     await active
   }

@@ -43,6 +43,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import * as databases from './transactions/databases.js'
 import * as databasesChanges from './transactions/databases-changes.js'
+import type { DatabaseOfAccount } from './transactions/home-check.js'
 
 /** A database as it is stored. */
 export type DatabaseRow = databases.DatabaseRow
@@ -82,10 +83,7 @@ export function undoCreation(store: Store, databaseId: string): Promise<void> {
 /**
  * active/(empty) → active/deleting. A database that is `deleting` stays so: an interrupted deletion can be repeated.
  */
-export async function beginDeletion(
-  store: Store,
-  args: { accountId: string; databaseId: string; audit: AuditRow },
-): Promise<void> {
+export async function beginDeletion(store: Store, args: DatabaseOfAccount & { audit: AuditRow }): Promise<void> {
   const outcome = await store.run(databases.beginDelete, args)
   if (outcome.kind === 'not_found') throw new HomeportError('database_not_found', { databaseId: args.databaseId })
   if (outcome.kind === 'busy') throw new HomeportError('database_busy', { modifyingState: outcome.modifyingState })

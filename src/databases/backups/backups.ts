@@ -154,7 +154,13 @@ export class Backups implements Service {
   async remove(caller: Caller, databaseId: string, backupId: string): Promise<void> {
     const { accountId } = caller
     const audit = this.#audit(caller, 'Delete Backup', databaseId, { backup_id: backupId })
-    const outcome = await this.#deps.store.run(backups.remove, { accountId, databaseId, backupId, audit })
+    const outcome = await this.#deps.store.run(backups.remove, {
+      accountId,
+      databaseId,
+      backupId,
+      home: this.#deps.home,
+      audit,
+    })
     if (outcome.kind === 'no_backup') throw new HomeportError('backup_not_found', { backupId })
     if (outcome.kind !== 'removed') refuse(outcome, databaseId)
     await this.#deps.files.remove({ database_id: databaseId, backup_id: backupId })
@@ -180,6 +186,7 @@ export class Backups implements Service {
       accountId,
       databaseId,
       backupId,
+      home: this.#deps.home,
       at,
       audit,
     })
@@ -324,7 +331,8 @@ export class Backups implements Service {
   }
 
   async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {
-    const outcome = await this.#deps.store.run(backups.begin, args)
+    const { store, home } = this.#deps
+    const outcome = await store.run(backups.begin, { ...args, home })
     if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
     await this.#track(args.backup.database_id, 'backup', () => this.#creation.create(args.backup))
     this.#uploads?.check()

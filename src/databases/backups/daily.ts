@@ -98,7 +98,8 @@ export class DailyBackups {
 
   /** When the clock was set back, backups may be due more than a day ahead; moves them to one day from now. */
   async #pullBack(now: number): Promise<void> {
-    if (now < this.#checkedAtMs) await this.#deps.store.run(backupsDaily.pullBack, { latest: firstDailyAt(now) })
+    const { store, home } = this.#deps
+    if (now < this.#checkedAtMs) await store.run(backupsDaily.pullBack, { latest: firstDailyAt(now), home })
     this.#checkedAtMs = now
   }
 

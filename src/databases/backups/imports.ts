@@ -84,7 +84,7 @@ export class Imports {
   }
 
   async #begin(caller: Caller, databaseId: string, source: string, fill: Filling): Promise<BegunImport> {
-    const { store, clock } = this.#deps
+    const { store, clock, home } = this.#deps
     const now = clock.now()
     const backup: NewBackup = {
       backup_id: newId('bak_', now),
@@ -95,7 +95,7 @@ export class Imports {
     }
     const event = { action: 'Import Database', entity: databaseId, details: { source } } as const
     const audit = auditRow(caller, event, now)
-    const outcome = await store.run(imports.begin, { accountId: caller.accountId, backup, source, audit })
+    const outcome = await store.run(imports.begin, { accountId: caller.accountId, backup, source, home, audit })
     if (outcome.kind !== 'begun') return refuse(outcome, databaseId)
     const nothingYet = { keys_read: 0, keys_total: null, bytes_read: 0, finished_at: null, failure: null }
     this.#progress.set(backup.backup_id, { state: 'reading', ...nothingYet })

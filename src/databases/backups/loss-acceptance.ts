@@ -23,12 +23,13 @@ export class LossAcceptance {
 
   /** Commits the decision. @returns the work to do; undefined when no data is missing. */
   async begin(caller: Caller, databaseId: string): Promise<(() => Promise<void>) | undefined> {
-    const { store, clock } = this.#deps
+    const { store, clock, home } = this.#deps
     const event = { action: 'Accept Data Loss', entity: databaseId, details: {} } as const
     const audit = auditRow(caller, event, clock.now())
     const outcome = await store.run(databasesData.beginAccept, {
       accountId: caller.accountId,
       databaseId,
+      home,
       audit,
     })
     switch (outcome.kind) {

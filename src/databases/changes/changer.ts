@@ -106,7 +106,8 @@ export class Changer {
   /** The transaction of `configure`. The caller must run it in a turn. */
   async write(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
     const audit = this.auditOf(caller, databaseId, desired)
-    const args = { accountId: caller.accountId, databaseId, set: desired.set, audit }
+    const home = this.deps.settings.node
+    const args = { accountId: caller.accountId, databaseId, home, set: desired.set, audit }
     const outcome = await this.deps.store.run(store.configure, args)
     switch (outcome.kind) {
       case 'changed':
@@ -166,7 +167,7 @@ export class Changer {
     modifyingState: databasesChanges.ChangingState,
     decide: (row: DatabaseRow) => Promise<DesiredChange>,
   ): Promise<Changed> {
-    const args = { accountId: caller.accountId, databaseId, modifyingState }
+    const args = { accountId: caller.accountId, databaseId, home: this.deps.settings.node, modifyingState }
     const begun = await this.inTurn(databaseId, () =>
       this.#lost.watch(databaseId, this.deps.store.run(store.begin, args), this.deps.clock.now()),
     )

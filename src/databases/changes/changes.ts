@@ -231,6 +231,7 @@ export class Changes {
       const args = {
         ...mover,
         databaseId,
+        home: deps.settings.node,
         teamId,
         limits: own === undefined ? { free, paid } : { free: own, paid: own },
         audit,

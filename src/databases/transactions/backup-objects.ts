@@ -3,6 +3,7 @@ import { all, change, first, insertAll, read, type Transaction, write } from '..
 import { query } from '../../store/query.js'
 import type { BackupObjectsTable } from '../../store/schema/backups.js'
 import type { BackupRow } from './backups.js'
+import { isHomeOf } from './home-check.js'
 import { isOfHome, type OfHome } from './homes.js'
 
 /** Where a backup is in object storage. */
@@ -50,9 +51,20 @@ export const due = read('backupObjects.due', function* (args: OfHome & { limit: 
 const objectOf = query<{ backupId: string }, ObjectRow>(({ db, p }) =>
   db.selectFrom('backup_objects').selectAll().where('backup_id', '=', p.backupId),
 )
-const isThere = query<{ backupId: string }, { backup_id: string }>(({ db, p }) =>
-  db.selectFrom('backups').select('backup_id').where('backup_id', '=', p.backupId),
+const homeOf = query<{ backupId: string }, { home: string | null }>(({ db, p }) =>
+  db
+    .selectFrom('backups')
+    .innerJoin('databases', 'databases.database_id', 'backups.database_id')
+    .select('databases.home')
+    .where('backup_id', '=', p.backupId),
 )
+
+/** Whether the backup exists, and its file is the business of a node: a database may have moved with its backups. */
+function* isOfNode(backupId: string, node: string | undefined): Transaction<boolean> {
+  const found = yield* first(homeOf, { backupId })
+  return found !== undefined && isHomeOf(found, node)
+}
+
 const setWaiting = query<{ backupId: string; node: string; object: string; at: number }>(({ db, p }) =>
   db
     .updateTable('backup_objects')
@@ -61,7 +73,7 @@ const setWaiting = query<{ backupId: string; node: string; object: string; at: n
     .where('state', '=', 'waiting'),
 )
 
-/** Records that an object may exist from now on. False when the backup has been deleted meanwhile. */
+/** Records that an object may exist from now on. False when the backup has been deleted meanwhile, or is another node's. */
 export const begin = write(
   'backupObjects.begin',
   function* (args: {
@@ -72,7 +84,7 @@ export const begin = write(
     at: number
   }): Transaction<boolean> {
     const { backupId, databaseId, node, object, at } = args
-    if (!(yield* first(isThere, { backupId }))) return false
+    if (!(yield* isOfNode(backupId, node))) return false
     if ((yield* change(setWaiting, { backupId, node, object, at })) > 0) return true
     if (yield* first(objectOf, { backupId })) return false
     const row = { backup_id: backupId, database_id: databaseId, state: 'waiting' as const, node, object }
@@ -90,11 +102,16 @@ const setOutcome = query<Outcome & { backupId: string }>(({ db, p }) =>
     .where('state', '=', 'waiting'),
 )
 
-/** What an upload came to. A backup that was deleted meanwhile stays `deleting`. */
+/**
+ * What an upload came to. A backup that was deleted meanwhile stays `deleting`. One whose file a node could not read because
+ * the database has moved is not `unusable`: the new home has the file, and uploads it.
+ * @param args.node the one that has uploaded it. Default: whichever is the home.
+ */
 export const finish = write(
   'backupObjects.finish',
-  function* (args: { backupId: string; outcome: Outcome }): Transaction<void> {
-    yield* change(setOutcome, { backupId: args.backupId, ...args.outcome })
+  function* ({ backupId, node, outcome }: { backupId: string; node?: string; outcome: Outcome }): Transaction<void> {
+    if (outcome.state === 'unusable' && !(yield* isOfNode(backupId, node))) return
+    yield* change(setOutcome, { backupId, ...outcome })
   },
 )
 

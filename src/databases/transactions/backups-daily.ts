@@ -73,14 +73,21 @@ export const due = read('backupsDaily.due', function* (args: { now: number } & O
   return yield* all(dueQuery, args)
 })
 
-const limitNext = query<{ latest: number }>(({ db, p }) =>
-  db.updateTable('databases').set({ next_daily_backup_at: p.latest }).where('next_daily_backup_at', '>', p.latest),
+const limitNext = query<{ latest: number } & OfHome>(({ db, p }) =>
+  db
+    .updateTable('databases')
+    .set({ next_daily_backup_at: p.latest })
+    .where('next_daily_backup_at', '>', p.latest)
+    .where((eb) => isOfHome(eb, p)),
 )
 
 /** Moves daily backups that are due after `latest` to that time: they were scheduled while the clock was ahead. */
-export const pullBack = write('backupsDaily.pullBack', function* (args: { latest: number }): Transaction<number> {
-  return yield* change(limitNext, args)
-})
+export const pullBack = write(
+  'backupsDaily.pullBack',
+  function* (args: { latest: number } & OfHome): Transaction<number> {
+    return yield* change(limitNext, args)
+  },
+)
 
 /** When the next daily backup of any of these databases is due. */
 export const next = read('backupsDaily.next', function* (args: OfHome): Transaction<number | undefined> {

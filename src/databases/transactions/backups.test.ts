@@ -7,6 +7,7 @@ import * as objects from './backup-objects.js'
 import * as backups from './backups.js'
 import * as daily from './backups-daily.js'
 import * as databases from './databases.js'
+import * as homes from './homes.js'
 import * as imports from './imports.js'
 import * as restores from './restores.js'
 
@@ -73,6 +74,13 @@ describeOnEveryStore('transactions of backups', (openStore) => {
   }
 
   describe('a backup', () => {
+    it('is begun by the home of its database only', async () => {
+      await store.run(homes.adopt, { databaseId, home: 'b' })
+      const begin = (home: string) => store.run(backups.begin, { backup: newBackup(), home })
+      expect(await begin('a')).toEqual({ kind: 'busy', modifyingState: 'updating_regions' })
+      expect(await begin('b')).toMatchObject({ kind: 'begun' })
+    })
+
     it('makes its database busy until it is finished', async () => {
       const backup = newBackup()
       expect(await store.run(backups.begin, { backup, accountId })).toMatchObject({ kind: 'begun' })
@@ -195,6 +203,15 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       expect(await store.run(daily.next, { home: '' })).toBeUndefined()
     })
 
+    it('are pulled back for the databases of the node whose clock was set back, and no others', async () => {
+      await set(NOW + 2 * DAY_MS)
+      const home = randomUUID()
+      await store.run(homes.adopt, { databaseId, home })
+      expect(await store.run(daily.pullBack, { latest: NOW, home: 'another node' })).toBe(0)
+      expect(await store.run(daily.pullBack, { latest: NOW, home })).toBe(1)
+      expect(await store.run(daily.next, { home })).toBe(NOW)
+    })
+
     it('are refused on plan free', async () => {
       expect(await set(NOW, await newDatabase('free'))).toEqual({ kind: 'plan', plan: 'free' })
     })
@@ -255,6 +272,19 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       expect(await store.run(objects.deleting, { ...deleting, node: 'other', before: NOW + 1 })).toHaveLength(1)
       await store.run(objects.drop, { backupId })
       expect(await store.run(objects.find, { backupId })).toBeUndefined()
+    })
+
+    it('are uploaded by the home of their database, also when it has moved since they were found', async () => {
+      await store.run(homes.adopt, { databaseId, home: 'b' })
+      const { backup_id: backupId } = await made({ kind: 'manual', created_at: NOW })
+      const begun = { backupId, databaseId, object: 's3://b/o', at: NOW }
+      expect(await store.run(objects.begin, { ...begun, node: 'a' })).toBe(false)
+      expect(await store.run(objects.begin, { ...begun, node: 'b' })).toBe(true)
+      const outcome = { state: 'unusable', size_bytes: 0, failure: 'its file cannot be read', changed_at: NOW } as const
+      await store.run(objects.finish, { backupId, node: 'a', outcome })
+      expect(await store.run(objects.find, { backupId })).toMatchObject({ state: 'waiting' })
+      await store.run(objects.finish, { backupId, node: 'b', outcome })
+      expect(await store.run(objects.find, { backupId })).toMatchObject({ state: 'unusable' })
     })
 
     it('leave their objects to be deleted when the backup is deleted during the upload', async () => {

@@ -4,6 +4,7 @@ import { all, change, first, insertAll, read, type Transaction, write } from '..
 import { query } from '../../store/query.js'
 import type { BackupsTable } from '../../store/schema/backups.js'
 import type { DatabaseRow } from './databases.js'
+import { HAS_MOVED, isHomeOf } from './home-check.js'
 
 /** A backup as it is stored. */
 export type BackupRow = Selectable<BackupsTable>
@@ -41,15 +42,18 @@ const backupOf = query<{ backupId: string }, BackupRow>(({ db, p }) =>
 /**
  * Locks the row of a database, if no other long change of it is active.
  * @param accountId the required owner; undefined for changes that the server makes itself.
+ * @param home the node that makes the change. Default: whichever is the home.
  */
 export function* lockForChange(
   databaseId: string,
   accountId: string | undefined,
+  home?: string | undefined,
 ): Transaction<{ kind: 'free'; database: DatabaseRow } | Refusal> {
   const database = yield* first(databaseToChange, { databaseId })
   if (!database || (accountId !== undefined && database.account_id !== accountId)) return { kind: 'not_found' }
   const { modifying_state: modifyingState } = database
-  return modifyingState === '' ? { kind: 'free', database } : { kind: 'busy', modifyingState }
+  if (modifyingState !== '') return { kind: 'busy', modifyingState }
+  return isHomeOf(database, home) ? { kind: 'free', database } : HAS_MOVED
 }
 
 /** Moves a database from one `modifying_state` to another, if it is in the first. */
@@ -83,14 +87,16 @@ export interface BeginArgs {
   /** The required owner; undefined for scheduled backups. */
   readonly accountId?: string | undefined
   readonly audit?: NewAuditRow | undefined
+  /** The node that makes it. Default: whichever is the home. */
+  readonly home?: string
 }
 
 /** (empty) becomes `backing_up`, and a pending backup is inserted. */
 export const begin = write('backups.begin', function* (args: BeginArgs): Transaction<
   { kind: 'begun'; database: DatabaseRow } | Refusal
 > {
-  const { backup, accountId, audit } = args
-  const found = yield* lockForChange(backup.database_id, accountId)
+  const { backup, accountId, audit, home } = args
+  const found = yield* lockForChange(backup.database_id, accountId, home)
   if (found.kind !== 'free') return found
   yield* moveModifying(backup.database_id, '', 'backing_up')
   yield* insertPending(backup)
@@ -232,9 +238,10 @@ export const remove = write(
     accountId: string
     databaseId: string
     backupId: string
+    home?: string
     audit: NewAuditRow
   }): Transaction<RemoveOutcome> {
-    const found = yield* lockForChange(args.databaseId, args.accountId)
+    const found = yield* lockForChange(args.databaseId, args.accountId, args.home)
     if (found.kind !== 'free') return found
     const backup = yield* first(backupOf, { backupId: args.backupId })
     if (backup?.database_id !== args.databaseId) return { kind: 'no_backup' }

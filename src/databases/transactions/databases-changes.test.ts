@@ -6,6 +6,7 @@ import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
 import * as databases from './databases.js'
 import * as changes from './databases-changes.js'
+import * as homes from './homes.js'
 
 const NOW = 1_800_000_000_000
 
@@ -77,6 +78,15 @@ describeOnEveryStore('changes of databases', (openStore) => {
       expect(await configure({ name: 'new' }, 'somebody else')).toEqual({ kind: 'not_found' })
       databaseId = randomUUID()
       expect(await configure({ name: 'new' })).toEqual({ kind: 'not_found' })
+    })
+
+    it('is refused to a node that the database has left, as a deletion is', async () => {
+      await store.run(homes.adopt, { databaseId, home: 'b' })
+      const args = { accountId, databaseId, home: 'a', audit: auditOf(databaseId) }
+      const moved = { kind: 'busy', modifyingState: 'updating_regions' }
+      expect(await store.run(changes.configure, { ...args, set: { password: 'new' } })).toEqual(moved)
+      expect(await store.run(databases.beginDelete, args)).toEqual(moved)
+      expect(await store.run(databases.beginDelete, { ...args, home: 'b' })).toEqual({ kind: 'deleting' })
     })
 
     it('loses no concurrent change', async () => {

@@ -10,6 +10,7 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { all, change, first, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseRow } from './databases.js'
+import { type DatabaseOfAccount, HAS_MOVED, isHomeOf } from './home-check.js'
 
 /** The columns that changes may set. */
 export type Configuration = Pick<
@@ -37,12 +38,6 @@ export type Configuration = Pick<
 
 /** The `modifying_state` of a database during a long change. */
 export type ChangingState = Exclude<DatabaseRow['modifying_state'], '' | 'creating' | 'deleting'>
-
-/** A database and its required owner. */
-export interface DatabaseOfAccount {
-  readonly accountId: string
-  readonly databaseId: string
-}
 
 /** Why a change was not made. */
 export type ChangeRefusal = { readonly kind: 'not_found' } | { readonly kind: 'busy'; readonly modifyingState: string }
@@ -86,11 +81,13 @@ const setModifyingState = query<{ databaseId: string; modifyingState: DatabaseRo
 function* lockOwned({
   accountId,
   databaseId,
+  home,
 }: DatabaseOfAccount): Transaction<ChangeRefusal | { readonly kind: 'free'; readonly database: DatabaseRow }> {
   const row = yield* first(rowToChange, { databaseId })
   if (row?.account_id !== accountId) return { kind: 'not_found' }
   if (row.modifying_state === 'creating') return { kind: 'not_found' }
   if (row.modifying_state !== '') return { kind: 'busy', modifyingState: row.modifying_state }
+  if (!isHomeOf(row, home)) return HAS_MOVED
   return { kind: 'free', database: row }
 }
 

@@ -3,6 +3,7 @@ import { change, first, type Transaction, write } from '../../store/operation.js
 import { query } from '../../store/query.js'
 import { lockForChange, moveModifying, type Refusal } from './backups.js'
 import type { DatabaseRow } from './databases.js'
+import type { DatabaseOfAccount } from './home-check.js'
 
 const setProblem = query<{ databaseId: string; problem: string | null }>(({ db, p }) =>
   db.updateTable('databases').set({ data_problem: p.problem }).where('database_id', '=', p.databaseId),
@@ -26,9 +27,9 @@ export type BeginOutcome =
 /** (empty) becomes `restoring`, because the files of the database will change. */
 export const beginAccept = write(
   'databasesData.beginAccept',
-  function* (args: { accountId: string; databaseId: string; audit: NewAuditRow }): Transaction<BeginOutcome> {
-    const { accountId, databaseId, audit } = args
-    const found = yield* lockForChange(databaseId, accountId)
+  function* (args: DatabaseOfAccount & { audit: NewAuditRow }): Transaction<BeginOutcome> {
+    const { accountId, databaseId, home, audit } = args
+    const found = yield* lockForChange(databaseId, accountId, home)
     if (found.kind !== 'free') return found
     if (found.database.data_problem === null) return { kind: 'whole' }
     yield* moveModifying(databaseId, '', 'restoring')

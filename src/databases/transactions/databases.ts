@@ -3,6 +3,7 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabasesTable, IdempotencyKeysTable } from '../../store/schema/databases.js'
+import { type DatabaseOfAccount, HAS_MOVED, isHomeOf } from './home-check.js'
 import { forgetMoves } from './moves.js'
 import { type FirstStandby, placeFirst } from './standby-sets.js'
 import { forgetUsage } from './usage.js'
@@ -208,11 +209,12 @@ const markDeleting = query<{ databaseId: string }>(({ db, p }) =>
 /** Marks a database as `deleting`. One that is marked already stays so: an earlier deletion was interrupted. */
 export const beginDelete = write(
   'databases.beginDelete',
-  function* (args: { accountId: string; databaseId: string; audit: NewAuditRow }): Transaction<DeleteOutcome> {
+  function* (args: DatabaseOfAccount & { audit: NewAuditRow }): Transaction<DeleteOutcome> {
     const row = yield* first(rowToChange, { databaseId: args.databaseId })
     if (row?.account_id !== args.accountId) return { kind: 'not_found' }
     if (row.modifying_state === 'deleting') return { kind: 'deleting' }
     if (row.modifying_state !== '') return { kind: 'busy', modifyingState: row.modifying_state }
+    if (!isHomeOf(row, args.home)) return HAS_MOVED
     yield* change(markDeleting, { databaseId: args.databaseId })
     yield* recordAudit(args.audit)
     return { kind: 'deleting' }

@@ -21,6 +21,8 @@ export interface BeginArgs {
   readonly backup: NewBackup
   /** Where the data comes from, without credentials. */
   readonly source: string
+  /** The node that makes it. Default: whichever is the home. */
+  readonly home?: string
   readonly audit: NewAuditRow
 }
 
@@ -30,7 +32,7 @@ export const begin = write('imports.begin', function* (args: BeginArgs): Transac
 > {
   const { backup, source } = args
   const { database_id, backup_id, created_at: started_at } = backup
-  const found = yield* lockForChange(database_id, args.accountId)
+  const found = yield* lockForChange(database_id, args.accountId, args.home)
   if (found.kind !== 'free') return found
   yield* insertPending(backup)
   yield* beginRestore(database_id, backup_id, started_at)

@@ -31,11 +31,12 @@ export const begin = write(
     accountId: string
     databaseId: string
     backupId: string
+    home?: string
     at: number
     audit: NewAuditRow
   }): Transaction<BeginOutcome> {
-    const { accountId, databaseId, backupId, at, audit } = args
-    const found = yield* lockForChange(databaseId, accountId)
+    const { accountId, databaseId, backupId, home, at, audit } = args
+    const found = yield* lockForChange(databaseId, accountId, home)
     if (found.kind !== 'free') return found
     const backup = yield* backupOfAccount(accountId, backupId)
     if (!backup) return { kind: 'no_backup' }

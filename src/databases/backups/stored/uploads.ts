@@ -155,7 +155,7 @@ export class Uploads {
     const begun = { backupId, databaseId, node: home, object, at: clock.now() }
     if (!(await store.run(objects.begin, begun))) return
     const finish = (outcome: Pick<objects.ObjectRow, 'state' | 'size_bytes' | 'failure'>): Promise<void> =>
-      store.run(objects.finish, { backupId, outcome: { ...outcome, changed_at: clock.now() } })
+      store.run(objects.finish, { backupId, node: home, outcome: { ...outcome, changed_at: clock.now() } })
     try {
       const size = await there.upload(backup, this.#stopping.signal)
       await finish({ state: 'stored', size_bytes: size, failure: null })
