@@ -302,13 +302,20 @@ export class Clustered implements Cluster {
     const sent = this.#now()
     const beat = { incarnation: this.#incarnation, seen: this.#notifications.seen, now: clock.now() }
     try {
-      if (await store.run(nodeRows.beat, beat)) this.#tenure.beaten(sent)
+      if (await store.run(nodeRows.beat, beat)) this.#beaten(sent)
       else this.#die()
     } catch {
       meter.beatsMissed++
     } finally {
       this.#isBeating = false
     }
+  }
+
+  /** What found this node unable to act, such as a timer, waits to hear that it leads: also when no look has ended since. */
+  #beaten(sent: Moment): void {
+    this.#tellLeader()
+    this.#tenure.beaten(sent)
+    this.#tellLeader()
   }
 
   /** Never rejects. */
@@ -353,15 +360,11 @@ export class Clustered implements Cluster {
       if (!(await store.run(nodeRows.declareDead, { incarnation, beat }))) continue
       meter.declaredDead++
       this.#rhythm.lookAgain()
-      const node = this.#neighbours.of(incarnation)?.name ?? ''
-      logger.warn('cluster_node_dead', { node, incarnation })
+      logger.warn('cluster_node_dead', { node: this.#neighbours.of(incarnation)?.name ?? '', incarnation })
     }
   }
 
-  /**
-   * Brings what this node holds in line with the rows, and does what follows from them.
-   * @param epochs those that were known before the look.
-   */
+  /** Brings what this node holds in line with the rows. @param epochs those that were known before the look. */
   async #settle(seen: partitionRows.Seen, epochs: readonly number[]): Promise<void> {
     const { upkeep: store } = this.#deps
     const me = this.#incarnation
