@@ -79,6 +79,17 @@ export interface AskedMove {
   readonly audit: NewAuditRow
 }
 
+/** The active move of a database. What was asked of another home, which a standby or a recovery has replaced, ends: nobody makes it. */
+function* activeFrom(home: string, { databaseId, at }: AskedMove): Transaction<MoveRow | undefined> {
+  const active = (yield* all(ofDatabase, { databaseId })).filter(isActive)
+  for (const { move_id: moveId, source, state } of active) {
+    if (source === home) continue
+    const ended = state === 'asked' ? 'failed' : 'aborted'
+    yield* change(setState, { moveId, state: ended, problem: 'the database has another home', at })
+  }
+  return active.find(({ source }) => source === home)
+}
+
 /**
  * Stores that a database is to move. A repeated request finds the active move.
  * @throws HomeportError `database_not_found`, `database_without_home`, `database_busy`, `node_not_found`, `node_not_running`,
@@ -89,7 +100,7 @@ export const ask = write('moves.ask', function* (args: AskedMove): Transaction<M
   const row = yield* first(lockDatabase, { databaseId })
   if (!row || row.modifying_state === 'creating') throw new HomeportError('database_not_found', { databaseId })
   if (row.home === null) throw new HomeportError('database_without_home', { databaseId })
-  const pending = (yield* all(ofDatabase, { databaseId })).find(isActive)
+  const pending = yield* activeFrom(row.home, args)
   if (pending?.target === target) return pending
   if (pending) throw new HomeportError('database_busy', { modifyingState: MOVING })
   if (row.home === target) throw new HomeportError('database_is_there', { databaseId, node: target })

@@ -342,6 +342,20 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await promote(b)).toEqual({ kind: 'promoted' })
   })
 
+  it('leave nothing in the way of a move when they have taken over: what was asked of the old home is over', async () => {
+    const ask = (target: string) =>
+      store.run(moves.ask, { moveId: randomUUID(), databaseId, target, at: AT, audit: audit() })
+    await put(b)
+    await note({})
+    const old = await ask(c)
+    await bury(a)
+    await stand(b, 100)
+    expect(await promote(b)).toEqual({ kind: 'promoted' })
+    expect(await ask(c)).toMatchObject({ source: b, target: c, state: 'asked' })
+    expect(await store.run(moves.find, { moveId: old.move_id })).toBeUndefined()
+    expect(await store.run(moves.begin, { moveId: old.move_id, databaseId })).toBe('void')
+  })
+
   it('forget where they stood when the home has come back', async () => {
     await twoFollow()
     await bury(a)
