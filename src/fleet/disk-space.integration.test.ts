@@ -121,6 +121,26 @@ describe('an exhausted quota', () => {
     expect(lines.filter((text) => text.includes('quota'))).toHaveLength(1)
     await space.stop()
   })
+
+  it('ends also when the clock is set back meanwhile', async () => {
+    const [time, dataDir] = [new ManualClock(), tempDir()]
+    let setBackMs = 0
+    const clock = {
+      now: () => time.now() - setBackMs,
+      after: (delayMs: number, callback: () => void) => time.after(delayMs, callback),
+    }
+    const { logger } = recordedLog()
+    const space = new DiskSpace({ dataDir, clock, logger, isInUse: () => true, reclaimSpace: async () => {} })
+    await space.start()
+    space.reportNoSpace()
+    setBackMs = 86_400_000
+    const hasSpace = (): boolean => {
+      time.advance(1_000)
+      return space.hasSpace
+    }
+    await waitFor(hasSpace, { what: 'the reserve to be written' })
+    await space.stop()
+  })
 })
 
 it('continues when the disk cannot be checked', async () => {

@@ -23,8 +23,8 @@ import type { Clock, Timer } from '../base/index.js'
 import type { FleetLogger } from './types.js'
 
 const CHECK_MS = 1_000
-/** Interval of test writes while a quota is exhausted. */
-const TEST_WRITE_MS = 10_000
+/** Checks between two test writes while a quota is exhausted. */
+const CHECKS_PER_TEST_WRITE = 10
 const MAX_MARGIN_BYTES = 64 * 2 ** 20
 const MARGIN_SHARE = 1 / 64
 const MAX_RESERVE_BYTES = 4 * 2 ** 20
@@ -64,7 +64,8 @@ export class DiskSpace {
   readonly #options: DiskSpaceOptions
   readonly #file: string
   #state: 'ample' | 'short' | 'refused' = 'ample'
-  #testWriteAtMs = 0
+  /** Checks are counted, because the clock may be set back. */
+  #checksUntilTestWrite = 0
   #hasReserve = false
   /** At the last check. */
   #freeBytes = 0
@@ -109,7 +110,7 @@ export class DiskSpace {
   reportNoSpace(): void {
     if (this.#state !== 'ample') return
     this.#state = 'refused'
-    this.#testWriteAtMs = this.#options.clock.now() + TEST_WRITE_MS
+    this.#checksUntilTestWrite = CHECKS_PER_TEST_WRITE
     this.#options.logger.warn('disk_write_refused', {})
     this.#checking = this.#checking
       .then(() => this.#deleteReserve())
@@ -131,11 +132,11 @@ export class DiskSpace {
     if (this.#stopped) return
     if (hasSpace) await this.#ensureReserve()
     else await this.#options.reclaimSpace(this.#freeBytes)
-    if (this.#state === 'refused' && this.#options.clock.now() >= this.#testWriteAtMs) await this.#testWrite()
+    if (this.#state === 'refused' && --this.#checksUntilTestWrite <= 0) await this.#testWrite()
   }
 
   async #testWrite(): Promise<void> {
-    this.#testWriteAtMs = this.#options.clock.now() + TEST_WRITE_MS
+    this.#checksUntilTestWrite = CHECKS_PER_TEST_WRITE
     await this.#ensureReserve()
     if (this.#hasReserve && this.#state === 'refused') this.#recover(this.#freeBytes)
   }

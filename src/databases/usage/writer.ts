@@ -114,6 +114,8 @@ export class RollUps {
   check(nowMs: number, hasWritten: boolean): void {
     if (hasWritten) this.#neededTo = nowMs - (nowMs % TIERS_MS[2]) + TIERS_MS[2]
     const endedTo = nowMs - (nowMs % TIERS_MS[1])
+    // The clock was ahead then.
+    if (this.#doneTo > nowMs) this.#doneTo = 0
     if (endedTo <= this.#doneTo || this.#doneTo >= this.#neededTo) return
     this.#doneTo = endedTo
     this.#working = this.#working.then(() => this.#work(nowMs)).catch((error: unknown) => this.#onFailure(error))
