@@ -158,7 +158,8 @@ export class Sleep implements SleepControl {
     const nowMs = this.#now()
     const candidates: SleepCandidate[] = []
     const awake = [...this.#sleepers.values()].filter((one) => one.state === 'awake')
-    for (const sleeper of awake) {
+    for (const each of awake) {
+      const sleeper = this.#usedByNow(each, nowMs)
       const candidate = this.#candidateOf(sleeper)
       if (candidate) candidates.push(candidate)
       else this.#onKeptAwake(sleeper, nowMs)
@@ -166,6 +167,14 @@ export class Sleep implements SleepControl {
     const { due, nextAtMs } = sleepers.sleepPlanOf(candidates, awake.length - this.#deps.mostAwake, nowMs)
     for (const candidate of due) this.#beginToSleep(candidate)
     if (nextAtMs !== undefined) this.#scheduleCheck(nextAtMs)
+  }
+
+  /** The clock was ahead when a database was used: it counts as used now. */
+  #usedByNow(sleeper: Sleeper, nowMs: number): Sleeper {
+    if (sleeper.usedAtMs <= nowMs) return sleeper
+    const used = sleepers.used(sleeper, nowMs)
+    this.#set(used)
+    return used
   }
 
   /** Undefined while something keeps the database awake. */
@@ -176,11 +185,10 @@ export class Sleep implements SleepControl {
     if (!engines.servesClients(databaseId)) return { databaseId, usedAtMs, idleMs: 0 }
     const meter = traffic.meterOf(databaseId)
     if (meter && meter.holds > 0) return undefined
-    return {
-      databaseId,
-      usedAtMs: Math.max(usedAtMs, meter?.lastActivityAtMs ?? 0),
-      idleMs: engines.idleMsOf(databaseId),
-    }
+    const activityAtMs = meter?.lastActivityAtMs ?? 0
+    // One that is ahead of the clock is older than `usedAtMs`.
+    const lastMs = activityAtMs > this.#now() ? usedAtMs : Math.max(usedAtMs, activityAtMs)
+    return { databaseId, usedAtMs: lastMs, idleMs: engines.idleMsOf(databaseId) }
   }
 
   #onKeptAwake(sleeper: Sleeper, nowMs: number): void {
