@@ -78,7 +78,8 @@ export class Recovery {
       age_seconds: Math.max(0, Math.floor((clock.now() - backup.created_at) / 1000)),
     }
     if (homes.isHere(row)) {
-      await backups.restore(caller, databaseId, backup.backup_id)
+      if (this.#isTaken(row)) await this.#finish(databaseId)
+      else await backups.restore(caller, databaseId, backup.backup_id)
       return facts
     }
     if (row.home === null) throw new HomeportError('database_without_home', { databaseId })
@@ -91,12 +92,23 @@ export class Recovery {
     if (!(await store.run(recoveries.begin, { taken, audit }))) {
       throw new HomeportError('database_busy', { modifyingState: row.modifying_state })
     }
+    await this.#finish(databaseId)
+    return facts
+  }
+
+  /** Whether an earlier request has given the database to this node, and has failed after that, or lost the answer to the commit. */
+  #isTaken({ database_id: databaseId, modifying_state: modifyingState }: DatabaseRow): boolean {
+    return modifyingState === 'restoring' && !this.#deps.directory.has(databaseId)
+  }
+
+  /** What follows the commit. May be repeated. */
+  async #finish(databaseId: string): Promise<void> {
+    const { cluster, homes } = this.#deps
     // A node that has just come back may have read the row before the commit.
     await cluster?.notify(TAKEN, { databaseId })
     // A node on the same machine may listen on the port.
     await homes.announce([databaseId])
     await this.#serve(databaseId)
-    return facts
   }
 
   async #prepare(row: DatabaseRow, backup: Awaited<ReturnType<Backups['newestUsable']>>): Promise<void> {

@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import type { Caller } from '../http/index.js'
+import { Recovery, type RecoveryDeps } from './recovery.js'
+import * as databases from './transactions/databases.js'
+import * as recoveries from './transactions/recoveries.js'
+
+it('a recovery that failed after its commit, or whose answer was lost, is completed when it is asked for again', async () => {
+  const noted: string[] = []
+  const row = { database_id: 'db', home: 'b', modifying_state: 'restoring' }
+  const run = async (operation: unknown) => {
+    if (operation === databases.get) return row
+    return operation === recoveries.row ? [row] : noted.push('another transaction')
+  }
+  const recovery = new Recovery({
+    ...{ store: { run }, clock: new ManualClock(), settings: { node: 'b' } },
+    cluster: { handle: () => undefined, notify: async () => void noted.push('notified'), peers: [] },
+    homes: { isHere: () => true, announce: async () => undefined },
+    directory: { has: () => false, put: () => undefined },
+    onServing: async () => void noted.push('served'),
+    backups: {
+      newestUsable: async () => ({ backup_id: 'bak', created_at: 0 }),
+      completeRecovery: async () => void noted.push('data in place'),
+      restore: async () => void noted.push('another restore'),
+    },
+  } as unknown as RecoveryDeps)
+  const caller = { accountId: 'acc' } as Caller
+  expect(await recovery.recover(caller, 'db', undefined)).toMatchObject({ database_id: 'db', node: 'b' })
+  expect(noted).toEqual(['notified', 'data in place', 'served'])
+})
