@@ -109,7 +109,7 @@ export class Creation {
   }
 
   /** Removes rows whose commit was answered with an error: nobody creates their databases. May be repeated. */
-  async undoLost(): Promise<void> {
+  async settleLost(): Promise<void> {
     const { store, clock } = this.#deps
     for (const databaseId of this.#lost.recent(clock.now())) await undoCreation(store, databaseId)
   }

@@ -165,7 +165,7 @@ class StoredDatabases implements Databases {
     })
     this.recovery = new Recovery({ ...changeDeps, homes: this.homes, backups: this.backups })
     this.#deletion = new Deletion({ ...changeDeps, backups: this.backups })
-    this.changes = new Changes(changeDeps, () => this.#creation.undoLost())
+    this.changes = new Changes(changeDeps, [this.#creation, this.backups, this.#deletion])
     this.usage = this.#count(this.changes)
     this.changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
     this.administration = this.#administer()

@@ -3,6 +3,8 @@ import type { Caller } from '../http/index.js'
 import type { Backups } from './backups/index.js'
 import type { ChangeDeps } from './deps.js'
 import { beginDeletion, type DatabaseRow, finishDeletion } from './life.js'
+import { LostBegins } from './lost-begins.js'
+import * as databases from './transactions/databases.js'
 
 /** What `Deletion` is built from. */
 interface DeletionDeps extends ChangeDeps {
@@ -14,6 +16,8 @@ export class Deletion {
   readonly #deps: DeletionDeps
   readonly #active = new Map<string, Promise<void>>()
   readonly #pending = new Map<string, DatabaseRow>()
+  /** Databases that may be `deleting` although their deletion got an error. */
+  readonly #lost = new LostBegins()
 
   constructor(deps: DeletionDeps) {
     this.#deps = deps
@@ -24,11 +28,22 @@ export class Deletion {
     const row = this.#deps.directory.rowOf(databaseId)
     const details = row === undefined ? {} : { name: row.name }
     const event = { action: 'Delete Database', entity: databaseId, details } as const
-    const audit = auditRow(caller, event, this.#deps.clock.now())
+    const now = this.#deps.clock.now()
+    const audit = auditRow(caller, event, now)
     const { store, settings } = this.#deps
-    await beginDeletion(store, { accountId: caller.accountId, databaseId, home: settings.node, audit })
-    const active = this.#active.get(databaseId) ?? this.#track(databaseId)
-    await active
+    const begun = beginDeletion(store, { accountId: caller.accountId, databaseId, home: settings.node, audit })
+    await this.#lost.watch(databaseId, begun, now)
+    await this.#carryOut(databaseId)
+  }
+
+  /** Completes deletions that have begun in the store. */
+  async settleLost(): Promise<void> {
+    const { store, clock, directory } = this.#deps
+    for (const databaseId of this.#lost.recent(clock.now())) {
+      const served = directory.rowOf(databaseId)
+      const row = served && (await store.run(databases.get, { accountId: served.account_id, databaseId }))
+      if (row?.modifying_state === 'deleting') await this.#carryOut(databaseId)
+    }
   }
 
   /** Databases whose deletion is active or has failed midway. */
@@ -39,6 +54,10 @@ export class Deletion {
   /** Waits until all active deletions have settled. */
   async stop(): Promise<void> {
     await Promise.allSettled(this.#active.values())
+  }
+
+  #carryOut(databaseId: string): Promise<void> {
+    return this.#active.get(databaseId) ?? this.#track(databaseId)
   }
 
   #track(databaseId: string): Promise<void> {

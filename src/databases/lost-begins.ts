@@ -4,32 +4,38 @@ import { isError } from '../contract/errors/errors.js'
 const KEPT_MS = 5 * 60_000
 
 /**
- * Databases of which the store may say that work on them has begun, although nobody does it: the answer to the commit that
- * began it was lost.
+ * Work of which the store may say that it has begun, although nobody does it: the answer to the commit that began it was
+ * lost. It is named by its database, or by something that tells it from other work on the same database.
  */
-export class LostBegins {
-  readonly #sinceMs = new Map<string, number>()
+export class LostBegins<Work = string> {
+  readonly #sinceMs = new Map<Work, number>()
 
-  /** Passes the outcome of a begin on, and notes the database when it is unknown. */
-  async watch<Outcome>(databaseId: string, begin: Promise<Outcome>, nowMs: number): Promise<Outcome> {
+  /** Passes the outcome of a begin on, and notes the work when it is unknown. */
+  async watch<Outcome>(work: Work, begin: Promise<Outcome>, nowMs: number): Promise<Outcome> {
     try {
       return await begin
     } catch (error) {
-      if (isError(error, 'store_outcome_unknown')) this.#sinceMs.set(databaseId, nowMs)
+      if (isError(error, 'store_outcome_unknown')) this.#sinceMs.set(work, nowMs)
       throw error
     }
   }
 
-  /** Other work on the database has begun: the earlier one did not, or has ended. */
-  forget(databaseId: string): void {
-    this.#sinceMs.delete(databaseId)
+  /** Other work by this name has begun: the earlier one did not, or has ended. */
+  forget(work: Work): void {
+    this.#sinceMs.delete(work)
   }
 
-  /** The databases that were noted in the last minutes. */
-  recent(nowMs: number): ReadonlySet<string> {
-    for (const [databaseId, sinceMs] of this.#sinceMs) {
-      if (Math.abs(nowMs - sinceMs) > KEPT_MS) this.#sinceMs.delete(databaseId)
+  /** What was noted in the last minutes. */
+  recent(nowMs: number): ReadonlySet<Work> {
+    for (const [work, sinceMs] of this.#sinceMs) {
+      if (Math.abs(nowMs - sinceMs) > KEPT_MS) this.#sinceMs.delete(work)
     }
     return new Set(this.#sinceMs.keys())
   }
+}
+
+/** Does work that may have begun although the answer to the commit was lost. */
+export interface LostWork {
+  /** Rolls such work back, or completes it. May be repeated. */
+  settleLost(): Promise<void>
 }

@@ -73,3 +73,42 @@ describe('a change whose commit is not confirmed', () => {
     await waitFor(async () => (await change()).status === 200, { what: 'the plan to be changed' })
   })
 })
+
+describe('long work that had only begun when its commit was not confirmed', () => {
+  const backupsOf = async (id: string) => (await server.api('GET', `/v2/redis/list-backup/${id}`)).body
+  const backUp = (id: string) => post(`create-backup/${id}`, { name: 'nightly' })
+  const isFree = (id: string) => async () =>
+    (await server.databases.get(server.owner, id, 'hide')).modifying_state === ''
+
+  it('is a failed backup', async () => {
+    const { database_id: id } = await create(server)
+    await losing('backups.begin', () => backUp(id))
+    await waitFor(isFree(id), { what: 'the backup to be given up' })
+    expect(await backupsOf(id)).toMatchObject([{ state: 'failed' }])
+  })
+
+  it('is a restore that has changed nothing', async () => {
+    const { database_id: id } = await create(server)
+    await backUp(id)
+    const [{ backup_id }] = await backupsOf(id)
+    const restore = () => post(`restore-backup/${id}`, { backup_id })
+    await losing('restores.begin', restore)
+    await waitFor(isFree(id), { what: 'the restore to be given up' })
+    expect((await restore()).status).toBe(200)
+  })
+
+  it('is a failed import', async () => {
+    const { database_id: id } = await create(server)
+    await losing('imports.begin', () => post(`import/${id}`, { url: 'redis://127.0.0.1:1' }))
+    await waitFor(isFree(id), { what: 'the import to be given up' })
+    expect((await server.api('GET', `/v2/redis/import/${id}`)).body).toMatchObject({ state: 'failed' })
+    expect(await backupsOf(id)).toMatchObject([{ state: 'failed' }])
+  })
+
+  it('is a deletion that is completed', async () => {
+    const { database_id: id } = await create(server)
+    await losing('databases.beginDelete', () => server.api('DELETE', `/v2/redis/database/${id}`))
+    const isGone = async () => (await server.databases.list(server.owner, 'hide')).length === 0
+    await waitFor(isGone, { what: 'the database to be deleted' })
+  })
+})

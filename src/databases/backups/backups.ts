@@ -19,6 +19,7 @@ import type { BackupDeps } from './deps.js'
 import { BackupFiles, type BackupName, verifiedFile } from './files.js'
 import { Imports } from './imports.js'
 import { LossAcceptance } from './loss-acceptance.js'
+import { LostJobs } from './lost-jobs.js'
 import { Restores } from './restores.js'
 import { BackupObjects } from './stored/objects.js'
 import { StoredBackups } from './stored/stored.js'
@@ -52,10 +53,11 @@ export class Backups implements Service {
   readonly #callers = new Set<(error: Error) => void>()
   #stopping: Promise<void> | undefined
 
-  constructor(options: Omit<BackupDeps, 'files' | 'stopping'> & { readonly dataDir: string }) {
+  constructor(options: Omit<BackupDeps, 'files' | 'stopping' | 'lost'> & { readonly dataDir: string }) {
     const { dataDir, ...rest } = options
     this.#stop = new AbortController()
-    this.#deps = { ...rest, files: new BackupFiles(dataDir), stopping: this.#stop.signal }
+    const lost = new LostJobs(rest)
+    this.#deps = { ...rest, files: new BackupFiles(dataDir), stopping: this.#stop.signal, lost }
     this.#creation = new BackupCreation(this.#deps)
     this.#restores = new Restores(this.#deps, this.#creation)
     this.#lossAcceptance = new LossAcceptance(this.#deps, this.#restores)
@@ -85,6 +87,11 @@ export class Backups implements Service {
       }
     }
     return ids
+  }
+
+  /** Settles backups, restores and imports that nobody carries out: the answer to the commit was lost. */
+  settleLost(): Promise<void> {
+    return this.#deps.lost.settleLost()
   }
 
   /** Files that look like backups and have no row. Must not be called while a restore is active. */
@@ -182,14 +189,9 @@ export class Backups implements Service {
     const at = this.#deps.clock.now()
     const { accountId } = caller
     const audit = this.#audit(caller, 'Restore Backup', databaseId, { backup_id: backupId })
-    const outcome = await this.#deps.store.run(restores.begin, {
-      accountId,
-      databaseId,
-      backupId,
-      home: this.#deps.home,
-      at,
-      audit,
-    })
+    const { store, lost, home } = this.#deps
+    const begun = store.run(restores.begin, { accountId, databaseId, backupId, home, at, audit })
+    const outcome = await lost.watch({ databaseId, backupId, startedAt: at }, begun)
     switch (outcome.kind) {
       case 'begun':
         return this.#track(databaseId, 'restore', () =>
@@ -331,8 +333,8 @@ export class Backups implements Service {
   }
 
   async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {
-    const { store, home } = this.#deps
-    const outcome = await store.run(backups.begin, { ...args, home })
+    const { store, lost, home } = this.#deps
+    const outcome = await lost.watch(restores.jobOf(args.backup), store.run(backups.begin, { ...args, home }))
     if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
     await this.#track(args.backup.database_id, 'backup', () => this.#creation.create(args.backup))
     this.#uploads?.check()

@@ -1,6 +1,7 @@
 import { pause, type TargetGate } from '../../base/index.js'
 import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { BackupFiles } from './files.js'
+import type { LostJobs } from './lost-jobs.js'
 
 /** What the classes of this folder are built from. */
 export interface BackupDeps
@@ -30,6 +31,7 @@ export interface BackupDeps
   /** Decides which addresses data may be imported from. */
   readonly targets: TargetGate
   readonly sleep: Pick<SleepControl, 'wake' | 'noteStarted' | 'during'>
+  readonly lost: LostJobs
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal
 }

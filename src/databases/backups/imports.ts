@@ -13,6 +13,7 @@ import type { DatabaseRow } from '../life.js'
 import type * as backups from '../transactions/backups.js'
 import * as databases from '../transactions/databases.js'
 import * as imports from '../transactions/imports.js'
+import { jobOf } from '../transactions/restores.js'
 import { refuse, renderImport } from './answers.js'
 import { connectToEngine, connectToSource, copyAll, countKeys, type ImportSource, parseSource } from './copy.js'
 import { type BackupCreation, reasonOf } from './creation.js'
@@ -84,7 +85,7 @@ export class Imports {
   }
 
   async #begin(caller: Caller, databaseId: string, source: string, fill: Filling): Promise<BegunImport> {
-    const { store, clock, home } = this.#deps
+    const { store, clock, lost, home } = this.#deps
     const now = clock.now()
     const backup: NewBackup = {
       backup_id: newId('bak_', now),
@@ -95,7 +96,8 @@ export class Imports {
     }
     const event = { action: 'Import Database', entity: databaseId, details: { source } } as const
     const audit = auditRow(caller, event, now)
-    const outcome = await store.run(imports.begin, { accountId: caller.accountId, backup, source, home, audit })
+    const begun = store.run(imports.begin, { accountId: caller.accountId, backup, source, home, audit })
+    const outcome = await lost.watch(jobOf(backup), begun)
     if (outcome.kind !== 'begun') return refuse(outcome, databaseId)
     const nothingYet = { keys_read: 0, keys_total: null, bytes_read: 0, finished_at: null, failure: null }
     this.#progress.set(backup.backup_id, { state: 'reading', ...nothingYet })

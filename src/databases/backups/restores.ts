@@ -76,7 +76,7 @@ export class Restores {
   }
 
   async #prepare(database: DatabaseRow, backup: BackupRow): Promise<void> {
-    const { files, clock, store, plans, fleet } = this.#deps
+    const { files, clock, store, plans, fleet, lost } = this.#deps
     const { database_id } = database
     const limitBytes = engineSpecOf(database, plans).maxMemoryBytes
     const dataBytes = backup.data_bytes
@@ -90,7 +90,7 @@ export class Restores {
       kind: 'safety',
       created_at: now,
     }
-    await store.run(backups.add, { backup: safety })
+    await lost.watch(restores.jobOf(safety), store.run(backups.add, { backup: safety }))
     const isSafe = await this.#backUpFirst(safety)
     if (isSafe) await this.#checkReadable(backup, safety)
     else await fleet.checkSnapshot(files.path(backup))

@@ -27,7 +27,7 @@ import { AfterLostCommits } from '../../store/index.js'
 import type { ChangeDeps } from '../deps.js'
 import { engineSpecOf, regionOf } from '../desired-engine.js'
 import { abandonChange, type DatabaseRow, type DesiredChange, everyRow } from '../life.js'
-import { LostBegins } from '../lost-begins.js'
+import { LostBegins, type LostWork } from '../lost-begins.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 
@@ -55,9 +55,12 @@ export class Changer {
   readonly #afterLostCommits: AfterLostCommits
   #stopped = false
 
-  constructor(deps: ChangeDeps, undoCreations: () => Promise<void>) {
+  constructor(deps: ChangeDeps, others: readonly LostWork[]) {
     this.deps = deps
-    const recover = (): Promise<void> => undoCreations().then(() => this.#followStore())
+    const recover = async (): Promise<void> => {
+      for (const one of others) await one.settleLost()
+      await this.#followStore()
+    }
     this.#afterLostCommits = new AfterLostCommits({ ...deps, what: 'databases', recover })
     this.#afterLostCommits.start()
   }

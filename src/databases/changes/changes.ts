@@ -7,6 +7,7 @@ import type { ChangeDeps } from '../deps.js'
 import { planNameOf, readRegionsOf } from '../desired-engine.js'
 import { newCredentials } from '../identity.js'
 import type { DatabaseRow, DesiredChange } from '../life.js'
+import type { LostWork } from '../lost-begins.js'
 import { authorityProblem, nameProblems, readRegionProblems } from '../rules.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
@@ -27,9 +28,9 @@ export class Changes {
   readonly #holds = new Holds()
   #onBudgetChange: BudgetListener = async () => undefined
 
-  /** @param undoCreations removes creations of which only the store knows: the answers to their commits were lost. */
-  constructor(deps: ChangeDeps, undoCreations: () => Promise<void>) {
-    this.#changer = new Changer(deps, undoCreations)
+  /** @param others do work of other kinds, of which only the store may know. */
+  constructor(deps: ChangeDeps, others: readonly LostWork[]) {
+    this.#changer = new Changer(deps, others)
   }
 
   /** Sets what is called after each change of a budget, plan or production pack. The change waits for it. */

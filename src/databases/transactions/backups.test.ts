@@ -105,6 +105,13 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       })
     })
 
+    it('does not end the next one when its end is stored again', async () => {
+      const { backup_id: backupId } = await made()
+      await store.run(backups.begin, { backup: newBackup(), accountId })
+      await store.run(backups.finish, { backupId, result: completed, at: NOW })
+      expect(await modifyingOf()).toBe('backing_up')
+    })
+
     it('can be seen and deleted only by its owner', async () => {
       const { backup_id: backupId } = await made()
       const other = await newAccount()

@@ -144,16 +144,24 @@ function outcomeOf(result: BackupResult, at: number): Outcome {
   return { state: 'completed', size_bytes, key_count, data_bytes, sha256, failure: null, finished_at: at }
 }
 
+/** How a backup ended, and when. */
+export interface Settled {
+  readonly backupId: string
+  readonly result: BackupResult
+  readonly at: number
+}
+
 /** A pending backup becomes completed or failed. A `backing_up` database becomes (empty). */
-export const finish = write(
-  'backups.finish',
-  function* (args: { backupId: string; result: BackupResult; at: number }): Transaction<BackupRow | undefined> {
-    yield* change(setOutcome, { backupId: args.backupId, ...outcomeOf(args.result, args.at) })
-    const row = yield* first(backupOf, { backupId: args.backupId })
-    if (row) yield* moveModifying(row.database_id, 'backing_up', '')
-    return row
-  },
-)
+export function* settle({ backupId, result, at }: Settled): Transaction<BackupRow | undefined> {
+  const changed = yield* change(setOutcome, { backupId, ...outcomeOf(result, at) })
+  const row = yield* first(backupOf, { backupId })
+  // After a repetition, the database may be making another backup.
+  if (row && changed > 0) yield* moveModifying(row.database_id, 'backing_up', '')
+  return row
+}
+
+/** The outcome of a backup is stored; see `settle`. May be repeated. */
+export const finish = write('backups.finish', settle)
 
 /** Inserts a completed backup for a file from quarantine. */
 export const adopt = write(

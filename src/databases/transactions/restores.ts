@@ -3,7 +3,16 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { all, change, insertAll, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RestoresTable } from '../../store/schema/backups.js'
-import { type BackupRow, backupOfAccount, INTERRUPTED, lockForChange, moveModifying, type Refusal } from './backups.js'
+import {
+  type BackupRow,
+  backupOfAccount,
+  INTERRUPTED,
+  lockForChange,
+  moveModifying,
+  type NewBackup,
+  type Refusal,
+  settle,
+} from './backups.js'
 import type { DatabaseRow } from './databases.js'
 import { isOfHome, type OfHome } from './homes.js'
 
@@ -83,6 +92,45 @@ export const finish = write('restores.finish', function* (args: { databaseId: st
 /** Cancels a restore that has replaced nothing. False when it is past that point, or unknown. */
 export const undo = write('restores.undo', function* (args: { databaseId: string }): Transaction<boolean> {
   return yield* end(args.databaseId, 'preparing')
+})
+
+/** A backup, restore or import, from its begin to its end. */
+export interface Job {
+  readonly databaseId: string
+  /** The backup that is made, restored or filled. */
+  readonly backupId: string
+  /** Unix milliseconds. */
+  readonly startedAt: number
+}
+
+/** The job that makes a backup. */
+export const jobOf = ({ database_id: databaseId, backup_id: backupId, created_at: startedAt }: NewBackup): Job => ({
+  ...{ databaseId, backupId, startedAt },
+})
+
+const dropJob = query<Job>(({ db, p }) =>
+  db
+    .deleteFrom('restores')
+    .where('database_id', '=', p.databaseId)
+    .where('backup_id', '=', p.backupId)
+    .where('started_at', '=', p.startedAt)
+    .where('phase', '=', 'preparing'),
+)
+const failImportOf = query<Job & { at: number; failure: string }>(({ db, p }) =>
+  db
+    .updateTable('imports')
+    .set({ state: 'failed', failure: p.failure, finished_at: p.at })
+    .where('database_id', '=', p.databaseId)
+    .where('backup_id', '=', p.backupId)
+    .where('started_at', '=', p.startedAt)
+    .where('state', '=', 'reading'),
+)
+
+/** Settles one job that nobody carries out, as `recover` settles all of them. Other jobs of its database go on. */
+export const giveUp = write('restores.giveUp', function* ({ at, ...job }: Job & { at: number }): Transaction<void> {
+  if ((yield* change(dropJob, job)) > 0) yield* moveModifying(job.databaseId, 'restoring', '')
+  yield* settle({ backupId: job.backupId, result: { kind: 'failed', failure: INTERRUPTED }, at })
+  yield* change(failImportOf, { ...job, at, failure: INTERRUPTED })
 })
 
 const failPending = query<{ at: number; failure: string } & OfHome>(({ db, p }) =>

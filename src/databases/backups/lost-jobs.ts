@@ -1,0 +1,24 @@
+import type { DatabasesDeps } from '../deps.js'
+import { LostBegins, type LostWork } from '../lost-begins.js'
+import * as restores from '../transactions/restores.js'
+
+/** Backups, restores and imports that may have begun in the store although the answer to the commit was lost. */
+export class LostJobs implements LostWork {
+  readonly #deps: Pick<DatabasesDeps, 'store' | 'clock'>
+  readonly #begins = new LostBegins<restores.Job>()
+
+  constructor(deps: Pick<DatabasesDeps, 'store' | 'clock'>) {
+    this.#deps = deps
+  }
+
+  /** Passes the outcome of a begin on. */
+  watch<Outcome>(job: restores.Job, begin: Promise<Outcome>): Promise<Outcome> {
+    return this.#begins.watch(job, begin, this.#deps.clock.now())
+  }
+
+  /** Has those that have begun fail, as a start does. */
+  async settleLost(): Promise<void> {
+    const at = this.#deps.clock.now()
+    for (const job of this.#begins.recent(at)) await this.#deps.store.run(restores.giveUp, { ...job, at })
+  }
+}
