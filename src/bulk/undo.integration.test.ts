@@ -232,8 +232,8 @@ function suite(openStore: OpenStore): void {
     const { accountId } = server
     const headers = { 'upstash-label': 'apart', 'upstash-delay': '1h' }
     const item = { destination: `${sink.url}/apart`, headers }
-    const made = await bodyOf<{ messageId: string }[]>('POST', '/v2/batch', [item, item, item])
-    const ids = made.map(({ messageId }) => messageId)
+    const made = await bodyOf<{ messageId: string }[]>('POST', '/v2/batch', [item, item, item, item])
+    const [other = '', ...ids] = made.map(({ messageId }) => messageId)
     const found = await store.run(bulkSelect.selectNamedMessages, { accountId, kind: 'http', ids })
     const chunks = found.map(({ seq }) => ({ items: 1, seqs: packSeqs([seq]) }))
     const at = Date.now() - 10_000
@@ -245,6 +245,9 @@ function suite(openStore: OpenStore): void {
     // The clock of a node that has begun may be behind that of another, which goes on.
     for (const [chunk, laterMs] of [-900, 150, 100].entries())
       await store.run(cancelMessagesBatch, { actionSeq, chunk, from: 0, to: 1, at: at + laterMs })
+    // What has been brought back since is no message of this cancel.
+    expect(await server.ask('DELETE', `/v2/messages/${other}`)).toMatchObject({ status: 200 })
+    expect(await server.ask('POST', `/v2/messages/${other}/undo`)).toMatchObject({ status: 200 })
     const undo = () => server.ask('POST', `${ACTIONS}/${actionId}/undo`)
     expect(await finished(await undo())).toMatchObject({ matched: 3, outcomes: { undone: 3 } })
     // One that another request has cancelled since stays cancelled.

@@ -3,12 +3,12 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { type Caller, type Reply, type Route, reply, route } from '../../http/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import type { UndoClock } from '../../workflow/transactions/runs-undo.js'
+import { timesOfCancel } from '../selector/cancel-times.js'
 import type { FixedSet } from '../selector/fixed-set.js'
 import { selectCancelledBy, selectCancelledNamed } from '../selector/select-cancelled.js'
 import type { BulkActionRow } from '../transactions/bulk-action.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import type { UndoSettings } from '../transactions/bulk-undo.js'
-import * as bulkUndo from '../transactions/bulk-undo.js'
 import { KINDS } from '../worker/kinds.js'
 import { outcomeEntry, pageOf, previewAnswer, selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
@@ -83,7 +83,7 @@ async function plan(
   const row = await cancelOf(deps, caller, String(actionId))
   if (KINDS[row.kind].itemType !== itemType) throw invalid(`The action ${row.action_id} cancelled no ${itemType}.`)
   const stored = { seq: row.seq, from: row.created_at, to: row.finished_at ?? 0 }
-  const cancel = await deps.store.run(bulkUndo.timesOfCancel, { accountId, cancel: stored })
+  const cancel = itemType === 'messages' ? await timesOfCancel(deps.store, accountId, stored) : stored
   return { settings: { clock, cancel }, select: () => selectCancelledBy(deps.store, bounds, cancel) }
 }
 

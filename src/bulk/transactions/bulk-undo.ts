@@ -62,37 +62,6 @@ function* among({ itemType, cancel, ...args }: CancelledAmongArgs): Transaction<
 /** Which of these items are cancelled, ascending. */
 export const cancelledAmong = read('bulk.cancelledAmong', among, { turn: 'background' })
 
-/** Batches of a cancel may end in another order than they began, and on nodes whose clocks differ. */
-const APART_MS = 15_000
-
-const undosSince = query<{ accountId: string; seq: number; before: number }, { seq: number }>(({ db, p }) =>
-  db
-    .selectFrom('bulk_actions')
-    .select('seq')
-    .where('account_id', '=', p.accountId)
-    .where('seq', '>', p.seq)
-    .where('kind', '=', sql.lit('undoCancelMessages'))
-    .where('created_at', '<', p.before)
-    .limit(1),
-)
-
-/**
- * From when to when a cancel has cancelled its messages. Nothing says which cancel a message is of but its time. Until the first
- * undo, none of them can have been cancelled again, so the times may be wider than those of the action.
- */
-export const timesOfCancel = read(
-  'bulk.timesOfCancel',
-  function* (args: {
-    accountId: string
-    cancel: NonNullable<UndoSettings['cancel']>
-  }): Transaction<NonNullable<UndoSettings['cancel']>> {
-    const { accountId, cancel } = args
-    const { seq, from, to } = cancel
-    const undone = yield* first(undosSince, { accountId, seq, before: to + APART_MS })
-    return undone ? cancel : { seq, from: from - APART_MS, to: to + APART_MS }
-  },
-)
-
 const chunkFrom = query<
   { actionSeq: number; chunk: number },
   { chunk: number; seqs: Uint8Array | null; outcomes: Uint8Array | null }
