@@ -19,12 +19,13 @@ import { base64, ownBytes, textBytes } from '../protocol/bytes.js'
 import { announces } from '../protocol/protocol.js'
 import { readRunItem, runIdOf } from '../protocol/settings.js'
 import * as runsAwaited from '../transactions/runs-awaited.js'
-import type { NotifyArgs, NotifyResult, Released } from '../transactions/runs-notify.js'
+import type { NotifyArgs, Released } from '../transactions/runs-notify.js'
 import * as runsNotify from '../transactions/runs-notify.js'
 import * as runsRead from '../transactions/runs-read.js'
 import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
 import * as runsWait from '../transactions/runs-wait.js'
 import { storedWait } from './columns.js'
+import { notify } from './notify.js'
 
 /** Collaborators of the routes for waits and events. */
 export interface EventDeps {
@@ -51,12 +52,13 @@ export function eventRoutes(deps: EventDeps): Route[] {
       return wait(deps, caller.accountId, parseWait(deps, params.eventId, body, origin))
     }),
     route(notifyEvent, async ({ params, body, caller }) => {
-      const result = await notify(
-        deps,
-        { accountId: caller.accountId, by: 'token', ...(await targetOf(deps, caller.accountId, params.event)) },
-        body,
-      )
-      return result.released.map(toNotified)
+      const { accountId } = caller
+      const event = { accountId, by: 'token' as const, ...(await targetOf(deps, accountId, params.event)) }
+      const answer: ReturnType<typeof toNotified>[] = []
+      for await (const { released } of notify(deps, { ...event, data: ownBytes(body) })) {
+        for (const one of released) answer.push(toNotified(one))
+      }
+      return answer
     }),
     route(listWaiters, async ({ params, headers, caller: { accountId } }) => {
       const limit = numberIn(headers, WAITERS_COUNT, MOST_WAITERS_OF_PAGE) ?? MOST_WAITERS
@@ -216,19 +218,6 @@ async function targetOf({ store }: EventDeps, accountId: string, rest: string): 
   return run ? { runId, eventId: whole.slice(slash + 1) } : { eventId: whole }
 }
 
-async function notify(
-  deps: EventDeps,
-  who: Pick<NotifyArgs, 'accountId' | 'by'> & NotifyTarget,
-  data: Uint8Array,
-): Promise<NotifyResult> {
-  const result = await deps.store.run(runsNotify.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })
-  // Only here: the hint of the offer brings the node that holds a deadline to look at its message again.
-  deps.queue.drop({ seqs: result.drop, mayBeOfferedAgain: true })
-  deps.queue.offer(result.offers)
-  if (result.kind === 'full') throw new HomeportError('run_events_full', { runId: who.runId ?? '' })
-  return result
-}
-
 async function callWebhook(
   deps: EventDeps,
   method: string,
@@ -236,10 +225,11 @@ async function callWebhook(
 ) {
   const { userId, workflowRunId: runId, eventId } = call.params
   const accountId = deps.accountOfUser(userId)
-  const who =
-    accountId === undefined ? undefined : { accountId, runId, eventId: decodeEventId(eventId), by: 'webhook' as const }
-  const result = who && (await notify(deps, who, webhookData(deps, method, call)))
-  if (!result || result.kind === 'unknown-run') throw new HomeportError('run_not_found', { runId })
+  if (accountId === undefined) throw new HomeportError('run_not_found', { runId })
+  const event = { accountId, runId, eventId: decodeEventId(eventId), by: 'webhook' as const }
+  for await (const { kind } of notify(deps, { ...event, data: ownBytes(webhookData(deps, method, call)) })) {
+    if (kind === 'unknown-run') throw new HomeportError('run_not_found', { runId })
+  }
   return reply(200, { received: true as const })
 }
 

@@ -1,7 +1,9 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { newId } from '../../base/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
+import { notify as notifyAll } from '../runs/notify.js'
 import * as runsNotified from './runs-notified.js'
 import * as runsNotify from './runs-notify.js'
 import type { Submission } from './runs-submissions.js'
@@ -37,10 +39,10 @@ describeOnEveryStore('the events that came', (openStore) => {
     store.run(runsNotify.notify, { accountId, eventId, data: Buffer.from('12345'), at: AT, ...more })
   const listed = (filter: runsNotified.NotifiedArgs['filter'] = {}, limit = 100) =>
     store.run(runsNotified.notified, { accountId, filter, before: Number.MAX_SAFE_INTEGER, limit })
-  const wait = (runId: string, eventId: string) =>
+  const wait = (runId: string, eventId: string, stepName = 'wait') =>
     store.run(runsWait.wait, {
       ...{ accountId, runId, eventId, messageId: newId('msg_', AT), deadline: AT + 1e9, at: AT },
-      record: { step: { stepName: 'wait' }, url: columns.url, timeoutUrl: columns.url, headers: {} },
+      record: { step: { stepName }, url: columns.url, timeoutUrl: columns.url, headers: {} },
     })
 
   it('are noted with what they did, also if nobody waited', async () => {
@@ -60,6 +62,21 @@ describeOnEveryStore('the events that came', (openStore) => {
     expect(await listed({ from: AT + 1, to: AT + 1 })).toMatchObject([{ outcome: 'nobody' }])
     accountId = newId('acc_', AT)
     expect(await listed()).toEqual([])
+  })
+
+  it('reach many runs batch by batch, each once, as one event', async () => {
+    const ids = ['many-1', 'many-2', 'many-3', 'many-4', 'many-5']
+    await store.run(runsSubmit.submit, { accountId, submissions: ids.map(start), at: AT })
+    for (const id of ids) await wait(id, 'all')
+    const queue = { offer: () => undefined, drop: () => undefined }
+    const event = { accountId, eventId: 'all', data: Buffer.from('12345'), most: 2 }
+    const batches: string[][] = []
+    for await (const { released } of notifyAll({ store, queue, clock: new ManualClock(AT) }, event)) {
+      batches.push(released.map(({ runId }) => runId))
+      await wait(ids[0] ?? '', 'all', `again ${batches.length}`)
+    }
+    expect(batches).toEqual([ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)])
+    expect(await listed()).toMatchObject([{ eventId: 'all', outcome: 'woke', woken: 5, runIds: ids.slice(0, 2) }])
   })
 
   it('are not noted for a stranger who calls a webhook that does not exist', async () => {

@@ -1,10 +1,20 @@
 /**
- * The events that came: one small row for each notification, written in the commit of what it did. Rows are kept for some
+ * The events that came: one small row for each notification, written in the commit of what it did first. Rows are kept for some
  * days, and the newest of each account.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
-import { type Ask, all, askInsert, change, first, read, type Transaction, write } from '../../store/operation.js'
+import {
+  type Ask,
+  all,
+  askChange,
+  askInsert,
+  change,
+  first,
+  read,
+  type Transaction,
+  write,
+} from '../../store/operation.js'
 import { queriesByShape, query } from '../../store/query.js'
 import type { NotifiedEventsTable, NotifiedOutcome } from '../../store/schema/runs.js'
 
@@ -35,6 +45,27 @@ export function askNote({ accountId, eventId, runs, outcome, ...rest }: Notified
     runs: JSON.stringify(runs.slice(0, MOST_NAMED)),
   }
   return askInsert('notified_events', [row])
+}
+
+const addWoken = query<Omit<Notified, 'source' | 'outcome' | 'bytes' | 'runs'> & { woken: number }>(({ db, p }) =>
+  db
+    .updateTable('notified_events')
+    .set({ woken: sql<number>`woken + ${p.woken}`, outcome: sql.lit('woke') })
+    .where('seq', '=', (q) =>
+      q
+        .selectFrom('notified_events')
+        .select('seq')
+        .where('account_id', '=', p.accountId)
+        .where('event_id', '=', p.eventId)
+        .where('at', '=', p.at)
+        .orderBy('seq', 'desc')
+        .limit(1),
+    ),
+)
+
+/** Asks to note more runs that a notification has continued: it ends waits batch by batch. */
+export function askNoteMore({ runs, ...which }: Pick<Notified, 'accountId' | 'eventId' | 'at' | 'runs'>): Ask<number> {
+  return askChange(addWoken, { ...which, woken: runs.length })
 }
 
 /** Which events are listed, newest first. */

@@ -17,7 +17,7 @@ import {
 } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type Appending, insertElements } from './runs-append.js'
-import { askNote } from './runs-notified.js'
+import { askNote, askNoteMore } from './runs-notified.js'
 import type { RunRow } from './runs-rows.js'
 import { answeredStep, metaOfWait, type WaitRecord, type WaitRow } from './runs-wait.js'
 
@@ -31,6 +31,17 @@ export interface NotifyArgs {
   /** `webhook`: authorized by the address, valid only for events of webhooks that the run created. Absent: `token`. */
   readonly by?: 'token' | 'webhook'
   readonly at: number
+  /** Where the batch before ended; absent in the first batch. */
+  readonly rest?: RestOfWaits | undefined
+  /** Waits that a batch ends; for tests. */
+  readonly most?: number
+}
+
+/** The waits that the next batch ends: those that were there when the event came, after those that have ended. */
+export interface RestOfWaits {
+  /** `run_waits.seq`, the first excluded, the last included. */
+  readonly after: number
+  readonly upTo: number
 }
 
 /** A wait that an event ended. */
@@ -50,7 +61,12 @@ export interface NotifyResult {
    * it may.
    */
   readonly kind: 'notified' | 'kept' | 'unknown-run' | 'full'
+  /** More runs wait: for the next batch. */
+  readonly rest: RestOfWaits | undefined
 }
+
+/** Waits that one batch ends. */
+const WAITS_PER_BATCH = 1_000
 
 /** Limits of the events that are kept for one run until it waits for them: their number, and bytes of data. */
 const MAX_KEPT_EVENTS = 1_000
@@ -100,13 +116,25 @@ export interface WaitersArgs {
   readonly limit: number
 }
 
-const waiting = query<{ accountId: string; eventId: string }, WaitRow>(({ db, p }) =>
+const waiting = query<WaitersArgs & { upTo: number }, Pick<WaitRow, 'seq' | 'run_seq'>>(({ db, p }) =>
   db
     .selectFrom('run_waits')
-    .selectAll()
+    .select(['seq', 'run_seq'])
     .where('account_id', '=', p.accountId)
     .where('event_id', '=', p.eventId)
-    .orderBy('seq'),
+    .where('seq', '>', p.after)
+    .where('seq', '<=', p.upTo)
+    .orderBy('seq')
+    .limit(p.limit),
+)
+const newestWait = query<{ accountId: string; eventId: string }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .select('seq')
+    .where('account_id', '=', p.accountId)
+    .where('event_id', '=', p.eventId)
+    .orderBy('seq', 'desc')
+    .limit(1),
 )
 const waitingPage = query<WaitersArgs, WaitRow>(({ db, p }) =>
   db
@@ -152,9 +180,11 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
       .returning((q) => ['body', q.lit(0).as('body_bytes')]),
 )
 
-/** Ends every wait for an event. If a run is named and does not wait yet, keeps the event for it. */
+/**
+ * Ends the waits for an event, one batch of them. If a run is named and does not wait yet, keeps the event for it.
+ */
 export const notify = write('runs.notify', function* (args: NotifyArgs): Transaction<NotifyResult> {
-  const runs = yield* targetRuns(args)
+  const { runs, rest } = yield* targetRuns(args)
   const waits = yield* all(claimWaits, { eventId: args.eventId, runs: runs.map((run) => run.seq) })
   const bySeq = new Map(runs.map((run) => [run.seq, run]))
   const released = waits
@@ -170,24 +200,32 @@ export const notify = write('runs.notify', function* (args: NotifyArgs): Transac
     kind === 'kept' ? runs.map(({ seq }) => seq) : released.map(({ wait }) => wait.run_seq),
   )
   if (kind === 'kept') yield* insertKept(args, runs)
-  return { released, kind, ...(yield* release(released, args, note)) }
+  return { released, kind, rest, ...(yield* release(released, args, note)) }
 })
 
 /** Nothing is noted for strangers: they could fill the store. */
-function noteOf(args: NotifyArgs, kind: NotifyResult['kind'], runs: readonly number[]): readonly Ask<void>[] {
-  const { accountId, eventId, by = 'token', data, at } = args
+function noteOf(args: NotifyArgs, kind: NotifyResult['kind'], runs: readonly number[]): readonly Ask<unknown>[] {
+  const { accountId, eventId, by = 'token', data, at, rest } = args
+  if (rest) return runs.length > 0 ? [askNoteMore({ accountId, eventId, at, runs })] : []
   if (kind === 'full' || (kind === 'unknown-run' && by === 'webhook')) return []
   const outcome = kind === 'kept' ? 'kept' : runs.length > 0 ? 'woke' : 'nobody'
   return [askNote({ accountId, eventId, source: by, outcome, runs, bytes: data.byteLength, at })]
 }
 
-function* targetRuns({ accountId, eventId, runId, by }: NotifyArgs): Transaction<Run[]> {
+function* targetRuns(args: NotifyArgs): Transaction<Pick<NotifyResult, 'rest'> & { runs: Run[] }> {
+  const { accountId, eventId, runId, by, most = WAITS_PER_BATCH } = args
   if (runId !== undefined) {
     const isKnown = by !== 'webhook' || (yield* first(webhookOf, { accountId, runId, eventId })) !== undefined
-    return isKnown ? yield* currentRun(accountId, runId) : []
+    return { runs: isKnown ? yield* currentRun(accountId, runId) : [], rest: undefined }
   }
-  const waits = yield* all(waiting, { accountId, eventId })
-  return yield* all(startedRuns, { seqs: waits.map((wait) => wait.run_seq) })
+  const { after, upTo } = args.rest ?? { after: 0, upTo: Number.MAX_SAFE_INTEGER }
+  const waits = yield* all(waiting, { accountId, eventId, after, upTo, limit: most })
+  const runs = yield* all(startedRuns, { seqs: waits.map((wait) => wait.run_seq) })
+  const last = waits.length < most ? undefined : waits.at(-1)
+  if (!last) return { runs, rest: undefined }
+  // A run that continues may wait for such an event again, and must not get this one twice.
+  const newest = args.rest ? upTo : (yield* only(newestWait, { accountId, eventId })).seq
+  return { runs, rest: last.seq < newest ? { after: last.seq, upTo: newest } : undefined }
 }
 
 /**
@@ -228,7 +266,7 @@ function insertKept({ eventId: event_id, data, at: created_at }: NotifyArgs, run
 function* release(
   released: readonly Released[],
   args: NotifyArgs,
-  note: readonly Ask<void>[],
+  note: readonly Ask<unknown>[],
 ): Transaction<{ drop: number[]; offers: PendingRow[] }> {
   if (released.length === 0) {
     if (note.length > 0) yield* atOnce(note, 'last')
