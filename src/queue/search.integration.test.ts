@@ -37,6 +37,15 @@ describeOnSampledStore('a search in the log of messages', (openStore) => {
     for (const text of ['%', '_', "'", 'ä', '\\']) expect(await found(`no such ${text}`), text).toEqual([])
   })
 
+  it('goes past messages that ended before the time in question', async () => {
+    const item = { destination: `${scene.sink.url}/old`, headers: { 'Upstash-Delay': '1d', 'Upstash-Label': 'old' } }
+    await scene.ask('POST', '/v2/batch', Array(1_001).fill(item))
+    expect(await scene.ask('DELETE', '/v2/messages?label=old')).toMatchObject({ answer: { cancelled: 1_001 } })
+    const from = Date.now() + 1
+    const { answer } = await scene.ask('GET', `/v2/logs?label=old&fromDate=${from}`)
+    expect(answer).toEqual({ events: [], logs: [] })
+  })
+
   it('is refused where it would be lost: a cancel has no search', async () => {
     const { messageId } = (await scene.client.publish({ url: `${scene.sink.url}/kept`, body: 'x', delay: '1d' })) as {
       messageId: string

@@ -219,10 +219,12 @@ class EventReader {
     // Read a message again if not all of its entries fit into the page before.
     const half = this.#place && this.#place.entries > 0 ? this.#place : undefined
     const after = half ? justBefore(half.messageId, order) : this.#place?.messageId
-    // An entry is never older than its message, so only the upper bound narrows the messages.
+    // An old message may have a new entry, until it ends.
+    const activeFrom = filter.fromDate ?? undefined
     const narrowed = { ...filter, fromDate: null }
     const bodies = this.#wire.trimBody === 0 ? 'none' : 'whole'
-    const args = { accountId, kind: PLAIN, filter: narrowed, order, after, limit: MESSAGES_PER_READ, bodies } as const
+    const page = { order, after, limit: MESSAGES_PER_READ, bodies, activeFrom } as const
+    const args = { accountId, kind: PLAIN, filter: narrowed, ...page }
     const { histories, next } = await this.#deps.store.run(messagesRead.history, args)
     for (const history of histories) {
       const { message_id: messageId } = history.message

@@ -60,7 +60,14 @@ export const message = read(
   },
 )
 
-type HistoryQuery = FilterParams & { accountId: string; kind: string; after: string; until: string; limit: number }
+type HistoryQuery = FilterParams & {
+  accountId: string
+  kind: string
+  after: string
+  until: string
+  activeFrom: number
+  limit: number
+}
 
 type HistoryOrder = 'newestFirst' | 'oldestFirst'
 
@@ -88,6 +95,13 @@ const historyQuery = (order: HistoryOrder, by: 'ids' | 'filter') =>
       .where('message_id', order === 'newestFirst' ? '<' : '>', p.after)
       .where('message_id', order === 'newestFirst' ? '>=' : '<=', p.until)
       .where('kind', '=', p.kind)
+      .where(({ eb, or }) =>
+        or([
+          eb('finished_at', 'is', null),
+          eb('finished_at', '>=', p.activeFrom),
+          eb('created_at', '>=', p.activeFrom),
+        ]),
+      )
       .where(passes(p, d, 'created_at'))
       .orderBy('message_id', order === 'newestFirst' ? 'desc' : 'asc')
       .limit(p.limit),
@@ -178,6 +192,8 @@ export interface HistoryArgs {
   readonly after: string | undefined
   readonly limit: number
   readonly bodies: Bodies
+  /** Without the messages that were created and have ended before, Unix milliseconds; absent: all. */
+  readonly activeFrom?: number | undefined
 }
 
 /** A page of histories. A page that is not full may have a next one. */
@@ -219,7 +235,7 @@ function byMessage(attempts: readonly AttemptRow[]): ReadonlyMap<number, Attempt
 }
 
 /** The matching messages among those scanned, and the last one scanned if there are more. */
-function* placesOf({ accountId, kind, filter, order, after: from, limit }: HistoryArgs): Transaction<{
+function* placesOf({ accountId, kind, filter, order, after: from, limit, activeFrom = 0 }: HistoryArgs): Transaction<{
   found: readonly MessagePlace[]
   end: string | undefined
 }> {
@@ -232,6 +248,7 @@ function* placesOf({ accountId, kind, filter, order, after: from, limit }: Histo
   const isMore = ahead !== undefined && laterOf(order, ahead.message_id, range.until) === range.until
   const end = isMore ? ahead.message_id : undefined
   const until = end ?? range.until
-  const found = yield* all(HISTORIES[order][by], { ...filterParams(filter), accountId, kind, after, until, limit })
+  const bounds = { after, until, activeFrom, limit }
+  const found = yield* all(HISTORIES[order][by], { ...filterParams(filter), accountId, kind, ...bounds })
   return { found, end }
 }
