@@ -113,7 +113,7 @@ export class ServiceBackups implements Service {
     const { clock, logger } = this.#deps
     const name = basename(path)
     try {
-      const manifest = await this.#fill(await place.begin(name), startedAt)
+      const manifest = await this.#fill(await place.begin(name, startedAt), startedAt)
       await place.complete(name, manifest, this.#stopping.signal)
       if (keep !== undefined) await place.keepNewest(keep, name, manifest)
       this.#state = { kind: 'completed', path, manifest }

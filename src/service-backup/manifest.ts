@@ -15,6 +15,7 @@ export const MANIFEST_FILE = 'manifest.json'
 /** The end of the name of a folder that is not a complete backup. */
 export const PARTIAL = '.partial'
 const PREFIX = 'homeport-'
+const DATABASES = 'databases'
 
 const FileSchema = Type.Object({ path: Type.String(), bytes: Type.Integer(), sha256: Type.String() })
 
@@ -60,7 +61,7 @@ export interface ListedBackup {
 export const backupName = (atMs: number): string => `${PREFIX}${new Date(atMs).toISOString().replace(/[:.]/g, '-')}`
 
 /** The path of a database's snapshot in a backup. */
-export const snapshotPath = (databaseId: string): string => `databases/${databaseId}.rdb`
+export const snapshotPath = (databaseId: string): string => `${DATABASES}/${databaseId}.rdb`
 
 /** Total size of a backup, bytes. */
 export const bytesOf = ({ files }: Manifest): number => files.reduce((sum, { bytes }) => sum + bytes, 0)
@@ -143,4 +144,20 @@ export async function keepNewest(folder: string, keep: number, made: string): Pr
     await rename(path, `${path}${PARTIAL}`)
     await rm(`${path}${PARTIAL}`, { recursive: true, force: true })
   }
+}
+
+/** Removes incomplete backups, also of other servers, that have not changed since a time, Unix milliseconds. */
+export async function removePartial(folder: string, beforeMs: number): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith(PREFIX) || !name.endsWith(PARTIAL)) continue
+    const path = join(folder, name)
+    // One that cannot be removed, such as that of another user, must not keep this backup from being made.
+    if ((await changedAt(path)) < beforeMs) await rm(path, { recursive: true, force: true }).catch(() => undefined)
+  }
+}
+
+/** When a file was last created in the folder of a backup, Unix milliseconds. */
+async function changedAt(path: string): Promise<number> {
+  const times = await Promise.all([path, join(path, DATABASES)].map((one) => stat(one).catch(() => undefined)))
+  return Math.max(...times.map((one) => one?.mtimeMs ?? 0))
 }

@@ -10,6 +10,7 @@ import {
   listBackups,
   type Manifest,
   PARTIAL,
+  removePartial,
 } from './manifest.js'
 import { StoredBackups } from './stored.js'
 
@@ -19,8 +20,8 @@ export interface BackupPlace {
   readonly name: string
   /** Where a backup is, for people. */
   pathOf(name: string): string
-  /** Creates the empty folder in which a backup is made. */
-  begin(name: string): Promise<string>
+  /** Creates the empty folder in which a backup is made. What earlier ones have left is removed. */
+  begin(name: string, nowMs: number): Promise<string>
   /** Makes the backup complete that lies in that folder. */
   complete(name: string, manifest: Manifest, signal: AbortSignal): Promise<void>
   /** Deletes that folder. */
@@ -36,6 +37,9 @@ export function folderPlace(folder: string): BackupPlace | undefined {
   return isAbsolute(folder) ? new FolderPlace(folder) : undefined
 }
 
+/** A backup in which nothing is created for so long was left by a process that was killed. */
+const LEFT_AFTER_MS = 24 * 60 * 60_000
+
 class FolderPlace implements BackupPlace {
   readonly name: string
 
@@ -47,9 +51,10 @@ class FolderPlace implements BackupPlace {
     return join(this.name, name)
   }
 
-  async begin(name: string): Promise<string> {
+  async begin(name: string, nowMs: number): Promise<string> {
     const partial = `${this.pathOf(name)}${PARTIAL}`
     await mkdir(this.name, { recursive: true, mode: 0o700 })
+    await removePartial(this.name, nowMs - LEFT_AFTER_MS)
     await mkdir(partial, { mode: 0o700 })
     return partial
   }
