@@ -104,10 +104,7 @@ class DataPlane implements Gateway {
   readonly #memory: ClientMemoryBudget
   readonly #open = new Map<string, OpenDatabase>()
   readonly #domain: DomainListener | undefined
-  /**
-   * Databases whose port could not be opened, as they were then. The gateway tries again every second, and when any database
-   * changes.
-   */
+  /** Databases whose port could not be opened, as they were then. The gateway tries again every second. */
   readonly #failed = new Map<string, ServedDatabase>()
   #retry: Timer | undefined
   readonly #portFailures: PortFailures
@@ -291,7 +288,7 @@ class DataPlane implements Gateway {
 
   /** Handles a change of one database, at a cost that does not depend on the number of databases. */
   #onChange(databaseId: string): void {
-    for (const changed of new Set([databaseId, ...this.#failed.keys()])) this.#follow(changed)
+    this.#follow(databaseId)
     this.#rest.recheck()
   }
 

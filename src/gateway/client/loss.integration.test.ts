@@ -131,8 +131,11 @@ it('ends what old credentials and addresses have begun over REST, also while ano
 
 it('handles a change of one database without reading the others', async () => {
   const port = await freePort()
-  const list = vi.spyOn(rig.directory, 'list')
+  rig.directory.put({ databaseId: 'db-held', port: rig.port, tls: false })
+  await expect(rig.gateway.openDatabase('db-held')).rejects.toMatchObject({ code: 'port_taken' })
+  const [list, find] = [vi.spyOn(rig.directory, 'list'), vi.spyOn(rig.directory, 'find')]
   rig.directory.put({ databaseId: 'db-two', port, tls: false })
+  expect(find).not.toHaveBeenCalledWith('db-held')
   await rig.gateway.openDatabase('db-two')
   rig.directory.remove('db-two')
   expect(rig.gateway.usageOf('db-two')).toBeUndefined()
