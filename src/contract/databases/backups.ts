@@ -227,7 +227,13 @@ export const ImportSchema = Type.Object({
 /** An import as the management API shows it. */
 export type ImportRecord = Static<typeof ImportSchema>
 
-const importErrors = ['database_not_found', 'database_busy', 'store_unavailable', 'starting'] as const
+const importErrors = [
+  'database_not_found',
+  'database_busy',
+  'too_many_imports',
+  'store_unavailable',
+  'starting',
+] as const
 
 /** Imports from another server. */
 export const importFromUrl = endpoint({

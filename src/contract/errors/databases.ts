@@ -133,6 +133,13 @@ export const databasesErrors = {
     text: ({ databaseId }) =>
       `import not found: this account has no import into a database with the id "${databaseId}". POST /v2/redis/import/{id} starts one.`,
   }),
+  too_many_imports: define<{ most: number }>({
+    status: 429,
+    blame: 'caller',
+    retry: 'later',
+    text: ({ most }) =>
+      `${most} imports into databases of this account are active, the most at once. Start this one when one of them has ended.`,
+  }),
   import_failed: define<{ reason: string }>({
     status: 400,
     blame: 'caller',

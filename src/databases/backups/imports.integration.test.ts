@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
@@ -132,6 +133,22 @@ describe('an import from another server', () => {
     } finally {
       await other.close()
     }
+  })
+
+  it('is refused while as many imports of the account are active as may be', async () => {
+    const sockets: Socket[] = []
+    const silent = await startForeignServer({ SCAN: (_words, socket) => void sockets.push(socket) })
+    const records: DatabaseRecord[] = []
+    while (records.length < 5) records.push(await create(server))
+    const statuses: number[] = []
+    for (const record of records) statuses.push((await importUrl(record, silent.url)).status)
+    expect(statuses).toEqual([200, 200, 200, 200, 429])
+    await waitFor(() => sockets.length === 4, { what: 'the imports to read' })
+    for (const socket of sockets) socket.destroy()
+    const last = records[4] as DatabaseRecord
+    const admitted = async () => (await importUrl(last, foreign.url)).status === 200
+    await waitFor(admitted, { what: 'the end of one of the imports' })
+    for (const record of records) await ended(record)
   })
 
   it('is refused for a URL that is none of a Redis server', async () => {

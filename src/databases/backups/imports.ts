@@ -34,6 +34,9 @@ export interface BegunImport {
 /** Reads the foreign data into the pending backup and resolves to the completed backup. */
 type Filling = (backup: NewBackup, database: DatabaseRow) => Promise<BackupRow>
 
+/** Imports of one account at the same time: each takes an engine, and memory for the data of its database. */
+const MOST_ACTIVE = 4
+
 /**
  * Imports foreign data: it becomes a backup first, which is then restored. So the data of the database stays untouched
  * until the import is complete and known to load.
@@ -44,6 +47,7 @@ export class Imports {
   readonly #restores: Restores
   /** Active imports by their backup id. Progress is counted here, and stored only when the state changes. */
   readonly #progress = new Map<string, Progress>()
+  readonly #active = new Set<{ readonly accountId: string }>()
 
   constructor(deps: BackupDeps, creation: BackupCreation, restores: Restores) {
     this.#deps = deps
@@ -85,6 +89,24 @@ export class Imports {
   }
 
   async #begin(caller: Caller, databaseId: string, source: string, fill: Filling): Promise<BegunImport> {
+    const { accountId } = caller
+    const active = [...this.#active].filter((one) => one.accountId === accountId)
+    if (active.length >= MOST_ACTIVE) throw new HomeportError('too_many_imports', { most: MOST_ACTIVE })
+    const entry = { accountId }
+    this.#active.add(entry)
+    try {
+      const { database, backup } = await this.#store(caller, databaseId, source)
+      const ended = this.#carryOut(database, backup, fill)
+      // It may fail before the caller waits for it.
+      ended.catch(() => undefined).finally(() => this.#active.delete(entry))
+      return { ended, record: await this.progress(caller, databaseId) }
+    } catch (error) {
+      this.#active.delete(entry)
+      throw error
+    }
+  }
+
+  async #store(caller: Caller, databaseId: string, source: string) {
     const { store, clock, lost, home } = this.#deps
     const now = clock.now()
     const backup: NewBackup = {
@@ -101,10 +123,7 @@ export class Imports {
     if (outcome.kind !== 'begun') return refuse(outcome, databaseId)
     const nothingYet = { keys_read: 0, keys_total: null, bytes_read: 0, finished_at: null, failure: null }
     this.#progress.set(backup.backup_id, { state: 'reading', ...nothingYet })
-    const ended = this.#carryOut(outcome.database, backup, fill)
-    // It may fail before the caller waits for it.
-    ended.catch(() => undefined)
-    return { ended, record: await this.progress(caller, databaseId) }
+    return { database: outcome.database, backup }
   }
 
   async #carryOut(database: DatabaseRow, backup: NewBackup, fill: Filling): Promise<void> {
