@@ -20,6 +20,8 @@ import { ScriptWatch } from './script-watch.js'
 /** The collaborators of a guard. */
 export interface GuardOptions {
   readonly clock: Clock
+  /** See `ScriptWatchOptions`. */
+  readonly elapsedMs: () => number
   /** Asks the engine of this database on a shared lane. */
   readonly ask: AskEngine
   /** Asks the engine for FUNCTION LIST in RESP2. */

@@ -75,6 +75,7 @@ export class Guards {
     const observer: LaneKey = { ...key, user: OBSERVER }
     return new DatabaseGuard(database, usage?.usageOf(databaseId) ?? newUsage(), {
       clock,
+      elapsedMs: () => performance.now(),
       ask: (command) => askOver(lanes().shared(observer))(command),
       listFunctions: () => askOver(lanes().shared(key))(FUNCTION_LIST),
       interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),

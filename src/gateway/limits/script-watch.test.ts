@@ -10,6 +10,8 @@ const NEVER = new Promise<string>(() => {})
 interface Watched {
   readonly watch: ScriptWatch
   readonly clock: ManualClock
+  /** Sets the clock of the machine ahead. */
+  readonly setAhead: (byMs: number) => void
   /** When engines were ended, milliseconds after the beginning. */
   readonly ended: number[]
   readonly asked: string[]
@@ -23,13 +25,15 @@ function watched(
 ): Watched {
   const clock = new ManualClock()
   const beganAt = clock.now()
+  let aheadMs = 0
   const ended: number[] = []
   const asked: string[] = []
   const none = Number.POSITIVE_INFINITY
   const watch = new ScriptWatch(
     { timeoutMs: 250, msPerMinute: 10_000, maxDataBytes: none },
     {
-      clock,
+      clock: { now: () => clock.now() + aheadMs, after: (ms, then) => clock.after(ms, then) },
+      elapsedMs: () => clock.now() - beganAt,
       runsScript,
       ask: async (command) => {
         const text = stats(command.toString())
@@ -43,7 +47,10 @@ function watched(
       breakOff: () => ended.push(clock.now() - beganAt) > 0,
     },
   )
-  return { watch, clock, ended, asked }
+  const setAhead = (byMs: number): void => {
+    aheadMs += byMs
+  }
+  return { watch, clock, setAhead, ended, asked }
 }
 
 /** Lets time pass in steps, so that questions are answered in between. */
@@ -72,6 +79,19 @@ describe('an engine is ended within about a second', () => {
 })
 
 describe('an engine is not ended', () => {
+  it('when the clock is set ahead', async () => {
+    const { watch, clock, setAhead, ended, asked } = watched(UNKILLABLE)
+    watch.begin()
+    setAhead(3_600_000)
+    await pass(clock, 200)
+    expect(asked).toEqual([])
+    await pass(clock, 400)
+    expect(asked).not.toEqual([])
+    setAhead(3_600_000)
+    await pass(clock, 200)
+    expect(ended).toEqual([])
+  })
+
   it('once the script has ended', async () => {
     const { watch, clock, ended } = watched(UNKILLABLE)
     const settled = watch.begin()

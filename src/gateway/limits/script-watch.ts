@@ -16,6 +16,8 @@ export interface ScriptLimits {
 /** The collaborators of a watch. */
 export interface ScriptWatchOptions {
   readonly clock: Clock
+  /** Milliseconds since some moment. Nobody sets this clock, so that no engine is ended because another one was set. */
+  readonly elapsedMs: () => number
   /** Asks on a shared lane. */
   readonly ask: AskEngine
   /**
@@ -113,12 +115,12 @@ export class ScriptWatch {
 
   /** Whether the engine was just ended because of a script. */
   get hasJustEndedEngine(): boolean {
-    return this.#options.clock.now() - this.#endedEngineAtMs < BLAMED_MS
+    return this.#options.elapsedMs() - this.#endedEngineAtMs < BLAMED_MS
   }
 
   /** A script is being sent. @returns what to call when it is answered */
   begin(): () => void {
-    const script = { sentAtMs: this.#options.clock.now() }
+    const script = { sentAtMs: this.#options.elapsedMs() }
     this.#inFlight.add(script)
     this.#setTimer()
     if (this.#engineUs === undefined) this.#askStats()
@@ -133,8 +135,8 @@ export class ScriptWatch {
     const [oldest] = this.#inFlight
     if (!oldest || this.#timerIsSet || this.limits.timeoutMs === Number.POSITIVE_INFINITY) return
     this.#timerIsSet = true
-    const { clock } = this.#options
-    const leftMs = oldest.sentAtMs + this.limits.timeoutMs - clock.now()
+    const { clock, elapsedMs } = this.#options
+    const leftMs = oldest.sentAtMs + this.limits.timeoutMs - elapsedMs()
     // At least a quarter of the limit, also between attempts to end a script.
     clock.after(Math.max(leftMs, this.limits.timeoutMs / 4), () => this.#onTimer())
   }
@@ -142,14 +144,14 @@ export class ScriptWatch {
   #onTimer(): void {
     this.#timerIsSet = false
     const [oldest] = this.#inFlight
-    if (oldest && this.#options.clock.now() - oldest.sentAtMs >= this.limits.timeoutMs) this.#onOverdue(oldest)
+    if (oldest && this.#options.elapsedMs() - oldest.sentAtMs >= this.limits.timeoutMs) this.#onOverdue(oldest)
     this.#setTimer()
   }
 
   #onOverdue(oldest: { readonly sentAtMs: number }): void {
     if (this.#interruptedAtMs === undefined) this.#interrupt(oldest).catch(() => this.#onUnreachable())
     else this.#noteSilence(this.#interruptedAtMs)
-    const nowMs = this.#options.clock.now()
+    const nowMs = this.#options.elapsedMs()
     if (this.#hold && nowMs - this.#hold.sinceMs >= this.#hold.mostMs) this.#breakOff(nowMs - oldest.sentAtMs)
   }
 
@@ -159,15 +161,15 @@ export class ScriptWatch {
   }
 
   async #interrupt(overdue: { readonly sentAtMs: number }): Promise<void> {
-    const { clock, interrupt } = this.#options
-    this.#interruptedAtMs = clock.now()
+    const { elapsedMs, interrupt } = this.#options
+    this.#interruptedAtMs = elapsedMs()
     const replies = await interrupt(KILL, 2)
     this.#interruptedAtMs = undefined
     if (!this.#inFlight.has(overdue)) return
     const hasScript = replies.includes('UNKILLABLE') || replies.includes('+OK')
     if (!hasScript) this.#hold = undefined
     else if (this.#hold?.kind !== 'unended')
-      this.#hold = { kind: 'unended', sinceMs: clock.now(), mostMs: LONGEST_UNENDED_MS }
+      this.#hold = { kind: 'unended', sinceMs: elapsedMs(), mostMs: LONGEST_UNENDED_MS }
   }
 
   /**
@@ -186,7 +188,7 @@ export class ScriptWatch {
 
   /** A restarted engine counts from 0, so the time of the script is counted here. */
   #breakOff(tookMs: number): void {
-    const nowMs = this.#options.clock.now()
+    const nowMs = this.#options.elapsedMs()
     this.#hold = undefined
     if (this.#interruptedAtMs !== undefined) this.#interruptedAtMs = nowMs
     if (!this.#options.breakOff()) return
@@ -196,8 +198,8 @@ export class ScriptWatch {
   }
 
   #askStats(): void {
-    const { clock, ask } = this.#options
-    const nowMs = clock.now()
+    const { elapsedMs, ask } = this.#options
+    const nowMs = elapsedMs()
     const { msPerMinute, maxDataBytes } = this.limits
     const areBounded = msPerMinute < Number.POSITIVE_INFINITY || maxDataBytes < Number.POSITIVE_INFINITY
     if (!areBounded || this.#asking) return
