@@ -1,4 +1,4 @@
-import { isObject, tryParseJson } from '../base/index.js'
+import { isObject, type Timer, tryParseJson } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import type { DataLoss, DataReport, Fleet } from '../fleet/index.js'
 import type { Problems } from '../telemetry/index.js'
@@ -16,6 +16,9 @@ interface StoredLoss extends DataLoss {
 }
 
 type LossKind = Exclude<DataReport['kind'], 'whole'>
+
+/** Delay before a failed write is repeated. */
+const RETRY_MS = 5_000
 
 const KINDS: readonly LossKind[] = ['cut', 'missing', 'unreadable']
 
@@ -67,6 +70,8 @@ export class Losses {
   readonly #known = new Map<string, StoredLoss>()
   /** The last write of each database: writes of one database run in order. */
   readonly #writes = new Map<string, Promise<void>>()
+  /** Writes that have failed and will be repeated. */
+  readonly #retries = new Map<string, Timer>()
   readonly #unfollow: () => void
   #isStopped = false
 
@@ -132,6 +137,7 @@ export class Losses {
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#unfollow()
+    for (const databaseId of this.#retries.keys()) this.#cancelRetry(databaseId)
     await Promise.all(this.#writes.values())
   }
 
@@ -146,6 +152,7 @@ export class Losses {
   }
 
   #forget(databaseId: string): void {
+    this.#cancelRetry(databaseId)
     if (!this.#known.delete(databaseId)) return
     for (const kind of ['data_missing', 'log_truncated'] as const) this.#deps.problems.resolve(kind, databaseId)
   }
@@ -174,17 +181,33 @@ export class Losses {
   }
 
   #write(databaseId: string, problem: string | null): void {
-    const { store, logger } = this.#deps
-    const write = (): Promise<unknown> => store.run(databasesData.note, { databaseId, problem })
     const written = (this.#writes.get(databaseId) ?? Promise.resolve())
-      .then(write)
-      .catch((error: unknown) => {
-        logger.error('database_loss_not_stored', { error, databaseId })
-      })
+      .then(() => this.#store(databaseId, problem))
       .then(() => {
         if (this.#writes.get(databaseId) === written) this.#writes.delete(databaseId)
       })
     this.#writes.set(databaseId, written)
+  }
+
+  /** Never rejects. */
+  async #store(databaseId: string, problem: string | null): Promise<void> {
+    const { store, logger, clock } = this.#deps
+    this.#cancelRetry(databaseId)
+    try {
+      await store.run(databasesData.note, { databaseId, problem })
+    } catch (error) {
+      logger.error('database_loss_not_stored', { error, databaseId })
+      if (this.#isStopped) return
+      this.#retries.set(
+        databaseId,
+        clock.after(RETRY_MS, () => this.#write(databaseId, problem)),
+      )
+    }
+  }
+
+  #cancelRetry(databaseId: string): void {
+    this.#retries.get(databaseId)?.cancel()
+    this.#retries.delete(databaseId)
   }
 }
 
