@@ -111,17 +111,14 @@ export class AlertWatch implements Service {
     const now = clock.now()
     const isWide = now - this.#wideAt >= WIDE_LOOK_MS || this.#wideAt > now
     if (isWide) this.#wideAt = now
-    const failures: unknown[] = []
     // What cannot be read of one kind must not keep alerts of the others.
-    for (const step of [
+    const steps = [
       () => this.#collectEvents(accounts, isWide),
       () => (isWide ? this.#judge(accounts[0]?.accountId) : Promise.resolve()),
       () => this.#notify(),
       () => this.#sweep(accounts.map((account) => account.accountId)),
-    ]) {
-      if (this.#phase === 'running') await step().catch((error: unknown) => failures.push(error))
-    }
-    if (failures.length > 0) throw failures[0]
+    ]
+    await each(steps, (step) => (this.#phase === 'running' ? step() : Promise.resolve()))
   }
 
   async #collectEvents(accounts: readonly sources.Watched[], isWide: boolean): Promise<void> {
@@ -132,13 +129,16 @@ export class AlertWatch implements Service {
     // Failed backups are few, but finding them reads all backups of an account.
     const looked = sources.EVENT_SOURCES.filter((source) => isWide || source !== 'backup_failed')
     const waiting = await store.run(sources.waiting, { watched, sources: looked, now: clock.now() })
-    for (const one of waiting) {
-      for (let batch = 0, isMore = true; isMore && batch < MOST_BATCHES && this.#phase === 'running'; batch++) {
-        const now = clock.now()
-        const fresh = (prefix: string) => Array.from({ length: sources.MOST_RAISED }, () => newId(prefix, now))
-        const ids = { ids: fresh('alert_'), episodeIds: fresh('epi_') }
-        isMore = await store.run(sources.collect, { ...one, ...ids, now })
-      }
+    await each(waiting, (one) => this.#collect(one))
+  }
+
+  async #collect(one: sources.Waiting): Promise<void> {
+    const { store, clock } = this.#deps
+    for (let batch = 0, isMore = true; isMore && batch < MOST_BATCHES && this.#phase === 'running'; batch++) {
+      const now = clock.now()
+      const fresh = (prefix: string) => Array.from({ length: sources.MOST_RAISED }, () => newId(prefix, now))
+      const ids = { ids: fresh('alert_'), episodeIds: fresh('epi_') }
+      isMore = await store.run(sources.collect, { ...one, ...ids, now })
     }
   }
 
@@ -173,17 +173,11 @@ export class AlertWatch implements Service {
   async #notify(): Promise<void> {
     const { store, clock, queue, link } = this.#deps
     const now = clock.now()
-    const settleOne = async (due: notify.DueAlerts): Promise<void> => {
+    await each(await store.run(notify.dueByAccount, { now }), async (due) => {
       const settlement = settleAlerts(due, { now, link })
       const published = await store.run(notify.settle, { ...settlement, now })
       queue.offer(offersOf(freshOf(settlement.entries, published), published))
-    }
-    const failures: unknown[] = []
-    // What goes wrong for one account must not keep alerts from the others.
-    for (const due of await store.run(notify.dueByAccount, { now })) {
-      await settleOne(due).catch((error: unknown) => failures.push(error))
-    }
-    if (failures.length > 0) throw failures[0]
+    })
   }
 
   async #sweep(accountIds: readonly string[]): Promise<void> {
@@ -195,4 +189,11 @@ export class AlertWatch implements Service {
     const args = { before: now - ALERT_HISTORY_DAYS * 86_400_000, now, accountIds }
     while (this.#phase === 'running' && (await store.run(history.sweep, args)));
   }
+}
+
+/** Works on each item. What goes wrong for one does not keep the others back. @throws the first failure, at the end. */
+async function each<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const failures: unknown[] = []
+  for (const item of items) await work(item).catch((error: unknown) => failures.push(error))
+  if (failures.length > 0) throw failures[0]
 }
