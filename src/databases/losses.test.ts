@@ -11,7 +11,7 @@ function lossesOver(isAway: () => boolean) {
   let asked = 0
   const run = async (_operation: unknown, { problem }: { problem: string | null }) => {
     asked++
-    if (isAway()) throw new HomeportError('store_unavailable', { reason: 'the test says so' })
+    if (isAway()) throw new HomeportError('store_unavailable', {})
     written.push(problem)
   }
   const row = { database_id: 'db', account_id: 'a', name: 'shop' }
