@@ -12,6 +12,7 @@ import {
   withIntactBodies,
 } from './messages.js'
 import { advanceOrMakeAll, goOnInTurn } from './queue-turns.js'
+import { moveBursts } from './rule-keys.js'
 
 /** The cancelled messages to bring back. */
 export interface UndoMessagesArgs {
@@ -34,20 +35,21 @@ interface Ended {
   readonly next_at: number
 }
 
-const lockCancelled = query<UndoMessagesArgs, { seq: number }>(({ db, p, d }) =>
-  d.forUpdate(
-    db
-      .selectFrom('messages')
-      .select('seq')
-      .where(d.inNumbers('seq', p.seqs))
-      .where(d.alsoIs('account_id', p.accountId))
-      .where('state', '=', sql.lit('canceled'))
-      // A message that another has replaced says so; no bulk action has cancelled it.
-      .where('error', 'is', null)
-      .where('finished_at', '>=', p.from)
-      .where('finished_at', '<=', p.to)
-      .orderBy('seq'),
-  ),
+const lockCancelled = query<UndoMessagesArgs, { seq: number; message_id: string; finished_at: number }>(
+  ({ db, p, d }) =>
+    d.forUpdate(
+      db
+        .selectFrom('messages')
+        .select(['seq', 'message_id', sql<number>`finished_at`.as('finished_at')])
+        .where(d.inNumbers('seq', p.seqs))
+        .where(d.alsoIs('account_id', p.accountId))
+        .where('state', '=', sql.lit('canceled'))
+        // A message that another has replaced says so; no bulk action has cancelled it.
+        .where('error', 'is', null)
+        .where('finished_at', '>=', p.from)
+        .where('finished_at', '<=', p.to)
+        .orderBy('seq'),
+    ),
 )
 /** A message of a queue takes its place in the line again, by the time when it was published, unless its turn has not ended. */
 const bringBack = query<Omit<UndoMessagesArgs, 'accountId' | 'from' | 'to'>, Ended>(({ db, p, d }) =>
@@ -78,9 +80,14 @@ const NONE: ReadonlySet<number> = new Set()
 
 /** Brings cancelled messages back, with their bodies, settings and failed attempts, as part of another transaction. */
 export function* undoMessages(args: UndoMessagesArgs): Transaction<{ seqs: number[]; offers: PendingRow[] }> {
-  const seqs = (yield* all(lockCancelled, args)).map(({ seq }) => seq)
+  const cancelled = yield* all(lockCancelled, args)
+  const seqs = cancelled.map(({ seq }) => seq)
   if (seqs.length === 0) return { seqs, offers: [] }
-  const { clock, at } = args
+  const { accountId, clock, at } = args
+  if (clock === 'hold') {
+    const byMs = cancelled.map((row) => [row.message_id, Math.max(0, at - row.finished_at)] as const)
+    yield* moveBursts(accountId, new Map(byMs))
+  }
   const back = yield* all(bringBack, { seqs, clock, at })
   const queues = back.flatMap(({ account_id: accountId, queue: name }) => (name === null ? [] : [{ accountId, name }]))
   const inTurn = queues.length > 0 ? yield* goOnInTurn(seqs) : NONE

@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest'
-import { all, read, type Transaction } from '../../store/operation.js'
+import { all, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { MemoryStore } from '../../store/testing/memory-store.js'
 import { draftMessage } from '../publish/draft.js'
 import * as messagesCancel from './messages-cancel.js'
 import { publish } from './messages-publish.js'
 import * as messagesRetention from './messages-retention.js'
+import { undoMessages } from './messages-undo.js'
 import * as ruleKeys from './rule-keys.js'
 
 const T = 1_760_000_000_000
@@ -16,16 +17,48 @@ const readKeys = read('test.readRuleKeys', function* (_: object): Transaction<st
   return (yield* all(keys, {})).map(({ rule_key }) => rule_key).sort()
 })
 
-it('deletes keys whose message has ended, after the retention time', () => {
-  const store = new MemoryStore()
-  const drafting = { accountId: 'acc', callerIp: null, now: T, limits: { timeoutMs: 1_000 } }
-  const entryOf = (headers: Record<string, string>) =>
-    draftMessage({ destination: 'http://x.test/', headers, body: undefined }, drafting)
-  const publishOne = (headers: Record<string, string>, now = T) => {
-    const entry = entryOf(headers)
+const dueOf = query<{ seq: number }, { next_at: number }>(({ db, p }) =>
+  db.selectFrom('messages').select('next_at').where('seq', '=', p.seq),
+)
+const readDue = read('test.readDue', function* (args: { seq: number }): Transaction<number> {
+  return (yield* only(dueOf, args)).next_at
+})
+const undo = write('test.undo', undoMessages)
+
+/** Publishes to one account of a store in memory. */
+function publisher(store: MemoryStore) {
+  const drafting = { accountId: 'acc', callerIp: null, limits: { timeoutMs: 1_000 } }
+  return (headers: Record<string, string>, now = T) => {
+    const entry = draftMessage({ destination: 'http://x.test/', headers, body: undefined }, { ...drafting, now })
     const [seq = 0] = store.run(publish, { entries: [entry], now }).seqs
     return { seq, messageId: entry.message.message_id }
   }
+}
+
+it('moves the beginning of a burst with a message that is brought back later by the time that it was cancelled', () => {
+  const store = new MemoryStore()
+  const publishOne = publisher(store)
+  const MINUTE = 60_000
+  const headersOf = (key: string) => ({
+    ...{ 'homeport-debounce': key, 'homeport-debounce-delay': '10m', 'homeport-debounce-max-delay': '1h' },
+  })
+  const at = T + 5 * MINUTE + 5 * 60 * MINUTE
+  const dueAfter = (clock: 'original' | 'hold'): number => {
+    const { seq } = publishOne(headersOf(clock))
+    store.run(messagesCancel.cancel, { seqs: [seq], at: T + 5 * MINUTE })
+    const range = { accountId: 'acc', from: 0, to: Number.MAX_SAFE_INTEGER }
+    expect(store.run(undo, { seqs: [seq], ...range, clock, at }).seqs).toEqual([seq])
+    const next = publishOne(headersOf(clock), at + MINUTE)
+    return store.run(readDue, next) - at
+  }
+  expect(dueAfter('original')).toBe(MINUTE)
+  expect(dueAfter('hold')).toBe(11 * MINUTE)
+  store.close()
+})
+
+it('deletes keys whose message has ended, after the retention time', () => {
+  const store = new MemoryStore()
+  const publishOne = publisher(store)
   const sweep = (now: number) =>
     store.run(messagesRetention.sweep, { after: 0, finishedBefore: now - 7 * DAY, now, limit: 100 })
 

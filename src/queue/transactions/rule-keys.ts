@@ -1,4 +1,4 @@
-import { change, first, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RuleKeysTable } from '../../store/schema/messages.js'
 import { debouncedUntil, type KeyRule } from '../key-rule.js'
@@ -166,6 +166,33 @@ export const close = write(
     return (yield* first(unfinished, args)) !== undefined
   },
 )
+
+const burstsOf = query<{ accountId: string; messageIds: readonly string[] }, { message_id: string }>(({ db, p, d }) =>
+  db
+    .selectFrom('rule_keys')
+    .select('message_id')
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('message_id', p.messageIds))
+    .where('rule', '=', 'debounce'),
+)
+const moveBurst = query<{ accountId: string; messageId: string; byMs: number }>(({ db, p }) =>
+  db
+    .updateTable('rule_keys')
+    .set((eb) => ({ since: eb('since', '+', p.byMs) }))
+    .where('account_id', '=', p.accountId)
+    .where('message_id', '=', p.messageId)
+    .where('rule', '=', 'debounce'),
+)
+
+/**
+ * Moves the bursts of messages that are brought back later than they were due, as part of another transaction: their longest
+ * delay would be over before it is.
+ * @param byMs of each message, milliseconds.
+ */
+export function* moveBursts(accountId: string, byMs: ReadonlyMap<string, number>): Transaction<void> {
+  for (const { message_id: messageId } of yield* all(burstsOf, { accountId, messageIds: [...byMs.keys()] }))
+    yield* change(moveBurst, { accountId, messageId, byMs: byMs.get(messageId) ?? 0 })
+}
 
 const removeUnused = query<{ before: number }>(({ db, p }) =>
   db

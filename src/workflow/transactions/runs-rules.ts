@@ -1,6 +1,6 @@
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import { debouncedUntil, type KeyRule } from '../../queue/transactions/rule-keys.js'
-import { change, first, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunRuleKeysTable } from '../../store/schema/runs.js'
 import { cancelRuns } from './runs-cancel.js'
@@ -128,6 +128,23 @@ export const close = write('runRules.close', function* (args: { runSeq: number }
   yield* change(giveUp, args)
   return (yield* first(active, args)) !== undefined
 })
+
+const burstsOf = query<{ seqs: readonly number[] }, { run_seq: number }>(({ db, p, d }) =>
+  db.selectFrom('run_rule_keys').select('run_seq').where(d.inNumbers('run_seq', p.seqs)).where('rule', '=', 'debounce'),
+)
+const moveBurst = query<{ runSeq: number; byMs: number }>(({ db, p }) =>
+  db
+    .updateTable('run_rule_keys')
+    .set((eb) => ({ since: eb('since', '+', p.byMs) }))
+    .where('run_seq', '=', p.runSeq)
+    .where('rule', '=', 'debounce'),
+)
+
+/** As `moveBursts` of the queue, for runs. */
+export function* moveRunBursts(byMs: ReadonlyMap<number, number>): Transaction<void> {
+  for (const { run_seq: runSeq } of yield* all(burstsOf, { seqs: [...byMs.keys()] }))
+    yield* change(moveBurst, { runSeq, byMs: byMs.get(runSeq) ?? 0 })
+}
 
 const removeUnused = query<{ before: number }>(({ db, p }) =>
   db

@@ -11,6 +11,7 @@ import { letGo, type PausedWorkflow, parkBegun, storedPause } from './runs-pause
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import { childEndOf } from './runs-revive.js'
 import { type DeliveryColumns, type ElementMeta, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
+import { moveRunBursts } from './runs-rules.js'
 import type { WaitRecord } from './runs-wait.js'
 
 /**
@@ -98,6 +99,7 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
   const notKept = mine.filter(({ seq }) => !kept.has(seq)).map(({ seq }) => seq)
   if (undone.length === 0) return { undone, notKept, offers: [] }
   yield* change(setStarted, { seqs: undone })
+  if (args.clock === 'hold') yield* moveRunBursts(new Map(runs.map((run) => [run.seq, held(run, args)])))
   const remains = yield* readRemains(undone)
   const messages = yield* messagesOf(runs, kept, remains, args)
   const own = toPendingRows(messages, yield* insertMessages(messages))
