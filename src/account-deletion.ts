@@ -25,7 +25,7 @@ export interface AccountDeletionDeps {
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn'>
   readonly databases: Pick<Databases, 'idsOf' | 'remove'>
-  readonly queue: Pick<Queue, 'dropEverywhere'>
+  readonly queue: Pick<Queue, 'dropEverywhere' | 'forgetFlowKeys'>
   /** Reloads the accounts. */
   readonly reload: () => Promise<unknown>
 }
@@ -80,24 +80,28 @@ export class AccountDeletion implements Service {
   }
 
   async #deleteAll(): Promise<void> {
-    const { store, clock, logger, reload } = this.#deps
+    const { store, queue, clock, logger, reload } = this.#deps
     const accountIds = await store.run(operator.deleting, {})
     if (accountIds.length === 0) return
-    for (const accountId of accountIds) await this.#purge(accountId)
+    const keys: accountPurge.FlowKeyName[] = []
+    for (const accountId of accountIds) keys.push(...(await this.#purge(accountId)))
     await pause(clock, SETTLE_MS)
     for (const accountId of accountIds) {
-      do await this.#purge(accountId)
+      do keys.push(...(await this.#purge(accountId)))
       while (!(await store.run(operator.finishDelete, { accountId })))
       logger.info('account_deleted', { accountId })
     }
     await store.run(alertsHistory.sweepOrphans, {})
     await reload()
+    // Last: until now, a message or a request in flight may have used one of them.
+    await queue.forgetFlowKeys(keys)
   }
 
-  async #purge(accountId: string): Promise<void> {
+  /** @returns the flow-control keys that were deleted. */
+  async #purge(accountId: string): Promise<readonly accountPurge.FlowKeyName[]> {
     await this.#deleteDatabases(accountId)
     const { store, queue } = this.#deps
-    await store.run(accountPurge.settings, { accountId })
+    const keys = await store.run(accountPurge.settings, { accountId })
     const page = { accountId, limit: BATCH }
     for (;;) {
       this.#refuseStopped()
@@ -111,6 +115,7 @@ export class AccountDeletion implements Service {
       if (seqs.length === 0) break
       await queue.dropEverywhere({ groupKeys: seqs })
     }
+    return keys
   }
 
   async #deleteDatabases(accountId: string): Promise<void> {

@@ -217,15 +217,15 @@ class StoredQueue implements Queue {
   /** Also forgets flow-control keys that no message has named for the retention time. */
   async #sweep(store: Store, step: SweepStep): Promise<number | undefined> {
     if (!this.#cluster.isLeader) return undefined
-    if (step.after === 0) await this.#forgetIdleKeys(await store.run(flowKeys.sweep, { before: step.finishedBefore }))
+    if (step.after === 0) await this.forgetFlowKeys(await store.run(flowKeys.sweep, { before: step.finishedBefore }))
     return store.run(messagesRetention.sweep, step)
   }
 
-  async #forgetIdleKeys(idle: readonly { account_id: string; flow_key: string }[]): Promise<void> {
-    for (const { account_id, flow_key } of idle) this.#dispatcher.flow.forget(account_id, flow_key)
-    for (let from = 0; from < idle.length; from += KEYS_PER_MESSAGE) {
-      const keys = idle.slice(from, from + KEYS_PER_MESSAGE).map((row) => [row.account_id, row.flow_key] as const)
-      await this.#nodes.flowChanged({ keys, isReset: false })
+  async forgetFlowKeys(keys: readonly { account_id: string; flow_key: string }[]): Promise<void> {
+    for (const { account_id, flow_key } of keys) this.#dispatcher.flow.forget(account_id, flow_key)
+    for (let from = 0; from < keys.length; from += KEYS_PER_MESSAGE) {
+      const batch = keys.slice(from, from + KEYS_PER_MESSAGE).map((row) => [row.account_id, row.flow_key] as const)
+      await this.#nodes.flowChanged({ keys: batch, isReset: false })
     }
   }
 

@@ -308,6 +308,8 @@ export interface Queue extends Service {
    * @throws HomeportError `store_unavailable` when a node does not answer and the store does not either.
    */
   dropEverywhere(which: DropSelector): Promise<void>
+  /** Flow-control keys were deleted: they leave the memory of all nodes, unless messages use them. */
+  forgetFlowKeys(keys: readonly { readonly account_id: string; readonly flow_key: string }[]): Promise<void>
   /**
    * Call it after accounts were suspended, resumed or deleted: nothing is delivered of those that are held, and of the
    * others again. Requests in flight end.

@@ -1,6 +1,7 @@
 /** Deletes what an account has in the queue, in workflows and in bulk actions, when the account itself is deleted. */
 import { all, change, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import type { FlowKeysTable } from '../../store/schema/queues.js'
 import { removeRunsWithAll } from '../../workflow/transactions/runs-retention.js'
 
 type OfAccount = { accountId: string }
@@ -15,7 +16,6 @@ const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('queue_turns').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('queues').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('url_groups').where('account_id', '=', p.accountId)),
-  query<OfAccount>(({ db, p }) => db.deleteFrom('flow_keys').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('message_keys').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('rule_keys').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('run_rule_keys').where('account_id', '=', p.accountId)),
@@ -26,12 +26,21 @@ const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('cancelled_deliveries').where('account_id', '=', p.accountId)),
 ]
 
+/** A flow-control key. */
+export type FlowKeyName = Pick<FlowKeysTable, 'account_id' | 'flow_key'>
+
+const dropFlowKeys = query<OfAccount, FlowKeyName>(({ db, p }) =>
+  db.deleteFrom('flow_keys').where('account_id', '=', p.accountId).returning(['account_id', 'flow_key']),
+)
+
 /**
  * Deletes schedules, queues, URL groups, flow-control keys, deduplication keys, keys of rules, waits, bulk actions, saved
  * selectors, paused workflows, activity and notified events.
+ * @returns the flow-control keys.
  */
-export const settings = write('accountPurge.settings', function* (args: OfAccount): Transaction<void> {
+export const settings = write('accountPurge.settings', function* (args: OfAccount): Transaction<FlowKeyName[]> {
   for (const drop of SETTINGS) yield* change(drop, args)
+  return yield* all(dropFlowKeys, args)
 })
 
 const someMessages = query<Page, { seq: number }>(({ db, p }) =>

@@ -54,6 +54,17 @@ function start(messages: number, limits: Partial<FlowKeyRow> = {}, atOnce = 1) {
 }
 
 describe('flow control', () => {
+  it('forgets a paused key once its messages are dropped', () => {
+    const { flow, backlog } = start(3, { paused: 1 })
+    backlog.advance(0)
+    backlog.drop({ seqs: [1, 2] })
+    flow.forget('acc', 'k')
+    expect(flow.hold('acc', 'k', 0)).toEqual({ by: 'pause' })
+    backlog.drop({ seqs: [3] })
+    flow.forget('acc', 'k')
+    expect(flow.hold('acc', 'k', 0)).toBeUndefined()
+  })
+
   it('holds admitted messages when their key is paused, and later sends them before newer ones', () => {
     const { flow, next, offer, use } = start(3)
     expect(next(0)).toBe(1)

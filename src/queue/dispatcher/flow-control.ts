@@ -163,7 +163,8 @@ class Key {
   }
 
   get isIdle(): boolean {
-    return this.#open === 0 && this.#waiting.size === 0 && this.#returned.size === 0
+    const isWaitedFor = this.#waiting.hasAlive('limited') || this.#returned.peekAlive('limited') !== undefined
+    return this.#open === 0 && !isWaitedFor
   }
 
   /** A clock that is set back also ends the period, which must not last longer than its length. */
@@ -254,7 +255,9 @@ export class FlowControl {
   /** Forgets a key that the store has deleted. */
   forget(account: string, name: string): void {
     const key = this.#keys.get(`${account}/${name}`)
-    if (key?.isIdle) this.#keys.delete(`${account}/${name}`)
+    if (!key?.isIdle) return
+    this.#keys.delete(`${account}/${name}`)
+    this.#withWaiting.delete(key)
   }
 
   /** Ends the current period of a key. */

@@ -31,6 +31,11 @@ export class Line {
     return this.#ranked?.pop()
   }
 
+  /** Whether a message is still in this state. */
+  hasAlive(state: Entry['state']): boolean {
+    return this.#firstRanked(state) !== undefined || this.#plain.peekAlive(state) !== undefined
+  }
+
   #firstRanked(state: Entry['state']): Entry | undefined {
     for (let first = this.#ranked?.peek(); first; first = this.#ranked?.peek()) {
       if (first.state === state) return first
