@@ -52,14 +52,15 @@ it('stores and reads values of every kind', () => {
   const db = open()
   db.exec('CREATE TABLE t (id INTEGER PRIMARY KEY, v)')
   const insert = db.prepare('INSERT INTO t (v) VALUES (?)')
-  const values = [null, 1, -1.5, 2 ** 53 - 1, 'text ✓', new Uint8Array([0, 255])]
+  const fromAnotherThread = structuredClone(new Uint8Array())
+  const values = [null, 1, -1.5, 2 ** 53 - 1, 'text ✓', new Uint8Array([0, 255]), new Uint8Array(), fromAnotherThread]
   const ids = values.map((value) => insert.run(value).lastInsertRowid)
-  expect(ids.map(Number)).toEqual([1, 2, 3, 4, 5, 6])
+  expect(ids.map(Number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
   const rows = db.prepare('SELECT v FROM t ORDER BY id').all() as { v: unknown }[]
   expect(rows.map(({ v }) => (v instanceof Uint8Array ? new Uint8Array(v) : v))).toEqual(values)
-  expect([...db.prepare('SELECT id FROM t WHERE id > ?').iterate(4)].map((row) => ({ ...(row as object) }))).toEqual([
-    { id: 5 },
-    { id: 6 },
+  expect([...db.prepare('SELECT id FROM t WHERE id > ?').iterate(6)].map((row) => ({ ...(row as object) }))).toEqual([
+    { id: 7 },
+    { id: 8 },
   ])
   expect(db.prepare('SELECT v FROM t WHERE id = 9').get()).toBeUndefined()
   expect(db.prepare('UPDATE t SET v = 0 WHERE id < ?').run(3).changes).toBe(2)

@@ -10,9 +10,14 @@ interface NodeDatabase {
   close(): void
 }
 
-/** The module `node:sqlite`. */
-export interface NodeSqlite {
+interface NodeModule {
   readonly DatabaseSync: new (path: string, options: { readonly readOnly: boolean }) => NodeDatabase
+}
+
+/** The module `node:sqlite`, and what is known of it. */
+export interface NodeSqlite extends NodeModule {
+  /** Whether it takes empty bytes from another thread for NULL, as Node 22 does: such an array has no address. */
+  readonly losesEmptyBytes: boolean
 }
 
 /**
@@ -23,34 +28,69 @@ export function loadNodeSqlite(): NodeSqlite | undefined {
   const { emitWarning } = process
   process.emitWarning = () => undefined
   try {
-    const found = process.getBuiltinModule?.('node:sqlite' as 'node:fs') as unknown as NodeSqlite | undefined
-    return found && saysTransaction(found) ? found : undefined
+    const found = process.getBuiltinModule?.('node:sqlite' as 'node:fs') as unknown as NodeModule | undefined
+    return found && tried(found)
   } finally {
     process.emitWarning = emitWarning
   }
 }
 
-function saysTransaction({ DatabaseSync }: NodeSqlite): boolean {
+function tried({ DatabaseSync }: NodeModule): NodeSqlite | undefined {
   const db = new DatabaseSync(':memory:', { readOnly: false })
   try {
-    return 'isTransaction' in db
+    if (!('isTransaction' in db)) return undefined
+    const isBytes = db.prepare('SELECT 1 WHERE ? IS NOT NULL').get(structuredClone(new Uint8Array()))
+    return { DatabaseSync, losesEmptyBytes: isBytes === undefined }
   } finally {
     db.close()
+  }
+}
+
+/** Empty, with an address. */
+const EMPTY_BYTES = new Uint8Array(1).subarray(1)
+
+const addressed = (value: unknown): unknown =>
+  value instanceof Uint8Array && value.byteLength === 0 ? EMPTY_BYTES : value
+
+/** A statement to which empty bytes are passed as bytes. */
+class KeepingEmptyBytes implements SqliteStatement {
+  readonly #statement: SqliteStatement
+
+  constructor(statement: SqliteStatement) {
+    this.#statement = statement
+  }
+
+  all(...values: readonly unknown[]): unknown[] {
+    return this.#statement.all(...values.map(addressed))
+  }
+
+  get(...values: readonly unknown[]): unknown {
+    return this.#statement.get(...values.map(addressed))
+  }
+
+  iterate(...values: readonly unknown[]): Iterable<unknown> {
+    return this.#statement.iterate(...values.map(addressed))
+  }
+
+  run(...values: readonly unknown[]): ReturnType<SqliteStatement['run']> {
+    return this.#statement.run(...values.map(addressed))
   }
 }
 
 /** A file opened by `node:sqlite`. */
 export class NodeSqliteDatabase implements SqliteDatabase {
   readonly #db: NodeDatabase
+  readonly #losesEmptyBytes: boolean
 
   constructor(
-    { DatabaseSync }: NodeSqlite,
+    { DatabaseSync, losesEmptyBytes }: NodeSqlite,
     path: string,
     { readOnly, mustExist, busyTimeoutMs }: Required<SqliteOpening>,
   ) {
     if (mustExist && !existsSync(path))
       throw Object.assign(new Error('unable to open database file'), { code: 'SQLITE_CANTOPEN' })
     this.#db = new DatabaseSync(path, { readOnly })
+    this.#losesEmptyBytes = losesEmptyBytes
     this.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
   }
 
@@ -67,7 +107,8 @@ export class NodeSqliteDatabase implements SqliteDatabase {
   }
 
   prepare(sql: string): SqliteStatement {
-    return this.#db.prepare(sql)
+    const statement = this.#db.prepare(sql)
+    return this.#losesEmptyBytes ? new KeepingEmptyBytes(statement) : statement
   }
 
   close(): void {
