@@ -84,3 +84,20 @@ it('evicts an incomplete body when incomplete bodies exceed the memory budget', 
     await server.stop()
   }
 })
+
+it('closes a connection whose request was answered and never completed', async () => {
+  const server = new HttpServer({
+    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, bodyTimeoutMs: 20, version: '1.2.3' },
+    authenticator: { basic: () => undefined, bearer: () => undefined },
+    routes: [route({ ...take, auth: 'bearer', scopes: [] }, async () => ({}))],
+    publicUrl: 'http://localhost:8702',
+    onInternalError: () => {},
+  })
+  await server.start()
+  onTestFinished(() => server.stop(0))
+  for (const target of ['POST /v2/take', 'POST /nothing', 'GET /health']) {
+    const socket = connect(server.port, '127.0.0.1').resume()
+    socket.write(`${target} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nonly a part`)
+    await once(socket, 'close')
+  }
+})

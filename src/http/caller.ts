@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { ClientMemoryBudget } from '../base/index.js'
 import type { TeamRole } from '../contract/accounts/accounts.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
@@ -51,6 +52,8 @@ export interface Arrival {
   readonly ip: string
   /** See `request-id.ts`. */
   readonly requestId: string
+  /** Where what is held for its client is counted. */
+  readonly memory: ClientMemoryBudget
   /** Set once the credentials have been checked. */
   caller: Caller | undefined
   /** Set when the answer is sent whole: size of its body. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { yieldToEventLoop } from '../base/index.js'
+import { systemClock, yieldToEventLoop } from '../base/index.js'
 
 const NEWEST = Symbol('newest request')
 const UNANSWERED = Symbol('requests without an answer')
@@ -14,7 +14,13 @@ interface Connection extends Socket {
 /** The open connections of a listener. */
 export class Connections {
   readonly #open = new Set<Connection>()
+  readonly #leftoverMs: number
   #isEnding = false
+
+  /** @param leftoverMs time for the rest of a body that nobody reads any more, because the request is answered. */
+  constructor(leftoverMs: number) {
+    this.#leftoverMs = leftoverMs
+  }
 
   /** Starts to track the connections of a listener. */
   follow(server: Server): void {
@@ -28,8 +34,17 @@ export class Connections {
       answer.once('close', () => {
         connection[UNANSWERED] = (connection[UNANSWERED] ?? 1) - 1
         if (this.#isEnding) endIfUnused(connection)
+        else if (!request.complete) this.#endUnlessComplete(request, connection)
       })
     })
+  }
+
+  /** Node reads and discards the rest of such a body for as long as its client likes to send it. */
+  #endUnlessComplete(request: IncomingMessage, connection: Connection): void {
+    const timer = systemClock.after(this.#leftoverMs, () => {
+      if (!request.complete) connection.destroy()
+    })
+    request.once('close', () => timer.cancel())
   }
 
   /** Records that a request has started to arrive. */

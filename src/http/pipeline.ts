@@ -16,6 +16,7 @@ import { type Call, isReply, type Route } from './route.js'
 import { DATA_HEADER_MAP } from './safe-headers.js'
 import { chunksOfList, chunksOfObject, isLarge, isLongList, sendChunks, sendJson } from './send.js'
 import { requireConsoleHeader, type SessionResolver, sessionSecretOf } from './session-cookie.js'
+import { countUnread } from './unread.js'
 import { type Checker, compileChecker } from './validation.js'
 
 /** The validators of one endpoint. */
@@ -283,10 +284,12 @@ function withoutNull({ body }: Endpoint, value: unknown): unknown {
 /** Sends bytes and byte streams unchanged and everything else as JSON; `undefined` is an empty body. */
 export function send(response: FastifyReply, status: number, value: unknown): FastifyReply {
   if (value === undefined || value instanceof Uint8Array || value instanceof Readable) {
-    return response
+    response
       .headers({ ...DATA_HEADER_MAP, ...response.getHeaders(), [REQUEST_ID_HEADER]: idOf(response.request.raw) })
       .code(status)
       .send(value)
+    if (value instanceof Uint8Array) countUnread(response.request.raw, response.raw, value.byteLength)
+    return response
   }
   // Serialized first: if that fails, the framework must still be able to send the error.
   const json = JSON.stringify(value)

@@ -3,6 +3,7 @@ import { isObject, TimeSlice, yieldToEventLoop } from '../base/index.js'
 import { arrivalOf, idOf } from './caller.js'
 import { REQUEST_ID_HEADER } from './request-id.js'
 import { DATA_HEADERS } from './safe-headers.js'
+import { countUnread } from './unread.js'
 
 /**
  * Sends head and body of a response in one write to the socket; `end(body)` would first concatenate them. The head must
@@ -21,7 +22,8 @@ export function sendWhole(
   response.end()
 }
 
-const JSON_TYPE = 'application/json; charset=utf-8'
+/** The type of JSON answers. */
+export const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Sends a JSON text, in addition to the headers that the response already has. */
 export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, json: string): void {
@@ -32,6 +34,7 @@ export function sendJson(request: IncomingMessage, response: ServerResponse, sta
   response.writeHead(status, [...head, ...DATA_HEADERS])
   // Most texts are ASCII only, and Node writes them faster as latin1.
   sendWhole(request, response, json, bytes === json.length ? 'latin1' : 'utf8')
+  countUnread(request, response, bytes)
 }
 
 /** Items of a list that are serialized in one go, some milliseconds of work at most. */
@@ -108,4 +111,5 @@ export function sendChunks(
   response.writeHead(status, [...head, ...DATA_HEADERS])
   for (const chunk of chunks) response.write(chunk)
   response.end()
+  countUnread(request, response, length)
 }

@@ -18,6 +18,7 @@ import { REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
 import type { Route } from './route.js'
 import { type PathPattern, parsePath } from './route.js'
 import { challengeFor, DATA_HEADERS } from './safe-headers.js'
+import { JSON_TYPE } from './send.js'
 import type { SessionResolver } from './session-cookie.js'
 import type { Site } from './site.js'
 
@@ -28,6 +29,8 @@ export const LONGEST_HEAD_BYTES = 65_536
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
 const BODY_TIMEOUT_MS = 300_000
+/** For the rest of a body after its answer. */
+const LEFTOVER_TIMEOUT_MS = 5_000
 /** Methods with a request body. */
 const METHODS_WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
@@ -111,7 +114,7 @@ export class HttpServer implements Service {
   readonly #mounted: readonly Mounted[]
   /** Paths that end in a raw rest, by method: with another method, the same path may have parameters. */
   readonly #withRest: ReadonlyMap<string, readonly RawRest[]>
-  readonly #connections = new Connections()
+  readonly #connections: Connections
   readonly #memory: ClientMemoryBudget
   readonly #addresses: ClientAddresses
   readonly #app: FastifyInstance
@@ -127,6 +130,7 @@ export class HttpServer implements Service {
     )
     this.#withRest = rawRests(this.#mounted)
     this.#addresses = new ClientAddresses(settings.trustedProxies ?? [])
+    this.#connections = new Connections(Math.min(LEFTOVER_TIMEOUT_MS, settings.bodyTimeoutMs ?? BODY_TIMEOUT_MS))
     this.#app = fastify({
       routerOptions: { maxParamLength: LONGEST_PARAMETER },
       // Fastify passes Node's request to this hook, under a narrower type.
@@ -176,14 +180,26 @@ export class HttpServer implements Service {
     const target = request.url ?? '/'
     const ip = this.#addresses.of(request) ?? ''
     const requestId = requestIdOf(request.headers)
-    for (const path of this.#withRest.get(request.method ?? '') ?? []) {
+    const found = this.#restOf(request.method ?? '', target)
+    setArrival(request, {
+      target,
+      rest: found?.rest,
+      ip,
+      requestId,
+      memory: this.#memory,
+      caller: undefined,
+      answerBytes: undefined,
+    })
+    return found?.routerTarget ?? target
+  }
+
+  /** The raw rest of a target, for a path that ends in one. */
+  #restOf(method: string, target: string): ReturnType<RawRest['find']> {
+    for (const path of this.#withRest.get(method) ?? []) {
       const found = path.find(target)
-      if (found === undefined) continue
-      setArrival(request, { target, rest: found.rest, ip, requestId, caller: undefined, answerBytes: undefined })
-      return found.routerTarget
+      if (found !== undefined) return found
     }
-    setArrival(request, { target, rest: undefined, ip, requestId, caller: undefined, answerBytes: undefined })
-    return target
+    return undefined
   }
 
   #prepare(): void {
@@ -260,16 +276,16 @@ export class HttpServer implements Service {
   #mountPages(): void {
     const { service, version, publicUrl, routes, problems } = this.#settings
     const endpoints = routes.map((route) => route.endpoint)
-    // Made for the first reader.
-    let description: object | undefined
-    const describe = () => (description ??= openApi({ service, version, publicUrl, endpoints }))
+    // Made for the first reader; all get the same bytes.
+    let description: Buffer | undefined
+    const describe = () => (description ??= jsonOf(openApi({ service, version, publicUrl, endpoints })))
     const page = new DocsPage(service, this.#settings.docsFolder)
     this.#app.get('/health', (_request, response) => {
       const serving = this.#phase === 'serving'
       const status = serving ? 'ok' : this.#phase
       return send(response, serving ? 200 : 503, { status, service, version, problems: problems?.count ?? 0 })
     })
-    this.#app.get('/openapi.json', (_request, response) => send(response, 200, describe()))
+    this.#app.get('/openapi.json', (_request, response) => send(response.type(JSON_TYPE), 200, describe()))
     this.#app.get('/docs', (_request, response) => page.send(withRequestId(response)))
     this.#app.get<{ Params: { name: string } }>(
       '/docs/:name',
@@ -328,6 +344,8 @@ export class HttpServer implements Service {
     return new HomeportError('internal', { reference })
   }
 }
+
+const jsonOf = (value: object): Buffer => Buffer.from(JSON.stringify(value))
 
 /** For answers that are not sent by `send`, which adds the id by itself. */
 function withRequestId(response: FastifyReply): FastifyReply {

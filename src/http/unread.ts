@@ -1,0 +1,23 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type MemoryConsumer, WORTH_NOTING_BYTES } from '../base/index.js'
+import { arrivalOf } from './caller.js'
+import { onceOver } from './received-call.js'
+
+/**
+ * Counts a long answer in the memory of all clients for as long as its client leaves it unread. Call it once all of it is
+ * written. A client that is evicted loses its connection, and with it the rest of the answer.
+ */
+export function countUnread(request: IncomingMessage, response: ServerResponse, bytes: number): void {
+  if (bytes < WORTH_NOTING_BYTES || response.writableFinished) return
+  const { memory, caller, ip } = arrivalOf(request)
+  const { socket } = request
+  const unread: MemoryConsumer = {
+    owner: caller?.accountId || ip,
+    get heldBytes() {
+      return socket.destroyed || response.writableFinished ? 0 : response.writableLength
+    },
+    evict: () => void socket.destroy(),
+  }
+  onceOver(request, response, () => memory.remove(unread))
+  memory.grow(unread, bytes)
+}
