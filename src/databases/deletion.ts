@@ -5,10 +5,11 @@ import type { ChangeDeps } from './deps.js'
 import { beginDeletion, type DatabaseRow, finishDeletion } from './life.js'
 import { LostBegins } from './lost-begins.js'
 import * as databases from './transactions/databases.js'
+import { SYSTEM } from './usage/index.js'
 
 /** What `Deletion` is built from. */
 interface DeletionDeps extends ChangeDeps {
-  readonly backups: Pick<Backups, 'removeAll'>
+  readonly backups: Pick<Backups, 'removeAll' | 'endImport'>
 }
 
 /** Deletes databases with all their files. */
@@ -25,6 +26,8 @@ export class Deletion {
 
   /** Deletes a database of the caller's account; resolves when nothing is left of it. May be repeated. */
   async remove(caller: Caller, databaseId: string): Promise<void> {
+    // The deletion of an account waits for its databases, and those of other accounts wait behind it.
+    if (caller.source === SYSTEM) this.#deps.backups.endImport(databaseId)
     const row = this.#deps.directory.rowOf(databaseId)
     const details = row === undefined ? {} : { name: row.name }
     const event = { action: 'Delete Database', entity: databaseId, details } as const

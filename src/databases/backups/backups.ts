@@ -308,6 +308,11 @@ export class Backups implements Service {
     return this.#imports.progress(caller, databaseId)
   }
 
+  /** Ends the import into a database, if one is active. */
+  endImport(databaseId: string): void {
+    this.#imports.end(databaseId)
+  }
+
   /** The last import into a database, if there was one. */
   listImports(caller: Caller, databaseId: string): Promise<ImportRecord[]> {
     return this.#imports.list(caller, databaseId)

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { ImportSchema } from '../../contract/databases/backups.js'
@@ -9,6 +10,7 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
+import { systemCaller } from '../usage/index.js'
 import { type PasswordEngine, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
 
 const MIB = 2 ** 20
@@ -93,6 +95,29 @@ describe('an import from another server', () => {
     await ended(record)
     expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining('OOM') })
     expect(await command(record, 'DBSIZE')).toBe(0)
+  })
+
+  it('ends when the account of its database is deleted, whatever the client or the source does', async () => {
+    const silent = await startForeignServer({ SCAN: () => undefined })
+    const [copied, uploaded] = [await create(server), await create(server)]
+    expect((await importUrl(copied, silent.url)).status).toBe(200)
+    const upload = new PassThrough()
+    upload.write('REDIS')
+    const received = server.databases.backups.importFile(server.owner, uploaded.database_id, upload)
+    received.catch(() => undefined)
+    for (const { database_id } of [copied, uploaded]) {
+      const isRestoring = () => server.databases.directory.rowOf(database_id)?.modifying_state === 'restoring'
+      const isBusy = async () => (await importOf({ ...copied, database_id })).state === 'reading' || isRestoring()
+      await waitFor(isBusy, { what: 'the import' })
+      const remove = () => server.databases.remove(systemCaller(server.owner.accountId), database_id)
+      const isGone = () =>
+        remove().then(
+          () => true,
+          () => false,
+        )
+      await waitFor(isGone, { what: 'the deletion' })
+    }
+    await expect(received).rejects.toThrow()
   })
 
   it('from malicious servers fails, costs little memory, and leaves the database usable', async () => {

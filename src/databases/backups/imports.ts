@@ -31,8 +31,15 @@ export interface BegunImport {
   readonly ended: Promise<void>
 }
 
-/** Reads the foreign data into the pending backup and resolves to the completed backup. */
-type Filling = (backup: NewBackup, database: DatabaseRow) => Promise<BackupRow>
+/** Reads the foreign data into the pending backup, until the signal ends it, and resolves to the completed backup. */
+type Filling = (backup: NewBackup, database: DatabaseRow, signal: AbortSignal) => Promise<BackupRow>
+
+/** An import that is under way. */
+interface ActiveImport {
+  readonly accountId: string
+  readonly databaseId: string
+  readonly ending: AbortController
+}
 
 /** Imports of one account at the same time: each takes an engine, and memory for the data of its database. */
 const MOST_ACTIVE = 4
@@ -47,7 +54,7 @@ export class Imports {
   readonly #restores: Restores
   /** Active imports by their backup id. Progress is counted here, and stored only when the state changes. */
   readonly #progress = new Map<string, Progress>()
-  readonly #active = new Set<{ readonly accountId: string }>()
+  readonly #active = new Set<ActiveImport>()
 
   constructor(deps: BackupDeps, creation: BackupCreation, restores: Restores) {
     this.#deps = deps
@@ -58,12 +65,19 @@ export class Imports {
   /** Starts copying all keys of another server. */
   fromUrl(caller: Caller, databaseId: string, url: string): Promise<BegunImport> {
     const source = parseSource(url)
-    return this.#begin(caller, databaseId, source.shown, (backup, database) => this.#copy(backup, database, source))
+    const fill: Filling = (backup, database, signal) => this.#copy(backup, database, source, signal)
+    return this.#begin(caller, databaseId, source.shown, fill)
   }
 
   /** Starts receiving an RDB file. */
   fromFile(caller: Caller, databaseId: string, file: Readable): Promise<BegunImport> {
-    return this.#begin(caller, databaseId, 'RDB file', (backup, database) => this.#receive(backup, database, file))
+    const fill: Filling = (backup, database, signal) => this.#receive(backup, database, file, signal)
+    return this.#begin(caller, databaseId, 'RDB file', fill)
+  }
+
+  /** Ends the import into a database, if one is active. A slow client or source could make it last for hours. */
+  end(databaseId: string): void {
+    for (const one of this.#active) if (one.databaseId === databaseId) one.ending.abort()
   }
 
   /** Progress of the last import into a database; rejects with `import_not_found`. */
@@ -92,11 +106,11 @@ export class Imports {
     const { accountId } = caller
     const active = [...this.#active].filter((one) => one.accountId === accountId)
     if (active.length >= MOST_ACTIVE) throw new HomeportError('too_many_imports', { most: MOST_ACTIVE })
-    const entry = { accountId }
+    const entry: ActiveImport = { accountId, databaseId, ending: new AbortController() }
     this.#active.add(entry)
     try {
       const { database, backup } = await this.#store(caller, databaseId, source)
-      const ended = this.#carryOut(database, backup, fill)
+      const ended = this.#carryOut(database, backup, () => fill(backup, database, entry.ending.signal))
       // It may fail before the caller waits for it.
       ended.catch(() => undefined).finally(() => this.#active.delete(entry))
       return { ended, record: await this.progress(caller, databaseId) }
@@ -126,11 +140,11 @@ export class Imports {
     return { database: outcome.database, backup }
   }
 
-  async #carryOut(database: DatabaseRow, backup: NewBackup, fill: Filling): Promise<void> {
+  async #carryOut(database: DatabaseRow, backup: NewBackup, fill: () => Promise<BackupRow>): Promise<void> {
     const { clock } = this.#deps
     try {
       await this.#restores.run(database, async () => {
-        const row = await fill(backup, database)
+        const row = await fill()
         await this.#note(backup, { state: 'restoring', keys_read: row.key_count })
         return row
       })
@@ -144,14 +158,15 @@ export class Imports {
   }
 
   /** The uploaded file itself is never kept: one of our engines loads it and writes the backup from that. */
-  #receive(backup: NewBackup, database: DatabaseRow, file: Readable): Promise<BackupRow> {
+  #receive(backup: NewBackup, database: DatabaseRow, file: Readable, signal: AbortSignal): Promise<BackupRow> {
     return this.#creation.settle(backup, async () => {
       const { fleet, files, plans } = this.#deps
       const upload = await files.prepareUpload(backup)
       try {
         const limitBytes = planOf(database, plans).db_disk_threshold
         const count = counting(limitBytes, (bytes) => this.#count(backup, 0, bytes))
-        await pipeline(file, count, createWriteStream(upload, { mode: 0o600, flush: true })).catch(asImportFailure)
+        const disk = createWriteStream(upload, { mode: 0o600, flush: true })
+        await pipeline(file, count, disk, { signal }).catch(asImportFailure)
         await this.#note(backup, { state: 'checking' })
         const { maxMemoryBytes } = engineSpecOf(database, plans)
         const evidence = await fleet.rewriteSnapshot(upload, await files.prepare(backup), maxMemoryBytes)
@@ -163,9 +178,10 @@ export class Imports {
   }
 
   /** Copies into a temporary engine with the database's memory limit, whose snapshot becomes the backup. */
-  #copy(backup: NewBackup, database: DatabaseRow, from: ImportSource): Promise<BackupRow> {
+  #copy(backup: NewBackup, database: DatabaseRow, from: ImportSource, end: AbortSignal): Promise<BackupRow> {
     return this.#creation.settle(backup, async () => {
-      const { fleet, files, plans } = this.#deps
+      const { fleet, files, plans, stopping } = this.#deps
+      const signal = AbortSignal.any([end, stopping])
       const password = randomSecret()
       const spec = stagingSpec(engineSpecOf(database, plans), password)
       try {
@@ -175,6 +191,7 @@ export class Imports {
           backup,
           { path: staging?.socketPath ?? '', password, maxMemoryBytes: spec.maxMemoryBytes },
           from,
+          signal,
         )
         await this.#note(backup, { state: 'checking' })
         const evidence = await fleet.takeSnapshot(spec.databaseId, await files.prepare(backup))
@@ -185,9 +202,9 @@ export class Imports {
     })
   }
 
-  async #copyInto(backup: NewBackup, staging: StagingEngine, from: ImportSource): Promise<void> {
-    const { clock, stopping, targets } = this.#deps
-    const options = { clock, signal: stopping }
+  async #copyInto(backup: NewBackup, staging: StagingEngine, from: ImportSource, signal: AbortSignal): Promise<void> {
+    const { clock, targets } = this.#deps
+    const options = { clock, signal }
     const source = await connectToSource(from, targets, options)
     try {
       const target = await connectToEngine(staging.path, staging.password, options)
@@ -195,7 +212,7 @@ export class Imports {
         await this.#note(backup, { keys_total: await countKeys(source) })
         const onCopied = (keys: number, bytes: number): void => this.#count(backup, keys, bytes)
         const { maxMemoryBytes } = staging
-        await copyAll({ source, target, clock, signal: stopping, maxMemoryBytes, onCopied })
+        await copyAll({ source, target, clock, signal, maxMemoryBytes, onCopied })
       } finally {
         target.close()
       }

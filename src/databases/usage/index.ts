@@ -32,5 +32,5 @@
 export type { CountedUse, UsageLedger } from './ledger.js'
 export { databaseFigures, type MeteredDatabase } from './metrics.js'
 export { readStats } from './stats.js'
-export { systemCaller } from './suspension.js'
+export { SYSTEM, systemCaller } from './suspension.js'
 export { Usage, type UsageDeps } from './usage.js'

@@ -84,7 +84,10 @@ export class Suspension {
   }
 }
 
+/** The source of what Homeport itself changes. */
+export const SYSTEM = 'SYSTEM'
+
 /** The caller when Homeport itself changes a database, as the owner's audit log shows it. */
 export function systemCaller(accountId: string): Caller {
-  return { accountId, email: 'homeport', accountType: 'paid', source: 'SYSTEM', access: 'write', ip: '' }
+  return { accountId, email: 'homeport', accountType: 'paid', source: SYSTEM, access: 'write', ip: '' }
 }
