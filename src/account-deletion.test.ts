@@ -1,40 +1,80 @@
-import { expect, it } from 'vitest'
-import { AccountDeletion } from './account-deletion.js'
-import * as operator from './accounts/transactions/operator.js'
-import { ManualClock } from './base/testing/manual-clock.js'
-import * as accountPurge from './bulk/transactions/account-purge.js'
-import type { Store } from './store/index.js'
+import { expect, it, onTestFinished } from 'vitest'
+import { tempDir } from '../test/support/temp-dir.js'
+import { AccountDeletion, type AccountDeletionDeps } from './account-deletion.js'
+import { createAccounts } from './accounts/index.js'
+import { systemClock } from './base/index.js'
+import { HomeportError } from './contract/errors/errors.js'
+import * as flowKeys from './queue/transactions/flow-keys.js'
+import { describeOnSampledStore, type OpenStore } from './store/testing/index.js'
 import { silentLogger } from './telemetry/index.js'
 
-it('has the queue forget the flow-control keys of the account, once its messages are dropped', async () => {
-  const key = { account_id: 'acc', flow_key: 'k' }
-  const [keys, messages] = [[key], [7]]
-  const done: string[] = []
-  const answers = new Map<unknown, () => unknown>([
-    [operator.deleting, () => ['acc']],
-    [accountPurge.settings, () => keys.splice(0)],
-    [accountPurge.messages, () => messages.splice(0)],
-    [accountPurge.runs, () => []],
-    [operator.finishDelete, () => true],
-  ])
-  const clock = new ManualClock()
+type Parts = Partial<Pick<AccountDeletionDeps, 'databases' | 'queue'>>
+
+const NO_DATABASES: AccountDeletionDeps['databases'] = { idsOf: async () => [], remove: async () => undefined }
+const NO_QUEUE: AccountDeletionDeps['queue'] = {
+  dropEverywhere: async () => undefined,
+  forgetFlowKeys: async () => undefined,
+}
+
+/** The owner of a new store and two more accounts, which are deleted together with what `parts` say. */
+async function scene(openStore: OpenStore, parts: (busyId: string) => Parts) {
+  const store = await openStore()
+  const common = { store, clock: systemClock, logger: silentLogger }
+  const accounts = createAccounts({ ...common, dataDir: tempDir() })
+  await accounts.start()
+  const { email = '', apiKey = '' } = accounts.ownCredentials ?? {}
+  const owner = accounts.basic(`Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`, '')
+  if (!owner) throw new Error('the first key is refused')
+  const made = await Promise.all(
+    ['busy', 'idle'].map((name) => accounts.operator.create(owner, { email: `${name}@example.com` })),
+  )
+  const [busy = '', idle = ''] = made.map(({ account_id }) => account_id)
   const deletion = new AccountDeletion({
-    ...{ clock, logger: silentLogger, reload: async () => undefined },
-    store: { run: async (operation: unknown) => answers.get(operation)?.() } as unknown as Store,
-    databases: { idsOf: async () => [], remove: async () => undefined },
-    queue: {
-      dropEverywhere: async () => void done.push('dropped'),
-      forgetFlowKeys: async (gone) => void done.push(...gone.map(({ flow_key }) => `forgot ${flow_key}`)),
-    },
+    ...{ ...common, databases: NO_DATABASES, queue: NO_QUEUE, ...parts(busy) },
+    reload: () => accounts.reload(),
   })
-  let isOver = false
-  const work = deletion.complete().then(() => {
-    isOver = true
+  accounts.operator.watch({
+    onSuspension: async () => undefined,
+    onChangeElsewhere: async () => undefined,
+    onDeletion: (accountId) => deletion.complete(accountId),
   })
-  while (!isOver) {
-    clock.advance(1_000)
-    await new Promise((resolve) => setImmediate(resolve))
-  }
-  await work
-  expect(done).toEqual(['dropped', 'forgot k'])
+  onTestFinished(async () => {
+    await deletion.stop()
+    await accounts.stop()
+  })
+  const remove = (accountId: string) => accounts.operator.remove(owner, accountId)
+  return { store, accounts, owner, email, busy, idle, remove }
+}
+
+describeOnSampledStore('the deletion of accounts', (openStore) => {
+  it('completes one while a database of another one stays busy', async () => {
+    const { accounts, owner, email, busy, idle, remove } = await scene(openStore, (busyId) => ({
+      databases: {
+        idsOf: async (accountId) => (accountId === busyId ? ['database'] : []),
+        remove: () => Promise.reject(new HomeportError('database_busy', { modifyingState: 'restoring' })),
+      },
+    }))
+    const waiting = remove(busy)
+    waiting.catch(() => undefined)
+    await remove(idle)
+    expect((await accounts.operator.list(owner)).map((one) => [one.email, one.state])).toEqual([
+      [email, 'active'],
+      ['busy@example.com', 'deleting'],
+    ])
+  })
+
+  it('has the queue forget the flow-control keys of the account', async () => {
+    const forgotten: string[] = []
+    const forgetFlowKeys = async (keys: readonly { readonly flow_key: string }[]) =>
+      void forgotten.push(...keys.map(({ flow_key }) => flow_key))
+    const { store, busy, idle, remove } = await scene(openStore, () => ({ queue: { ...NO_QUEUE, forgetFlowKeys } }))
+    const change = { parallelism: 2 }
+    for (const [accountId, key] of [
+      [idle, 'shop'],
+      [busy, 'other'],
+    ] as const)
+      await store.run(flowKeys.modify, { accountId, key, change, create: true, at: 1 })
+    await remove(idle)
+    expect(forgotten).toEqual(['shop'])
+  })
 })

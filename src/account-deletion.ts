@@ -11,7 +11,7 @@
  */
 import * as operator from './accounts/transactions/operator.js'
 import * as alertsHistory from './alerts/transactions/alerts-history.js'
-import { type Clock, pause, type Service } from './base/index.js'
+import { type Clock, pause, type Service, type Timer } from './base/index.js'
 import * as accountPurge from './bulk/transactions/account-purge.js'
 import { isError } from './contract/errors/errors.js'
 import { type Databases, systemCaller } from './databases/index.js'
@@ -43,7 +43,9 @@ const AGAIN_MS = 60_000
 export class AccountDeletion implements Service {
   readonly name = 'account deletion'
   readonly #deps: AccountDeletionDeps
-  #work: Promise<void> = Promise.resolve()
+  /** By account and team. One that takes long, because a database is busy, holds up no other. */
+  readonly #active = new Map<string, Promise<void>>()
+  #again: Timer | undefined
   #isStopped = false
 
   constructor(deps: AccountDeletionDeps) {
@@ -57,16 +59,35 @@ export class AccountDeletion implements Service {
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    await this.#work.catch(() => undefined)
+    this.#again?.cancel()
+    await Promise.allSettled(this.#active.values())
   }
 
   /**
-   * Deletes everything of all accounts that are `deleting`; one call works at a time. When it rejects, the rest is tried
-   * again later.
+   * Deletes everything of all accounts and teams that are `deleting`. When it rejects, the rest is tried again later.
+   * @param only resolves when nothing is left of this one. Default: of all.
    */
-  complete(): Promise<void> {
-    const work = this.#work.catch(() => undefined).then(() => this.#deleteAll())
-    this.#work = work
+  async complete(only?: string): Promise<void> {
+    const deletions = await this.#deps.store.run(operator.deleting, {}).catch((error: unknown) => {
+      this.#tryLater(error)
+      throw error
+    })
+    const begun = deletions.map((ids) => ({ ids, ended: this.#begin(ids) }))
+    const awaited = begun.filter(({ ids }) => only === undefined || ids.includes(only))
+    await Promise.all(awaited.map(({ ended }) => ended))
+  }
+
+  /** Deletes accounts in this order, after what is active for any of them; what is active for all of them is the same. */
+  #begin(ids: readonly string[]): Promise<void> {
+    const active = [...new Set(ids.map((id) => this.#active.get(id)))]
+    const [same] = active
+    if (active.length === 1 && same) return same
+    const work = Promise.allSettled(active)
+      .then(() => this.#deleteAll(ids))
+      .finally(() => {
+        for (const id of ids) if (this.#active.get(id) === work) this.#active.delete(id)
+      })
+    for (const id of ids) this.#active.set(id, work)
     work.catch((error: unknown) => this.#tryLater(error))
     return work
   }
@@ -74,14 +95,14 @@ export class AccountDeletion implements Service {
   #tryLater(error: unknown): void {
     if (this.#isStopped) return
     this.#deps.logger.warn('account_deletion_pending', { error })
-    this.#deps.clock.after(AGAIN_MS, () => {
-      if (!this.#isStopped) void this.complete().catch(() => undefined)
-    })
+    this.#again?.cancel()
+    this.#again = this.#deps.clock.after(AGAIN_MS, () => void this.complete().catch(() => undefined))
   }
 
-  async #deleteAll(): Promise<void> {
+  async #deleteAll(ids: readonly string[]): Promise<void> {
     const { store, queue, clock, logger, reload } = this.#deps
-    const accountIds = await store.run(operator.deleting, {})
+    const left = new Set((await store.run(operator.deleting, {})).flat())
+    const accountIds = ids.filter((id) => left.has(id))
     if (accountIds.length === 0) return
     const keys: accountPurge.FlowKeyName[] = []
     for (const accountId of accountIds) keys.push(...(await this.#purge(accountId)))

@@ -77,9 +77,9 @@ function composeDeletion({ store, logger }: Foundations, { accounts, databases, 
   accounts.operator.watch({
     onSuspension: follow,
     onChangeElsewhere: follow,
-    onDeletion: () => {
+    onDeletion: (only) => {
       queue.accountsChanged()
-      return deletion.complete().finally(() => queue.accountsChanged())
+      return deletion.complete(only).finally(() => queue.accountsChanged())
     },
   })
   return deletion

@@ -132,7 +132,7 @@ class StoredAccounts implements Accounts {
     const teamDeps = {
       ...{ store, clock, reload: () => this.#changed() },
       lastUseOf: (id: string) => this.#directory.lastUseOf(id),
-      onTeamDeletion: () => this.operator.completeDeletions(),
+      onTeamDeletion: (teamId: string) => this.operator.completeDeletions(teamId),
       onRotated: (oldHash: string, secret: string) => this.#followRotation(oldHash, secret),
     }
     this.teams = new Teams(teamDeps)

@@ -25,8 +25,11 @@ export interface AccountWatcher {
   onSuspension(): Promise<void>
   /** Another node has suspended, resumed or deleted accounts: what of them runs on this node has to follow. */
   onChangeElsewhere(): Promise<void>
-  /** An account is to be deleted with everything it has; resolves when nothing is left. */
-  onDeletion(): Promise<void>
+  /**
+   * Accounts or teams are to be deleted with everything they have.
+   * @param only resolves when nothing is left of this one. Default: of all.
+   */
+  onDeletion(only?: string): Promise<void>
 }
 
 /** Accounts of others, for the operator: creates, suspends and deletes them, and never sees their data. */
@@ -101,7 +104,7 @@ export class Operator {
     const outcome = await this.#deps.store.run(operator.beginDelete, { accountId, audit })
     if (outcome.kind !== 'begun') throw refusalOf(outcome, accountId)
     await this.#deps.reload()
-    await this.#watcher?.onDeletion()
+    await this.#watcher?.onDeletion(accountId)
   }
 
   /** Another node has changed accounts. */
@@ -109,9 +112,9 @@ export class Operator {
     await this.#watcher?.onChangeElsewhere()
   }
 
-  /** Completes the deletion of what is marked for it. */
-  async completeDeletions(): Promise<void> {
-    await this.#watcher?.onDeletion()
+  /** Completes the deletion of what is marked for it; resolves when nothing is left of `only`. Default: of all. */
+  async completeDeletions(only?: string): Promise<void> {
+    await this.#watcher?.onDeletion(only)
   }
 
   #refuseOthers(caller: Caller): void {

@@ -26,7 +26,7 @@ export interface TeamDeps {
   /** When a key or token was used last, Unix milliseconds, if it was not stored yet. */
   readonly lastUseOf: (id: string) => number | undefined
   /** A team is to be deleted with its messages and runs; resolves when nothing is left. */
-  readonly onTeamDeletion: () => Promise<void>
+  readonly onTeamDeletion: (teamId: string) => Promise<void>
   /** An API key has a new secret. */
   readonly onRotated: (oldHash: string, secret: string) => Promise<void>
 }
@@ -74,7 +74,7 @@ export class Teams {
         return
       case 'begun':
         await this.#deps.reload()
-        await this.#deps.onTeamDeletion()
+        await this.#deps.onTeamDeletion(teamId)
         return
       case 'not_empty':
         throw new HomeportError('team_not_empty', { databases: outcome.databases })

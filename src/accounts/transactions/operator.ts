@@ -196,17 +196,22 @@ export const beginDelete = write(
   },
 )
 
-const deletingAccounts = query<object, { account_id: string }>(({ db }) =>
-  db.selectFrom('accounts').select('account_id').where('state', '=', 'deleting').orderBy('account_id'),
+const deletingAccounts = query<object, { account_id: string; email: string }>(({ db }) =>
+  db.selectFrom('accounts').select(['account_id', 'email']).where('state', '=', 'deleting').orderBy('account_id'),
 )
 
-const allTeams = query<object, { team_id: string }>(({ db }) => db.selectFrom('teams').select('team_id'))
-
-/** The accounts and teams whose deletion has begun; teams first, so that an account goes after all that it owns. */
-export const deleting = read('operator.deleting', function* (_: object): Transaction<string[]> {
-  const teams = new Set((yield* all(allTeams, {})).map(({ team_id }) => team_id))
-  const ids = (yield* all(deletingAccounts, {})).map(({ account_id }) => account_id)
-  return [...ids.filter((id) => teams.has(id)), ...ids.filter((id) => !teams.has(id))]
+/**
+ * The deletions that have begun: for each account its teams and then itself, because it goes after all that it owns; a team
+ * whose account stays is a deletion of its own.
+ */
+export const deleting = read('operator.deleting', function* (_: object): Transaction<string[][]> {
+  const rows = yield* all(deletingAccounts, {})
+  const ownerOf = new Map((yield* all(owners, {})).map(({ team_id, email_key }) => [team_id, email_key]))
+  const teamsOf = (email: string): string[] =>
+    rows.map(({ account_id }) => account_id).filter((id) => ownerOf.get(id) === email.toLowerCase())
+  const whole = rows.map(({ account_id, email }) => [...teamsOf(email), account_id])
+  const behind = new Set(whole.flatMap((ids) => ids.slice(0, -1)))
+  return whole.filter((ids) => !behind.has(ids.at(-1) ?? ''))
 })
 
 const stateOf = query<OfAccount, { state: AccountRow['state'] }>(({ db, p }) =>
