@@ -92,6 +92,11 @@ describeOnSampledStore('queues of accounts', (openStore) => {
     expect(accounts.bearer(of[0]?.token, '')).toMatchObject({ accountId: team_id })
     const id = of[0]?.row.queue_user_id ?? ''
     await expect(accounts.queues.rotate(owner, id)).rejects.toMatchObject({ code: 'queue_account_not_found' })
+    const member_email = 'dev@homeport.local'
+    await accounts.teams.addMember(owner, { team_id, member_email, member_role: 'dev' })
+    const asDev = { ...asTeam, email: member_email, role: 'dev' as const }
+    await expect(accounts.queues.rotate(asDev, id)).rejects.toMatchObject({ code: 'team_forbidden' })
+    expect(accounts.bearer(of[0]?.token, '')).toBeDefined()
     await expect(accounts.queues.moveToTeam(asTeam, id, team_id)).resolves.toBeUndefined()
     await expect(accounts.queues.moveToTeam(asTeam, id, 'x')).rejects.toMatchObject({ code: 'team_not_found' })
   })

@@ -5,6 +5,8 @@ import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { type Credentials, newQueueToken } from './credentials.js'
+import { emailKeyOf } from './directory.js'
+import { refusalOf } from './queue-tokens.js'
 import { canReach } from './teams.js'
 import { TokenSeal } from './token-seal.js'
 import type { AccountRow } from './transactions/accounts.js'
@@ -100,7 +102,9 @@ export class QueueAccounts {
   async rotate(caller: Caller, queueId: string): Promise<QueueOfAccount> {
     const row = this.#find(caller, queueId)
     const audit = this.#audit(caller, { action: 'Rotate Queue Token', entity: queueId, details: {} })
-    await this.#deps.store.run(queueAccounts.rotate, { ...this.#tokensOf(row, newQueueToken(queueId)), audit })
+    const tokens = { ...this.#tokensOf(row, newQueueToken(queueId)), emailKey: emailKeyOf(caller.email) }
+    const outcome = await this.#deps.store.run(queueAccounts.rotate, { ...tokens, audit })
+    if (outcome.kind !== 'rotated') throw refusalOf(outcome, row.account_id, queueId)
     await this.#deps.reload()
     await this.#deps.onRotated()
     return this.own(caller)
@@ -117,7 +121,7 @@ export class QueueAccounts {
   /** A queue stays with its account; throws unless the team has it already. */
   async moveToTeam(caller: Caller, queueId: string, teamId: string): Promise<void> {
     this.#find(caller, queueId)
-    const emailKey = canReach(caller, teamId) ? caller.email.toLowerCase() : ''
+    const emailKey = canReach(caller, teamId) ? emailKeyOf(caller.email) : ''
     if (!(await this.#deps.store.run(teams.members, { teamId, emailKey })))
       throw new HomeportError('team_not_found', { teamId })
     if (caller.accountId !== teamId) throw new HomeportError('queue_not_movable', { teamId })

@@ -118,7 +118,8 @@ const ownedBy = (accountId: string, caller: Caller): queueTokens.TokenOwner => (
   emailKey: emailKeyOf(caller.email),
 })
 
-function refusalOf(refusal: queueTokens.TokenRefusal, accountId: string, tokenId: string): HomeportError {
+/** The error for a change of tokens that is refused. */
+export function refusalOf(refusal: queueTokens.TokenRefusal, accountId: string, tokenId: string): HomeportError {
   switch (refusal.kind) {
     case 'no_account':
       return new HomeportError('team_not_found', { teamId: accountId })

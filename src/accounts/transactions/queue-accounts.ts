@@ -3,6 +3,7 @@ import { change, first, type Transaction, write } from '../../store/operation.js
 import { query } from '../../store/query.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
 import { followFirstTokens } from './first-tokens.js'
+import { lockOwner, type TokenOwner, type TokenRefusal } from './queue-tokens.js'
 
 /** The tokens of a queue. */
 export interface QueueTokens {
@@ -63,13 +64,20 @@ const setAll = query<QueueSettings & { accountId: string }>(({ db, p }) =>
     .where('account_id', '=', p.accountId),
 )
 
-/** Replaces the tokens of a queue. */
+/** Replaces the tokens of a queue. The rules of a single token hold: in a team, only the owner and admins may. */
 export const rotate = write(
   'queueAccounts.rotate',
-  function* ({ audit, ...tokens }: QueueTokens & { audit: NewAuditRow }): Transaction<void> {
+  function* ({
+    audit,
+    emailKey,
+    ...tokens
+  }: QueueTokens & TokenOwner & { audit: NewAuditRow }): Transaction<TokenRefusal | { readonly kind: 'rotated' }> {
+    const refusal = yield* lockOwner({ accountId: tokens.accountId, emailKey })
+    if (refusal) return refusal
     yield* change(setTokens, tokens)
     yield* followFirstTokens(tokens.accountId)
     yield* recordAudit(audit)
+    return { kind: 'rotated' }
   },
 )
 

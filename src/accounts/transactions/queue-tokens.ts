@@ -55,7 +55,7 @@ export type TokenRefusal =
   | { readonly kind: 'forbidden'; readonly role: TeamRole }
 
 /** Locks the account. In a team only its owner and admins go on: a token has no holder whose removal would end it. */
-function* lockOwner({ accountId, emailKey }: TokenOwner): Transaction<TokenRefusal | undefined> {
+export function* lockOwner({ accountId, emailKey }: TokenOwner): Transaction<TokenRefusal | undefined> {
   if (!(yield* first(accountToChange, { accountId }))) return { kind: 'no_account' }
   if (!(yield* first(teamOf, { accountId }))) return undefined
   const member = yield* first(roleOf, { accountId, emailKey })

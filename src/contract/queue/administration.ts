@@ -153,11 +153,11 @@ export const rotateQueueToken = endpoint({
   access: 'write',
   summary: 'Rotate the queue token',
   description:
-    'Makes a new token and a new read-only token. The old ones are refused when the answer is sent. Addresses of webhooks and the signing keys stay as they are.',
+    'Makes a new token and a new read-only token. The old ones are refused when the answer is sent. Addresses of webhooks and the signing keys stay as they are. In a team, that takes the owner or an admin.',
   params: IdParams,
   body: noFields,
   success: theQueue,
-  errors: ['queue_account_not_found', 'store_unavailable'],
+  errors: ['queue_account_not_found', 'team_forbidden', 'store_unavailable'],
 })
 
 /** The plan of a queue. */
