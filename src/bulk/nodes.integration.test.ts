@@ -156,6 +156,16 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     await b.ask(account, 'POST', `${ACTIONS}/${actionId}/abort`)
   })
 
+  it('continue what a copied store has of a node of another cluster with the same number', async () => {
+    await startRuns(store, account, 50)
+    const actionId = await begin(a, { ratePerSecond: 10 })
+    await a.stop()
+    expect(await row(actionId)).toMatchObject({ owner: nodes[0].incarnation, state: 'running' })
+    a = await startBulk(store, systemClock, { cluster: nodes[0] })
+    await finished(actionId)
+    expect(await row(actionId)).toMatchObject({ succeeded: 50, owner: nodes[0].incarnation })
+  })
+
   it('pause, resume and abort from any node', async () => {
     await startRuns(store, account, 400)
     const actionId = await begin(a, { ratePerSecond: 50 })

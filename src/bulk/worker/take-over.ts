@@ -6,6 +6,7 @@ import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { BulkActionRow } from '../transactions/bulk-action.js'
 import * as bulkOwner from '../transactions/bulk-owner.js'
+import * as bulkRead from '../transactions/bulk-read.js'
 
 /** An action that ended this long before its node did may not have been made known to all dispatchers. */
 const JUST_ENDED_MS = 60_000
@@ -20,13 +21,21 @@ export interface TakeOverDeps {
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/**
- * Takes over the actions of nodes that can no longer act; a server alone those of its earlier life.
- * @param draftsBefore drafts that are younger stay, Unix milliseconds.
- */
+/** What is taken over besides the actions of nodes that can no longer act. */
+export interface TakeOverOptions {
+  /** Drafts that are younger stay, Unix milliseconds. */
+  readonly draftsBefore: number
+  /**
+   * Running actions whose owner has the number of this node. `left`: it has just started, so they come from a copied store, and
+   * are of a node of another cluster.
+   */
+  readonly own: 'left' | 'active'
+}
+
+/** Takes over the actions of nodes that can no longer act; a server alone those of its earlier life. */
 async function takeOver(
   { store, clock, cluster }: TakeOverDeps,
-  draftsBefore: number,
+  { draftsBefore, own }: TakeOverOptions,
 ): Promise<readonly BulkActionRow[]> {
   const endedAfter = clock.now() - JUST_ENDED_MS
   const from: number[] = []
@@ -34,8 +43,12 @@ async function takeOver(
     const isOver = owner === cluster.incarnation ? cluster.isAlone : !(await cluster.isLive(owner))
     if (isOver) from.push(owner)
   }
-  if (from.length === 0) return []
-  return store.run(bulkOwner.takeOver, { from, owner: cluster.incarnation, draftsBefore, endedAfter })
+  const args = { from, owner: cluster.incarnation, draftsBefore, endedAfter }
+  const taken = from.length === 0 ? [] : await store.run(bulkOwner.takeOver, args)
+  if (cluster.isAlone || own === 'active') return taken
+  const known = new Set(taken.map(({ seq }) => seq))
+  const running = await store.run(bulkRead.running, {})
+  return [...taken, ...running.filter(({ owner, seq }) => owner === cluster.incarnation && !known.has(seq))]
 }
 
 /**
@@ -61,12 +74,12 @@ async function dropAgain({ store, cluster, queue }: TakeOverDeps, action: BulkAc
  */
 export async function takeOverPatiently(
   deps: TakeOverDeps,
-  draftsBefore: number,
+  options: TakeOverOptions,
   { deadline, isStopped }: { readonly deadline: number; readonly isStopped: () => boolean },
 ): Promise<readonly BulkActionRow[]> {
   while (!isStopped()) {
     try {
-      return await takeOver(deps, draftsBefore)
+      return await takeOver(deps, options)
     } catch (error) {
       const isUnavailable = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
       if (!isUnavailable || deps.clock.now() >= deadline) throw error

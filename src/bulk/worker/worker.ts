@@ -7,7 +7,7 @@ import * as bulkRead from '../transactions/bulk-read.js'
 import { BatchSize, LIMITS } from './batch-size.js'
 import { type Batch, isFaultOfBatch, Job, reasonOf, type Watcher, Watchers } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
-import { dropAgainPatiently, takeOverPatiently } from './take-over.js'
+import { dropAgainPatiently, type TakeOverOptions, takeOverPatiently } from './take-over.js'
 
 type BulkActionRow = bulkAction.BulkActionRow
 
@@ -79,7 +79,7 @@ export class BulkWorker implements Service {
 
   /** Continues the actions that an earlier life, or nodes that are gone, left running, and deletes their drafts. */
   async start(): Promise<void> {
-    const rows = await this.#takeOverUntil(this.#deps.clock.now() + START_TIMEOUT_MS)
+    const rows = await this.#takeOverUntil(this.#deps.clock.now() + START_TIMEOUT_MS, 'left')
     if (this.#state.kind !== 'new') return
     this.#state = { kind: 'idle' }
     const running = rows.filter(({ state }) => state === 'running')
@@ -93,13 +93,14 @@ export class BulkWorker implements Service {
   }
 
   async #takeOver(): Promise<void> {
-    const rows = await this.#takeOverUntil(Number.POSITIVE_INFINITY)
+    const rows = await this.#takeOverUntil(Number.POSITIVE_INFINITY, 'active')
     if (rows.length > 0) this.#deps.logger.info('bulk_resumed', { actions: rows.length })
     this.#continueAll(rows)
   }
 
-  #takeOverUntil(deadline: number): Promise<readonly BulkActionRow[]> {
-    return takeOverPatiently(this.#deps, this.#createdAt, { deadline, isStopped: () => this.isStopped })
+  #takeOverUntil(deadline: number, own: TakeOverOptions['own']): Promise<readonly BulkActionRow[]> {
+    const options = { draftsBefore: this.#createdAt, own }
+    return takeOverPatiently(this.#deps, options, { deadline, isStopped: () => this.isStopped })
   }
 
   #continueAll(rows: readonly BulkActionRow[]): void {
