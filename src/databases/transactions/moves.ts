@@ -79,8 +79,14 @@ export interface AskedMove {
   readonly audit: NewAuditRow
 }
 
-/** The active move of a database. What was asked of another home, which a standby or a recovery has replaced, ends: nobody makes it. */
-function* activeFrom(home: string, { databaseId, at }: AskedMove): Transaction<MoveRow | undefined> {
+/**
+ * The active move of a database from this home. Those from another one end, which a standby or a recovery has replaced: nobody
+ * makes them any more.
+ */
+export function* activeFrom(
+  home: string,
+  { databaseId, at }: Pick<AskedMove, 'databaseId' | 'at'>,
+): Transaction<MoveRow | undefined> {
   const active = (yield* all(ofDatabase, { databaseId })).filter(isActive)
   for (const { move_id: moveId, source, state } of active) {
     if (source === home) continue

@@ -4,6 +4,7 @@ import { holdRegistrations } from '../../cluster/transactions/cluster-nodes.js'
 import { all, change, first, insertAll, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { takeHome } from './homes.js'
+import { activeFrom } from './moves.js'
 import { newestLife, ofDatabase, type StandbyRow, turnStandbys } from './standbys.js'
 
 /** Who takes a database over from whom. */
@@ -87,6 +88,13 @@ const failPending = query<{ databaseId: string; at: number }>(({ db, p }) =>
     .where('state', '=', 'pending'),
 )
 
+/** Of these changes the row has nothing before they are complete, and the copy does not depend on them: they end with the home. */
+const ENDING: readonly string[] = ['', 'backing_up', 'changing_plan', 'updating_regions']
+
+const endChange = query<{ databaseId: string }>(({ db, p }) =>
+  db.updateTable('databases').set({ modifying_state: '' }).where('database_id', '=', p.databaseId),
+)
+
 /**
  * Makes the node of a standby the home, with the next epoch. No node begins a life meanwhile: one that begins before is
  * seen here, one that begins later reads the new home. May be repeated: then it answers what has become of the first time.
@@ -98,6 +106,8 @@ export const promote = write('promotions.promote', function* (args: Promotion): 
   const known = yield* resultFor(args, row)
   if (known) return known
   yield* takeHome(databaseId, from, to)
+  yield* change(endChange, { databaseId })
+  yield* activeFrom(to, { databaseId, at })
   yield* change(dropEpoch, { databaseId })
   const epoch = args.epoch + 1
   yield* insertAll('database_epochs', [{ database_id: databaseId, epoch }])
@@ -120,7 +130,7 @@ function* resultFor(
 ): Transaction<Promoted | undefined> {
   if (row?.home === to && row.epoch === epoch + 1) return { kind: 'promoted' }
   if (row?.home !== from || (row.epoch ?? 1) !== epoch) return { kind: 'late' }
-  if (row.modifying_state !== '') return refused(`a change was not complete: ${row.modifying_state}`)
+  if (!ENDING.includes(row.modifying_state)) return refused(`a change was not complete: ${row.modifying_state}`)
   const following = (yield* all(ofDatabase, { databaseId })).filter(({ state }) => state === 'following')
   const own = following.find(({ node }) => node === to)
   if (!own) return refused('the standby is not following')

@@ -6,6 +6,7 @@ import * as nodesAdmin from '../../cluster/transactions/nodes-admin.js'
 import { SCHEMA_RANGE } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
+import * as backups from './backups.js'
 import * as databases from './databases.js'
 import * as homes from './homes.js'
 import * as moves from './moves.js'
@@ -111,6 +112,8 @@ describeOnEveryStore('standbys', (openStore) => {
       life,
       place: offset === undefined ? undefined : { replid, offset },
     })
+  const move = (target: string) =>
+    store.run(moves.ask, { moveId: randomUUID(), databaseId, target, at: AT, audit: audit() })
   const entries = async () => (await store.run(accounts.auditLog, { accountId, limit: 100 })).length
 
   it('of a named node are stored once', async () => {
@@ -164,29 +167,32 @@ describeOnEveryStore('standbys', (openStore) => {
   it('swap the roles when they take over', async () => {
     await put(b, { mode: 'replicated' })
     await note({ mode: 'replicated' })
+    const backup = {
+      backup_id: randomUUID(),
+      database_id: databaseId,
+      name: '',
+      kind: 'daily',
+      created_at: AT,
+    } as const
+    await store.run(backups.begin, { backup })
     expect(await promote()).toMatchObject({ kind: 'refused', why: expect.stringContaining('is live') })
     await bury(a)
     expect(await promote()).toMatchObject({ kind: 'waits' })
     await stand(b, 7)
     expect(await promote()).toEqual({ kind: 'promoted' })
     const swapped = {
-      home: b,
-      node: a,
-      now_epoch: 2,
-      epoch: 2,
-      state: 'asked',
-      mode: 'replicated',
-      complete_until: null,
+      ...{ home: b, node: a, now_epoch: 2, epoch: 2 },
+      ...{ state: 'asked', mode: 'replicated', complete_until: null },
     }
     expect(await row()).toMatchObject({ ...swapped, home_life: 'live', node_life: 'dead' })
+    expect(await store.run(moves.database, { databaseId })).toMatchObject({ modifying_state: '' })
+    expect(await store.run(backups.get, { accountId, backupId: backup.backup_id })).toMatchObject({ state: 'failed' })
     // The old home did not hear of it.
     await note({ node: a, mode: 'replicated', epoch: 1 })
     expect(await row()).toMatchObject({ state: 'asked' })
   })
 
   it('make way for a move only where the home has placed them', async () => {
-    const move = (target: string) =>
-      store.run(moves.ask, { moveId: randomUUID(), databaseId, target, at: AT, audit: audit() })
     await put(b)
     await expect(move(b)).rejects.toMatchObject({ code: 'database_standby_there' })
     await auto()
@@ -200,11 +206,10 @@ describeOnEveryStore('standbys', (openStore) => {
   it('are not in the way of a database that was moving to a node that is removed', async () => {
     const moveId = randomUUID()
     await store.run(moves.ask, { moveId, databaseId, target: b, at: AT, audit: audit() })
-    expect(await store.run(moves.begin, { moveId, databaseId })).toBe('begun')
+    await store.run(moves.begin, { moveId, databaseId })
     await bury(b)
     expect(await store.run(moves.swap, { moveId, databaseId })).toBe(false)
     await store.run(nodesAdmin.remove, { name: b })
-    await store.run(moves.abort, { moveId, databaseId, problem: 'the node does not answer', at: AT })
     expect(await store.run(moves.database, { databaseId })).toMatchObject({ home: a, modifying_state: '' })
   })
 
@@ -294,7 +299,6 @@ describeOnEveryStore('standbys', (openStore) => {
     await stand(c, 1, { life: 0 })
     expect(await promote(b)).toMatchObject({ kind: 'waits', why: expect.stringContaining(c) })
     expect(await promote(c)).toEqual({ kind: 'promoted' })
-    // The answer to the commit was lost: it is asked again.
     expect([await promote(b), await promote(c)]).toEqual([{ kind: 'late' }, { kind: 'promoted' }])
     expect(await rows()).toMatchObject([
       { slot: 1, home: c, node: b, state: 'asked', epoch: 2, stand_life: null, mode: 'replicated' },
@@ -343,17 +347,16 @@ describeOnEveryStore('standbys', (openStore) => {
   })
 
   it('leave nothing in the way of a move when they have taken over: what was asked of the old home is over', async () => {
-    const ask = (target: string) =>
-      store.run(moves.ask, { moveId: randomUUID(), databaseId, target, at: AT, audit: audit() })
     await put(b)
     await note({})
-    const old = await ask(c)
+    const old = await move(c)
+    expect(await store.run(moves.begin, { moveId: old.move_id, databaseId })).toBe('begun')
     await bury(a)
     await stand(b, 100)
     expect(await promote(b)).toEqual({ kind: 'promoted' })
-    expect(await ask(c)).toMatchObject({ source: b, target: c, state: 'asked' })
-    expect(await store.run(moves.find, { moveId: old.move_id })).toBeUndefined()
-    expect(await store.run(moves.begin, { moveId: old.move_id, databaseId })).toBe('void')
+    // Its target deletes what it has copied.
+    expect(await store.run(moves.find, { moveId: old.move_id })).toMatchObject({ state: 'aborted' })
+    expect(await move(c)).toMatchObject({ source: b, target: c, state: 'asked' })
   })
 
   it('forget where they stood when the home has come back', async () => {
