@@ -78,7 +78,7 @@ export class SimulatedNode {
   readonly #queue: Queue
   readonly #attached: readonly Attachment[]
   readonly #routes: readonly Route[]
-  phase: 'starting' | 'open' | 'draining' | 'over' = 'starting'
+  phase: 'starting' | 'open' | 'draining' | 'stopping' | 'over' = 'starting'
   /** Its life is over in the store. */
   isDeclaredDead = false
 
@@ -147,6 +147,8 @@ export class SimulatedNode {
     this.phase = 'draining'
     const leave = async (): Promise<void> => {
       await this.cluster.drain(DRAIN_MS)
+      // Its listeners stop before it leaves: who has left hears of no pause any more.
+      this.phase = 'stopping'
       for (const service of this.#services.toReversed()) await service.stop()
       await this.#queue.stop()
       await this.cluster.stop()
