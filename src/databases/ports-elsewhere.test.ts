@@ -1,8 +1,11 @@
 import { expect, it } from 'vitest'
+import { waitFor } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { alone } from '../cluster/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { PortsElsewhere } from './ports-elsewhere.js'
+import { silentLogger } from '../telemetry/index.js'
+import { PortsElsewhere, type PortsElsewhereDeps } from './ports-elsewhere.js'
+import * as homes from './transactions/homes.js'
 
 it('a store that cannot be read does not fail a change that is committed', async () => {
   const warnings: string[] = []
@@ -16,4 +19,30 @@ it('a store that cannot be read does not fail a change that is committed', async
   })
   await ports.announce(['db1'])
   expect(warnings).toEqual(['databases_homes_not_read'])
+})
+
+it('a sweep that was read before a database got another home does not bring the old one back', async () => {
+  const tunnels: string[] = []
+  let answerSweep: (() => void) | undefined
+  const portAt = (home: string) => [{ database_id: 'db', home, port: 9_000, tls: 0, read_regions: '[]' }]
+  const run = async (operation: unknown) => {
+    if (operation === homes.portsOf) return portAt('c')
+    await new Promise<void>((resolve) => (answerSweep = resolve))
+    return portAt('b')
+  }
+  const ports = new PortsElsewhere({
+    ...{ store: { run }, node: 'a', host: '127.0.0.1', clock: new ManualClock(), logger: silentLogger },
+    cluster: {
+      ...{ peers: [], handle: () => undefined, onGone: () => undefined, ask: async () => [] },
+      tunnel: async (node: string) => void tunnels.push(node),
+    },
+  } as unknown as PortsElsewhereDeps)
+  const started = ports.start()
+  await waitFor(() => answerSweep !== undefined, { what: 'the sweep' })
+  await ports.announce(['db'])
+  answerSweep?.()
+  await started
+  await ports.connect('db', { ip: '127.0.0.1', port: 1 })
+  expect(tunnels).toEqual(['c'])
+  ports.stop()
 })

@@ -52,6 +52,8 @@ interface Neighbour extends ListeningPlace {
 export class PortsElsewhere {
   readonly #deps: PortsElsewhereDeps
   #known = new Map<string, homes.HomePort>()
+  /** Databases of which something newer was heard than a sweep reads that runs now. */
+  readonly #newer = new Set<string>()
   readonly #neighbours = new Map<Incarnation, Neighbour>()
   #own: Neighbour
   #follower: PortsFollower = () => Promise.resolve()
@@ -136,15 +138,19 @@ export class PortsElsewhere {
   }
 
   #note(databaseId: string, row: homes.HomePort | undefined): void {
+    this.#newer.add(databaseId)
     if (row && row.home !== this.#deps.node) this.#known.set(databaseId, row)
     else this.#known.delete(databaseId)
   }
 
   async #sweep(): Promise<void> {
     const { store, node, logger } = this.#deps
+    this.#newer.clear()
     try {
-      const rows = await store.run(homes.portsElsewhere, { node })
+      const found = await store.run(homes.portsElsewhere, { node })
       const before = this.#known
+      const newer = [...this.#newer].flatMap((databaseId) => before.get(databaseId) ?? [])
+      const rows = [...found.filter((row) => !this.#newer.has(row.database_id)), ...newer]
       this.#known = new Map(rows.map((row) => [row.database_id, row]))
       const gone = [...before.keys()].filter((databaseId) => !this.#known.has(databaseId))
       const changed = rows.filter((row) => !isSame(row, before.get(row.database_id)))
