@@ -276,7 +276,7 @@ export const list = read(
   { isSingle: () => true },
 )
 
-/** Ended lives that own nothing are kept this long, for people who look. */
+/** Ended lives that own nothing are kept this long, for people who look; the last one of the home of databases for good. */
 const KEPT_MS = 7 * 86_400_000
 
 const dropEnded = query<{ before: number }>(({ db, p }) =>
@@ -289,6 +289,17 @@ const dropEnded = query<{ before: number }>(({ db, p }) =>
     )
     .where(({ not, exists, selectFrom }) =>
       not(exists(selectFrom('leases').select('leases.name').whereRef('leases.owner', '=', 'nodes.incarnation'))),
+    )
+    .where(({ or, not, exists, selectFrom }) =>
+      or([
+        exists(
+          selectFrom('nodes as later')
+            .select('later.incarnation')
+            .whereRef('later.name', '=', 'nodes.name')
+            .whereRef('later.incarnation', '>', 'nodes.incarnation'),
+        ),
+        not(exists(selectFrom('databases').select('home').whereRef('databases.home', '=', 'nodes.name'))),
+      ]),
     ),
 )
 

@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import * as accounts from '../../accounts/transactions/accounts.js'
+import * as nodes from '../../cluster/transactions/cluster-nodes.js'
+import * as nodesAdmin from '../../cluster/transactions/nodes-admin.js'
+import { SCHEMA_RANGE } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
 import * as databases from './databases.js'
+import * as homes from './homes.js'
 
 const DAY_MS = 86_400_000
 const NOW = 1_800_000_000_000
@@ -70,6 +74,22 @@ describeOnEveryStore('transactions of databases', (openStore) => {
     await store.run(databases.beginDelete, args)
     await store.run(databases.finishDelete, { databaseId })
   }
+
+  it('keep the newest life of a node that is their home in the list of nodes, however long it is gone', async () => {
+    const node = { name: 'gone', dir: 'dir', advertise: 'host:1', version: '0', config: '{}', region: null }
+    const begin = () => store.run(nodes.register, { node: { ...node, range: SCHEMA_RANGE }, now: NOW })
+    await begin()
+    await begin()
+    const { database_id: databaseId } = await serving()
+    await store.run(homes.adopt, { databaseId, home: 'gone' })
+    const [life] = await store.run(nodesAdmin.list, {})
+    await store.run(nodes.declareDead, { incarnation: life?.incarnation ?? 0, beat: 0 })
+    const dropOld = () => store.run(nodes.dropOld, { now: NOW + 8 * DAY_MS })
+    expect(await dropOld()).toBe(1)
+    expect(await store.run(nodesAdmin.list, {})).toMatchObject([{ name: 'gone', databases: 1 }])
+    await drop(databaseId)
+    expect(await dropOld()).toBe(1)
+  })
 
   describe('create', () => {
     it('inserts a row in state creating, with the lowest free port and the first free slug', async () => {
