@@ -1,6 +1,6 @@
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
@@ -59,6 +59,19 @@ describe('a certificate of the operator', () => {
     replace(files.key, second.key)
     await waitFor(() => changes === 1, { what: 'the new certificate to be noticed' })
     expect(source.current).toEqual(second)
+  })
+
+  it('is read again also while other files of its folder change all the time', async () => {
+    const [first, second] = [await newPair(), await newPair()]
+    replace(files.certificate, first.certificate)
+    replace(files.key, first.key)
+    const source = await open()
+    const others = setInterval(() => writeFileSync(join(directory, 'other.log'), 'busy'), 10)
+    onTestFinished(() => clearInterval(others))
+    replace(files.certificate, second.certificate)
+    replace(files.key, second.key)
+    const isNoticed = () => source.current.key === second.key
+    await waitFor(isNoticed, { what: 'the new certificate to be noticed', deadlineMs: 20_000 })
   })
 
   it('is kept, with one logged error, until certificate and key belong together again', async () => {

@@ -36,6 +36,8 @@ export interface ServerCertificate extends Service, CertificateSource {}
 const CHECK_FILES_MS = 60_000
 /** Pause after a change: certificate and key are replaced one after the other. */
 const SETTLE_MS = 200
+/** Longest pause, however often something in the folder changes. */
+const LONGEST_SETTLE_MS = 2_000
 const CHECK_LOCAL_MS = 12 * 3_600_000
 
 /**
@@ -90,6 +92,8 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
   readonly #options: ServerCertificateOptions
   #watchers: FSWatcher[] = []
   #timer: Timer | undefined
+  /** Set since the first change that no check has seen. */
+  #latest: Timer | undefined
   #phase: 'new' | 'kept' | 'stopped' = 'new'
   /** The error of the last check, so that it is logged once. */
   #lastError: string | undefined
@@ -108,7 +112,7 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
 
   async stop(): Promise<void> {
     this.#phase = 'stopped'
-    this.#timer?.cancel()
+    this.#cancelTimers()
     for (const watcher of this.#watchers.splice(0)) watcher.close()
   }
 
@@ -120,10 +124,21 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
   #watch(): void {
     const { files, logger } = this.#options
     for (const directory of new Set(files && [dirname(files.certificate), dirname(files.key)])) {
-      const watcher = watch(directory, { persistent: false }, () => this.#checkLater(SETTLE_MS))
+      const watcher = watch(directory, { persistent: false }, () => this.#onChanged())
       watcher.on('error', (error) => logger.warn('certificate_not_watched', { error }))
       this.#watchers.push(watcher)
     }
+  }
+
+  #onChanged(): void {
+    this.#checkLater(SETTLE_MS)
+    if (this.#phase === 'kept') this.#latest ??= this.#options.clock.after(LONGEST_SETTLE_MS, () => void this.#check())
+  }
+
+  #cancelTimers(): void {
+    this.#timer?.cancel()
+    this.#latest?.cancel()
+    this.#latest = undefined
   }
 
   #checkLater(delayMs: number): void {
@@ -135,6 +150,7 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
   /** Never rejects. */
   async #check(): Promise<void> {
     const { logger } = this.#options
+    this.#cancelTimers()
     try {
       if (this.change(await pairOf(this.#options))) logger.info('certificate_replaced', {})
       this.#lastError = undefined
