@@ -90,6 +90,12 @@ it('undoes the cancel: the runs come back, and show it', async () => {
   await page.getByRole('button', { name: 'Undo the cancel' }).click()
   const dialog = page.getByRole('dialog', { name: 'Undo this cancel' })
   await dialog.getByText('It cancelled 40 runs').waitFor()
+  // A question about this page does not stay above another one.
+  await page.goBack()
+  await dialog.waitFor({ state: 'detached' })
+  await page.goForward()
+  await page.getByRole('button', { name: 'Undo the cancel' }).click()
+  await dialog.getByText('It cancelled 40 runs').waitFor()
   expect(await problemsOf(page)).toEqual([])
   await dialog.getByRole('button', { name: 'Bring them back' }).click()
   await page.getByText('Brought back 40').waitFor()

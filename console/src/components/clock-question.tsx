@@ -4,6 +4,7 @@ import { useState } from 'react'
 import type { Endpoint } from '../../../src/contract/endpoint.js'
 import { useTask } from '../api/hooks.js'
 import { Refusal } from './states.js'
+import { useLeaving } from './use-leaving.js'
 
 /** What may become of due times. */
 export interface ClockChoice<Clock extends string> {
@@ -52,6 +53,8 @@ function Body<Clock extends string>({ question, onClose }: { question: ClockQues
   const [reason, setReason] = useState('')
   const work = () => onAnswer({ clock, ...(reason.trim() !== '' && { reason: reason.trim() }) })
   const task = useTask(work, { refreshes, errors: 'inline', onDone: onClose, ...(done !== undefined && { done }) })
+  // While the change runs, its error may still have to be shown.
+  useLeaving(() => task.isPending || onClose())
   return (
     <form
       onSubmit={(event) => {

@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react'
 import type { Endpoint } from '../../../src/contract/endpoint.js'
 import { useTask } from '../api/hooks.js'
 import { Refusal } from './states.js'
+import { useLeaving } from './use-leaving.js'
 
 /** A confirmation before a change that cannot be undone. */
 export interface Question {
@@ -32,6 +33,8 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
   const { text, action, typed, onConfirm, refreshes = [] } = question
   const [word, setWord] = useState('')
   const task = useTask(onConfirm, { refreshes, errors: 'inline', onDone: onClose })
+  // While the action runs, its error may still have to be shown.
+  useLeaving(() => task.isPending || onClose())
   const isReady = typed === undefined || word.trim() === typed
   return (
     <form
