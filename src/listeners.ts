@@ -18,7 +18,7 @@ import {
   Readiness,
   type Route,
 } from './http/index.js'
-import type { Logger, Tracer } from './telemetry/index.js'
+import type { Logger, PassedSpan, ReceivedTrace, Tracer } from './telemetry/index.js'
 
 /** The management listener also serves the console, and the queue's operations for it. */
 export function managementListener(
@@ -94,7 +94,7 @@ export function listenerSettings(
     readiness,
     onInternalError: (error: unknown, reference: string, requestId: string) =>
       logger.error('request_failed', { error, reference, requestId, service }),
-    onAnswered: answerWatch(foundations, service),
+    ...answerWatch(foundations, service),
     stopGraceMs: config.shutdownGraceMs,
   }
 }
@@ -119,27 +119,37 @@ function answerLog({ accessLog, logLevel }: Config, logger: Logger, service: Htt
 function answerWatch(
   { config, logger, tracer }: Foundations,
   service: HttpSettings['service'],
-): HttpSettings['onAnswered'] {
+): Pick<HttpSettings, 'onAnswered' | 'onForward'> {
   const log = answerLog(config, logger, service)
-  if (!log && !tracer) return undefined
-  return (request, headers) => {
-    log?.(request)
-    if (tracer) traceAnswer(tracer, request, headers, service)
+  if (!tracer) return log ? { onAnswered: log } : {}
+  /** Of requests that other nodes answer, by their headers. */
+  const passed = new WeakMap<IncomingHttpHeaders, PassedSpan>()
+  return {
+    onAnswered: (request, headers) => {
+      log?.(request)
+      traceAnswer(passed.get(headers) ?? tracer, request, headers, service)
+    },
+    onForward: (headers, sinceMs) => {
+      const span = tracer.passed(parentOf(headers), sinceMs)
+      passed.set(headers, span)
+      return span.context
+    },
   }
 }
 
+const parentOf = ({ traceparent, tracestate }: IncomingHttpHeaders): ReceivedTrace => ({
+  ...(typeof traceparent === 'string' && { traceparent }),
+  ...(typeof tracestate === 'string' && { tracestate }),
+})
+
 function traceAnswer(
-  tracer: Tracer,
+  span: Pick<Tracer, 'answered'>,
   { path: route, requestId, method, status, durationMs }: AnsweredRequest,
-  { traceparent, tracestate }: IncomingHttpHeaders,
+  headers: IncomingHttpHeaders,
   service: string,
 ): void {
   if (route === undefined || UNTRACED.has(route) || PROBES.has(route)) return
   // A stranger could fill the buffer of spans.
   if (status === 401) return
-  const parent = {
-    ...(typeof traceparent === 'string' && { traceparent }),
-    ...(typeof tracestate === 'string' && { tracestate }),
-  }
-  tracer.answered({ requestId, method, status, durationMs, route, service, parent })
+  span.answered({ requestId, method, status, durationMs, route, service, parent: parentOf(headers) })
 }

@@ -1,6 +1,7 @@
 import { duplexPair } from 'node:stream'
 import Type from 'typebox'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
 import { endpoint } from '../contract/endpoint.js'
 import type { Authenticator } from './caller.js'
 import { type Elsewhere, HttpServer, route } from './index.js'
@@ -22,11 +23,19 @@ const authenticator: Authenticator = {
   bearer: () => undefined,
 }
 
+/** The nodes that have answered, with the trace context that they got. */
+const answered: string[] = []
+
 function server(name: string, elsewhere: (id: unknown) => Elsewhere | undefined): HttpServer {
-  const serve = route(named, async ({ params, body, ip, requestId }) => ({ name, ...params, ...body, ip, requestId }))
+  const serve = route(named, async ({ params, body, ip, requestId, headers: { traceparent, tracestate } }) => {
+    return { name, ...params, ...body, ip, requestId, trace: [traceparent, tracestate] }
+  })
   return new HttpServer({
     ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 10_000, version: '1', publicUrl: 'http://x' },
     ...{ authenticator, onInternalError: (error: unknown) => expect(error).toBeUndefined() },
+    onAnswered: (_request, headers) => void answered.push(`${name}: ${headers.traceparent}`),
+    onForward: ({ traceparent }, sinceMs) =>
+      traceparent === undefined ? undefined : { traceparent: `${sinceMs > 0 && name} of ${String(traceparent)}` },
     routes: [{ ...serve, elsewhere: async ({ params }) => elsewhere((params as { id: string }).id) }],
   })
 }
@@ -56,8 +65,9 @@ const to = (other: HttpServer): Elsewhere => ({
 beforeAll(() => Promise.all([home.start(), first.start()]))
 afterAll(() => Promise.all([home.stop(), first.stop()]))
 
-async function post(id: string, body: unknown, authorization = 'Basic good') {
+async function post(id: string, body: unknown, authorization = 'Basic good', trace = {}) {
   const headers = {
+    ...trace,
     authorization,
     'content-type': 'application/json',
     'x-request-id': 'mine',
@@ -71,9 +81,26 @@ async function post(id: string, body: unknown, authorization = 'Basic good') {
 it('has another node answer, with the address of the client and the id of the request', async () => {
   expect(await post('one', { text: 'ü'.repeat(2_000) })).toEqual({
     status: 200,
-    body: { name: 'home', id: 'one', text: 'ü'.repeat(2_000), ip: '127.0.0.10', requestId: 'mine' },
+    body: {
+      name: 'home',
+      id: 'one',
+      text: 'ü'.repeat(2_000),
+      ip: '127.0.0.10',
+      requestId: 'mine',
+      trace: [null, null],
+    },
   })
   expect((await post('one', { text: 1 })).status).toBe(400)
+})
+
+it('gives the other node the trace context of its own span, in place of that of the client', async () => {
+  const trace = { traceparent: 'client', tracestate: 'vendor=1' }
+  expect(await post('one', { text: 'x' }, 'Basic good', trace)).toMatchObject({
+    body: { trace: ['first of client', null] },
+  })
+  const nodes = () => answered.filter((one) => one.endsWith('client')).sort()
+  await waitFor(() => nodes().length === 2, { what: 'both nodes to have answered' })
+  expect(nodes()).toEqual(['first: client', 'home: first of client'])
 })
 
 it('passes nothing on for strangers, or what is too large', async () => {

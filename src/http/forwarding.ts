@@ -2,6 +2,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeader
 import type { Socket } from 'node:net'
 import { type Duplex, Readable } from 'node:stream'
 import { HomeportError } from '../contract/errors/errors.js'
+import type { TraceHeaders } from '../telemetry/index.js'
 
 /** Another node that answers a request. */
 export interface Elsewhere {
@@ -49,6 +50,8 @@ export interface Forwarded {
   readonly target: string
   readonly ip: string
   readonly requestId: { readonly header: string; readonly value: string }
+  /** Replaces the trace context of the client. Absent: it stays. */
+  readonly trace?: TraceHeaders | undefined
   /** What was read of the body, or the stream of it. */
   readonly body: Uint8Array | Readable | undefined
   /** Aborted when the client disconnects. */
@@ -61,12 +64,13 @@ export interface Forwarded {
  * @throws HomeportError `node_unreachable` when nothing was sent, `node_answer_lost` when the answer did not come.
  */
 export async function forward(to: Elsewhere, forwarded: Forwarded): Promise<IncomingMessage> {
-  const { original, target, ip, requestId, body, signal } = forwarded
+  const { original, target, ip, requestId, trace, body, signal } = forwarded
   const connection = await to.connect(ip).catch((cause: unknown) => {
     throw new HomeportError('node_unreachable', { node: to.node }, { cause })
   })
   const headers = withoutConnection(original.headers)
   headers[requestId.header] = requestId.value
+  if (trace) setTrace(headers, trace)
   if (body instanceof Uint8Array) headers['content-length'] = body.length
   // Node frames the body of a GET only if this header says so.
   else if (body && headers['content-length'] === undefined) headers['transfer-encoding'] = 'chunked'
@@ -87,6 +91,12 @@ export async function forward(to: Elsewhere, forwarded: Forwarded): Promise<Inco
     if (body instanceof Readable) body.once('error', fail).pipe(sent)
     else sent.end(body)
   })
+}
+
+function setTrace(headers: OutgoingHttpHeaders, { traceparent, tracestate }: TraceHeaders): void {
+  headers.traceparent = traceparent
+  if (tracestate === undefined) delete headers.tracestate
+  else headers.tracestate = tracestate
 }
 
 /** The headers of an answer that is passed on. */

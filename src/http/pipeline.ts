@@ -1,9 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ClientMemoryBudget } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
+import type { TraceHeaders } from '../telemetry/index.js'
 import { type BodyLimits, discardBody, readBody } from './body.js'
 
 import { type Arrival, type Authenticator, arrivalOf, type Caller, idOf, scopeRefusal } from './caller.js'
@@ -43,7 +44,14 @@ export interface PipelineSettings {
   readonly bodyLimits: BodyLimits
   /** The budget of incomplete bodies. */
   readonly memory: ClientMemoryBudget
+  readonly onForward: OnForward | undefined
 }
+
+/**
+ * Called before another node answers a request that came some milliseconds ago.
+ * @returns the trace context for that node; `undefined`: that of the client.
+ */
+export type OnForward = (headers: IncomingHttpHeaders, sinceMs: number) => TraceHeaders | undefined
 
 /**
  * Serves the requests of one route: checks credentials, reads and parses the body, validates, calls the handler, responds.
@@ -164,6 +172,7 @@ export class Pipeline {
     const answer = await forward(to, {
       ...{ original: raw, target, ip, body: received, signal: gone.signal },
       requestId: { header: REQUEST_ID_HEADER, value: requestId },
+      trace: this.#settings.onForward?.(raw.headers, response.elapsedTime),
     })
     const { raw: client } = response.hijack()
     client.writeHead(answer.statusCode ?? 502, answerHeaders(answer))

@@ -12,7 +12,7 @@ import { DocsPage } from './docs-page.js'
 import { isForwarded, markForwarded } from './forwarding.js'
 import type { HostNames } from './host-names.js'
 import { openApi } from './openapi.js'
-import { Pipeline, send } from './pipeline.js'
+import { type OnForward, Pipeline, send } from './pipeline.js'
 import { type Readiness, readyAnswer } from './readiness.js'
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
 import type { Route } from './route.js'
@@ -81,6 +81,8 @@ export interface HttpSettings {
   readonly onInternalError: (error: unknown, reference: string, requestId: string) => void
   /** Called after each answer. Default: nothing is measured. */
   readonly onAnswered?: ((request: AnsweredRequest, headers: IncomingHttpHeaders) => void) | undefined
+  /** Default: the other node gets the trace context of the client. */
+  readonly onForward?: OnForward | undefined
   /** Grace period for requests in flight when the server stops. Default 10,000. */
   readonly stopGraceMs?: number
 }
@@ -260,6 +262,7 @@ export class HttpServer implements Service {
       authentication,
       bodyLimits,
       memory: this.#memory,
+      onForward: this.#settings.onForward,
     })
     this.#app.route({
       method: route.endpoint.method,

@@ -16,6 +16,7 @@ import type {
   DeliveryEnd,
   DeliveryNext,
   DeliverySpan,
+  PassedSpan,
   Publication,
   PublicationEnd,
   PublicationSpan,
@@ -80,28 +81,40 @@ export class SpanTracer implements Tracer {
     return new Delivered(span)
   }
 
-  answered(request: AnsweredTrace): void {
-    const { service, requestId, databaseId, method, route, status, durationMs, parent } = request
-    const endTime = systemClock.now()
-    const options = {
-      kind: SpanKind.SERVER,
-      startTime: endTime - durationMs,
-      attributes: {
-        'http.request.method': method,
-        'http.route': route,
-        'http.response.status_code': status,
-        'homeport.service': service,
-        ...(requestId !== undefined && { 'homeport.request.id': requestId }),
-        ...(databaseId !== undefined && { 'homeport.database.id': databaseId }),
-      },
-    }
-    const span = this.#tracer.startSpan(`${method} ${route}`, options, contextOf(parent))
-    if (status >= 500) {
-      span.setAttribute('error.type', String(status))
-      span.setStatus({ code: SpanStatusCode.ERROR })
-    }
-    span.end(endTime)
+  passed(parent: ReceivedTrace, sinceMs: number): PassedSpan {
+    const span = this.#serving('passed on', parent, systemClock.now() - sinceMs)
+    return { context: headersOf(span), answered: (request) => endServed(span, request, systemClock.now()) }
   }
+
+  answered(request: AnsweredTrace): void {
+    const endTime = systemClock.now()
+    const span = this.#serving(servedName(request), request.parent, endTime - request.durationMs)
+    endServed(span, request, endTime)
+  }
+
+  #serving(name: string, parent: ReceivedTrace, startTime: number): Span {
+    return this.#tracer.startSpan(name, { kind: SpanKind.SERVER, startTime }, contextOf(parent))
+  }
+}
+
+const servedName = ({ method, route }: AnsweredTrace): string => `${method} ${route}`
+
+function endServed(span: Span, request: AnsweredTrace, endTime: number): void {
+  const { service, requestId, databaseId, method, route, status } = request
+  span.updateName(servedName(request))
+  span.setAttributes({
+    'http.request.method': method,
+    'http.route': route,
+    'http.response.status_code': status,
+    'homeport.service': service,
+    ...(requestId !== undefined && { 'homeport.request.id': requestId }),
+    ...(databaseId !== undefined && { 'homeport.database.id': databaseId }),
+  })
+  if (status >= 500) {
+    span.setAttribute('error.type', String(status))
+    span.setStatus({ code: SpanStatusCode.ERROR })
+  }
+  span.end(endTime)
 }
 
 function messageAttributes(operation: string, destination: string): Attributes {

@@ -104,9 +104,19 @@ export interface AnsweredTrace {
   readonly parent: ReceivedTrace
 }
 
+/** A request that another node answers, from when it is passed on. */
+export interface PassedSpan {
+  /** The context that the other node gets. */
+  readonly context: TraceHeaders
+  /** The answer was passed on. */
+  answered(request: AnsweredTrace): void
+}
+
 /** Records traces. No method throws. */
 export interface Tracer {
   publication(publication: Publication): PublicationSpan
   delivery(attempt: DeliveryAttempt): DeliverySpan
+  /** @param sinceMs how long ago the request came, milliseconds. */
+  passed(parent: ReceivedTrace, sinceMs: number): PassedSpan
   answered(request: AnsweredTrace): void
 }

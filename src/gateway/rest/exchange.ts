@@ -9,6 +9,7 @@ import {
 } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type ClientAddresses, onceOver, requestIdOf } from '../../http/index.js'
+import type { TraceHeaders } from '../../telemetry/index.js'
 import type { GatewayLogger } from '../deps.js'
 import { errorText } from '../error-text.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
@@ -45,6 +46,8 @@ export class Exchange implements MemoryConsumer, AnswerBody {
   owner = ''
   /** The longest reply that one command may have, bytes. */
   maxReplyBytes = 0
+  /** Begins the span of the request, if it is traced: another node answers. @returns the trace context for that node. */
+  traceForNode: () => TraceHeaders | undefined = () => undefined
   #bodyBytes = 0
   #replyBytes = 0
   #isCounted = false

@@ -25,6 +25,7 @@ export async function passOn(exchange: Exchange, to: Elsewhere, { body, onAnswer
     ...{ original: request, target: request.url ?? '/', ip, signal: gone.signal },
     body: body ?? (hasBody(request) ? request : undefined),
     requestId: { header: REQUEST_ID_HEADER, value: exchange.requestId },
+    trace: exchange.traceForNode(),
   })
   onAnswer?.()
   if (onAnswer) answer.on('data', onAnswer)

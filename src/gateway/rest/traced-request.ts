@@ -1,5 +1,5 @@
 import { givenRequestId } from '../../http/index.js'
-import type { Tracer } from '../../telemetry/index.js'
+import type { PassedSpan, Tracer } from '../../telemetry/index.js'
 import type { Exchange } from './exchange.js'
 
 /** Paths without commands. All others have the command with its arguments in the path, which no span may show. */
@@ -15,8 +15,14 @@ export function traceExchange(tracer: Tracer, exchange: Exchange, path: string):
   if (typeof traceparent !== 'string') return
   const startedAt = performance.now()
   const parent = { traceparent, ...(typeof tracestate === 'string' && { tracestate }) }
-  response.once('close', () =>
-    tracer.answered({
+  let passed: PassedSpan | undefined
+  exchange.traceForNode = () => {
+    passed ??= tracer.passed(parent, performance.now() - startedAt)
+    return passed.context
+  }
+  response.once('close', () => {
+    const span = passed ?? tracer
+    span.answered({
       service: 'rest',
       requestId: givenRequestId(request.headers),
       method: request.method ?? '',
@@ -25,6 +31,6 @@ export function traceExchange(tracer: Tracer, exchange: Exchange, path: string):
       durationMs: performance.now() - startedAt,
       parent,
       databaseId: exchange.owner === '' ? undefined : exchange.owner,
-    }),
-  )
+    })
+  })
 }

@@ -37,6 +37,10 @@ class RecordedTraces implements Tracer {
     }
   }
 
+  passed() {
+    return { context: this.#next(), answered: () => undefined }
+  }
+
   answered(): void {}
 
   #next() {

@@ -1,0 +1,28 @@
+import { EventEmitter } from 'node:events'
+import { expect, it } from 'vitest'
+import type { AnsweredTrace, ReceivedTrace, Tracer } from '../../telemetry/index.js'
+import type { Exchange } from './exchange.js'
+import { traceExchange } from './traced-request.js'
+
+/** Answers one request with a trace context; `nodes` are asked one after the other before. */
+function traced(nodes: number) {
+  const reported: string[] = []
+  const note = (what: string) => (request: AnsweredTrace) => void reported.push(`${what} ${request.parent.traceparent}`)
+  const passed = (parent: ReceivedTrace) => {
+    reported.push(`begun ${parent.traceparent}`)
+    return { context: { traceparent: 'own' }, answered: note('passed') }
+  }
+  const response = Object.assign(new EventEmitter(), { statusCode: 200 })
+  const request = { headers: { traceparent: 'client' }, method: 'GET' }
+  const exchange = { request, response, owner: '' } as unknown as Exchange
+  traceExchange({ passed, answered: note('answered') } as unknown as Tracer, exchange, '/get/k')
+  const contexts = Array.from({ length: nodes }, () => exchange.traceForNode())
+  response.emit('close')
+  return { reported, contexts }
+}
+
+it('a request that other nodes are asked for has one span, whose context they get', () => {
+  expect(traced(0)).toEqual({ reported: ['answered client'], contexts: [] })
+  const own = { traceparent: 'own' }
+  expect(traced(2)).toEqual({ reported: ['begun client', 'passed client'], contexts: [own, own] })
+})
