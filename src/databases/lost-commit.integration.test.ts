@@ -105,6 +105,16 @@ describe('long work that had only begun when its commit was not confirmed', () =
     expect(await backupsOf(id)).toMatchObject([{ state: 'failed' }])
   })
 
+  it('is an acceptance of a loss that can be repeated', async () => {
+    const { database_id: id } = await create(server)
+    server.databases.noteData(id, { kind: 'missing', what: 'the test says so' })
+    const accept = () => post(`accept-loss/${id}`)
+    await waitFor(async () => (await server.databases.get(server.owner, id, 'hide')).data_problem, { what: 'the loss' })
+    await losing('databasesData.beginAccept', accept)
+    await waitFor(isFree(id), { what: 'the acceptance to be given up' })
+    expect((await accept()).status).toBe(200)
+  })
+
   it('is a deletion that is completed', async () => {
     const { database_id: id } = await create(server)
     await losing('databases.beginDelete', () => server.api('DELETE', `/v2/redis/database/${id}`))

@@ -89,9 +89,10 @@ export class Backups implements Service {
     return ids
   }
 
-  /** Settles backups, restores and imports that nobody carries out: the answer to the commit was lost. */
-  settleLost(): Promise<void> {
-    return this.#deps.lost.settleLost()
+  /** Settles what nobody carries out: the answer to the commit was lost. */
+  async settleLost(): Promise<void> {
+    await this.#deps.lost.settleLost()
+    await this.#lossAcceptance.settleLost()
   }
 
   /** Files that look like backups and have no row. Must not be called while a restore is active. */

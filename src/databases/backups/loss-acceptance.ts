@@ -3,6 +3,7 @@ import { unreachable } from '../../base/index.js'
 import type { Caller } from '../../http/index.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
+import { LostBegins, type LostWork } from '../lost-begins.js'
 import * as databasesData from '../transactions/databases-data.js'
 import { refuse } from './answers.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
@@ -12,9 +13,10 @@ import type { Restores } from './restores.js'
  * Starts a database without its missing or damaged data, because the owner has accepted the loss. The database is
  * `restoring` meanwhile, and its clients wait. After a crash the owner can accept the loss again.
  */
-export class LossAcceptance {
+export class LossAcceptance implements LostWork {
   readonly #deps: BackupDeps
   readonly #restores: Restores
+  readonly #lost = new LostBegins()
 
   constructor(deps: BackupDeps, restores: Restores) {
     this.#deps = deps
@@ -25,15 +27,13 @@ export class LossAcceptance {
   async begin(caller: Caller, databaseId: string): Promise<(() => Promise<void>) | undefined> {
     const { store, clock, home } = this.#deps
     const event = { action: 'Accept Data Loss', entity: databaseId, details: {} } as const
-    const audit = auditRow(caller, event, clock.now())
-    const outcome = await store.run(databasesData.beginAccept, {
-      accountId: caller.accountId,
-      databaseId,
-      home,
-      audit,
-    })
+    const now = clock.now()
+    const audit = auditRow(caller, event, now)
+    const begun = store.run(databasesData.beginAccept, { accountId: caller.accountId, databaseId, home, audit })
+    const outcome = await this.#lost.watch(databaseId, begun, now)
     switch (outcome.kind) {
       case 'begun':
+        this.#lost.forget(databaseId)
         return () => this.#restores.holding(databaseId, () => this.#carryOut(outcome.database))
       case 'whole':
         return undefined
@@ -44,6 +44,12 @@ export class LossAcceptance {
       default:
         return unreachable(outcome)
     }
+  }
+
+  /** Has the owner accept the loss again. */
+  async settleLost(): Promise<void> {
+    const { store, clock } = this.#deps
+    for (const databaseId of this.#lost.recent(clock.now())) await store.run(databasesData.giveUpAccept, { databaseId })
   }
 
   async #carryOut(database: DatabaseRow): Promise<void> {

@@ -38,6 +38,23 @@ export const beginAccept = write(
   },
 )
 
+const freeAccepting = query<{ databaseId: string }>(({ db, p }) =>
+  db
+    .updateTable('databases')
+    .set({ modifying_state: '' })
+    .where('database_id', '=', p.databaseId)
+    .where('modifying_state', '=', 'restoring')
+    .where('database_id', 'not in', (q) => q.selectFrom('restores').select('database_id')),
+)
+
+/** `restoring` becomes (empty), unless for a restore: nobody carries the acceptance out. */
+export const giveUpAccept = write(
+  'databasesData.giveUpAccept',
+  function* (args: { databaseId: string }): Transaction<void> {
+    yield* change(freeAccepting, args)
+  },
+)
+
 const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
   db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
 )
