@@ -2,8 +2,9 @@
  * Keeps the usage series bounded. When a bucket of a longer tier has ended, the samples of the shorter tier in it are
  * merged, in batches of databases. Then samples past their retention are deleted, in batches of time.
  *
- * A crash between two batches does no harm: a bucket is merged again from the shorter tier, whose samples are deleted only
- * after `rolled_to` says that they were merged.
+ * A crash between two batches does no harm: a bucket is merged for the databases for which it was not, from the shorter tier,
+ * whose samples are deleted only after `rolled_to` says that they were merged. After the clock was set back, merging goes
+ * on from there: buckets that were merged before stay as they are.
  */
 import { all, change, first, insertAll, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -52,13 +53,14 @@ const samplesIn = query<TimeRange & { ids: readonly string[] }, { database_id: s
       .where('start', '<', p.to)
       .orderBy('start'),
 )
-const dropIn = query<TimeRange & { ids: readonly string[] }>(({ db, p, d }) =>
-  db
-    .deleteFrom('usage_buckets')
-    .where(d.inTexts('database_id', p.ids))
-    .where('tier_ms', '=', p.tierMs)
-    .where('start', '>=', p.from)
-    .where('start', '<', p.to),
+const mergedIn = query<{ tierMs: number; from: number; ids: readonly string[] }, { database_id: string }>(
+  ({ db, p, d }) =>
+    db
+      .selectFrom('usage_buckets')
+      .select('database_id')
+      .where(d.inTexts('database_id', p.ids))
+      .where('tier_ms', '=', p.tierMs)
+      .where('start', '=', p.from),
 )
 
 /** Up to when the buckets of a tier are merged; 0 for never. Samples are written to the first tier directly. */
@@ -69,6 +71,15 @@ export function* rolledToOf(tierMs: TierMs): Transaction<number> {
 function* setRolledTo(tierMs: TierMs, to: number): Transaction<void> {
   yield* change(dropRolledTo, { tierMs })
   yield* insertAll('usage_rollups', [{ tier_ms: tierMs, rolled_to: to }])
+}
+
+/** From where buckets of a tier are merged. Not from the future: the clock was set back. */
+function* mergeFrom(tierMs: TierMs, endedBefore: number): Transaction<number> {
+  const merged = yield* rolledToOf(tierMs)
+  if (merged <= endedBefore) return merged
+  const present = endedBefore - (endedBefore % tierMs)
+  yield* setRolledTo(tierMs, present)
+  return present
 }
 
 /** The outcome of a batch; after `more`, call again with `after`. */
@@ -83,7 +94,8 @@ export const rollUp = write(
   function* (args: { tier: 1 | 2; endedBefore: number; after: string; limit: number }): Transaction<RollUpOutcome> {
     const [sourceMs, targetMs] = [TIERS_MS[args.tier - 1], TIERS_MS[args.tier]]
     if (sourceMs === undefined || targetMs === undefined) return { kind: 'done' }
-    const { start } = yield* only(earliest, { tierMs: sourceMs, from: yield* rolledToOf(targetMs) })
+    const merged = yield* mergeFrom(targetMs, args.endedBefore)
+    const { start } = yield* only(earliest, { tierMs: sourceMs, from: merged })
     if (start === null) return { kind: 'done' }
     const from = start - (start % targetMs)
     const to = from + targetMs
@@ -91,30 +103,27 @@ export const rollUp = write(
     const source: TimeRange = { tierMs: sourceMs, from, to }
     const { after, limit } = args
     const ids = (yield* all(databasesIn, { ...source, after, limit })).map((row) => row.database_id)
-    yield* mergeBucket(source, { tierMs: targetMs, from, to }, ids)
+    yield* mergeBucket(source, targetMs, ids)
     if (ids.length === limit) return { kind: 'more', after: ids.at(-1) ?? '' }
     yield* setRolledTo(targetMs, to)
     return { kind: 'more', after: '' }
   },
 )
 
-function* mergeBucket(source: TimeRange, target: TimeRange, ids: readonly string[]): Transaction<void> {
+function* mergeBucket(source: TimeRange, tierMs: TierMs, ids: readonly string[]): Transaction<void> {
   if (ids.length === 0) return
+  const { from } = source
+  const merged = new Set((yield* all(mergedIn, { tierMs, from, ids })).map((row) => row.database_id))
   const made = new Map<string, UsageSample>()
   for (const { database_id, sample } of yield* all(samplesIn, { ...source, ids })) {
+    if (merged.has(database_id)) continue
     const before = made.get(database_id)
     made.set(database_id, before ? mergeSamples(before, unpackSample(sample)) : unpackSample(sample))
   }
-  yield* change(dropIn, { ...target, ids })
-  yield* insertAll(
-    'usage_buckets',
-    [...made].map(([database_id, sample]) => ({
-      database_id,
-      tier_ms: target.tierMs,
-      start: target.from,
-      sample: packSample(sample),
-    })),
-  )
+  const rows = [...made].map(([database_id, sample]) => {
+    return { database_id, tier_ms: tierMs, start: from, sample: packSample(sample) }
+  })
+  yield* insertAll('usage_buckets', rows)
 }
 
 /** The most buckets of a tier that one batch deletes. */

@@ -189,10 +189,13 @@ describeOnEveryStore('usage series', (openStore) => {
         ...{ ports: { from: 9000, to: 9999, avoid: [] }, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: 0 },
       })
     }
-    for (let minute = 0; minute < minutes; minute++) {
-      const updates = ids.map((id) => ({ standing: standingOf(id), days: [], sample: sample(1, minute) }))
-      await store.run(usage.add, { start: T0 + minute * MINUTE, updates })
+    const use = async (from: number, to: number): Promise<void> => {
+      for (let minute = from; minute < to; minute++) {
+        const updates = ids.map((id) => ({ standing: standingOf(id), days: [], sample: sample(1, minute) }))
+        await store.run(usage.add, { start: T0 + minute * MINUTE, updates })
+      }
     }
+    await use(0, minutes)
     const rollUp = async (tier: 1 | 2, endedBefore: number) => {
       let steps = 0
       for (let after = ''; ; steps++) {
@@ -206,7 +209,7 @@ describeOnEveryStore('usage series', (openStore) => {
       const report = await store.run(stats.report, { accountId: 'a', databaseId: 'd2', sinceDay: T0, window })
       return report?.steps.map((step) => step?.counters.reads ?? 0)
     }
-    return { store, rollUp, reads }
+    return { store, use, rollUp, reads }
   }
 
   it('are the same in short and long buckets, and samples are kept until they are merged', async () => {
@@ -224,5 +227,19 @@ describeOnEveryStore('usage series', (openStore) => {
     for (let left = 'more'; left === 'more'; ) left = await store.run(rollups.expire, expiry)
     expect(await reads(HOUR, HOUR)).toEqual(expected.hour)
     expect(await reads(MINUTE, MINUTE)).toEqual([...Array(80).fill(0), ...Array(10).fill(1), ...Array(30).fill(0)])
+  })
+
+  it('go on after a clock that was ahead is set back, and keep what was merged before', async () => {
+    const { store, use, rollUp, reads } = await filled(24, ['d1', 'd2', 'd3'])
+    await rollUp(1, T0 + 24 * MINUTE)
+    await use(72, 84)
+    await rollUp(1, T0 + 84 * MINUTE)
+    // From here on, some minutes come a second time.
+    await rollUp(1, T0 + 18 * MINUTE)
+    await use(18, 48)
+    await rollUp(1, T0 + 48 * MINUTE)
+    const expiry = { tiers: [T0 + DAY, T0, T0], days: 0 } as const
+    for (let left = 'more'; left === 'more'; ) left = await store.run(rollups.expire, expiry)
+    expect(await reads(TWELVE, TWELVE)).toEqual([12, 12, 12, 12, 0, 0, 12, 0, 0, 0])
   })
 })
