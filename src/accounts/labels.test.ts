@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { addTeamMember, createApiKey, createTeam } from '../contract/accounts/accounts.js'
+import { createAccount } from '../contract/accounts/operator.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { compileChecker } from '../http/index.js'
 
@@ -13,8 +14,11 @@ function isValid({ body }: Endpoint, value: object): boolean {
   }
 }
 const isTeamName = (team_name: string): boolean => isValid(createTeam, { team_name, copy_cc: false })
-const isEmail = (member_email: string): boolean =>
-  isValid(addTeamMember, { team_id: 't', member_email, member_role: 'dev' })
+const isEmail = (email: string): boolean => {
+  const ofMember = isValid(addTeamMember, { team_id: 't', member_email: email, member_role: 'dev' })
+  expect(isValid(createAccount, { email }), JSON.stringify(email)).toBe(ofMember)
+  return ofMember
+}
 
 it('accepts names with visible characters, in any language', () => {
   for (const name of ['a', ' crew ', 'Zürich 2', '船']) expect(isTeamName(name), name).toBe(true)

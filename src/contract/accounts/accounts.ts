@@ -26,7 +26,8 @@ const yesNo = (description: string) => Type.Boolean({ description })
  * character can match in one way only, so that matching takes linear time.
  */
 const VISIBLE = '^(?:(?!\\p{Cc})\\s)*[^\\s\\p{Cc}\\p{Cs}][^\\p{Cc}\\p{Cs}]*$'
-const EMAIL = '^[^\\s\\p{Cc}\\p{Cs}@:]+@[^\\s\\p{Cc}\\p{Cs}@:]+$'
+/** An e-mail. A colon would end the user name of HTTP Basic. */
+export const EMAIL = '^[^\\s\\p{Cc}\\p{Cs}@:]+@[^\\s\\p{Cc}\\p{Cs}@:]+$'
 const label = (description: string) =>
   Type.String({
     minLength: 1,

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
+import { EMAIL } from './accounts.js'
 
 /** Most databases that the limit of an account may allow. */
 export const MOST_DATABASES = 1_000_000
@@ -74,8 +75,7 @@ const CreateAccountSchema = Type.Object(
   {
     email: Type.String({
       maxLength: LONGEST_EMAIL,
-      // A colon would end the user name of HTTP Basic.
-      pattern: '^[^\\s@:]+@[^\\s@:]+$',
+      pattern: EMAIL,
       [PATTERN_IN_WORDS]: 'must be an e-mail address such as ada@example.com',
       description: 'The e-mail, unique on this server.',
       examples: ['ada@example.com'],
