@@ -127,6 +127,13 @@ describeOnSampledStore('sessions of the console', (openStore) => {
     await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
   })
 
+  it('forgets the failures from before the clock was set back', async () => {
+    for (let i = 0; i < MOST_FAILED_SIGN_INS; i++) await expect(wrong('192.0.2.11')).rejects.toBeDefined()
+    clock.advance(-2 * SIGN_IN_WINDOW_MS)
+    await expect(wrong('192.0.2.11')).rejects.toMatchObject({ code: 'sign_in_refused' })
+    clock.advance(2 * SIGN_IN_WINDOW_MS)
+  })
+
   it('accept a valid key after any number of failures from the same address', async () => {
     for (let i = 0; i <= MOST_FAILED_SIGN_INS; i++) await expect(wrong('192.0.2.10')).rejects.toBeDefined()
     await expect(accounts.sessions.begin(body, '192.0.2.10')).resolves.toBeDefined()

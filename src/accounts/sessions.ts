@@ -135,7 +135,9 @@ class FailedSignIns {
 
   #current(pair: string): Window | undefined {
     const window = this.#windows.get(pair)
-    if (window && window.endsAt > this.#clock.now()) return window
+    const leftMs = window ? window.endsAt - this.#clock.now() : 0
+    // More than a window is left only if the clock was set back.
+    if (leftMs > 0 && leftMs <= SIGN_IN_WINDOW_MS) return window
     this.#windows.delete(pair)
     return undefined
   }
