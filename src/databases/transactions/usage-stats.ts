@@ -43,6 +43,7 @@ const samplesIn = query<Range, { start: number; sample: string }>(({ db, p }) =>
     .where('start', '<', p.to)
     .orderBy('start'),
 )
+/** The newest bucket of a tier that ends before a time: its gauges are those at its end. */
 const lastBefore = query<Omit<Range, 'from'>, { start: number; sample: string }>(({ db, p }) =>
   db
     .selectFrom('usage_buckets')
@@ -85,7 +86,7 @@ function* seriesOf(databaseId: string, window: SeriesWindow): Transaction<(Usage
 function* gaugesBefore(databaseId: string, to: number): Transaction<UsageReport['before']> {
   let latest: { start: number; sample: string } | undefined
   for (const tierMs of TIERS_MS) {
-    const row = yield* first(lastBefore, { databaseId, tierMs, to })
+    const row = yield* first(lastBefore, { databaseId, tierMs, to: to - tierMs + 1 })
     if (row && row.start > (latest?.start ?? 0)) latest = row
   }
   return latest && { at: latest.start, gauges: unpackSample(latest.sample).gauges }

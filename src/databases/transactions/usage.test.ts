@@ -171,7 +171,7 @@ describeOnEveryStore('usage series', (openStore) => {
   const TWELVE = 12 * MINUTE
   const HOUR = 60 * MINUTE
 
-  async function filled(minutes: number, ids: readonly string[]) {
+  async function filled(minutes: number, ids: readonly string[], begin = 0) {
     const store = await openStore()
     await store.run(accounts.identify, { freshId: 'store-1', at: 1 })
     const secrets = { queue_user_id: 'u', queue_token_hash: 'u', signing_current: 'a', signing_next: 'b' }
@@ -195,7 +195,7 @@ describeOnEveryStore('usage series', (openStore) => {
         await store.run(usage.add, { start: T0 + minute * MINUTE, updates })
       }
     }
-    await use(0, minutes)
+    await use(begin, minutes)
     const rollUp = async (tier: 1 | 2, endedBefore: number) => {
       let steps = 0
       for (let after = ''; ; steps++) {
@@ -209,8 +209,22 @@ describeOnEveryStore('usage series', (openStore) => {
       const report = await store.run(stats.report, { accountId: 'a', databaseId: 'd2', sinceDay: T0, window })
       return report?.steps.map((step) => step?.counters.reads ?? 0)
     }
-    return { store, use, rollUp, reads }
+    const keysBefore = async (from: number) => {
+      const window = { from, stepMs: MINUTE, count: 60, tierMs: MINUTE } as const
+      const report = await store.run(stats.report, { accountId: 'a', databaseId: 'd2', sinceDay: T0, window })
+      return report?.before?.gauges.keys
+    }
+    return { store, use, rollUp, reads, keysBefore }
   }
+
+  it('say nothing of before a window by a long bucket that began before it', async () => {
+    const { rollUp, keysBefore } = await filled(50, ['d2'], 40)
+    await rollUp(1, T0 + HOUR)
+    await rollUp(2, T0 + HOUR)
+    expect(await keysBefore(T0 + 38 * MINUTE)).toBeUndefined()
+    expect(await keysBefore(T0 + 43 * MINUTE)).toBe(42)
+    expect(await keysBefore(T0 + HOUR)).toBe(49)
+  })
 
   it('are the same in short and long buckets, and samples are kept until they are merged', async () => {
     const { store, rollUp, reads } = await filled(90, ['d1', 'd2', 'd3'])
