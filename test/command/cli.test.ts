@@ -55,6 +55,14 @@ describe('databases', () => {
     expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
   })
 
+  it('show their use: rates below one a second, and the limit that holds', async () => {
+    await json('db', 'create', '--name', 'used', '--region', 'eu-west-1', '--plan', 'payg')
+    await works('db', 'exec', 'used', '--', 'set', 'k', 'v')
+    const stats = await works('db', 'stats', 'used')
+    expect(stats).toMatch(/^size +[\d.]+ K?B of 3 GB\n(.*\n)*commands per second .* [\d.]*[1-9][\d.]*\n/m)
+    await works('db', 'delete', 'used', '--yes')
+  })
+
   it('have users that are created, changed, given a new password and deleted', async () => {
     await json('db', 'create', '--name', 'shared', '--region', 'eu-west-1', '--plan', 'payg')
     const set = async (...rules: string[]) =>
@@ -220,6 +228,8 @@ describe('runs', () => {
       stdout: expect.stringMatching(/^finished: 3 runs, 3 cancelled\nto undo it: /),
     })
     expect(await json('runs', 'cancel', ...selector, '--yes')).toEqual({ cancelled: 0 })
+    // There is nothing to confirm.
+    expect(await works('runs', 'cancel', ...selector)).toBe('No active run matches. Nothing was changed.\n')
     const { bulkActions } = await json('bulk', 'list')
     expect(bulkActions[1]).toMatchObject({ matched: 3, cancelled: 3, reason: 'a test' })
     expect(await works('bulk', 'outcomes', bulkActions[1].actionId)).toMatch(/one +cancelled/)

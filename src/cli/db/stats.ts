@@ -11,7 +11,7 @@ import {
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
-import { bytes, dollars, figure, sparkline } from '../terminal/figures.js'
+import { bytes, dollars, figure, sparkline, trimmed } from '../terminal/figures.js'
 import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
 import { DATABASE, databaseNamed } from './find.js'
 
@@ -34,13 +34,20 @@ export const statsCommand = remote<{ period: StatsPeriod }>({
 const ofLimit = (count: number, limit: number): string =>
   limit >= NO_LIMIT ? `${figure(count)}, no limit` : `${figure(count)} of ${figure(limit)}`
 
-const monthOf = (stats: DatabaseStats, { db_request_limit, db_disk_threshold, budget }: DatabaseRecord): Fact[] => [
-  ['requests this month', ofLimit(stats.total_monthly_requests, db_request_limit)],
+const monthOf = (stats: DatabaseStats, limits: DatabaseRecord): Fact[] => [
+  ['requests this month', ofLimit(stats.total_monthly_requests, limits.db_request_limit)],
   ['requests today', figure(stats.daily_net_commands)],
-  ['size', `${bytes(stats.current_storage)} of ${bytes(db_disk_threshold)}`],
+  ['size', `${bytes(stats.current_storage)} of ${bytes(largestSize(limits))}`],
   ['traffic this month', bytes(stats.total_monthly_bandwidth)],
-  ['cost this month', dollars(stats.total_monthly_billing) + (budget === 0 ? '' : ` of ${dollars(budget)}`)],
+  [
+    'cost this month',
+    dollars(stats.total_monthly_billing) + (limits.budget === 0 ? '' : ` of ${dollars(limits.budget)}`),
+  ],
 ]
+
+/** The tighter limit bounds the data set. */
+const largestSize = ({ db_disk_threshold, db_memory_threshold }: DatabaseRecord): number =>
+  Math.min(db_disk_threshold, db_memory_threshold)
 
 /** A series with the unit of its values. */
 interface Series {
@@ -49,7 +56,8 @@ interface Series {
   readonly text: (value: number) => string
 }
 
-const plain = (value: number): string => figure(Math.round(value * 100) / 100)
+/** Rates and latencies of small databases are below 1. */
+const plain = (value: number): string => (value < 100 ? trimmed(value) : figure(value))
 const milliseconds = (value: number): string => `${plain(value)} ms`
 
 const seriesOf = (stats: DatabaseStats): Series[] => [

@@ -46,7 +46,7 @@ export const cancelCommand = remote<CancelOptions, [string[]]>({
   run: async (session, options, ids) => {
     const selector = selectorOf(options, ids)
     if (options.dryRun) return await dryRun(session, selector)
-    if (options.yes !== true) await ask(session, selector)
+    if (options.yes !== true && (await ask(session, selector)) === 'nothing') return
     if (options.async) return await begin(session, selector)
     // A person sees the progress; a program gets the response of the API.
     return session.isJson ? await cancel(session, selector, options) : await cancelAndWatch(session, selector, options)
@@ -63,10 +63,18 @@ async function dryRun({ api, show }: Session, selector: Selector): Promise<void>
   })
 }
 
-/** A dry run counts the runs first, so that the user confirms a number. */
-async function ask({ api, confirm }: Session, selector: Selector): Promise<void> {
-  const { matched = 0 } = await api.call(cancelWorkflowRuns, { body: { ...selector, dryRun: true } })
+/** A dry run counts the runs first, so that the user confirms a number. Of nothing there is nothing to confirm. */
+async function ask({ api, confirm, show }: Session, selector: Selector): Promise<'confirmed' | 'nothing'> {
+  const answer = await api.call(cancelWorkflowRuns, { body: { ...selector, dryRun: true } })
+  const { matched = 0, unreadable } = answer
+  // A fence holds runs that begin later, so it is of use without a match.
+  if (matched === 0 && selector.fenceUntil === undefined) {
+    const text = `No active run matches. Nothing was changed.\n${unreadableLine(answer)}`
+    show({ cancelled: 0, ...given({ unreadable }) }, () => text)
+    return 'nothing'
+  }
   await confirm(`Cancel ${counted(matched, 'run')}?`, String(matched))
+  return 'confirmed'
 }
 
 /** Starts the action in the background and returns its id. */

@@ -35,6 +35,7 @@ describe('the explanation of an ended run', () => {
       'after the connection',
     )
     expect(endingOf(failed({}, { error: 'HTTP 500', body: '' }))[0]).toContain('after HTTP 500.')
+    expect(endingOf(failed({}, { error: 'A sentence.' }))[0]).toMatch(/after HTTP 500: A sentence\.$/)
     const canceledBy = { actionId: 'bulk_1', actor: 'a@example.test', reason: 'started twice' }
     expect(endingOf({ ...RUN, workflowState: 'RUN_CANCELED', canceledBy })).toEqual([
       'The run has ended: cancelled.',

@@ -61,7 +61,8 @@ interface Answer {
 
 function errorText({ status, error }: Answer): string {
   const code = `HTTP ${status}`
-  return status === 0 || error === code ? error : `${code}: ${error}`
+  // The sentence that it becomes a part of has a full stop of its own.
+  return status === 0 || error === code ? error : `${code}: ${error.replace(/\.$/, '')}`
 }
 
 function failureFunctionText({ failureFunction, workflowRunId: id }: SeenRun): string[] {

@@ -1,7 +1,7 @@
 import { NO_LIMIT } from '../../contract/databases/plans.js'
 import { duration, bytes as size, whole } from '../../contract/words/figures.js'
 
-export { andMore, counted, dollars, duration } from '../../contract/words/figures.js'
+export { andMore, counted, dollars, duration, trimmed } from '../../contract/words/figures.js'
 
 /** `3 GB`, `1.5 KB`; `no limit` for the limit that means none. */
 export const bytes = (count: number): string => (count >= NO_LIMIT ? 'no limit' : size(count))

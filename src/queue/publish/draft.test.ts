@@ -101,6 +101,15 @@ describe('a draft', () => {
     expect(draft({ 'upstash-not-before': '1' }).message.next_at).toBe(NOW)
   })
 
+  it('says what is wrong with a time in milliseconds, and with limits of a flow-control key', () => {
+    const inMs = () => draft({ 'upstash-not-before': String(NOW + 1) })
+    expect(inMs).toThrow(/^Upstash-Not-Before is "1700000000001"; that is in milliseconds; .*such as 1700000000\.$/)
+    const flow = (value: string) => () => draft({ 'upstash-flow-control-value': value })
+    expect(flow('rate=0')).toThrow(/; rate is a whole number of 1 or more\.$/)
+    expect(flow('rate=1, period=8d')).toThrow(/; period is a duration of whole seconds, from 1s to 7d\.$/)
+    expect(flow('rte=1')).toThrow(/; send for example/)
+  })
+
   it('stores the settings of callbacks as their own publish headers, also nested ones', () => {
     const { message } = draft({
       'upstash-callback': 'https://cb.test/',

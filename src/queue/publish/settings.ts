@@ -144,6 +144,11 @@ function delay(headers: Headers): number | undefined {
 function notBefore(headers: Headers, now: number): number | undefined {
   const found = present(headers, 'upstash-not-before')
   if (found === undefined) return undefined
+  // JavaScript counts milliseconds, so this mistake deserves its own text.
+  if (/^\d{13}$/.test(found)) {
+    const seconds = found.slice(0, -3)
+    return refuseSetting('Upstash-Not-Before', found, `that is in milliseconds; send Unix seconds, such as ${seconds}`)
+  }
   if (!/^\d{1,12}$/.test(found)) return refuseSetting('Upstash-Not-Before', found, 'send whole Unix seconds')
   const at = Number(found) * 1_000
   if (at - now <= LONGEST_DELAY_MS) return at
@@ -166,7 +171,7 @@ function labels(headers: Headers): readonly string[] {
   ]
   const wrong = all.find((label) => !NAME.test(label))
   if (wrong !== undefined)
-    return refuseSetting('Upstash-Label', wrong, 'a label consists of letters, digits, - _ and .')
+    return refuseSetting('Upstash-Label', wrong, 'a label consists of letters, digits, dots, hyphens and underscores')
   if (all.length > MAX_LABELS)
     return refuseSetting('Upstash-Label', found, `a message has at most ${MAX_LABELS} labels`)
   return all
@@ -181,6 +186,12 @@ function key(headers: Headers, name: string): string | undefined {
 
 const FLOW_PARTS = ['parallelism', 'rate', 'period'] as const
 
+const FLOW_RANGES = {
+  parallelism: 'a whole number of 1 or more',
+  rate: 'a whole number of 1 or more',
+  period: `a duration of whole seconds, from 1s to ${LONGEST_PERIOD_S / 86_400}d`,
+} as const
+
 function flow(headers: Headers): FlowValue | undefined {
   const name = 'Upstash-Flow-Control-Value'
   const found = present(headers, 'upstash-flow-control-value')
@@ -189,9 +200,10 @@ function flow(headers: Headers): FlowValue | undefined {
   for (const part of found.split(',')) {
     const [left, right, ...more] = part.split('=').map((side) => side.trim())
     const member = FLOW_PARTS.find((known) => known === left)
-    const amount = member && right !== undefined && more.length === 0 ? flowAmount(member, right) : undefined
-    if (!member || amount === undefined)
+    if (!member || right === undefined || more.length > 0)
       return refuseSetting(name, found, 'send for example "parallelism=2, rate=5, period=60s"')
+    const amount = flowAmount(member, right)
+    if (amount === undefined) return refuseSetting(name, found, `${member} is ${FLOW_RANGES[member]}`)
     value[member] = amount
   }
   if (value.parallelism === undefined && value.rate === undefined)
