@@ -247,6 +247,9 @@ it('the pages fit a phone', async () => {
     await browser.visit(path, title)
     expect(await tooWide(page), path).toEqual([])
   }
+  // The name gets more space than the state.
+  const widthOf = async (name: string) => (await page.getByRole('columnheader', { name }).boundingBox())?.width ?? 0
+  expect(await widthOf('Key')).toBeGreaterThan(await widthOf('State'))
 })
 
 it('the pages caused no errors and no browser complaints', () => {

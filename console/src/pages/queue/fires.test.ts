@@ -22,4 +22,5 @@ it('reports errors, and expressions that never match', () => {
 it('writes the time zone before the expression and reads it back', () => {
   expect(unzoned(zoned('0 9 * * 1-5', 'Europe/Berlin'))).toEqual({ zone: 'Europe/Berlin', expression: '0 9 * * 1-5' })
   expect(unzoned(zoned('0 9 * * 1-5', 'UTC'))).toEqual({ zone: undefined, expression: '0 9 * * 1-5' })
+  expect(unzoned('TZ=Europe/Berlin 0 9 * * 1-5')).toEqual({ zone: 'Europe/Berlin', expression: '0 9 * * 1-5' })
 })

@@ -27,6 +27,6 @@ export const zoned = (cron: string, zone: string): string =>
 
 /** The parts of such an expression. */
 export function unzoned(cron: string): { readonly zone: string | undefined; readonly expression: string } {
-  const [, zone, expression = cron] = /^CRON_TZ=(\S+)\s+(.*)$/.exec(cron) ?? []
+  const [, zone, expression = cron] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(cron) ?? []
   return { zone, expression }
 }

@@ -97,13 +97,13 @@ function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<Fl
     {
       key: 'state',
       title: 'State',
-      width: '120px',
+      width: 'clamp(0px, 24vw, 120px)',
       render: ({ isPaused }) => <StateOf word={pauseWord(isPaused)} />,
     },
     {
       key: 'waiting',
       title: 'Waiting',
-      width: '90px',
+      width: 'clamp(0px, 18vw, 90px)',
       align: 'right',
       render: ({ waitListSize }) => whole(waitListSize),
     },

@@ -84,10 +84,10 @@ function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Q
     {
       key: 'state',
       title: 'State',
-      width: '110px',
+      width: 'clamp(0px, 24vw, 110px)',
       render: ({ paused }) => <StateOf word={pauseWord(paused)} />,
     },
-    { key: 'lag', title: 'Pending', width: '110px', align: 'right', render: ({ lag }) => whole(lag) },
+    { key: 'lag', title: 'Pending', width: 'clamp(0px, 18vw, 110px)', align: 'right', render: ({ lag }) => whole(lag) },
     {
       key: 'parallelism',
       title: 'Parallelism',
