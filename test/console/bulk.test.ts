@@ -225,7 +225,7 @@ it('shows an error with the text of the server', async () => {
   await browser.enter('/bulk-actions/new?from=2000000000000&to=1900000000000', 'New bulk action')
   await page.getByRole('alert').getByText('`fromDate` (2000000000000) must be before').waitFor()
   await browser.visit('/bulk-actions/bulk_unknown', 'bulk_unknown')
-  await page.getByRole('alert', { name: 'Loading failed (404)' }).waitFor()
+  await page.getByText('Bulk action not found').waitFor()
 })
 
 it('lists all actions, and the pages fit a phone', async () => {

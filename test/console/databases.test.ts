@@ -388,6 +388,11 @@ describe('the page of a database', () => {
     await remove.click()
     await page.getByText('No databases yet').waitFor()
     expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
+    // The title is that of the cached record.
+    await browser.enter(place, 'store')
+    await page.getByText('Database not found').waitFor()
+    await page.getByRole('link', { name: 'All databases' }).click()
+    await heading(page, 'Databases').waitFor()
   })
 })
 

@@ -90,16 +90,22 @@ export function EmptyState({ title, children, icon: Icon = IconInbox, action }: 
   )
 }
 
-/** Shows data, its loading state, or its error. Old data stays visible while it is refreshed. */
+/**
+ * Shows data, its loading state, or its error. Old data stays visible while it is refreshed.
+ * `missing`: instead of the error and of old data, when the server has no such object, or no longer.
+ */
 export function Loaded<Data>({
   query,
   children,
   loading = <Loading />,
+  missing,
 }: {
   query: UseQueryResult<Data, Error>
   children: (data: Data) => ReactNode
   loading?: ReactNode
+  missing?: ReactNode
 }) {
+  if (missing !== undefined && query.error instanceof ApiError && query.error.status === 404) return missing
   if (query.data !== undefined) return children(query.data)
   if (query.isError) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />
   return loading

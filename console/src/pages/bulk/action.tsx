@@ -1,7 +1,7 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { CodeBlock, Fact } from '../../components/copy.js'
 import { Page, Panel } from '../../components/page.js'
-import { Loaded, LoadingLines } from '../../components/states.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { counted, dateTime, duration } from '../../lib/format.js'
@@ -12,6 +12,12 @@ import { useAction } from './use-action.js'
 import { type Action, KIND_WORDS, STATE_WORDS, selectorText } from './words.js'
 
 const route = getRouteApi('/shell/bulk-actions/$id')
+
+const MISSING = (
+  <EmptyState title="Bulk action not found">
+    It may have been deleted: the configuration limits how long ended actions are kept.
+  </EmptyState>
+)
 
 /** One bulk action: its progress, its controls, and the outcome of each item. */
 export function BulkActionPage() {
@@ -26,7 +32,7 @@ export function BulkActionPage() {
       badge={action === undefined ? undefined : <State action={action} />}
       actions={action === undefined ? undefined : <Controls action={action} />}
     >
-      <Loaded query={query} loading={<LoadingLines />}>
+      <Loaded query={query} loading={<LoadingLines />} missing={MISSING}>
         {(found) => (
           <>
             <ProgressPanel action={found} nowMs={query.dataUpdatedAt} />

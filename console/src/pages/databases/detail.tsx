@@ -4,9 +4,10 @@ import { Suspense } from 'react'
 import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases/databases.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { lazyPage } from '../../app/lazy-page.js'
+import { ButtonLink } from '../../components/link.js'
 import { Page } from '../../components/page.js'
 import { StateOf } from '../../components/state-of.js'
-import { Loaded, Loading } from '../../components/states.js'
+import { EmptyState, Loaded, Loading } from '../../components/states.js'
 import { BackupsTab } from './backups.js'
 import { OverviewTab } from './overview.js'
 import { SettingsTab } from './settings.js'
@@ -42,7 +43,7 @@ export function DatabasePage() {
       crumbs={[{ label: 'Databases', to: '/databases' }]}
       badge={database.data ? <State database={database.data} /> : undefined}
     >
-      <Loaded query={database}>
+      <Loaded query={database} missing={<Missing />}>
         {(record) => (
           <Tabs value={tab} onChange={show} keepMounted={false}>
             <Tabs.List mb="lg">
@@ -76,6 +77,19 @@ export function DatabasePage() {
         )}
       </Loaded>
     </Page>
+  )
+}
+
+function Missing() {
+  const all = (
+    <ButtonLink to="/databases" variant="default">
+      All databases
+    </ButtonLink>
+  )
+  return (
+    <EmptyState title="Database not found" action={all}>
+      It was deleted, or it belongs to another account or team.
+    </EmptyState>
   )
 }
 

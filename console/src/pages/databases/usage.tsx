@@ -47,13 +47,22 @@ export function UsageTab({ database }: { database: DatabaseRecord }) {
   )
 }
 
+const commandsText = (stats: DatabaseStats): string =>
+  [
+    shortCounted(stats.total_monthly_read_requests, 'read'),
+    shortCounted(stats.total_monthly_write_requests, 'write'),
+    shortCounted(stats.total_monthly_script_requests, 'script'),
+  ].join(', ')
+
+const shortCounted = (count: number, one: string): string => `${short(count)} ${count === 1 ? one : `${one}s`}`
+
 function Month({ stats }: { stats: DatabaseStats }) {
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md">
       <Figure
         label="Requests this month"
         value={short(stats.total_monthly_requests)}
-        note={`${short(stats.total_monthly_read_requests)} reads, ${short(stats.total_monthly_write_requests)} writes, ${short(stats.total_monthly_script_requests)} scripts`}
+        note={commandsText(stats)}
       />
       <Figure label="Cost this month" value={dollars(stats.total_monthly_billing)} note="so far" />
       <Figure
