@@ -48,3 +48,12 @@ it('prefers a given option to its own default, also when it is the default of `s
   expect(await refusalOf(onItsPort)).toMatch(/restPort.*queuePort.*8080/)
   expect(await refusalOf(['--queue-port', '8702', ...onItsPort])).toMatch(/loopback only/)
 })
+
+it('refuses a directory for data that it would not keep', async () => {
+  expect(await refusalOf(['--nodes', '3', '--data-dir', tempDir()])).toMatch(
+    /--nodes deletes all data.*leave out --data-dir/,
+  )
+  expect(await refusalOf(['--ephemeral', '--store', 'sqlite'])).toMatch(
+    /--ephemeral deletes all data.*leave out --store/,
+  )
+})

@@ -61,8 +61,20 @@ function devConfig(command: Command, fixed: Partial<Record<OptionName, string>> 
   throw new HomeportError('invalid_config', { problems: [problem] })
 }
 
+/** Refuses places for data beside a flag that deletes it at the end, instead of ignoring them. */
+function refusePlaces(command: Command, flag: '--nodes' | '--ephemeral'): void {
+  const isPlace = (name: string) => name === 'dataDir' || name === 'store'
+  const given = command.options
+    .map((option) => ({ name: option.attributeName(), long: option.long }))
+    .find(({ name }) => isPlace(name) && command.getOptionValueSource(name) === 'cli')
+  if (given === undefined) return
+  const problem = `${flag} deletes all data at the end, so it keeps none where you say: leave out ${given.long}.`
+  throw new HomeportError('cli_misused', { problem })
+}
+
 /** The nodes get the flags of this command, besides those that tell them apart. */
 async function runNodes(command: Command, nodes: number, io: Io): Promise<ExitCode> {
+  refusePlaces(command, '--nodes')
   const config = devConfig(command)
   const { runDevCluster } = await import('./nodes/cluster.js')
   return runDevCluster(nodes, config, passedOn(command), io).catch((error: unknown) => explain(error, config, io))
@@ -81,6 +93,7 @@ function passedOn(command: Command): string[] {
 }
 
 async function runEphemeral(command: Command, io: Io): Promise<ExitCode> {
+  refusePlaces(command, '--ephemeral')
   const dataDir = await mkdtemp(join(tmpdir(), 'homeport-dev-'))
   try {
     return await runDev(devConfig(command, { dataDir, store: 'sqlite' }), io)

@@ -59,11 +59,7 @@ const shortCounted = (count: number, one: string): string => `${short(count)} ${
 function Month({ stats }: { stats: DatabaseStats }) {
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md">
-      <Figure
-        label="Requests this month"
-        value={short(stats.total_monthly_requests)}
-        note={commandsText(stats)}
-      />
+      <Figure label="Requests this month" value={short(stats.total_monthly_requests)} note={commandsText(stats)} />
       <Figure label="Cost this month" value={dollars(stats.total_monthly_billing)} note="so far" />
       <Figure
         label="Data"
