@@ -206,6 +206,10 @@ it('shows the next five fires before and after a schedule is created', async () 
   await dialog.getByLabel('Cron expression').fill('99 * * * *')
   await dialog.getByText('Next five fires').waitFor({ state: 'detached' })
   await dialog.getByLabel('Cron expression').fill('0 3 * * *')
+  // The expression looks like code, its label like every other.
+  const fonts =
+    "new Set([...document.querySelectorAll('label')].map((label) => getComputedStyle(label).fontFamily)).size"
+  expect(await page.evaluate(fonts)).toBe(1)
   expect(await dialog.getByRole('listitem').count()).toBe(5)
   expect(await problemsOf(page)).toEqual([])
   await dialog.getByRole('button', { name: 'Create the schedule' }).click()

@@ -92,7 +92,7 @@ export function ScheduleForm({ onClose }: { onClose: () => void }) {
         <TextInput
           label="Cron expression"
           description="Minute, hour, day, month, weekday"
-          ff="monospace"
+          styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
           {...form.getInputProps('cron')}
         />
         <Select

@@ -130,7 +130,7 @@ function ViewTools({ view, onChange }: { view: KeysView; onChange: (view: KeysVi
           size="xs"
           w={44}
           maxLength={10}
-          ff="monospace"
+          styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
           value={view.separator}
           onChange={(event) => onChange({ ...view, separator: event.currentTarget.value })}
         />
