@@ -34,7 +34,7 @@ export interface BegunImport {
 /** Reads the foreign data into the pending backup, until the signal ends it, and resolves to the completed backup. */
 type Filling = (backup: NewBackup, database: DatabaseRow, signal: AbortSignal) => Promise<BackupRow>
 
-/** An import that is under way. */
+/** An active import. */
 interface ActiveImport {
   readonly accountId: string
   readonly databaseId: string
