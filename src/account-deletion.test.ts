@@ -8,7 +8,7 @@ import * as flowKeys from './queue/transactions/flow-keys.js'
 import { describeOnSampledStore, type OpenStore } from './store/testing/index.js'
 import { silentLogger } from './telemetry/index.js'
 
-type Parts = Partial<Pick<AccountDeletionDeps, 'databases' | 'queue'>>
+type DeletionDeps = Partial<Pick<AccountDeletionDeps, 'databases' | 'queue'>>
 
 const NO_DATABASES: AccountDeletionDeps['databases'] = { idsOf: async () => [], remove: async () => undefined }
 const NO_QUEUE: AccountDeletionDeps['queue'] = {
@@ -16,8 +16,8 @@ const NO_QUEUE: AccountDeletionDeps['queue'] = {
   forgetFlowKeys: async () => undefined,
 }
 
-/** The owner of a new store and two more accounts, which are deleted together with what `parts` say. */
-async function scene(openStore: OpenStore, parts: (busyId: string) => Parts) {
+/** The owner of a new store and two more accounts, which are deleted together with what `depsFor` says. */
+async function scene(openStore: OpenStore, depsFor: (busyId: string) => DeletionDeps) {
   const store = await openStore()
   const common = { store, clock: systemClock, logger: silentLogger }
   const accounts = createAccounts({ ...common, dataDir: tempDir() })
@@ -30,7 +30,7 @@ async function scene(openStore: OpenStore, parts: (busyId: string) => Parts) {
   )
   const [busy = '', idle = ''] = made.map(({ account_id }) => account_id)
   const deletion = new AccountDeletion({
-    ...{ ...common, databases: NO_DATABASES, queue: NO_QUEUE, ...parts(busy) },
+    ...{ ...common, databases: NO_DATABASES, queue: NO_QUEUE, ...depsFor(busy) },
     reload: () => accounts.reload(),
   })
   accounts.operator.watch({

@@ -366,17 +366,7 @@ it('adds an alert channel, tests it, silences alerts and changes a rule', async 
     enabled: false,
     hourly_limit: 30,
   }
-  const flags = [
-    '--format',
-    'json',
-    '--all-rules',
-    '--group-minutes',
-    '60',
-    '--no-resolved',
-    '--off',
-    '--name',
-    'on call',
-  ]
+  const flags = [...'--format json --all-rules --group-minutes 60 --no-resolved --off --name'.split(' '), 'on call']
   expect(await json('alerts', 'update', 'ops', ...flags)).toMatchObject({ ...changed, name: 'on call', url })
   expect(await works('alerts', 'update', 'on call', '--resolved', '--on')).toMatch(/ends +yes\non +yes/)
   expect(await cli(['alerts', 'update', 'on call'])).toMatchObject({ code: 2 })

@@ -30,24 +30,21 @@ async function record(): Promise<{ rest_url: string; rest_token: string; databas
   return body as Awaited<ReturnType<typeof record>>
 }
 
-async function command(...line: string[]): Promise<unknown> {
-  const { rest_url, rest_token } = await record()
-  const headers = { authorization: `Bearer ${rest_token}` }
-  const response = await fetch(rest_url, { method: 'POST', headers, body: JSON.stringify(line) })
-  return ((await response.json()) as { result: unknown }).result
-}
-
-/** The REST token of the user that a test creates. */
-let token = ''
-
-/** The reply to a command of that user: the result or the error. */
-async function asUser(...line: string[]): Promise<unknown> {
+/** The reply to a command that is sent with a token: the result or the error. */
+async function replyTo(bearer: string, line: readonly string[]): Promise<unknown> {
   const { rest_url } = await record()
-  const headers = { authorization: `Bearer ${token}` }
+  const headers = { authorization: `Bearer ${bearer}` }
   const response = await fetch(rest_url, { method: 'POST', headers, body: JSON.stringify(line) })
   const answer = (await response.json()) as { result?: unknown; error?: unknown }
   return answer.error ?? answer.result
 }
+
+const command = async (...line: string[]): Promise<unknown> => replyTo((await record()).rest_token, line)
+
+/** The REST token of the user that a test creates. */
+let token = ''
+
+const asUser = (...line: string[]): Promise<unknown> => replyTo(token, line)
 
 describe('a user who has not read the documentation', () => {
   it('creates a database, with validation while typing', async () => {
