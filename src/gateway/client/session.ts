@@ -255,6 +255,8 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
 
   #onData(memory: Buffer, length: number): void {
     this.deps.guard.meter.bytesIn += length
+    // Behind bytes that are no command, nothing is one.
+    if (this.#inputEnded) return
     this.#parser.push(memory, length)
     if (this.#flow.isOpen) this.#takeCommands()
     else if (this.#parser.heldBytes > MOST_WAITING_INPUT_BYTES) this.#socket.pause()
@@ -372,7 +374,6 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     const problem = encodeError(`ERR ${this.#parser.problem}`)
     if (!this.#upload.breakOff(problem)) this.reply(problem)
     this.#inputEnded = true
-    if (this.#flow.isOpen) this.progressed()
   }
 
   #finishReplies(): void {

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { waitFor } from '../../../test/support/index.js'
+import { atCleanup, waitFor } from '../../../test/support/index.js'
 import { RawClient, type Rig, startRig } from '../testing/rig.js'
 
 let rig: Rig
@@ -193,4 +193,35 @@ it('closes the connection after bytes that are no command', async () => {
   await raw.expect("-ERR Protocol error: expected '$', got '+'\r\n")
   await raw.expectClosed()
   expect(rig.complaints).toEqual([])
+})
+
+it('answers what a subscriber sent before bytes that are no command', async () => {
+  const raw = await client().login()
+  raw.send('SUBSCRIBE a\r\nPING\r\n*x\r\n')
+  await raw.expect('*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n')
+  await raw.expect('-ERR Protocol error: invalid multibulk length\r\n')
+  await raw.expectClosed()
+})
+
+it('runs nothing that arrives after bytes that are no command', async () => {
+  const [raw, other] = [await client().login(), await client().login()]
+  raw.socket.setNoDelay(true)
+  rig.engine.signal('SIGSTOP')
+  atCleanup(() => rig.engine.signal('SIGCONT'))
+  raw.send('SET a first\r\n*x\r\n')
+  // The gateway answers this, and has read before what was sent before.
+  const listed = async (): Promise<string> => {
+    other.received = ''
+    other.send('CLIENT LIST\r\n')
+    await waitFor(() => other.received.includes('cmd=client|list'), { what: 'the list of clients' })
+    return other.received
+  }
+  await waitFor(async () => (await listed()).includes('cmd=set'), { what: 'the gateway to take the command' })
+  raw.send('SET a late\r\n')
+  await listed()
+  rig.engine.signal('SIGCONT')
+  await raw.expect('+OK\r\n-ERR Protocol error: invalid multibulk length\r\n')
+  await raw.expectClosed()
+  expect(raw.received).toBe('')
+  await (await client().login()).send('GET a\r\n').expect('$5\r\nfirst\r\n')
 })
