@@ -118,6 +118,22 @@ describe('CLIENT REPLY', () => {
     await raw.expect('*3\r\n$11\r\nunsubscribe\r\n$5\r\nquiet\r\n:0\r\n+OK\r\n$1\r\nx\r\n')
   })
 
+  it.each(['MONITOR', 'CLIENT TRACKING ON'])(
+    'skips the reply to %s, after which the engine pushes messages',
+    async (name) => {
+      const raw = await client()
+      await raw
+        .send(`CLIENT REPLY SKIP\r\n${name}\r\nCLIENT ID x\r\n`)
+        .expect("-ERR wrong number of arguments for 'client|id'")
+    },
+  )
+
+  it('skips a reply also before a subscription in the same pipeline', async () => {
+    const raw = await client()
+    raw.send('CLIENT TRACKING ON\r\nCLIENT REPLY SKIP\r\nPING skipped\r\nUNSUBSCRIBE a\r\nPING\r\n')
+    await raw.expect('+OK\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n+PONG\r\n')
+  })
+
   it('SKIP does not leave out a confirmation', async () => {
     const raw = await client()
     raw.send('CLIENT REPLY SKIP\r\nSUBSCRIBE a\r\nPING\r\n')

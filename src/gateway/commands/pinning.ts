@@ -79,15 +79,26 @@ export class Pinning {
 
   /** Routes the present command, which subscribes or unsubscribes. */
   routeSubscription(): void {
-    if (!this.#pin()) return
-    const { lane, outlet, frame } = this.#context
-    // A confirmation is not a reply, so CLIENT REPLY SKIP does not skip it.
-    if (outlet.replies === 'skipping') outlet.replies = 'on'
-    if (lane.state.kind === 'pinned') lane.state.stream.skipReply(false)
+    if (!this.#pin() || !this.#unskip()) return
+    const { frame } = this.#context
     if (this.#transactions.isOpen) this.#reasons.add('uncounted')
     if (frame.argumentCount !== 2) this.#transactions.queue?.loseCount()
     this.#send()
     this.#unpinUnlessSubscribed()
+  }
+
+  /**
+   * A confirmation is not a reply, so CLIENT REPLY SKIP does not skip it. Earlier replies may still have to be skipped.
+   * @returns false: the present command is taken again first
+   */
+  #unskip(): boolean {
+    const { state } = this.#context.lane
+    const skips = state.kind === 'pinned' && state.stream.skipsReply && !this.#transactions.isOpen
+    if (!skips) this.#isSettled = false
+    if (!skips) return true
+    if (!this.settledOrRetry()) return false
+    state.stream.skipReply(false)
+    return true
   }
 
   /** Routes MONITOR. An engine refuses it in a transaction. */
@@ -191,15 +202,25 @@ export class Pinning {
   /** Pins the lane if it is not. False: the present command is taken again first. */
   #pin(): boolean {
     const { lane } = this.#context
-    if (lane.state.kind === 'pinned') return true
-    if (!this.#context.quietOrRetry()) return false
-    if (lane.isShared) lane.enterDedicated('none')
-    lane.pin()
-    this.#reasons.clear()
-    this.#isMuted = false
-    if (this.#context.outlet.replies === 'off') this.setReplies('OFF')
-    this.#transactions.followPinned()
+    if (lane.state.kind !== 'pinned') {
+      if (!this.#context.quietOrRetry()) return false
+      if (lane.isShared) lane.enterDedicated('none')
+      lane.pin()
+      this.#reasons.clear()
+      this.#isMuted = false
+      this.#transactions.followPinned()
+    }
+    this.#adoptReplies()
     return true
+  }
+
+  /** What the client said about its replies before the lane was pinned applies to the stream. */
+  #adoptReplies(): void {
+    const { outlet } = this.#context
+    const { replies } = outlet
+    if (replies === 'on') return
+    outlet.replies = 'on'
+    this.setReplies(replies === 'off' ? 'OFF' : 'SKIP')
   }
 
   #unpinWithoutReason(): void {

@@ -135,6 +135,11 @@ export class DedicatedStream {
     this.#replies = muted ? 'off' : 'on'
   }
 
+  /** Whether a reply that arrives next is dropped, which the client wanted to skip. */
+  get skipsReply(): boolean {
+    return this.#replies === 'skip'
+  }
+
   /** Drops the next reply, or no longer. */
   skipReply(skipped: boolean): void {
     if (this.#replies !== 'off') this.#replies = skipped ? 'skip' : 'on'
