@@ -1,3 +1,4 @@
+import type { MonitorView } from '../monitor/monitors.js'
 import { encodeCommand } from '../resp/encode.js'
 import type { CommandContext } from './command-context.js'
 import { findSibling, type Redirected, Redirects, redirectOf } from './sibling-control.js'
@@ -108,13 +109,14 @@ export class Pinning {
       return
     }
     if (!this.#pin()) return
-    if (!this.monitors) this.#monitor()
-    this.#reasons.add('monitors')
-    this.#send()
+    if (this.monitors) this.#send()
+    else if (this.settledOrRetry()) this.#monitor()
   }
 
   #monitor(): void {
     const { lane, deps } = this.#context
+    if (lane.state.kind !== 'pinned') return
+    const { stream } = lane.state
     const view = deps.guard.monitors.watch({
       now: () => deps.clock.now(),
       // A line cannot stand between the elements of a transaction.
@@ -124,6 +126,15 @@ export class Pinning {
       },
     })
     lane.filterWith(view.filter, () => view.end())
+    this.#reasons.add('monitors')
+    this.#send()
+    this.#context.waitFor(stream.subscriptions().then((count) => this.#unmonitorIfRefused(view, count)))
+  }
+
+  #unmonitorIfRefused(view: MonitorView, subscriptions: number): void {
+    if (!view.isRefused) return
+    this.#reasons.delete('monitors')
+    if (subscriptions === 0) this.#unpinWithoutReason()
   }
 
   /** Routes a subcommand of CLIENT about tracking, with these arguments. */

@@ -94,6 +94,18 @@ describe('MONITOR shows', () => {
   })
 })
 
+it('shows nothing to a user who may not run it', async () => {
+  const [reader, other] = [new RawClient(rig.port), await new RawClient(rig.port).login()]
+  await reader.send(`AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`).expect('+OK\r\n')
+  reader.send('MONITOR\r\n')
+  await waitFor(() => /^-NOPERM .*\r\n$/.test(reader.received), { what: 'the refusal' })
+  await other.send('CLIENT SETNAME secret\r\nSELECT 0\r\n').expect('+OK\r\n+OK\r\n')
+  reader.received = ''
+  await reader.send('ECHO x\r\n').expect('$1\r\nx\r\n')
+  reader.send('CLIENT INFO\r\n')
+  await waitFor(() => reader.received.includes(' flags=N '), { what: 'a client that monitors nothing' })
+})
+
 it('writes words like an engine, up to the asked length', () => {
   expect(commandText([Buffer.from([0xff, 0x07, 0x5c]), 'a'], 100)).toBe('"\\xff\\a\\\\" "a"')
   expect(commandText(['x'.repeat(1_000_000), 'y'], 10).length).toBeLessThan(20)

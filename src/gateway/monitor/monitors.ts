@@ -38,6 +38,8 @@ const MOST_NOTES = 4_096
 const MOST_BEGINNINGS = 64
 const UNKNOWN_ADDRESS = '0.0.0.0:0'
 const NOTHING = Buffer.alloc(0)
+const PUSH = 0x3e
+const MINUS = 0x2d
 const LINE = /^\+\d+\.\d+ \[\d+ (unix:)?/
 const SOURCE_END = '] "'
 /** Commands that Homeport sends to engines for itself. */
@@ -85,17 +87,23 @@ export class Monitors {
  * questions to the engine are hidden.
  */
 export class MonitorView {
-  /** The filter for the frames of the engine. */
+  /** The filter for the frames of the engine, from the reply to MONITOR on. */
   readonly filter: FrameFilter = (frame) => this.#shown(frame)
   readonly #ends: MonitorEnds
   readonly #onEnd: () => void
   readonly #notes = new Map<string, Note[]>()
   #noteCount = 0
+  #state: 'asked' | 'accepted' | 'refused' = 'asked'
   #beginnings: { readonly key: string; readonly note: Note }[] = []
 
   constructor(ends: MonitorEnds, onEnd: () => void) {
     this.#ends = ends
     this.#onEnd = onEnd
+  }
+
+  /** Whether the engine has refused MONITOR, which not every user may run. */
+  get isRefused(): boolean {
+    return this.#state === 'refused'
   }
 
   /** Removes the client. */
@@ -122,14 +130,23 @@ export class MonitorView {
     if (this.#beginnings.length > MOST_BEGINNINGS) this.#beginnings.shift()
   }
 
-  /** Shows a command that is not sent to an engine. */
+  /** Shows a command that is not sent to an engine, once the engine has accepted MONITOR. */
   show(address: string, text: string): void {
+    if (this.#state !== 'accepted') return
     const nowMs = this.#ends.now()
     const seconds = `${Math.floor(nowMs / 1000)}.${String(Math.floor((nowMs % 1000) * 1000)).padStart(6, '0')}`
     this.#ends.show(Buffer.from(`+${seconds} [0 ${address}] ${text}\r\n`, 'latin1'))
   }
 
+  /** The first frame that is no push is the reply to MONITOR. */
+  #noteReply(frame: Buffer): void {
+    if (frame[0] === PUSH) return
+    this.#state = frame[0] === MINUS ? 'refused' : 'accepted'
+    if (this.isRefused) this.end()
+  }
+
   #shown(frame: Buffer): Buffer {
+    if (this.#state === 'asked') this.#noteReply(frame)
     const head = LINE.exec(frame.toString('latin1', 0, 64))
     const sourceEnd = head ? frame.indexOf(SOURCE_END) : -1
     // Lines of scripts have no address to replace.
