@@ -1,5 +1,8 @@
 import { request } from 'node:http'
+import { createConnection } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ENGINE_PASSWORDS } from '../testing/engine.js'
 import { patientFetch } from '../testing/patient-fetch.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
@@ -32,6 +35,13 @@ const run = (...args: unknown[]): Promise<Answer> => post('/', args)
 async function lifetimeOf(key: string): Promise<number> {
   const { body } = await run('TTL', key)
   return Math.ceil((body as { result: number }).result / 50) * 50
+}
+
+/** Changes what the read-only user may do in the engine. */
+async function allow({ engine }: Rig, rules: readonly string[]): Promise<void> {
+  const socket = createConnection({ path: engine.socketPath })
+  socket.write(`AUTH observer ${ENGINE_PASSWORDS.observer}\r\nACL SETUSER default_ro ${rules.join(' ')}\r\nQUIT\r\n`)
+  await text(socket)
 }
 
 beforeEach(async () => {
@@ -195,6 +205,20 @@ describe('pipelines', () => {
   it('accept a path that ends with a slash, like a command', async () => {
     for (const path of ['/pipeline/', '/multi-exec/'])
       expect(await post(path, [['PING']])).toMatchObject({ status: 200, body: [{ result: 'PONG' }] })
+  })
+
+  it('run nothing for a user who may not open one', async () => {
+    const denied = await startRig()
+    await allow(denied, ['~*', '+set', '-multi'])
+    const answer = await fetch(`${denied.restUrl}/multi-exec`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${CREDENTIALS.readerToken}` },
+      body: '[["SET", "a", "1"], ["GET", "a"]]',
+    })
+    const { error } = (await answer.json()) as { error: string }
+    expect([answer.status, error]).toEqual([400, expect.stringContaining("no permissions to run the 'multi' command")])
+    const raw = await new RawClient(denied.port).login()
+    await raw.send('EXISTS a\r\n').expect(':0\r\n')
   })
 
   it('answer each command in its slot, including failed ones', async () => {

@@ -59,6 +59,11 @@ export class RequestLane implements Limiter {
   get link(): EngineLink {
     return this.#grant.link
   }
+
+  /** See `TokenGrant.mayOpenTransaction`. */
+  mayOpenTransaction(): Promise<boolean> {
+    return this.#grant.mayOpenTransaction()
+  }
 }
 
 const NOTHING = Buffer.alloc(0)
@@ -230,6 +235,8 @@ export async function runTransaction(
 ): Promise<TransactionOutcome> {
   const refused = slots.find((slot) => slot instanceof HomeportError)
   if (refused instanceof HomeportError) return { error: errorText(refused) }
+  if (!(await lane.mayOpenTransaction()))
+    return { error: errorText(new HomeportError('command_forbidden', { name: 'multi' })) }
   const commands = slots.filter(isForEngine)
   await turnOf(lane.guard, commands.length)
   const settled = measure(lane.guard, commands)

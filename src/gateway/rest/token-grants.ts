@@ -1,13 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { checkAddress } from '../allow-list.js'
-import type { DataAccess, DatabaseDirectory } from '../deps.js'
+import { type DataAccess, type DatabaseDirectory, OBSERVER } from '../deps.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import { type AskEngine, askOver } from '../limits/engine-questions.js'
 import type { Guards } from '../limits/guards.js'
 import type { LoginWatch } from '../limits/login-watch.js'
+import { encodeCommand } from '../resp/encode.js'
 import type { Exchange } from './exchange.js'
 import { queryValue, type Target } from './parse-commands.js'
 
@@ -18,6 +19,7 @@ export class TokenGrant {
   readonly guard: DatabaseGuard
   readonly #lanes: Lanes
   #link: EngineLink | undefined
+  #mayOpen: Promise<boolean> | undefined
   /** The address that was last found in the allow list. */
   #allowedAddress: string | undefined
 
@@ -39,6 +41,26 @@ export class TokenGrant {
   get link(): EngineLink {
     if (this.#link === undefined || this.#link.isClosed) this.#link = this.#lanes.shared(this.key)
     return this.#link
+  }
+
+  /**
+   * Whether the engine lets the user open a transaction. Otherwise what is sent behind MULTI would run, command by command.
+   * Rejects with the `HomeportError` of a lost engine, which is asked again the next time.
+   */
+  mayOpenTransaction(): Promise<boolean> {
+    this.#mayOpen ??= this.#askMayOpen().catch((error: unknown) => {
+      this.#mayOpen = undefined
+      throw error
+    })
+    return this.#mayOpen
+  }
+
+  async #askMayOpen(): Promise<boolean> {
+    const { user } = this.key
+    if (user === 'default') return true
+    const observer = this.#lanes.shared({ ...this.key, user: OBSERVER })
+    const reply = await askOver(observer)(encodeCommand(['ACL', 'DRYRUN', user, 'MULTI']))
+    return reply.toString('latin1') === '+OK\r\n'
   }
 
   /**
