@@ -51,7 +51,7 @@ export { type QuarantineEntry, QuarantineFiles } from './data/quarantine-files.j
 export { fitRules } from './engine-config.js'
 export { createFleet } from './fleet.js'
 export { probeEngine, requireUsableEngine } from './probe.js'
-export { processMemoryFor } from './snapshot/check.js'
+export { isThrowaway, processMemoryFor, throwawayId } from './snapshot/check.js'
 export type { Evidence, SampledKey } from './snapshot/evidence.js'
 export { adoptSnapshot, placeCopy } from './snapshot/files.js'
 export { OBSERVER_RULES, OBSERVER_USER } from './spec.js'

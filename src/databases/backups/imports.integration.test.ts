@@ -7,6 +7,7 @@ import { waitFor } from '../../../test/support/index.js'
 import { ImportSchema } from '../../contract/databases/backups.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
+import { isThrowaway } from '../../fleet/index.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
@@ -137,6 +138,18 @@ describe('an import from another server', () => {
       expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
       expect(await command(record, 'GET', 'own')).toBe('x')
     }
+  })
+
+  it('leaves a directory that a start deletes, if the server is killed meanwhile', async () => {
+    const asking: Socket[] = []
+    const silent = await startForeignServer({ SCAN: (_, socket) => void asking.push(socket) })
+    const record = await create(server)
+    await importUrl(record, silent.url)
+    await waitFor(() => asking.length > 0, { what: 'the copy to begin' })
+    const others = readdirSync(join(server.dataDir, 'databases')).filter((name) => name !== record.database_id)
+    asking[0]?.destroy()
+    await ended(record)
+    expect(others.map(isThrowaway)).toEqual([true])
   })
 
   it('from a private address is refused when only public addresses are allowed', async () => {

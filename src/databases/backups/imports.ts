@@ -6,7 +6,7 @@ import { auditRow } from '../../accounts/index.js'
 import { codeOf, newId, randomSecret } from '../../base/index.js'
 import type { ImportRecord } from '../../contract/databases/backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type EngineSpec, processMemoryFor } from '../../fleet/index.js'
+import { type EngineSpec, processMemoryFor, throwawayId } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import { engineSpecOf, planOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
@@ -249,7 +249,7 @@ interface StagingEngine {
 /** A temporary engine with the memory limit of the database. */
 function stagingSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSpec {
   return {
-    databaseId: `import-${randomSecret(12)}`,
+    databaseId: throwawayId(),
     members: [{ region: 'import', role: 'primary' }],
     users: [{ name: 'default', password, rules: '~* &* +@all' }],
     maxMemoryBytes,

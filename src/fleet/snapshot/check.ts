@@ -23,6 +23,9 @@ const NO_LIMIT_BYTES = 2 ** 50
 
 const THROWAWAY = 'check-'
 
+/** The id of a database for a throwaway engine. What a crash leaves of it is deleted at the next start. */
+export const throwawayId = (): string => `${THROWAWAY}${randomSecret(12)}`
+
 /** Whether a database belongs to a throwaway engine. */
 export const isThrowaway = (databaseId: string): boolean => databaseId.startsWith(THROWAWAY)
 
@@ -31,7 +34,7 @@ export function throwawaySpec(maxMemoryBytes = NO_LIMIT_BYTES): EngineSpec {
   const isForeign = maxMemoryBytes !== NO_LIMIT_BYTES
   return {
     ...(isForeign && { processMemoryBytes: processMemoryFor(maxMemoryBytes) }),
-    databaseId: `${THROWAWAY}${randomSecret(12)}`,
+    databaseId: throwawayId(),
     members: [{ region: 'check', role: 'primary' }],
     users: [],
     maxMemoryBytes,
