@@ -228,11 +228,15 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     else this.#finishReplies()
   }
 
-  /** Closes a connection that has sent nothing since `sinceMs` and waits for nothing. */
+  /**
+   * Closes a connection that has sent nothing since `sinceMs` and waits for nothing. Of one that waits, a little more is
+   * read: that the client has gone is behind what it has sent.
+   */
   endIfIdleSince(sinceMs: number): void {
     const waits =
       this.lane.state.kind === 'pinned' || this.blocked > 0 || (this.lane.pendingReplies > 0 && !this.#upload.isSending)
     if (this.profile.lastCommandAtMs <= sinceMs && !waits) this.hangUp()
+    else if (this.blocked > 0) this.#socket.resume()
   }
 
   takeMore(): void {

@@ -225,3 +225,18 @@ it('runs nothing that arrives after bytes that are no command', async () => {
   expect(raw.received).toBe('')
   await (await client().login()).send('GET a\r\n').expect('$5\r\nfirst\r\n')
 })
+
+it('notices that a client has gone which waits, and has sent much behind that', async () => {
+  const quick = await startRig({ idleTimeoutMs: 400 })
+  const [raw, other] = [await new RawClient(quick.port).login(), await new RawClient(quick.port).login()]
+  raw.send('BLPOP none 0\r\nSUBSCRIBE a\r\n').send(`*2\r\n$4\r\nECHO\r\n$2000000\r\n${'x'.repeat(1_000_000)}`)
+  const listed = async (): Promise<string> => {
+    other.received = ''
+    other.send('CLIENT LIST\r\n')
+    await waitFor(() => other.received.includes('cmd=client|list'), { what: 'the list of clients' })
+    return other.received
+  }
+  await waitFor(async () => /qbuf=\d{6,} .*cmd=subscribe/.test(await listed()), { what: 'much input to be held' })
+  raw.socket.destroy()
+  await waitFor(async () => !(await listed()).includes('cmd=subscribe'), { what: 'the client to be gone' })
+})
