@@ -62,7 +62,7 @@ function replacement(key: Argument, args: readonly Argument[]): readonly Growth[
 function highestOffset(args: readonly Argument[]): number {
   const name = args[0]?.toString().toUpperCase()
   if (name === 'SETRANGE') return wholeNumber(args[2]) + Buffer.byteLength(args[3] ?? '')
-  if (name === 'SETBIT') return wholeNumber(args[2]) / 8
+  if (name === 'SETBIT') return Math.floor(wholeNumber(args[2]) / 8) + 1
   return largest(args.slice(2), (arg, index) => bitfieldOffset(args[index + 1], arg))
 }
 
@@ -75,7 +75,7 @@ function bitfieldOffset(type: Argument | undefined, offset: Argument): number {
   const text = offset.toString()
   const isCounted = text.startsWith('#')
   const number = isCounted ? text.slice(1) : text
-  return DIGITS.test(number) ? (Number(number) * (isCounted ? bits : 1) + bits) / 8 : 0
+  return DIGITS.test(number) ? Math.ceil((Number(number) * (isCounted ? bits : 1) + bits) / 8) : 0
 }
 
 function startsLikeType(arg: Argument): boolean {

@@ -129,11 +129,12 @@ describe('the largest entry', () => {
     const rig = await limited({ maxEntryBytes: LIMIT })
     for (const command of [
       ['SETRANGE', 'a', 1_000_001, 'x'],
-      ['SETBIT', 'a', 8_000_100, 1],
+      ['SETBIT', 'a', 8_000_103, 1],
+      ['BITFIELD', 'a', 'SET', 'u3', '8000103', 1],
       ['BITFIELD', 'a', 'SET', 'u8', '#1000001', 1],
     ]) {
       expect((await run(rig, ...command)).body).toEqual({
-        error: expect.stringContaining('ERR max single record size exceeded'),
+        error: expect.stringMatching(/^ERR max single record size exceeded\. Limit: \d+ bytes, Actual: \d+ bytes$/),
       })
     }
     expect((await run(rig, 'SET', 'a', 'x'.repeat(1_000_001))).status).toBe(400)
