@@ -17,7 +17,7 @@ import { HomeReplies, type Special } from './home-replies.js'
 /** What a session needs. */
 export interface ReplicaSessionDeps {
   readonly databaseId: string
-  readonly reads: ReadsHere
+  readonly reads: Pick<ReadsHere, 'lane' | 'mayRead' | 'take' | 'note' | 'passed' | 'sawPrimary'>
   /** Disconnects the client when the clients of the server hold too much. */
   readonly memory: Pick<ClientMemoryBudget, 'grow' | 'remove'>
   /** Monotonic, milliseconds. */
@@ -201,6 +201,8 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
       this.#client.pause()
       return
     }
+    // Behind bytes that are no command, nothing is one.
+    if (this.#lastWord) return
     this.#parser.push(chunk)
     this.#deps.memory.grow(this, chunk.length)
     this.#take()
