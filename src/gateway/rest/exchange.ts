@@ -150,6 +150,8 @@ export class Exchange implements MemoryConsumer, AnswerBody {
 
   #grew(bytes: number): void {
     const { memory } = this.deps
+    // Nothing would say once more that the client has gone.
+    if (this.response.destroyed || this.request.socket.destroyed) return
     if (!this.#isCounted) onceOver(this.request, this.response, () => memory.remove(this))
     this.#isCounted = true
     memory.grow(this, bytes)

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { connect } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { waitFor } from '../../../test/support/index.js'
+import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { ClientMemoryBudget, type MemoryConsumer } from '../../base/index.js'
 import { usedBytes } from '../testing/memory.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
@@ -214,4 +216,29 @@ describe('a large reply', () => {
     await closed
     expect(answer.complete).toBe(false)
   })
+})
+
+it('holds nothing for a client that has left before its replies arrive', async () => {
+  const held = new Set<MemoryConsumer>()
+  const memory = new ClientMemoryBudget()
+  memory.grow = (consumer) => void held.add(consumer)
+  memory.remove = (consumer) => void held.delete(consumer)
+  const rig = await startRig({}, undefined, undefined, [], { memory })
+  const init = { headers: { authorization: `Bearer ${CREDENTIALS.token}` } }
+  for (let i = 0; i < 20; i++)
+    await (await fetch(`${rig.restUrl}/rpush/list`, { ...init, method: 'POST', body: 'x'.repeat(100_000) })).text()
+  rig.engine.signal('SIGSTOP')
+  atCleanup(() => rig.engine.signal('SIGCONT'))
+  const leaving = connect(Number(new URL(rig.restUrl).port), '127.0.0.1')
+  leaving.write(
+    `GET /lrange/list/0/-1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${init.headers.authorization}\r\n\r\n`,
+  )
+  const health = async (): Promise<string> => (await fetch(`${rig.restUrl}/health`)).text()
+  await health()
+  leaving.resetAndDestroy()
+  await health()
+  await health()
+  rig.engine.signal('SIGCONT')
+  await (await fetch(`${rig.restUrl}/ping`, init)).text()
+  expect(held.size).toBe(0)
 })
