@@ -122,16 +122,32 @@ export function forwardedHeaders(headers: Readonly<Record<string, string>>, forw
     if (target === undefined || isConnectionHeader(target)) continue
     // A header that the publisher forwards explicitly wins over one that the request happens to carry.
     if (target === name && target !== 'content-type' && headers[PREFIX + name] !== undefined) continue
-    if (!isValidHeader(target, value)) {
-      throw new HomeportError('invalid_request', {
-        problem: `The header ${JSON.stringify(name)} has a name or value that is not valid in an HTTP request. Correct it.`,
-      })
-    }
+    if (!isValidHeader(target, value)) refuseInvalid(name)
     // The plain content type decides; its forwarded copy must not add a second one (reference queue 3.1).
     if (target === 'content-type' && name !== target && headers[target] !== undefined) continue
     forwarded[titleCase(target)] = [value]
   }
   return forwarded
+}
+
+/** A header that a callback forwards, at any depth. */
+const OF_CALLBACK = /^upstash-(?:(?:failure-)?callback-)+forward-(.+)$/
+
+/**
+ * Refuses headers that callbacks would have to forward and cannot: it would be noticed only when the callback is made.
+ * @throws HomeportError `invalid_request`.
+ */
+export function refuseInvalidOfCallbacks(headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    const [, target] = OF_CALLBACK.exec(name) ?? []
+    if (target !== undefined && !isValidHeader(target, value)) refuseInvalid(name)
+  }
+}
+
+function refuseInvalid(name: string): never {
+  throw new HomeportError('invalid_request', {
+    problem: `The header ${JSON.stringify(name)} has a name or value that is not valid in an HTTP request. Correct it.`,
+  })
 }
 
 /** Name of a header at the destination, lower case; `undefined` if it is not forwarded. */

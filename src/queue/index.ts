@@ -69,6 +69,7 @@ export {
   isConnectionHeader,
   isTelemetry,
   isValidHeader,
+  refuseInvalidOfCallbacks,
   titleCase,
   toHeaderMap,
 } from './headers.js'

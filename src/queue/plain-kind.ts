@@ -63,9 +63,9 @@ function redactFields(redact: Redaction, own: string | undefined): string {
   return ['body', ...names, ...(own ? [own] : [])].join(',')
 }
 
-/** The settings of a callback as publish headers. */
+/** The settings of a callback as publish headers. It has no queue: it belongs to the turn of its message, which would wait for both. */
 function headersOf(
-  { headers: own }: CallbackConfig,
+  { headers: { 'upstash-queue-name': _, ...own } }: CallbackConfig,
   { config }: PendingMessage,
   trace: ReceivedTrace,
 ): CallbackConfig['headers'] {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { newId } from '../../base/index.js'
-import { forwardedHeaders, withoutTraceContext } from '../headers.js'
+import { forwardedHeaders, refuseInvalidOfCallbacks, withoutTraceContext } from '../headers.js'
 import { debouncedUntil, type KeyRule, storedKey } from '../key-rule.js'
 import type { NewMessage, PublishEntry } from '../transactions/messages.js'
 import { placeInStore } from '../transactions/priority.js'
@@ -99,6 +99,7 @@ export function templateOf(item: PublishItem, drafting: Drafting, target?: Draft
   const settings = readSettings(item.headers, now, drafting.limits)
   const { destination, topic, endpoint } = target ?? { destination: parseDestination(item.destination) }
   const headers = forwardedHeaders(item.headers, settings.forwardAll)
+  if (settings.callback || settings.failureCallback) refuseInvalidOfCallbacks(item.headers)
   const config = textOf(withRule(configOf(settings, redactionFor(destination, settings.redact)), settings.rule))
   const message = {
     account_id: drafting.accountId,

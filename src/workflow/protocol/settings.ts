@@ -11,6 +11,7 @@ import {
   type PublishItem,
   parseDestination,
   readSettings,
+  refuseInvalidOfCallbacks,
   type SettingLimits,
   type Settings,
   storedConfig,
@@ -73,6 +74,7 @@ export function readRunItem(item: PublishItem, reading: Reading): RunItem {
   const destination = parseDestination(item.headers['upstash-workflow-url'] ?? item.destination)
   const settings = readSettings(item.headers, reading.now, reading.limits)
   const { callback: _, failureCallback, rule, ...own } = settings
+  if (failureCallback) refuseInvalidOfCallbacks(item.headers)
   const lazy = announces(item.headers, 'LazyFetch') && announces(item.headers, 'WF_TriggerOnConfig')
   const delivery: DeliveryColumns = {
     url: destination.url,

@@ -14,6 +14,7 @@ import {
   type Queue,
   quotaOf,
   readSettings,
+  refuseInvalidOfCallbacks,
   type SettingLimits,
   storedKey,
 } from '../../queue/index.js'
@@ -308,6 +309,7 @@ export class RunIntake implements Intake, TriggerGate {
   #call(item: PublishItem, runId: string, publisher: Publisher, now: number): NewElement {
     const settings = readSettings(item.headers, now, this.#deps.limits)
     refuseRule(settings)
+    refuseInvalidOfCallbacks(item.headers)
     const { callback, failureCallback: _, ...own } = settings
     const destination = parseDestination(item.destination)
     this.#deps.queue.refuseForbidden([destination.url], item.headers)

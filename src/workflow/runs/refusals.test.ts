@@ -101,6 +101,27 @@ describe('a step that is too large', () => {
   })
 })
 
+describe('headers that a report would have to forward and cannot', () => {
+  const suite = useWorkflows()
+  const url = 'http://127.0.0.1:9/w'
+  const batch = async (headers: Record<string, string>) => {
+    const body = JSON.stringify([{ destination: url, headers: { 'Upstash-Workflow-RunId': 'r', ...headers } }])
+    const answer = await fetch(`${suite.service.url}/v2/batch`, { method: 'POST', headers: suite.service.auth, body })
+    return { status: answer.status, body: await answer.text() }
+  }
+  const refusal = (status: number) => ({ status, body: expect.stringContaining('not valid in an HTTP request') })
+  const start = { 'Upstash-Workflow-Init': 'true', 'Upstash-Delay': '1d' }
+
+  it('are refused in a call and in a trigger', async () => {
+    expect((await batch(start)).status).toBe(200)
+    const call = { 'Upstash-Workflow-CallType': 'toCallback', 'Upstash-Callback': url }
+    const named = { ...call, 'Upstash-Callback-Forward-Upstash-Workflow-StepName': '日本' }
+    expect(await batch(named)).toMatchObject(refusal(412))
+    const failing = { 'Upstash-Failure-Callback': url, 'Upstash-Failure-Callback-Forward-X': '日本' }
+    expect(await batch({ ...start, ...failing, 'Upstash-Workflow-RunId': 'r2' })).toMatchObject(refusal(400))
+  })
+})
+
 const INSIDE = 'http://127.0.0.1:9/w'
 const OUTSIDE = 'https://192.0.9.9/w'
 
