@@ -95,6 +95,15 @@ function merged(endpoints: readonly GroupEndpoint[], added: readonly GroupEndpoi
   return all
 }
 
+/** Locks a group until the commit; creates it first if it does not exist. It may be deleted until it is locked. */
+function* makeOrLock(args: GroupKey & { now: number }): Transaction<UrlGroupRow> {
+  for (;;) {
+    yield* change(make, args)
+    const group = yield* first(lockGroup, args)
+    if (group) return group
+  }
+}
+
 /**
  * Adds endpoints to a group, which is created if it does not exist. Answers `full` when it would have more than `most`.
  */
@@ -103,9 +112,7 @@ export const addEndpoints = write(
   function* (
     args: GroupKey & { endpoints: readonly GroupEndpoint[]; most: number; now: number },
   ): Transaction<'added' | 'full'> {
-    yield* change(make, args)
-    const group = yield* first(lockGroup, args)
-    const endpoints = merged(group ? endpointsOf(group) : [], args.endpoints)
+    const endpoints = merged(endpointsOf(yield* makeOrLock(args)), args.endpoints)
     if (endpoints.length > args.most) return 'full'
     yield* change(setEndpoints, { ...args, endpoints: JSON.stringify(endpoints) })
     return 'added'

@@ -63,6 +63,10 @@ const active = query<{ runSeq: number }, HoldingRun>(({ db, p }) =>
     .where('state', '=', 'RUN_STARTED'),
 )
 
+const named = query<{ accountId: string; runId: string }, { seq: number }>(({ db, p }) =>
+  db.selectFrom('runs').select('seq').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
+)
+
 /** Locks the row of a key until the commit. A delivery may remove it between the two statements. */
 function* lockKey(place: Place, at: number): Transaction<Holder> {
   for (;;) {
@@ -76,6 +80,8 @@ function* lockKey(place: Place, at: number): Transaction<Holder> {
 export type LockedKey =
   /** The older run goes on, and no run is to be started. */
   | { readonly kind: 'taken'; readonly by: HoldingRun }
+  /** A repetition of the trigger held the key meanwhile, and has started the run. */
+  | { readonly kind: 'repeated' }
   | {
       readonly kind: 'free'
       /** The run that was cancelled for the new one. */
@@ -89,8 +95,9 @@ export type LockedKey =
     }
 
 /** Locks the key of a trigger, and cancels the older run if the rule says so. `holdKey` must follow once the run has a number. */
-export function* lockForRun(accountId: string, rule: KeyRule, at: number): Transaction<LockedKey> {
+export function* lockForRun(accountId: string, runId: string, rule: KeyRule, at: number): Transaction<LockedKey> {
   const { run_seq: runSeq, since } = yield* lockKey({ accountId, rule: rule.kind, key: rule.key }, at)
+  if (yield* first(named, { accountId, runId })) return { kind: 'repeated' }
   const older = yield* first(active, { runSeq })
   if (older && rule.kind === 'singleton' && rule.mode === 'skip') return { kind: 'taken', by: older }
   const { cancelled, offers } = older

@@ -284,7 +284,8 @@ class Submitting {
   /** Starts a run with a debounce or singleton key, unless another one holds the key. */
   *#startWithKey({ run, first: first_ }: StartOfRun, rule: KeyRule): Transaction<Submitted | undefined> {
     const { accountId, at } = this.args
-    const key = yield* lockForRun(accountId, rule, at)
+    const key = yield* lockForRun(accountId, run.run_id, rule, at)
+    if (key.kind === 'repeated') return undefined
     if (key.kind === 'taken') {
       const { by } = key
       const known = this.#runs.get(by.run_id) ?? { ...by, state: 'RUN_STARTED', contact: 'known' }
