@@ -54,6 +54,13 @@ describe('the request of a delivery', () => {
     })
   })
 
+  it('names the workflow in a form that a header can hold', () => {
+    const url = 'https://x.test/日本?q=ü'
+    const sending = { ...ofStep([step('a')]), run: { ...run, url } }
+    const { headers } = outboundOf(message({ role: 'step' }), sending)
+    expect(headers['Upstash-Workflow-Url']).toEqual(['https://x.test/%E6%97%A5%E6%9C%AC?q=%C3%BC'])
+  })
+
   it('of a first contact names an unknown SDK, and no version', () => {
     const { headers } = outboundOf(message({ role: 'contact' }), ofStep([step('a')]))
     expect(headers['Upstash-Workflow-Unknown-Sdk']).toEqual(['true'])

@@ -97,10 +97,13 @@ function withIdentity({ headers }: PendingMessage, { run }: Sending): Record<str
 function withListHeaders(message: PendingMessage, sending: Sending): HeaderMap {
   const all = withIdentity(message, sending)
   all[PROTOCOL_HEADER] = [PROTOCOL_VERSION]
-  all[URL_HEADER] = [sending.run.url]
+  all[URL_HEADER] = [inHeader(sending.run.url)]
   all[INIT_HEADER] = ['false']
   return all
 }
+
+/** A URL is stored as it was sent, and may have characters that no header can hold. */
+const inHeader = (url: string): string => (/[^\x00-\xff]/.test(url) ? new URL(url).href : url)
 
 function listBytes(list: readonly ListElement[]): number {
   return list.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0)

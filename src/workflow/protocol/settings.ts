@@ -130,12 +130,12 @@ const MAX_RUN_ID_LENGTH = 512
 
 /**
  * Reads the run id of an item.
- * @throws HomeportError `invalid_request` for an id that is not safe in a URL.
+ * @throws HomeportError `invalid_request` for an id that is not safe in a URL, or that a header of a delivery cannot hold.
  */
 export function runIdOf(item: PublishItem): string {
   const id = item.headers['upstash-workflow-runid'] ?? ''
-  if (id !== '' && id.length <= MAX_RUN_ID_LENGTH && !/[\s/\x00-\x1f\x7f]/.test(id)) return id
+  if (id !== '' && id.length <= MAX_RUN_ID_LENGTH && !/[\s/\x00-\x1f\x7f]|[^\x00-\xff]/.test(id)) return id
   throw new HomeportError('invalid_request', {
-    problem: `Upstash-Workflow-RunId is ${JSON.stringify(id.slice(0, 80))}; send 1 to ${MAX_RUN_ID_LENGTH} characters without spaces, slashes and control characters, such as "wfr_order-17".`,
+    problem: `Upstash-Workflow-RunId is ${JSON.stringify(id.slice(0, 80))}; send 1 to ${MAX_RUN_ID_LENGTH} characters of Latin 1 without spaces, slashes and control characters, such as "wfr_order-17".`,
   })
 }

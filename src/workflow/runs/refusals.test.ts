@@ -101,7 +101,7 @@ describe('a step that is too large', () => {
   })
 })
 
-describe('headers that a report would have to forward and cannot', () => {
+describe('texts that a delivery would have to send in a header and cannot', () => {
   const suite = useWorkflows()
   const url = 'http://127.0.0.1:9/w'
   const batch = async (headers: Record<string, string>) => {
@@ -111,6 +111,11 @@ describe('headers that a report would have to forward and cannot', () => {
   }
   const refusal = (status: number) => ({ status, body: expect.stringContaining('not valid in an HTTP request') })
   const start = { 'Upstash-Workflow-Init': 'true', 'Upstash-Delay': '1d' }
+
+  it('are refused as the id of a run', async () => {
+    const { status, body } = await batch({ ...start, 'Upstash-Workflow-RunId': '订单-1' })
+    expect([status, body]).toEqual([400, expect.stringContaining('Upstash-Workflow-RunId is \\"订单-1')])
+  })
 
   it('are refused in a call and in a trigger', async () => {
     expect((await batch(start)).status).toBe(200)
