@@ -30,6 +30,8 @@ export class Job {
   #nextChunk = 0
   #waiters: Waiter[] = []
   #readyAt = 0
+  /** When its last batch started, Unix milliseconds. */
+  #startedAt = 0
   #ended: bulkAction.BulkActionRow | undefined
 
   constructor(store: Store, action: bulkAction.BulkActionRow) {
@@ -49,9 +51,9 @@ export class Job {
     if (isNewer) this.#action = action
   }
 
-  /** Earliest start of the next batch by the rate limit, Unix milliseconds. */
-  get readyAt(): number {
-    return this.#readyAt
+  /** How long the next batch must wait for the rate limit. A clock that is set back ends the wait. */
+  waitMs(now: number): number {
+    return now < this.#startedAt ? 0 : Math.max(0, this.#readyAt - now)
   }
 
   /** Number of batches in flight. */
@@ -63,7 +65,9 @@ export class Job {
   started(batch: Batch, now: number): void {
     this.#inFlight++
     const { rate_per_second: rate } = this.#action
-    if (rate !== null) this.#readyAt = Math.max(this.#readyAt, now) + ((batch.to - batch.from) * 1_000) / rate
+    const readyAt = now + this.waitMs(now)
+    this.#startedAt = now
+    if (rate !== null) this.#readyAt = readyAt + ((batch.to - batch.from) * 1_000) / rate
   }
 
   /** Counts a batch that was decided or put back. */

@@ -4,6 +4,7 @@ import * as accounts from '../../accounts/transactions/accounts.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { alone } from '../../cluster/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { JumpingClock } from '../../queue/testing/harness.js'
 import { describeOnEveryStore, describeOnStore } from '../../store/testing/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { CHUNK_ITEMS } from '../selector/fixed-set.js'
@@ -292,6 +293,29 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     expect(isAnswered).toBe(false)
     drop.open()
     expect(await answer).toMatchObject({ state: 'aborted', succeeded: 1, skipped: 4 })
+    await worker.stop()
+  })
+
+  it('goes on at its rate after the clock was set back', async () => {
+    const store = await openStore()
+    const steady = new ManualClock(Date.now())
+    const clock = new JumpingClock(steady)
+    const queue = { dropEverywhere: async () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
+    const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
+    await startRuns(store, 'acc', 3)
+    const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
+    const { chunks } = await selectRuns(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
+    const who = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' }
+    const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond: 1, fence: null } as const
+    const action = { ...who, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
+    await worker.start()
+    const finished = worker.finish(await store.run(bulkAction.createAction, action))
+    for (let second = 1; second < 3; second++) {
+      await waitFor(() => steady.pendingTimers === 1, { what: `second ${second}` })
+      if (second === 1) clock.jump(-3_600_000)
+      steady.advance(1_000)
+    }
+    expect(await finished).toMatchObject({ state: 'finished', succeeded: 3 })
     await worker.stop()
   })
 

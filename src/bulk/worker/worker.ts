@@ -247,7 +247,7 @@ export class BulkWorker implements Service {
   /** The first job whose rate limit allows a batch now. */
   #takeReady(): Job | undefined {
     const now = this.#deps.clock.now()
-    const index = this.#queue.findIndex((job) => job.readyAt <= now)
+    const index = this.#queue.findIndex((job) => job.waitMs(now) === 0)
     return index < 0 ? undefined : this.#queue.splice(index, 1)[0]
   }
 
@@ -257,8 +257,9 @@ export class BulkWorker implements Service {
       return
     }
     const { clock } = this.#deps
-    const readyAt = Math.min(...this.#queue.map((job) => job.readyAt))
-    const timer = clock.after(Math.ceil(readyAt - clock.now()), () => this.#resume())
+    const now = clock.now()
+    const waitMs = Math.min(...this.#queue.map((job) => job.waitMs(now)))
+    const timer = clock.after(Math.ceil(waitMs), () => this.#resume())
     this.#state = { kind: 'throttled', timer }
   }
 
