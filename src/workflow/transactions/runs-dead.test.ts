@@ -9,6 +9,7 @@ import * as runsFinish from './runs-finish.js'
 import * as runsLogs from './runs-logs.js'
 import * as runsNotify from './runs-notify.js'
 import * as runsRead from './runs-read.js'
+import * as runsRetention from './runs-retention.js'
 import type { DeadRun, Revival, RunRevision } from './runs-revive.js'
 import * as runsRevive from './runs-revive.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
@@ -26,6 +27,7 @@ const { retryCallback } = runsCallbacks
 const { revivable, revive } = runsRevive
 const { settleRun } = runsSettle
 const { submit } = runsSubmit
+const { sweepRuns } = runsRetention
 const { wait } = runsWait
 const { waiters } = runsNotify
 const AT = 1_700_000_000_000
@@ -89,6 +91,24 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
     run: run(runId),
     meta: dead.meta ?? '',
     revision,
+  })
+
+  it('keeps a run as long as the one that resumed it, which still gets what is sent to its webhooks', async () => {
+    accountId = newId('acc_', AT)
+    await send(start('old'))
+    const [failing] = await send({ kind: 'append', runId: 'old', element: { ...element('hook'), webhook: 'hook' } })
+    if (failing) await fail(failing, AT + 10)
+    const [dead] = await letters()
+    await again(dead ? [resumption(dead, 'new')] : [])
+    const sweep = () => store.run(sweepRuns, { after: 0, finishedBefore: AT + 1_000_000, limit: 1_000 })
+    await sweep()
+    const call = { accountId, runId: 'old', eventId: 'hook', by: 'webhook' as const, data: Buffer.from('x'), at: AT }
+    expect(await store.run(notify, call)).toMatchObject({ kind: 'kept' })
+    await store.run(finishRun, { accountId, runId: 'new', response: '', at: AT + 60 })
+    await sweep()
+    await sweep()
+    const found = ['old', 'new'].map((runId) => store.run(find, { accountId, runId }))
+    expect(await Promise.all(found)).toEqual([undefined, undefined])
   })
 
   it('resumes with the list, the pending messages, the waits and the invoked runs', async () => {

@@ -42,6 +42,9 @@ const removeAttempts = query<Seqs>(({ db, p, d }) =>
 const removeReturns = query<Seqs>(({ db, p, d }) => db.deleteFrom('run_returns').where(d.inNumbers('run_seq', p.seqs)))
 const removeRuns = query<Seqs>(({ db, p, d }) => db.deleteFrom('runs').where(d.inNumbers('seq', p.seqs)))
 
+/** Its id and its webhooks lead to the run that has resumed it, as long as that one is stored. */
+const isResumed = sql<boolean>`exists (select 1 from runs as next where next.seq = runs.resumed_as)`
+
 const endedAmong = query<Seqs & { finishedBefore: number }, { seq: number }>(({ db, p, d }) =>
   d.forUpdate(
     db
@@ -49,11 +52,12 @@ const endedAmong = query<Seqs & { finishedBefore: number }, { seq: number }>(({ 
       .select('seq')
       .where(d.inNumbers('seq', p.seqs))
       .where('finished_at', '<', p.finishedBefore)
+      .where(sql<boolean>`not ${isResumed}`)
       .orderBy('seq', 'desc'),
   ),
 )
 
-/** Locks ended runs that are about to be deleted. One that was brought back since it was read is left out. */
+/** Locks ended runs that are about to be deleted. One that was brought back since it was read, or resumed, is left out. */
 function* stillEnded(seqs: readonly number[], finishedBefore: number): Transaction<number[]> {
   if (seqs.length === 0) return []
   return (yield* all(endedAmong, { seqs, finishedBefore })).map(({ seq }) => seq)
