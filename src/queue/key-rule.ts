@@ -32,7 +32,7 @@ export function debouncedUntil({ delayMs, maxDelayMs }: Debounce, since: number,
 /** Longer ones would not fit into an index. */
 const LONGEST_STORED_KEY = 600
 
-/** A key in the form in which it is stored. */
+/** A deduplication, debounce or singleton key in the form in which it is stored. */
 export const storedKey = (key: string): string =>
   Buffer.byteLength(key) <= LONGEST_STORED_KEY ? key : `sha256 ${sha256Hex(key)}`
 

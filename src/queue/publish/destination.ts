@@ -14,11 +14,15 @@ export interface Destination {
 
 const LONGEST_URL = 8_192
 
+/** A batch brings URLs as JSON, which may contain them. */
+const CONTROL = /[\u0000-\u001f\u007f]/
+
 /** Parses a delivery URL. Answers the problem in words when it is not valid. */
 export const parseHttpUrl = memoized(checkHttpUrl, { most: 1_000, longest: 500 })
 
 function checkHttpUrl(text: string): Destination | { readonly problem: string } {
   if (text.length > LONGEST_URL) return { problem: `it is longer than ${LONGEST_URL} characters` }
+  if (CONTROL.test(text)) return { problem: 'it contains a control character' }
   if (!/^https?:\/\//i.test(text)) return { problem: 'send a URL that begins with http:// or https://' }
   const url = tryUrl(text)
   if (!url || url.host === '') return { problem: 'it is not a valid URL' }

@@ -134,6 +134,17 @@ describe('a draft', () => {
     )
   })
 
+  it('refuses what would keep a callback from being stored', () => {
+    const callback = { 'upstash-callback': 'https://cb.test/' }
+    expect(() => draft({ 'upstash-callback': 'https://cb.test/\0' })).toThrow('it contains a control character')
+    expect(() => draft({ ...callback, 'upstash-callback-flow-control-key': 'a\0' })).toThrow('U+0000')
+    const nested = {
+      'upstash-callback-callback': 'https://cb.test/',
+      'upstash-callback-callback-deduplication-id': 'a\0',
+    }
+    expect(() => draft({ ...callback, ...nested })).toThrow('U+0000')
+  })
+
   it('compares destination, body and headers when it deduplicates by content', () => {
     const settings = { 'upstash-content-based-deduplication': 'True' }
     const body = new TextEncoder().encode('b')

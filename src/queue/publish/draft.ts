@@ -155,7 +155,7 @@ export function messageOf(template: MessageTemplate, given: Uint8Array | undefin
   if (drafting.partition !== undefined) message.partition = drafting.partition
   const { dedupNamespace = '', now } = drafting
   const key = dedupKey(template.settings, message, template.headers)
-  const dedup = key === undefined ? null : { key: dedupNamespace + key, expiresAt: now + DEDUP_WINDOW_MS }
+  const dedup = key === undefined ? null : { key: storedKey(dedupNamespace + key), expiresAt: now + DEDUP_WINDOW_MS }
   const { rule } = template.settings
   return rule ? { message, dedup, rule: { ...rule, key: ruleKey(rule, message, dedupNamespace) } } : { message, dedup }
 }

@@ -180,8 +180,10 @@ function labels(headers: Headers): readonly string[] {
 function key(headers: Headers, name: string): string | undefined {
   const found = present(headers, name)
   if (found === undefined) return undefined
-  if (found.length <= LONGEST_KEY) return found
-  return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
+  if (found.length > LONGEST_KEY)
+    return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
+  // PostgreSQL cannot store it, and that of a callback would be noticed only when the callback is made.
+  return found.includes('\0') ? refuseSetting(written(name), found, 'it contains the character U+0000') : found
 }
 
 const FLOW_PARTS = ['parallelism', 'rate', 'period'] as const

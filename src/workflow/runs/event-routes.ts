@@ -186,16 +186,25 @@ function decodeEventId(rest: string): string {
   throw new HomeportError('invalid_request', { problem: 'The event id is missing. Put it at the end of the path.' })
 }
 
+/** Longer ones would not fit into an index. */
+const LONGEST_EVENT_ID_BYTES = 2_000
+
+function refuseLong(eventId: string): string {
+  if (Buffer.byteLength(eventId) <= LONGEST_EVENT_ID_BYTES) return eventId
+  const problem = `The event id ${JSON.stringify(eventId.slice(0, 80))} is longer than ${LONGEST_EVENT_ID_BYTES} bytes. Use a shorter one.`
+  throw new HomeportError('invalid_request', { problem })
+}
+
 /** SDKs put ids into the path unescaped: what follows a question mark belongs to the id, except credentials. */
 function eventIdOf(rest: string): string {
   const mark = rest.indexOf('?')
-  if (mark < 0) return decodeEventId(rest)
+  if (mark < 0) return refuseLong(decodeEventId(rest))
   const kept = rest
     .slice(mark + 1)
     .split('&')
     .filter((part) => !/^qstash_token=/i.test(part))
   const eventId = decodeEventId(rest.slice(0, mark))
-  return kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decodeOrKeep(kept.join('&'))}` : eventId
+  return refuseLong(kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decodeOrKeep(kept.join('&'))}` : eventId)
 }
 
 function decodeOrKeep(text: string): string {

@@ -127,6 +127,22 @@ describe('texts that a delivery would have to send in a header and cannot', () =
   })
 })
 
+describe('an event id that is too long for an index', () => {
+  const suite = useWorkflows()
+  const eventId = 'é'.repeat(1_001)
+
+  it('fails the run that would wait for it, and is refused in a notification', async () => {
+    const app = await suite.host({ '/wait': { route: (context) => context.waitForEvent('wait', eventId) } })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/wait`, retries: 0 })
+    const run = await suite.service.ended(workflowRunId)
+    expect([run.workflowState, JSON.stringify(run.steps.at(-1))]).toEqual([
+      'RUN_FAILED',
+      expect.stringContaining('is longer than 2000 bytes'),
+    ])
+    await expect(suite.service.client.notify({ eventId, eventData: 1 })).rejects.toMatchObject({ status: 400 })
+  })
+})
+
 const INSIDE = 'http://127.0.0.1:9/w'
 const OUTSIDE = 'https://192.0.9.9/w'
 
