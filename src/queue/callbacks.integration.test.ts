@@ -1,7 +1,21 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
+import { callbackMessage } from './plain-kind.js'
 import { setQueueScenes } from './testing/scene.js'
+
+it('a callback of an older version is made without what it cannot forward, and without a queue', () => {
+  const message = {
+    ...{ seq: 1, messageId: 'msg_1', accountId: 'acc', kind: 'http', groupKey: undefined, url: 'https://x.test/' },
+    ...{ method: 'POST', headers: {}, config: {}, body: undefined, maxRetries: 3, retried: 0, nextAt: 1, createdAt: 1 },
+    ...{ callerIp: undefined, labels: [], flowKey: undefined },
+  }
+  const headers = { 'upstash-forward-x': '日', 'upstash-forward-y': '2', 'upstash-queue-name': 'a b' }
+  const outcome = { kind: 'unanswered', error: 'none', startedAt: 1, finishedAt: 1 } as const
+  const callback = callbackMessage({ url: 'https://cb.test/', headers }, { message, outcome }, 1)
+  expect(JSON.parse(callback.headers)).toEqual({ 'Content-Type': ['application/json'], Y: ['2'] })
+  expect(callback.queue).toBeUndefined()
+})
 
 describeOnSampledStore('callbacks', (openStore) => {
   const scene = setQueueScenes(openStore)

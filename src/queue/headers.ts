@@ -144,6 +144,16 @@ export function refuseInvalidOfCallbacks(headers: Readonly<Record<string, string
   }
 }
 
+/**
+ * The settings of a callback without the headers that it cannot forward: older versions accepted them, and the outcome of the
+ * message must be stored all the same.
+ */
+export function forwardable(settings: Readonly<Record<string, string>>): Record<string, string> {
+  const isForwardable = ([name, value]: [string, string]): boolean =>
+    !name.startsWith(PREFIX) || isValidHeader(name.slice(PREFIX.length), value)
+  return Object.fromEntries(Object.entries(settings).filter(isForwardable))
+}
+
 function refuseInvalid(name: string): never {
   throw new HomeportError('invalid_request', {
     problem: `The header ${JSON.stringify(name)} has a name or value that is not valid in an HTTP request. Correct it.`,

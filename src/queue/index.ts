@@ -64,6 +64,7 @@ export { isDelivered } from './dispatcher/count-attempt.js'
 export { decideNext, defaultBackoffMs } from './dispatcher/decide.js'
 export { toPending } from './dispatcher/entry.js'
 export {
+  forwardable,
   forwardedHeaders,
   headerOf,
   isConnectionHeader,

@@ -3,6 +3,7 @@ import type { Store } from '../store/index.js'
 import type { ReceivedTrace, Tracer } from '../telemetry/index.js'
 import { CallbackSpans } from './callback-spans.js'
 import { decideNext } from './dispatcher/decide.js'
+import { forwardable } from './headers.js'
 import { draftMessage } from './publish/draft.js'
 import { AS_ACCEPTED } from './publish/settings.js'
 import { refusedBy, traceOf } from './publish/traced.js'
@@ -71,7 +72,7 @@ function headersOf(
 ): CallbackConfig['headers'] {
   const { redact } = config
   const fields = redact && { 'upstash-redact-fields': redactFields(redact, own['upstash-redact-fields']) }
-  return { ...trace, ...own, ...fields, 'content-type': 'application/json' }
+  return { ...trace, ...forwardable(own), ...fields, 'content-type': 'application/json' }
 }
 
 /**

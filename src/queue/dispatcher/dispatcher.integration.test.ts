@@ -253,13 +253,27 @@ describeOnEveryStore('the dispatcher', (openStore) => {
   it('commits an outcome after the store has failed at first', async () => {
     let failures = 2
     const flaky = wrappedStore(store, (operation, args) => {
-      if (operation.name === 'messages.settle' && failures-- > 0) return Promise.reject(new Error('disk trouble'))
+      if (operation.name === 'messages.deliver' && failures-- > 0) return Promise.reject(new Error('disk trouble'))
       return store.run(operation, args)
     })
     const service = await start({ store: flaky })
     const messageId = await publish(service)
     await arrived(1)
     await passTimeUntil(async () => (await message(messageId))?.state === 'delivered', 'the outcome to be stored')
-    expect(sink.received).toHaveLength(1)
+    expect([sink.received.length, failures]).toEqual([1, -1])
+  })
+
+  it('gives an outcome up that the store refuses once its message is cancelled', async () => {
+    let failures = 0
+    const broken = wrappedStore(store, (operation, args) => {
+      if (!/^messages\.(?:settle|deliver)/.test(operation.name)) return store.run(operation, args)
+      failures++
+      return Promise.reject(new Error('it cannot be stored'))
+    })
+    const service = await start({ store: broken })
+    const messageId = await publish(service)
+    await waitFor(() => failures > 0, { what: 'the outcome to be refused' })
+    await fetch(`${service.url}/v2/messages/${messageId}`, { method: 'DELETE', headers: service.auth })
+    await passTimeUntil(async () => (await service.queue.rest()).isIdle, 'the message to be forgotten')
   })
 })

@@ -351,7 +351,7 @@ export class Dispatcher implements Service {
     return sending
   }
 
-  /** Commits an outcome and retries until that succeeds, because the response of the destination must not be lost. */
+  /** Commits an outcome and retries until that succeeds or the message has ended, because the response of the destination must not be lost. */
   async #settle(
     entry: Entry,
     kind: MessageKind,
@@ -365,7 +365,7 @@ export class Dispatcher implements Service {
         countAttempt(this.#deps.meter, message, outcome, settled, entry.host)
         return this.#applySettled(entry, traced ? traced.settled(outcome, settled) : settled)
       } catch (error) {
-        if (this.#phase !== 'running') return this.#backlog.release(entry)
+        if (this.#phase !== 'running' || entry.state === 'dropped') return this.#backlog.release(entry)
         this.#deps.logger.error('queue_outcome_not_stored', { error, messageId: message.messageId })
         await this.#pauseUnlessStopping(pauseAfter(error, failures))
       }

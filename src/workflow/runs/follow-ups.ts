@@ -4,6 +4,7 @@ import {
   type AttemptOutcome,
   type CallbackConfig,
   configOf,
+  forwardable,
   forwardedHeaders,
   type HeaderMap,
   type PendingMessage,
@@ -130,7 +131,10 @@ function callbackDelivery(callback: CallbackConfig, role: 'result' | 'failure', 
   // The limits in a configuration belong to its flow-control key.
   const config = { ...ofRun, ...(flow && flowKey === run.flow_key && { flow }), ...configOf(own) }
   const destination = parseDestination(callback.url)
-  const headers: HeaderMap = { ...storedHeaders(run.headers), ...forwardedHeaders(callback.headers, false) }
+  const headers: HeaderMap = {
+    ...storedHeaders(run.headers),
+    ...forwardedHeaders(forwardable(callback.headers), false),
+  }
   return {
     ...run,
     url: callback.url,
