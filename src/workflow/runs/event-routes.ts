@@ -189,7 +189,10 @@ function decodeEventId(rest: string): string {
 /** Longer ones would not fit into an index. */
 const LONGEST_EVENT_ID_BYTES = 2_000
 
-function refuseLong(eventId: string): string {
+/** Also what PostgreSQL cannot store: it would be refused too late, with a status that an SDK takes for the end of its run. */
+function storable(eventId: string): string {
+  if (eventId.includes('\0'))
+    throw new HomeportError('invalid_request', { problem: 'The event id contains the character U+0000. Remove it.' })
   if (Buffer.byteLength(eventId) <= LONGEST_EVENT_ID_BYTES) return eventId
   const problem = `The event id ${JSON.stringify(eventId.slice(0, 80))} is longer than ${LONGEST_EVENT_ID_BYTES} bytes. Use a shorter one.`
   throw new HomeportError('invalid_request', { problem })
@@ -198,13 +201,13 @@ function refuseLong(eventId: string): string {
 /** SDKs put ids into the path unescaped: what follows a question mark belongs to the id, except credentials. */
 function eventIdOf(rest: string): string {
   const mark = rest.indexOf('?')
-  if (mark < 0) return refuseLong(decodeEventId(rest))
+  if (mark < 0) return storable(decodeEventId(rest))
   const kept = rest
     .slice(mark + 1)
     .split('&')
     .filter((part) => !/^qstash_token=/i.test(part))
   const eventId = decodeEventId(rest.slice(0, mark))
-  return refuseLong(kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decodeOrKeep(kept.join('&'))}` : eventId)
+  return storable(kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decodeOrKeep(kept.join('&'))}` : eventId)
 }
 
 function decodeOrKeep(text: string): string {

@@ -127,17 +127,19 @@ describe('texts that a delivery would have to send in a header and cannot', () =
   })
 })
 
-describe('an event id that is too long for an index', () => {
+describe('an event id that cannot be stored', () => {
   const suite = useWorkflows()
-  const eventId = 'é'.repeat(1_001)
 
-  it('fails the run that would wait for it, and is refused in a notification', async () => {
+  it.each([
+    ['é'.repeat(1_001), 'is longer than 2000 bytes'],
+    ['a\0b', 'U+0000'],
+  ])('fails the run that would wait for it, and is refused in a notification', async (eventId, problem) => {
     const app = await suite.host({ '/wait': { route: (context) => context.waitForEvent('wait', eventId) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/wait`, retries: 0 })
     const run = await suite.service.ended(workflowRunId)
     expect([run.workflowState, JSON.stringify(run.steps.at(-1))]).toEqual([
       'RUN_FAILED',
-      expect.stringContaining('is longer than 2000 bytes'),
+      expect.stringContaining(problem),
     ])
     await expect(suite.service.client.notify({ eventId, eventData: 1 })).rejects.toMatchObject({ status: 400 })
   })
