@@ -125,8 +125,10 @@ export class PeerServer {
       late.cancel()
       const [ip, detail] = [HEADERS.ip, HEADERS.detail].map((name) => String(headers[name] ?? ''))
       const head = { service: path.slice(TUNNEL_PATH.length), ip: ip ?? '', detail: detail ?? '' }
-      stream.respond({ ':status': this.#deps.onTunnel ? STATUS.ok : STATUS.malformed })
-      if (!this.#deps.onTunnel?.(head, new ByteStream(stream))) stream.close()
+      const { onTunnel } = this.#deps
+      if (!onTunnel) return end(stream, STATUS.malformed)
+      stream.respond({ ':status': STATUS.ok })
+      if (!onTunnel(head, new ByteStream(stream))) stream.close()
       return
     }
     const body = await bodyOf(stream)
