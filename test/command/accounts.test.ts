@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, QstashDailyRatelimitError } from '@upstash/qstash'
-import SqliteFile from 'better-sqlite3'
 import pg from 'pg'
 import { expect, it } from 'vitest'
+import { openSqlite } from '../../src/base/index.js'
 import { startSink } from '../../src/queue/testing/sink.js'
 import { describeOnEveryStore } from '../../src/store/testing/index.js'
 import {
@@ -160,7 +160,7 @@ async function tablesNaming(accountIds: readonly string[], dataDir: string, loca
 type TableText = readonly [name: string, text: string]
 
 function rowsOfFile(path: string): TableText[] {
-  const file = new SqliteFile(path, { readonly: true })
+  const file = openSqlite(path, { readOnly: true })
   const tables = file.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[]
   const rows = tables.map(({ name }) => [name, JSON.stringify(file.prepare(`SELECT * FROM "${name}"`).all())] as const)
   file.close()

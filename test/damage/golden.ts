@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { Client, type WorkflowContext } from '@upstash/workflow'
 import { serve } from '@upstash/workflow/cloudflare'
-import Database from 'better-sqlite3'
+import { openSqlite } from '../../src/base/index.js'
 import { toRequest } from '../crash/destinations.js'
 import { connected, type NewDatabase } from '../soak/database-load.js'
 import {
@@ -229,7 +229,7 @@ export async function makeGolden(endings: readonly Ending[] = ['stopped', 'kille
   let homeport = await startHomeport(place)
   const endpoints = await startEndpoints(homeport)
   const first = await create(homeport, { database_name: 'first' })
-  await copyStore(place, copies.earlier)
+  copyStore(place, copies.earlier)
   const made = await makeDatabases(homeport)
   const messageIds = await makeMessages(homeport, endpoints.url)
   const runIds = await makeRuns(homeport, endpoints.url)
@@ -267,9 +267,9 @@ function sizesAreNoted(dataDir: string): boolean {
 }
 
 /** Makes a complete copy of the store of a running server. */
-async function copyStore({ dataDir }: Place, to: string): Promise<void> {
-  const db = new Database(join(dataDir, 'homeport.sqlite'), { readonly: true })
-  await db.backup(to)
+function copyStore({ dataDir }: Place, to: string): void {
+  const db = openSqlite(join(dataDir, 'homeport.sqlite'), { readOnly: true })
+  db.prepare('VACUUM INTO ?').run(to)
   db.close()
 }
 
