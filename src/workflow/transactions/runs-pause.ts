@@ -73,7 +73,7 @@ const lock = query<{ accountId: string; runId: string }, Locked>(({ db, p, d }) 
       .where('run_id', '=', p.runId),
   ),
 )
-/** In one order, so that two actions never wait for each other. */
+/** In the order of all that lock runs, so that two actions never wait for each other. */
 const lockAll = query<{ accountId: string; seqs: readonly number[] }, Locked>(({ db, p, d }) =>
   d.forUpdate(
     db
@@ -82,7 +82,7 @@ const lockAll = query<{ accountId: string; seqs: readonly number[] }, Locked>(({
       .where('account_id', '=', p.accountId)
       .where(d.inNumbers('seq', p.seqs))
       .where('state', '=', sql.lit('RUN_STARTED'))
-      .orderBy('seq'),
+      .orderBy('seq', 'desc'),
   ),
 )
 const setPause = query<{ seqs: readonly number[]; at: number; pause: string }>(({ db, p, d }) =>
