@@ -368,7 +368,7 @@ it('adds an alert channel, tests it, silences alerts and changes a rule', async 
   }
   const flags = [...'--format json --all-rules --group-minutes 60 --no-resolved --off --name'.split(' '), 'on call']
   expect(await json('alerts', 'update', 'ops', ...flags)).toMatchObject({ ...changed, name: 'on call', url })
-  expect(await works('alerts', 'update', 'on call', '--resolved', '--on')).toMatch(/ends +yes\non +yes/)
+  expect(await works('alerts', 'update', 'on call', '--resolved', '--on')).toMatch(/resolved +yes\non +yes/)
   expect(await cli(['alerts', 'update', 'on call'])).toMatchObject({ code: 2 })
   await works('alerts', 'remove', 'on call', '--yes')
   const { silence_id } = await json('alerts', 'silence', '--rule', 'budget', '--for', '2h', '--reason', 'known')
