@@ -253,6 +253,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
 
   it('refuses what is no URL', async () => {
     await ask('POST', '/v2/workflows/pause', { workflowUrl: 'order' }, 400)
+    await ask('POST', '/v2/workflows/pause', { workflowUrl: `https://a.test/${'a'.repeat(3_000)}` }, 400)
     await ask('POST', '/v2/workflows/pause', {}, 400)
     await ask('POST', '/v2/workflows/resume', { workflowUrl: urlOf('x'), clock: 'hold' }, 400)
   })

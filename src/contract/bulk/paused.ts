@@ -11,7 +11,8 @@ export const MOST_PAUSED_WORKFLOWS = 1_000
 
 const workflowUrl = Type.String({
   pattern: '^[Hh][Tt][Tt][Pp][Ss]?://.',
-  maxLength: 4_096,
+  // A longer one would not fit into the index of its table.
+  maxLength: 2_000,
   description: 'The whole URL of the workflow, as its runs show it.',
 })
 
