@@ -33,9 +33,8 @@ export default defineConfig({
     // of the time. Nothing in the sources is remembered outside of what a test makes, and each file undoes what it opened.
     isolate: false,
     // The cores are busy with the other files, so garbage is collected by the thread that makes it: helpers would only take
-    // turns with it. With the default of 16 MB for young objects they would be
-    // collected three times as often, which takes a third more.
-    execArgv: ['--single-threaded-gc', '--min-semi-space-size=64', '--max-semi-space-size=64'],
+    // turns with it.
+    execArgv: ['--single-threaded-gc'],
     sequence: { sequencer: SlowestFirst },
     // What is soon done on a quiet machine takes long on a busy one; a test that waits for a condition gives up before.
     testTimeout: 120_000,
