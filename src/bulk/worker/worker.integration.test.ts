@@ -5,6 +5,7 @@ import { ManualClock } from '../../base/testing/manual-clock.js'
 import { alone } from '../../cluster/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { JumpingClock } from '../../queue/testing/harness.js'
+import type { Store } from '../../store/index.js'
 import { describeOnEveryStore, describeOnStore } from '../../store/testing/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { CHUNK_ITEMS } from '../selector/fixed-set.js'
@@ -33,6 +34,21 @@ function holding(operation: string) {
     await opened
   }
   return { gate, open, arrived }
+}
+
+const WHO = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' } as const
+
+/** Starts runs, and answers the action that cancels all of them. `ratePerSecond` null: as fast as it can. */
+async function cancelOf(
+  store: Store,
+  runs: number,
+  ratePerSecond: number | null,
+): Promise<bulkAction.CreateActionArgs> {
+  await startRuns(store, 'acc', runs)
+  const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
+  const { chunks } = await selectRuns(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
+  const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond, fence: null } as const
+  return { ...WHO, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
 }
 
 describeOnStore('sqlite', 'the worker of bulk actions', (openStore) => {
@@ -251,12 +267,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
       clock: new ManualClock(),
       logger: silentLogger,
     })
-    await startRuns(store, 'acc', 5)
-    const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
-    const { chunks } = await selectRuns(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
-    const who = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' }
-    const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond: null, fence: null } as const
-    const action = { ...who, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
+    const action = await cancelOf(store, 5, null)
     const finished = worker.finish(await store.run(bulkAction.createAction, action))
     await worker.start()
     expect(await finished).toMatchObject({ state: 'finished', matched: 5, succeeded: 5 })
@@ -270,17 +281,12 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     const queue = { dropEverywhere: () => drop.gate('drop'), offer: () => undefined, refuseForbidden: () => undefined }
     const clock = new ManualClock(Date.now())
     const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
-    await startRuns(store, 'acc', 5)
-    const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
-    const { chunks } = await selectRuns(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
-    const who = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' }
-    const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond: 1, fence: null } as const
-    const action = { ...who, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
+    const action = await cancelOf(store, 5, 1)
     await worker.start()
     let isAnswered = false
     const answer = worker.finish(await store.run(bulkAction.createAction, action)).finally(() => (isAnswered = true))
     await drop.arrived
-    const by = { ...who, logId: 'log_abort' }
+    const by = { ...WHO, logId: 'log_abort' }
     const aborted = await store.run(bulkControl.abort, {
       accountId: 'acc',
       actionId: 'bulk_1',
@@ -302,12 +308,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     const clock = new JumpingClock(steady)
     const queue = { dropEverywhere: async () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
     const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
-    await startRuns(store, 'acc', 3)
-    const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
-    const { chunks } = await selectRuns(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
-    const who = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' }
-    const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond: 1, fence: null } as const
-    const action = { ...who, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }
+    const action = await cancelOf(store, 3, 1)
     await worker.start()
     const finished = worker.finish(await store.run(bulkAction.createAction, action))
     for (let second = 1; second < 3; second++) {
