@@ -107,12 +107,12 @@ async function prepare() {
   let checks
   const meanwhile = () => {
     checks = runChecks()
-    return together(
-      () => ensureBrowser().catch(printError),
-      () => ensureBuilt().catch(ignore),
-    )
+    return ensureBuilt().catch(ignore)
   }
-  await setUp({ build: false, meanwhile })
+  await together(
+    () => setUp({ build: false, meanwhile }),
+    () => ensureBrowser().catch(printError),
+  )
   return { checks }
 }
 

@@ -20,5 +20,6 @@ function checkNode() {
  */
 export async function setUp({ packages = 'all', build = true, meanwhile = async () => {} } = {}) {
   checkNode()
-  await ensurePackages(packages, () => together(ensureEngine, meanwhile, build ? ensureBuilt : async () => {}))
+  const afterPackages = () => together(meanwhile, build ? ensureBuilt : async () => {})
+  await together(ensureEngine, () => ensurePackages(packages, afterPackages))
 }

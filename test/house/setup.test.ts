@@ -216,6 +216,15 @@ itCompiles('unpacks the other packages while the driver is compiled', async () =
   expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('the SQLite driver is ready') })
 })
 
+it('installs an engine while npm unpacks the packages', async () => {
+  const waits = `for i in 1 2 3 4 5 6 7 8 9 0; do for j in 1 2 3 4 5 6 7 8 9 0; do
+    [ -e "$BIN/redis-server" ] || /bin/sleep 0.1; done; done; [ -e "$BIN/redis-server" ] || exit 1
+    ${NPM}`
+  const machine = newMachine({ npm: waits, 'apt-get': INSTALLS, 'apt-cache': KNOWS_ONLY_REDIS, ...TOOLS })
+  const { code, stderr } = await setUp({ ...machine, env: { ...machine.env, ROOT: machine.root } })
+  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('the npm packages are installed') })
+})
+
 itCompiles('continues an interrupted installation', async () => {
   const fails = `case "$*" in "install --no-save") [ -e "$ROOT/again" ] || exit 1;; esac
     ${NPM}`
