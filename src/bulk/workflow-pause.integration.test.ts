@@ -254,6 +254,8 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
   it('refuses what is no URL', async () => {
     await ask('POST', '/v2/workflows/pause', { workflowUrl: 'order' }, 400)
     await ask('POST', '/v2/workflows/pause', { workflowUrl: `https://a.test/${'a'.repeat(3_000)}` }, 400)
+    const wide = Array.from({ length: 1_000 }, (_, index) => String.fromCodePoint(0x4e00 + index)).join('')
+    await ask('POST', '/v2/workflows/pause', { workflowUrl: `https://a.test/${wide}` }, 400)
     await ask('POST', '/v2/workflows/pause', {}, 400)
     await ask('POST', '/v2/workflows/resume', { workflowUrl: urlOf('x'), clock: 'hold' }, 400)
   })

@@ -37,6 +37,7 @@ interface Asked {
 }
 
 async function pause(deps: RouteDeps, caller: Caller, { workflowUrl: url, clock = 'keep', reason }: Asked) {
+  if (Buffer.byteLength(url) > contract.LONGEST_PAUSED_URL_BYTES) throw tooLong(url)
   const at = deps.clock.now()
   const given = { clock, ...(reason !== undefined && { reason }) }
   const asked: RunPause = { by: caller.email, ...given, ofWorkflow: true }
@@ -107,6 +108,11 @@ function audit(
   { url, details, at }: { url: string; details: Record<string, unknown>; at: number },
 ) {
   return auditRow(caller, { action, entity: url, details }, at)
+}
+
+function tooLong(url: string): HomeportError {
+  const problem = `The URL has ${Buffer.byteLength(url)} bytes in UTF-8. A workflow whose URL has more than ${contract.LONGEST_PAUSED_URL_BYTES} cannot be paused; pause its runs with a bulk action.`
+  return new HomeportError('invalid_request', { problem })
 }
 
 function tooMany(most: number): HomeportError {

@@ -11,10 +11,12 @@ export const MOST_PAUSED_WORKFLOWS = 1_000
 
 const workflowUrl = Type.String({
   pattern: '^[Hh][Tt][Tt][Pp][Ss]?://.',
-  // A longer one would not fit into the index of its table.
-  maxLength: 2_000,
+  maxLength: 4_096,
   description: 'The whole URL of the workflow, as its runs show it.',
 })
+
+/** A workflow with a longer URL cannot be paused: it would not fit into the index of its table. */
+export const LONGEST_PAUSED_URL_BYTES = 2_000
 
 const ofWorkflows = { ...shared, topic: 'Workflow runs' } as const
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { announces, belongsToRun, classify, type ItemKind, passesToEndpoint } from './protocol.js'
+import { webhookOf } from './sent-steps.js'
 
 describe('an item of a publish request', () => {
   const id = { 'upstash-workflow-runid': 'wfr_1' }
@@ -52,5 +53,15 @@ describe('an item of a publish request', () => {
       'upstash-label',
       'upstash-workflow-invoke-count',
     ])
+  })
+})
+
+describe('a step that creates a webhook', () => {
+  const idOf = (eventId: string) =>
+    webhookOf(Buffer.from(JSON.stringify({ stepType: 'CreateWebhook', out: JSON.stringify({ eventId }) })))
+
+  it('names an event that can come', () => {
+    expect(idOf('eve_1')).toBe('eve_1')
+    expect([idOf('é'.repeat(1_001)), idOf('a\0b')]).toEqual([undefined, undefined])
   })
 })

@@ -118,10 +118,12 @@ export function parseJson(bytes: Uint8Array | undefined): unknown {
 /** A step that creates a webhook contains little besides the address. */
 const MAX_STEP_BYTES = 16_384
 const MARK = '"CreateWebhook"'
+/** Longer event ids would not fit into an index. */
+export const LONGEST_EVENT_ID_BYTES = 2_000
 
 /**
  * The event id of the webhook that a step creates; `undefined` for any other step. The SDK makes the address itself, with
- * an event id that nobody can guess: the id takes the place of credentials.
+ * an event id that nobody can guess: the id takes the place of credentials. An id that no event can have makes no webhook.
  * @param body the step as sent.
  */
 export function webhookOf(body: Uint8Array | undefined): string | undefined {
@@ -131,5 +133,8 @@ export function webhookOf(body: Uint8Array | undefined): string | undefined {
   const step = tryParseJson(text.toString())
   if (!isObject(step) || step.stepType !== 'CreateWebhook') return undefined
   const made = typeof step.out === 'string' ? tryParseJson(step.out) : step.out
-  return isObject(made) && typeof made.eventId === 'string' ? made.eventId : undefined
+  return isObject(made) && typeof made.eventId === 'string' && isStorable(made.eventId) ? made.eventId : undefined
 }
+
+const isStorable = (eventId: string): boolean =>
+  !eventId.includes('\0') && Buffer.byteLength(eventId) <= LONGEST_EVENT_ID_BYTES

@@ -17,6 +17,7 @@ import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../
 import type { Store } from '../../store/index.js'
 import { base64, ownBytes, textBytes } from '../protocol/bytes.js'
 import { announces } from '../protocol/protocol.js'
+import { LONGEST_EVENT_ID_BYTES } from '../protocol/sent-steps.js'
 import { readRunItem, runIdOf } from '../protocol/settings.js'
 import * as runsAwaited from '../transactions/runs-awaited.js'
 import type { NotifyArgs, Released } from '../transactions/runs-notify.js'
@@ -185,9 +186,6 @@ function decodeEventId(rest: string): string {
   if (eventId !== '') return eventId
   throw new HomeportError('invalid_request', { problem: 'The event id is missing. Put it at the end of the path.' })
 }
-
-/** Longer ones would not fit into an index. */
-const LONGEST_EVENT_ID_BYTES = 2_000
 
 /** Also what PostgreSQL cannot store: it would be refused too late, with a status that an SDK takes for the end of its run. */
 function storable(eventId: string): string {
