@@ -222,9 +222,10 @@ class StoredQueue implements Queue {
   }
 
   async forgetFlowKeys(keys: readonly { account_id: string; flow_key: string }[]): Promise<void> {
-    for (const { account_id, flow_key } of keys) this.#dispatcher.flow.forget(account_id, flow_key)
     for (let from = 0; from < keys.length; from += KEYS_PER_MESSAGE) {
       const batch = keys.slice(from, from + KEYS_PER_MESSAGE).map((row) => [row.account_id, row.flow_key] as const)
+      // They are read again: since their deletion, new messages may have named them.
+      await this.#dispatcher.limits.read(batch)
       await this.#nodes.flowChanged({ keys: batch, isReset: false })
     }
   }

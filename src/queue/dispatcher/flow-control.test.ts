@@ -65,6 +65,19 @@ describe('flow control', () => {
     expect(flow.hold('acc', 'k', 0)).toBeUndefined()
   })
 
+  it('keeps a deleted key that a message names while the store is read', async () => {
+    const flow = new FlowControl()
+    const names = ['k', 'other'].map((name) => ['acc', name] as const)
+    for (const [, name] of names) flow.set(key({ flow_key: name, paused: 1 }))
+    const limited = { ...row(1), config: JSON.stringify({ flow: { parallelism: 1 } }) }
+    await flow.reload(async () => {
+      flow.note(limited)
+      return []
+    }, names)
+    expect(flow.hold('acc', 'k', 0)).toEqual({ by: 'pause' })
+    expect(flow.hold('acc', 'other', 0)).toBeUndefined()
+  })
+
   it('holds admitted messages when their key is paused, and later sends them before newer ones', () => {
     const { flow, next, offer, use } = start(3)
     expect(next(0)).toBe(1)

@@ -34,6 +34,8 @@ export interface FlowNote {
   readonly periodStart: number
 }
 
+type AccountKey = readonly [account: string, key: string]
+
 const UNLIMITED: FlowLimits = {
   parallelism: null,
   rate: null,
@@ -194,18 +196,27 @@ export class FlowControl {
     this.#meter = meter
   }
 
-  /** Reads limits of keys. Limits that change while the read runs are newer, and stay. */
-  reload(readRows: () => Promise<readonly FlowKeyRow[]>): Promise<void> {
-    const reading = this.#reading.then(() => this.#reload(readRows))
+  /**
+   * Reads limits of keys. Limits that change while the read runs are newer, and stay.
+   * @param asked keys that are forgotten if the store has them no more.
+   */
+  reload(readRows: () => Promise<readonly FlowKeyRow[]>, asked: readonly AccountKey[] = []): Promise<void> {
+    const reading = this.#reading.then(() => this.#reload(readRows, asked))
     this.#reading = reading.catch(() => undefined)
     return reading
   }
 
-  async #reload(readRows: () => Promise<readonly FlowKeyRow[]>): Promise<void> {
+  async #reload(readRows: () => Promise<readonly FlowKeyRow[]>, asked: readonly AccountKey[]): Promise<void> {
     const changed = new Set<string>()
     this.#changed = changed
     try {
-      for (const row of await readRows()) if (!changed.has(`${row.account_id}/${row.flow_key}`)) this.set(row)
+      const missing = new Map(asked.map((name) => [name.join('/'), name]))
+      for (const row of await readRows()) {
+        const name = `${row.account_id}/${row.flow_key}`
+        missing.delete(name)
+        if (!changed.has(name)) this.set(row)
+      }
+      for (const [name, [account, key]] of missing) if (!changed.has(name)) this.forget(account, key)
     } finally {
       this.#changed = undefined
     }
@@ -252,7 +263,7 @@ export class FlowControl {
     key.limits = { ...key.limits, ...limitsFrom(flow, key.limits) }
   }
 
-  /** Forgets a key that the store has deleted. */
+  /** Forgets a key, unless it is in use. */
   forget(account: string, name: string): void {
     const key = this.#keys.get(`${account}/${name}`)
     if (!key?.isIdle) return

@@ -28,13 +28,7 @@ export class StoredLimits {
       if (keys) keys.push(key)
       else keysOf.set(accountId, [key])
     }
-    const stored = new Set<string>()
-    await this.#flow.reload(async () => {
-      const rows = await this.#store.run(flowKeys.named, { keysOf: [...keysOf] })
-      for (const row of rows) stored.add(`${row.account_id}/${row.flow_key}`)
-      return rows
-    })
-    for (const [accountId, key] of names) if (!stored.has(`${accountId}/${key}`)) this.#flow.forget(accountId, key)
+    await this.#flow.reload(() => this.#store.run(flowKeys.named, { keysOf: [...keysOf] }), names)
   }
 
   /** Of the keys of these messages: another node may have published them with limits of their own. */
