@@ -276,4 +276,20 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await fetch(`${service.url}/v2/messages/${messageId}`, { method: 'DELETE', headers: service.auth })
     await passTimeUntil(async () => (await service.queue.rest()).isIdle, 'the message to be forgotten')
   })
+
+  it('makes a dead letter of a message whose answer can never be stored', async () => {
+    const picky = wrappedStore(store, (operation, args) =>
+      operation.name === 'messages.deliver' ? Promise.reject(new Error('no')) : store.run(operation, args),
+    )
+    const service = await start({ store: picky })
+    const messageId = await publish(service)
+    const isFailed = async () => {
+      clock.advance(60_000)
+      return (await message(messageId))?.state === 'failed'
+    }
+    await waitFor(isFailed, { what: 'the failure to be stored' })
+    expect(await message(messageId)).toMatchObject({ dlq_id: expect.any(String) })
+    expect((await message(messageId))?.error).toMatch(/^the answer 200 could not be stored/)
+    expect(sink.received).toHaveLength(1)
+  })
 })

@@ -8,7 +8,7 @@ import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, QueueLoad, Settled } from '../types.js'
 import { Backlog } from './backlog.js'
 import { countAttempt } from './count-attempt.js'
-import { damagedOutcome, pauseAfter } from './damage.js'
+import { damagedOutcome, insteadOf, pauseAfter } from './damage.js'
 import { DueSweep } from './due-sweep.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
@@ -351,14 +351,18 @@ export class Dispatcher implements Service {
     return sending
   }
 
-  /** Commits an outcome and retries until that succeeds or the message has ended, because the response of the destination must not be lost. */
+  /**
+   * Commits an outcome and retries until that succeeds or the message has ended, because the response of the destination must
+   * not be lost. One that can never be stored is replaced by a failure that says so.
+   */
   async #settle(
     entry: Entry,
     kind: MessageKind,
     message: PendingMessage,
-    outcome: AttemptOutcome,
+    answered: AttemptOutcome,
     traced: TracedAttempt | undefined,
   ): Promise<void> {
+    let outcome = answered
     for (let failures = 1; ; failures++) {
       try {
         const settled = await kind.settle(message, outcome)
@@ -367,6 +371,7 @@ export class Dispatcher implements Service {
       } catch (error) {
         if (this.#phase !== 'running' || entry.state === 'dropped') return this.#backlog.release(entry)
         this.#deps.logger.error('queue_outcome_not_stored', { error, messageId: message.messageId })
+        outcome = insteadOf(outcome, error, failures) ?? outcome
         await this.#pauseUnlessStopping(pauseAfter(error, failures))
       }
     }

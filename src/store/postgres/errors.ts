@@ -7,6 +7,8 @@ import { isDamage } from '../damage.js'
 const FULL_DISK = new Set(['53100'])
 /** The statement took too long, or waited too long for a lock. Its transaction is rolled back; the connection lives. */
 const TIMEOUTS = new Set(['57014', '55P03'])
+/** A conflict that every attempt has met, a lack of memory, a file that the server cannot read: they may pass. */
+const PASSING = /^(?:40|53|58)/
 /** A server that does not accept writes: a standby, or a primary that was demoted. */
 export const READ_ONLY = '25006'
 /** The server ended a connection because its transaction did nothing for too long. */
@@ -65,7 +67,8 @@ export function toStoreError(error: unknown, operation: string): Error {
   const cause = new Error(reasonOf(error))
   if (FULL_DISK.has(codeOf(error))) return new HomeportError('store_full', {}, { cause })
   if (isDamage(error)) return new HomeportError('store_damaged', { table: 'unknown', found: cause.message })
-  if (isLoss(error) || TIMEOUTS.has(codeOf(error))) return new HomeportError('store_unavailable', {}, { cause })
+  if (isLoss(error) || TIMEOUTS.has(codeOf(error)) || PASSING.test(codeOf(error)))
+    return new HomeportError('store_unavailable', {}, { cause })
   return new Error(`store operation ${operation} failed: ${cause.message}`)
 }
 

@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { openSqlite } from '../../base/index.js'
 import { operationNamed } from '../operation.js'
 import { add, install, list, type ProbeRow } from '../testing/probe.js'
-import { type Turn, writeShared } from './batch.js'
+import { type Turn, writeBatch, writeShared } from './batch.js'
 import { SqliteConnection } from './connection.js'
 import type { Call } from './protocol.js'
 
@@ -78,4 +79,16 @@ it('keeps the changes of other batches when one throws', () => {
   expect(outcomes.map((outcome) => 'value' in outcome)).toEqual([true, false])
   expect(ran).toHaveLength(2)
   expect(stored()).toEqual(['b1'])
+})
+
+it('refuses all calls together while another process locks the file', () => {
+  const shell = openSqlite(join(directory, 'store.sqlite'))
+  try {
+    shell.exec('BEGIN IMMEDIATE')
+    const failure = expect.objectContaining({ code: 'store_unavailable' })
+    expect(writeBatch(writer, [adding('a'), adding('b')])).toEqual([{ failure }, { failure }])
+  } finally {
+    shell.close()
+  }
+  expect([writeBatch(writer, [adding('c'), adding('d')]).length, stored()]).toEqual([2, ['c', 'd']])
 })

@@ -1,6 +1,6 @@
 import { operationNamed } from '../operation.js'
 import type { SqliteConnection } from './connection.js'
-import { type Call, isDiskBroken, type Outcome, toFailure } from './protocol.js'
+import { type Call, isDiskBroken, isLocked, type Outcome, toFailure } from './protocol.js'
 
 /** Calls that run one after the other in an open transaction; each `guarded` call is rolled back alone if it throws. */
 export interface Turn {
@@ -18,8 +18,8 @@ export interface Turn {
 export function writeBatch(connection: SqliteConnection, calls: readonly Call[]): Outcome[] {
   if (calls.length === 1) return calls.map((call) => writeAlone(connection, call))
   return (
-    inOneTransaction(connection, () => calls.map((call) => ({ value: runCall(connection, call) }))) ??
-    inOneTransaction(connection, () => calls.map((call) => writeGuarded(connection, call))) ??
+    inOneTransaction(connection, calls, () => calls.map((call) => ({ value: runCall(connection, call) }))) ??
+    inOneTransaction(connection, calls, () => calls.map((call) => writeGuarded(connection, call))) ??
     calls.map((call) => writeAlone(connection, call))
   )
 }
@@ -32,8 +32,8 @@ export function writeBatch(connection: SqliteConnection, calls: readonly Call[])
  */
 export function writeShared(connection: SqliteConnection, ran: Call[], turns: Iterable<Turn>): Outcome[] {
   return (
-    inOneTransaction(connection, () => runTurns(connection, ran, turns)) ??
-    inOneTransaction(connection, () => ran.map((call) => writeGuarded(connection, call))) ??
+    inOneTransaction(connection, ran, () => runTurns(connection, ran, turns)) ??
+    inOneTransaction(connection, ran, () => ran.map((call) => writeGuarded(connection, call))) ??
     ran.map((call) => writeAlone(connection, call))
   )
 }
@@ -49,13 +49,17 @@ function runTurns(connection: SqliteConnection, ran: Call[], turns: Iterable<Tur
   return outcomes
 }
 
-/** The outcomes of one transaction, or `undefined` if it was rolled back. */
-function inOneTransaction(connection: SqliteConnection, work: () => Outcome[]): Outcome[] | undefined {
+/** The outcomes of one transaction, or `undefined` if it was rolled back. In a locked file no other attempt is made. */
+function inOneTransaction(
+  connection: SqliteConnection,
+  calls: readonly Call[],
+  work: () => Outcome[],
+): Outcome[] | undefined {
   try {
     return connection.inTransaction(work)
   } catch (error) {
     if (isDiskBroken(error)) throw error
-    return undefined
+    return isLocked(error) ? calls.map(() => ({ failure: toFailure(error) })) : undefined
   }
 }
 

@@ -64,6 +64,8 @@ export type ToThread =
 
 /** SQLite's codes for a full disk or an exhausted quota. */
 const FULL_DISK = new Set(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_IOERR_SHMSIZE'])
+/** Another process, such as a shell of SQLite, has kept the file locked for longer than the store waits. */
+const LOCKED = /^SQLITE_BUSY/
 /** Errors after which the connection can no longer be trusted. */
 const IO_ERROR = /^SQLITE_IOERR/
 
@@ -71,6 +73,9 @@ const IO_ERROR = /^SQLITE_IOERR/
 export function isDiskBroken(error: unknown): boolean {
   return IO_ERROR.test(codeOf(error)) && !FULL_DISK.has(codeOf(error))
 }
+
+/** Whether a transaction could not begin: see `LOCKED`. */
+export const isLocked = (error: unknown): boolean => LOCKED.test(codeOf(error))
 
 /**
  * Converts an error that ends the thread into a plain `Error`: an error of the driver's class would lose its message on
@@ -86,6 +91,7 @@ export function toPlainError(error: unknown): Error {
 export function toFailure(error: unknown): Failure {
   if (error instanceof HomeportError) return { code: error.code, details: error.details, message: error.message }
   if (FULL_DISK.has(codeOf(error))) return { code: 'store_full', details: {}, message: ERRORS.store_full.text({}) }
+  if (isLocked(error)) return toFailure(new HomeportError('store_unavailable', {}))
   const message = error instanceof Error ? error.message : String(error)
   if (!isDamage(error)) return { message }
   return toFailure(new HomeportError('store_damaged', { table: 'unknown', found: message }))
