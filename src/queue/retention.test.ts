@@ -2,9 +2,12 @@ import { Client } from '@upstash/qstash'
 import { expect, it } from 'vitest'
 import { atCleanup } from '../../test/support/cleanup.js'
 import { waitFor } from '../../test/support/wait-for.js'
+import { yieldToEventLoop } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
-import { startQueue } from './testing/harness.js'
+import { silentLogger } from '../telemetry/index.js'
+import { Retention } from './retention.js'
+import { JumpingClock, startQueue } from './testing/harness.js'
 import { startSink } from './testing/sink.js'
 
 const SWEEP_EVERY_MS = 600_000
@@ -82,4 +85,30 @@ describeOnSampledStore('retention', (openStore) => {
     await sweepUntil(async () => !(await kept()).includes(old))
     expect(await kept()).toEqual([waiting, young])
   })
+})
+
+it('deletes nothing by age for a day after the clock was set ahead by days, unless it is set back', async () => {
+  const steady = new ManualClock(Date.now())
+  const clock = new JumpingClock(steady)
+  let sweeps = 0
+  const sweep = async () => void sweeps++
+  const retention = new Retention({ name: 'messages', clock, logger: silentLogger, keepMs: DAY_MS, sweep })
+  const sweepsIn = async (ms: number) => {
+    const before = sweeps
+    for (let passed = 0; passed < ms; passed += SWEEP_EVERY_MS) {
+      steady.advance(SWEEP_EVERY_MS)
+      await yieldToEventLoop()
+    }
+    return sweeps - before
+  }
+  await retention.start()
+  expect(await sweepsIn(SWEEP_EVERY_MS)).toBe(1)
+  clock.jump(3 * DAY_MS)
+  expect(await sweepsIn(DAY_MS)).toBe(0)
+  expect(await sweepsIn(2 * SWEEP_EVERY_MS)).toBe(2)
+  clock.jump(3 * DAY_MS)
+  expect(await sweepsIn(SWEEP_EVERY_MS)).toBe(0)
+  clock.jump(-3 * DAY_MS)
+  expect(await sweepsIn(SWEEP_EVERY_MS)).toBe(1)
+  await retention.stop()
 })

@@ -123,6 +123,12 @@ export const LOG_EVENTS = {
   queue_clock_jumped: queue('warn', 'the clock was set ahead, or the machine was suspended', 'byMs'),
   queue_clock_not_corrected: queue('error', 'due times could not be corrected; the next start corrects them', 'error'),
   queue_retention_failed: queue('warn', 'old {what} could not be deleted; trying again later', 'what', 'error'),
+  queue_retention_waits: queue(
+    'warn',
+    'the clock was set ahead by days; if that is wrong, set it back within a day: until then no {what} are deleted for their age',
+    'what',
+    'byMs',
+  ),
   schedule_read_failed: queue('error', 'schedules could not be fired; trying again', 'error'),
   schedule_damaged: queue(
     'error',
