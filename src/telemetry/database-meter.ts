@@ -62,6 +62,8 @@ export class DatabaseMeter {
   #commandCounts: Float64Array | undefined
   /** Billed requests of this calendar month. The usage book adds what was counted before the last restart. */
   readonly month: MonthCount = { index: 0, requests: 0, bytesOffset: 0 }
+  /** The month that was counted before: a clock that is set back returns to it. */
+  #monthBefore: { readonly index: number; readonly requests: number; readonly bytes: number } | undefined
   /** Bytes from clients: all bytes of the Redis protocol; bodies and targets of HTTP. */
   bytesIn = 0
   /** Bytes to clients, counted in the same way. */
@@ -104,9 +106,13 @@ export class DatabaseMeter {
     return this.bytesIn + this.bytesOut - this.month.bytesOffset
   }
 
-  /** Starts a new month with zero counts. */
+  /** Starts a new month with zero counts, or goes on with the one before. */
   turnMonth(index: number): void {
-    Object.assign(this.month, { index, requests: 0, bytesOffset: this.bytesIn + this.bytesOut })
+    const { month, monthBytes: bytes } = this
+    const again = this.#monthBefore?.index === index ? this.#monthBefore : { requests: 0, bytes: 0 }
+    this.#monthBefore = { index: month.index, requests: month.requests, bytes }
+    const bytesOffset = this.bytesIn + this.bytesOut - again.bytes
+    Object.assign(month, { index, requests: again.requests, bytesOffset })
   }
 
   /** The sums of `commandCounts`. */

@@ -210,9 +210,26 @@ describe('a budget', () => {
     expect(turned.isBudgetSpent).toBe(true)
     turned.updateRequestLimit(Date.UTC(2026, 6, 1))
     expect([turned.isBudgetSpent, turned.meter.month.requests]).toEqual([false, 0])
+    turned.updateRequestLimit(Date.UTC(2026, 6, 1) - 1)
+    expect([turned.isBudgetSpent, turned.meter.month.requests]).toEqual([true, 10])
     const fixed = spentLedger()
     fixed.update(rowOf({ budget: 100, plan: 'fixed_250mb' }), NOON)
     expect([fixed.isBudgetSpent, spend(fixed)]).toEqual([false, 1000])
+  })
+
+  it('goes on in both months when the clock is set back for a while', () => {
+    const [before, after] = [Date.UTC(2026, 6, 1) - 1, Date.UTC(2026, 6, 1) + 1]
+    const { ledger } = ledgerOf({ budget: 100 })
+    const leftAt = (nowMs: number): number => {
+      ledger.updateRequestLimit(nowMs)
+      send(ledger, 'GET')
+      ledger.meter.bytesIn += 7
+      ledger.collect(nowMs)
+      ledger.updateRequestLimit(nowMs)
+      return ledger.meter.month.requests * 1_000 + ledger.meter.monthBytes
+    }
+    expect([before, before, after, before, after].map(leftAt)).toEqual([1_007, 2_014, 1_007, 3_021, 2_014])
+    expect([before, after].map((nowMs) => ledger.monthCostNano(nowMs) / NANO)).toEqual([30, 20])
   })
 
   it('is spent by storage too, which costs nothing while the database is suspended', () => {

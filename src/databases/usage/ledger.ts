@@ -47,6 +47,13 @@ export interface Opening {
   readonly onCounted?: ((counted: CountedUse) => void) | undefined
 }
 
+/** What a month has cost, and its requests. */
+interface MonthUse {
+  readonly start: number
+  readonly costNano: number
+  readonly requests: number
+}
+
 /** The usage of one database, in memory. */
 export class UsageLedger {
   readonly meter = new DatabaseMeter()
@@ -60,8 +67,10 @@ export class UsageLedger {
   #prices: Prices
   #plan: string
   #accountedAt: number
-  /** The month of `#accountedAt`, its cost until then, and its requests until then. */
-  #month: { readonly start: number; readonly costNano: number; readonly requests: number }
+  /** The month of `#accountedAt`. */
+  #month: MonthUse
+  /** The one that was counted before: a clock that is set back returns to it. */
+  #monthBefore: MonthUse | undefined
   #gauges: Omit<UsageGauges, 'open'>
   #sampledAt: number
   /** How many requests of this month the budget pays for. */
@@ -221,7 +230,7 @@ export class UsageLedger {
     const monthStart = monthStartOf(nowMs)
     const held = this.#holdings(nowMs).filter(({ day }) => day >= monthStart)
     const heldNano = held.reduce((sum, holding) => sum + holding.costNano, 0)
-    return heldNano + (this.#month.start === monthStart ? this.#month.costNano : 0)
+    return heldNano + this.#monthOf(monthStart).costNano
   }
 
   /** Totals by day that are not stored yet: collected usage, and the cost of storage since it was last accounted. */
@@ -256,14 +265,14 @@ export class UsageLedger {
     const { budget } = this.#row
     if (budget === 0 || !chargesForUse(this.#prices)) return Number.POSITIVE_INFINITY
     const leftNano = budget * NANO - this.monthCostNano(nowMs)
-    const counted = this.#month.start === monthStartOf(nowMs) ? this.#month.requests : 0
+    const counted = this.#monthOf(monthStartOf(nowMs)).requests
     if (leftNano <= 0) return counted
     if (this.#prices.perRequest === 0) return Number.POSITIVE_INFINITY
     // Rounded, not truncated: the sum of fractions may be a little below a whole number of requests.
     return counted + Math.round(leftNano / this.#prices.perRequest)
   }
 
-  /** Resets the month's counters in a new month. The gateway does the same at its next command. */
+  /** Turns to another month. The gateway does the same at its next command. */
   #turnMonth(nowMs: number): void {
     const { month } = this.meter
     const index = monthIndex(nowMs)
@@ -286,9 +295,14 @@ export class UsageLedger {
   }
 
   #addCost(day: number, costNano: number): void {
-    const start = monthStartOf(day)
-    if (start > this.#month.start) this.#month = { start, costNano: 0, requests: 0 }
-    if (start === this.#month.start) this.#month = { ...this.#month, costNano: this.#month.costNano + costNano }
+    const month = this.#monthOf(monthStartOf(day))
+    if (month.start !== this.#month.start) this.#monthBefore = this.#month
+    this.#month = { ...month, costNano: month.costNano + costNano }
+  }
+
+  #monthOf(start: number): MonthUse {
+    const known = [this.#month, this.#monthBefore].find((month) => month?.start === start)
+    return known ?? { start, costNano: 0, requests: 0 }
   }
 
   #newLookups({ lookups }: EngineSample): { hits: number; misses: number } {
