@@ -5,13 +5,18 @@ import { silentLogger } from '../telemetry/index.js'
 import * as sources from './transactions/alerts-sources.js'
 import { AlertWatch } from './watch.js'
 
-it('collects the events of an account also if those of another one cannot be stored', async () => {
-  const watched = ['bad', 'good'].map((accountId) => ({ accountId, createdAt: 1 }))
-  const waiting = watched.map((one) => ({ watched: one, source: 'dead_letter' }))
+it('collects the events of an account also if those of another one cannot be stored, a few accounts at a time', async () => {
+  const good = Array.from({ length: 24 }, (_, index) => `good ${index}`)
+  const accounts = ['bad', ...good].map((accountId) => ({ accountId, createdAt: 1 }))
   const collected: string[] = []
-  const run = async (operation: unknown, args: sources.Waiting) => {
-    if (operation === sources.accounts) return watched
-    if (operation === sources.waiting) return waiting
+  const sizes: number[] = []
+  const run = async (operation: unknown, args: sources.Waiting & { watched: unknown }) => {
+    if (operation === sources.accounts) return accounts
+    if (operation === sources.waiting) {
+      const some = args.watched as unknown as readonly sources.Watched[]
+      sizes.push(some.length)
+      return some.map((watched) => ({ watched, source: 'dead_letter' }))
+    }
     if (operation !== sources.collect) return []
     if (args.watched.accountId === 'bad') throw new Error('the test says so')
     collected.push(args.watched.accountId)
@@ -32,5 +37,5 @@ it('collects the events of an account also if those of another one cannot be sto
   clock.advance(5_000)
   await watch.looked
   await watch.stop()
-  expect(collected).toEqual(['good'])
+  expect([collected, sizes]).toEqual([good, [10, 10, 5]])
 })

@@ -47,6 +47,8 @@ const SWEEP_MS = 3_600_000
 const MOST_BATCHES = 20
 /** Accounts of one look; the next look goes on with the next ones. */
 const MOST_ACCOUNTS = 100
+/** Accounts of one read: other reads must not wait for more. */
+const ACCOUNTS_AT_ONCE = 10
 
 /** Looks for what accounts are to be alerted of, and publishes notifications. One look at a time. */
 export class AlertWatch implements Service {
@@ -128,8 +130,10 @@ export class AlertWatch implements Service {
     this.#nextAccount = from + MOST_ACCOUNTS
     // Failed backups are few, but finding them reads all backups of an account.
     const looked = sources.EVENT_SOURCES.filter((source) => isWide || source !== 'backup_failed')
-    const waiting = await store.run(sources.waiting, { watched, sources: looked, now: clock.now() })
-    await each(waiting, (one) => this.#collect(one))
+    await each(inBatches(watched), async (some) => {
+      const waiting = await store.run(sources.waiting, { watched: some, sources: looked, now: clock.now() })
+      await each(waiting, (one) => this.#collect(one))
+    })
   }
 
   async #collect(one: sources.Waiting): Promise<void> {
@@ -190,6 +194,11 @@ export class AlertWatch implements Service {
     while (this.#phase === 'running' && (await store.run(history.sweep, args)));
   }
 }
+
+const inBatches = (accounts: readonly sources.Watched[]): (readonly sources.Watched[])[] =>
+  Array.from({ length: Math.ceil(accounts.length / ACCOUNTS_AT_ONCE) }, (_, index) =>
+    accounts.slice(index * ACCOUNTS_AT_ONCE, (index + 1) * ACCOUNTS_AT_ONCE),
+  )
 
 /** Works on each item. What goes wrong for one does not keep the others back. @throws the first failure, at the end. */
 async function each<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {

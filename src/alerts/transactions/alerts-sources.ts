@@ -157,8 +157,7 @@ export const accounts = read('alerts.accounts', function* (_: object): Transacti
 /** An account that is younger is read from its beginning; of an older one only what comes from now on. */
 const YOUNG_MS = 3_600_000
 
-function* readMark({ accountId, createdAt }: Watched, source: EventSource, now: number): Transaction<Mark> {
-  const row = yield* first(markOf, { accountId, source })
+function markIn(row: { readonly mark: string } | undefined, { createdAt }: Watched, now: number): Mark {
   if (!row) return { at: createdAt > now - YOUNG_MS ? createdAt : now, key: '', known: [] }
   // Only this file writes the column.
   const mark = JSON.parse(row.mark) as Mark
@@ -168,18 +167,21 @@ function* readMark({ accountId, createdAt }: Watched, source: EventSource, now: 
 
 interface Read {
   readonly mark: Mark
+  /** Whether no mark is stored yet. */
+  readonly isNew: boolean
   readonly fresh: readonly EventRow[]
   /** Whether rows were left for the next batch. */
   readonly isCut: boolean
 }
 
 function* readFresh(watched: Watched, source: EventSource, now: number): Transaction<Read> {
-  const mark = yield* readMark(watched, source, now)
+  const row = yield* first(markOf, { accountId: watched.accountId, source })
+  const mark = markIn(row, watched, now)
   const limit = mark.known.length + BATCH
   const rows = (yield* all(ROWS[source], { accountId: watched.accountId, at: mark.at, limit })).map(withKey)
   const known = new Set(mark.known.map(([, key]) => key))
   const fresh = rows.filter((row) => !known.has(row.key) && (row.at > mark.at || row.key > mark.key))
-  return { mark, fresh, isCut: rows.length === limit }
+  return { mark, isNew: !row, fresh, isCut: rows.length === limit }
 }
 
 /** The account and source of events that have not been read. */
@@ -188,11 +190,7 @@ export interface Waiting {
   readonly source: EventSource
 }
 
-const hasMark = query<object, { account_id: string; source: string }>(({ db }) =>
-  db.selectFrom('alert_marks').select(['account_id', 'source']),
-)
-
-/** Where there are new events, or no mark yet. */
+/** Where there are new events, or no mark yet. Ask for few accounts at a time: thousands of rows may be read of each. */
 export const waiting = read(
   'alerts.waiting',
   function* (args: {
@@ -200,16 +198,16 @@ export const waiting = read(
     sources: readonly EventSource[]
     now: number
   }): Transaction<Waiting[]> {
-    const marked = new Set((yield* all(hasMark, {})).map((row) => `${row.source} ${row.account_id}`))
     const found: Waiting[] = []
     for (const watched of args.watched) {
       for (const source of args.sources) {
-        const isNew = !marked.has(`${source} ${watched.accountId}`)
-        if (isNew || (yield* readFresh(watched, source, args.now)).fresh.length > 0) found.push({ watched, source })
+        const { isNew, fresh } = yield* readFresh(watched, source, args.now)
+        if (isNew || fresh.length > 0) found.push({ watched, source })
       }
     }
     return found
   },
+  { turn: 'background' },
 )
 
 /**
