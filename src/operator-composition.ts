@@ -1,5 +1,5 @@
 import { AccountDeletion } from './account-deletion.js'
-import type { Accounts } from './accounts/index.js'
+import { type Accounts, installationOf } from './accounts/index.js'
 import { systemClock, VERSION } from './base/index.js'
 import type { Databases } from './databases/index.js'
 import type { Foundations } from './foundations.js'
@@ -35,13 +35,14 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
     ...{ placement: databases.placement, moves: databases.others.moves, standbys: databases.others.standbys },
   })
   const { serviceBackupPlace: placeAt } = foundations
+  const installation = () => installationOf(config.dataDir)
   const serviceBackups = new ServiceBackups({
-    placeAt,
+    ...{ placeAt, installation },
     ...{ dataDir: config.dataDir, clock, logger: foundations.logger, refusal: backupRefusal(config) },
     snapshot: (databaseId, file) => databases.backups.snapshot(databaseId, file),
   })
   const schedule = new BackupSchedule({
-    ...{ to: config.backupTo, placeAt, everyMs: config.backupEvery, keep: config.backupKeep },
+    ...{ to: config.backupTo, placeAt, installation, everyMs: config.backupEvery, keep: config.backupKeep },
     ...{ backups: serviceBackups, clock, problems: foundations.problems },
   })
   const queues = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })

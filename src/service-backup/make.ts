@@ -8,6 +8,7 @@ import {
   backupName,
   FORMAT,
   factsOf,
+  isOf,
   MANIFEST_FILE,
   type Manifest,
   type SavedDatabase,
@@ -23,6 +24,8 @@ export interface ServiceBackupsDeps {
   readonly refusal: string | undefined
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'error'>
+  /** The identity of the store, as the data directory has it. */
+  readonly installation: () => Promise<string | undefined>
   /** Where backups are kept; undefined when the text is no such place. */
   readonly placeAt: (to: string) => BackupPlace | undefined
   /** Puts a snapshot of a database at a path, and wakes it for that. */
@@ -113,7 +116,9 @@ export class ServiceBackups implements Service {
     const { clock, logger } = this.#deps
     const name = basename(path)
     try {
-      const manifest = await this.#fill(await place.begin(name, startedAt), startedAt)
+      const installation = await this.#deps.installation()
+      await refuseOthers(place, installation)
+      const manifest = await this.#fill(await place.begin(name, startedAt), startedAt, installation)
       await place.complete(name, manifest, this.#stopping.signal)
       if (keep !== undefined) await place.keepNewest(keep, name, manifest)
       this.#state = { kind: 'completed', path, manifest }
@@ -126,7 +131,7 @@ export class ServiceBackups implements Service {
   }
 
   /** The store first, then the databases that it knows, the manifest last. */
-  async #fill(into: string, startedAt: number): Promise<Manifest> {
+  async #fill(into: string, startedAt: number, installation: string | undefined): Promise<Manifest> {
     const { dataDir, clock } = this.#deps
     await copyRunning(dataDir, into)
     const { schema, databases: found } = contentsOfCopy(into)
@@ -142,7 +147,8 @@ export class ServiceBackups implements Service {
       if (saved.state === 'saved') files.push(await factsOf(into, snapshotPath(one.databaseId)))
     }
     const times = { startedAt: Math.floor(startedAt), endedAt: Math.floor(clock.now()) }
-    const manifest = { format: FORMAT, version: VERSION, schema, ...times, databases, files }
+    const facts = { format: FORMAT, version: VERSION, ...(installation !== undefined && { installation }), schema }
+    const manifest = { ...facts, ...times, databases, files }
     await syncPath(join(into, 'databases'))
     await replaceFile(join(into, MANIFEST_FILE), `${JSON.stringify(manifest, undefined, 1)}\n`)
     await syncPath(into)
@@ -186,6 +192,18 @@ export class ServiceBackups implements Service {
     }
     return copied
   }
+}
+
+/**
+ * In a place with backups of another server, that server would remove ours as old ones, and each of the two would take a new
+ * backup of the other for its own. Object storage with keys of another server cannot be listed, and so neither happens there.
+ */
+async function refuseOthers(place: BackupPlace, own: string | undefined): Promise<void> {
+  const backups = await place.list().catch(() => [])
+  const others = backups.find(({ manifest }) => !isOf(manifest, own))
+  if (!others) return
+  const problem = `${place.name} has backups of another server, such as ${others.name}; give each server a place of its own`
+  throw new HomeportError('service_backup_refused', { problem })
 }
 
 const problemOf = (error: unknown): string =>

@@ -34,6 +34,8 @@ const ManifestSchema = Type.Object({
   format: Type.Integer(),
   /** Version of Homeport that made it. */
   version: Type.String(),
+  /** The identity of the server's store; absent in backups of older versions. */
+  installation: Type.Optional(Type.String()),
   /** Number of the last migration of the store. */
   schema: Type.Integer(),
   /** When the store was copied and when the last file was written, Unix milliseconds. */
@@ -62,6 +64,10 @@ export const backupName = (atMs: number): string => `${PREFIX}${new Date(atMs).t
 
 /** The path of a database's snapshot in a backup. */
 export const snapshotPath = (databaseId: string): string => `${DATABASES}/${databaseId}.rdb`
+
+/** Whether a backup is of this server, as far as it says. */
+export const isOf = ({ installation = '' }: Manifest, own: string | undefined): boolean =>
+  installation === '' || own === undefined || installation === own
 
 /** Total size of a backup, bytes. */
 export const bytesOf = ({ files }: Manifest): number => files.reduce((sum, { bytes }) => sum + bytes, 0)

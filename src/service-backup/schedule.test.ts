@@ -13,8 +13,8 @@ const QUARTER_MS = 15 * 60_000
 const DAY_MS = 24 * 60 * 60_000
 const T = 1_760_000_000_000
 
-const manifestAt = (startedAt: number, failed = 0): Manifest => ({
-  ...{ format: FORMAT, version: '1', schema: 1, startedAt, endedAt: startedAt, files: [] },
+const manifestAt = (startedAt: number, failed = 0, installation = 'own'): Manifest => ({
+  ...{ installation, format: FORMAT, version: '1', schema: 1, startedAt, endedAt: startedAt, files: [] },
   databases: Array.from({ length: failed }, (_, n) => ({
     ...{ databaseId: `0000000${n}-0000-4000-8000-000000000000`, name: 'lost', region: 'us-east-1' },
     ...{ persistence: 'snapshot' as const, state: 'failed' as const, problem: 'its engine does not answer' },
@@ -29,10 +29,10 @@ function put(folder: string, manifest: Manifest): string {
 }
 
 /** A schedule over a folder whose backups have no content. */
-async function schedule({ failed = 0, keep = 7, existing = [] as readonly number[] }) {
+async function schedule({ failed = 0, keep = 7, existing = [] as readonly number[], of = 'own' }) {
   const clock = new ManualClock(T)
   const folder = tempDir()
-  for (const at of existing) put(folder, manifestAt(at))
+  for (const at of existing) put(folder, manifestAt(at, 0, of))
   const place = folderPlace(folder)
   const made: number[] = []
   let problem: string | undefined
@@ -47,7 +47,7 @@ async function schedule({ failed = 0, keep = 7, existing = [] as readonly number
   }
   let making = Promise.resolve()
   const backups = new BackupSchedule({
-    ...{ to: folder, everyMs: DAY_MS, keep, clock, placeAt: () => place },
+    ...{ to: folder, everyMs: DAY_MS, keep, clock, placeAt: () => place, installation: async () => 'own' },
     backups: {
       begin: () => {
         making = begin()
@@ -84,6 +84,11 @@ it('makes one backup a day beside one that a clock which was ahead has made', as
   for (let look = 0; look < 3; look++) await lookAfter(QUARTER_MS)
   expect(made).toEqual([T])
   expect(names()).toEqual([backupName(T)])
+})
+
+it('takes no new backup of another server for its own', async () => {
+  expect((await schedule({ existing: [T - 1] })).made).toEqual([])
+  expect((await schedule({ existing: [T - 1], of: 'other' })).made).toEqual([T])
 })
 
 it('reports data that is missing in the newest backup until a complete one follows', async () => {

@@ -2,7 +2,7 @@ import type { Clock, Service, Timer } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Problems } from '../telemetry/index.js'
 import type { BackupState, ServiceBackups } from './make.js'
-import type { Manifest } from './manifest.js'
+import { isOf, type Manifest } from './manifest.js'
 import type { BackupPlace } from './place.js'
 
 /** When the server makes backups by itself. Times in milliseconds. */
@@ -11,6 +11,8 @@ export interface BackupScheduleDeps {
   readonly to: string | undefined
   /** That place; undefined when the text is none. */
   readonly placeAt: (to: string) => Pick<BackupPlace, 'list'> | undefined
+  /** The identity of the store, as the data directory has it. */
+  readonly installation: () => Promise<string | undefined>
   readonly everyMs: number
   readonly keep: number
   readonly backups: Pick<ServiceBackups, 'begin' | 'ended'>
@@ -69,8 +71,10 @@ export class BackupSchedule implements Service {
   async #backUp(to: string): Promise<string | undefined> {
     const { backups, placeAt, keep, everyMs, clock } = this.#deps
     const now = clock.now()
+    const own = await this.#deps.installation()
     // A clock that was ahead may have made one that counts as newer than all others for a long time.
-    const newest = (await placeAt(to)?.list())?.find(({ manifest }) => Math.abs(now - manifest.startedAt) < everyMs)
+    const isNew = (manifest: Manifest): boolean => Math.abs(now - manifest.startedAt) < everyMs
+    const newest = (await placeAt(to)?.list())?.find(({ manifest }) => isNew(manifest) && isOf(manifest, own))
     if (newest) return missingIn(newest.manifest)
     backups.begin(to, keep)
     return problemIn(await backups.ended(LONGEST_WAIT_MS))

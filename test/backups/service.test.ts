@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   statSync,
   truncateSync,
   writeFileSync,
@@ -53,6 +54,13 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   expect(await backUp('--keep', '1')).toMatchObject({ code: 0 })
   const [name = '', ...others] = readdirSync(to)
   expect([others, statSync(join(to, name)).mode & 0o777]).toEqual([[], 0o700])
+  const shared = join(tempDir(), 'shared')
+  const { installation, ...facts } = JSON.parse(readFileSync(join(to, name, 'manifest.json'), 'utf8'))
+  mkdirSync(join(shared, name), { recursive: true })
+  writeFileSync(join(shared, name, 'manifest.json'), JSON.stringify({ ...facts, installation: `not-${installation}` }))
+  const refused = await homeport(['backup', '--to', shared, '--keep', '1', ...placeFlags(place)])
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('has backups of another server')])
+  expect(readdirSync(shared)).toEqual([name])
   await connect(full).set('k', 'later')
   await first.kill('SIGTERM')
 
