@@ -1,5 +1,4 @@
 import { existsSync, statSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { openSqlite } from '../../base/index.js'
 import { describeStore } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
@@ -57,7 +56,7 @@ export async function openSource(location: StoreLocation, dataDir: string): Prom
 async function damageOfLog(place: string): Promise<readonly string[]> {
   const log = `${place}-wal`
   if (!existsSync(log)) return []
-  const damage = damageOf(await readFile(log))
+  const damage = await damageOf(log)
   if (!damage) return []
   return [`${log} is damaged at byte ${damage.atByte}: ${damage.lostCommits ?? 'all'} commits behind it cannot be read`]
 }

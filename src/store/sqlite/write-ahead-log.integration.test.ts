@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { tempDir } from '../../../test/support/index.js'
 import { openSqlite, type SqliteDatabase } from '../../base/index.js'
-import { damageOf, inspectLog } from './write-ahead-log.js'
+import { damageOf as damageOfFile, inspectLog } from './write-ahead-log.js'
 
 const FRAME_BYTES = 24 + 4_096
 
@@ -28,27 +28,33 @@ function flipped(log: Buffer, at: number): Buffer {
   return copy
 }
 
+function damageOf(log: Buffer): ReturnType<typeof damageOfFile> {
+  const path = join(tempDir(), 'log')
+  writeFileSync(path, log)
+  return damageOfFile(path)
+}
+
 describe('a write-ahead log', () => {
   const log = makeLog(50)
 
-  it('is undamaged as SQLite left it, when it is empty, and when its end is cut off', () => {
-    expect(damageOf(log)).toBeUndefined()
-    expect(damageOf(Buffer.alloc(0))).toBeUndefined()
-    expect(damageOf(log.subarray(0, log.length - 1_000))).toBeUndefined()
-    expect(damageOf(log.subarray(0, 32 + 10 * FRAME_BYTES + 7))).toBeUndefined()
+  it('is undamaged as SQLite left it, when it is empty, and when its end is cut off', async () => {
+    expect(await damageOf(log)).toBeUndefined()
+    expect(await damageOf(Buffer.alloc(0))).toBeUndefined()
+    expect(await damageOf(log.subarray(0, log.length - 1_000))).toBeUndefined()
+    expect(await damageOf(log.subarray(0, 32 + 10 * FRAME_BYTES + 7))).toBeUndefined()
   })
 
-  it('is undamaged when it restarted over an older and longer one', () => {
+  it('is undamaged when it restarted over an older and longer one', async () => {
     const restarted = makeLog(3, (db) => {
       const insert = db.prepare('INSERT INTO t (text) VALUES (?)')
       for (let n = 0; n < 30; n++) insert.run('y'.repeat(2_000))
       db.exec('PRAGMA wal_checkpoint(RESTART)')
     })
     expect(restarted.length).toBeGreaterThan(20 * FRAME_BYTES)
-    expect(damageOf(restarted)).toBeUndefined()
+    expect(await damageOf(restarted)).toBeUndefined()
   })
 
-  it('is undamaged after a rolled-back transaction', () => {
+  it('is undamaged after a rolled-back transaction', async () => {
     const rolledBack = makeLog(1, (db) => {
       db.exec('PRAGMA cache_size = 2')
       db.exec('BEGIN')
@@ -56,23 +62,33 @@ describe('a write-ahead log', () => {
       for (let n = 0; n < 200; n++) insert.run('z'.repeat(2_000))
       db.exec('ROLLBACK')
     })
-    expect(damageOf(rolledBack)).toBeUndefined()
+    expect(await damageOf(rolledBack)).toBeUndefined()
   })
 
-  it('is damaged from the frame with a flipped bit, including all later commits', () => {
+  it('is damaged from the frame with a flipped bit, including all later commits', async () => {
     const frames = (log.length - 32) / FRAME_BYTES
     const at = 32 + 12 * FRAME_BYTES
-    const damage = damageOf(flipped(log, at + 2_000))
+    const damage = await damageOf(flipped(log, at + 2_000))
     expect(damage?.atByte).toBe(at)
     expect(damage?.lostCommits).toBeGreaterThan(20)
     expect(damage?.lostCommits).toBeLessThanOrEqual(frames - 12)
-    for (const place of [0, 5, 9, 17]) expect(damageOf(flipped(log, at + place))?.atByte).toBe(at)
+    for (const place of [0, 5, 9, 17]) expect((await damageOf(flipped(log, at + place)))?.atByte).toBe(at)
   })
 
-  it('is damaged completely when its header is', () => {
+  it('is followed over more than what is in memory at once', async () => {
+    const long = makeLog(1_500)
+    expect(await damageOf(long)).toBeUndefined()
+    const at = long.length - 40 * FRAME_BYTES
+    expect(at).toBeGreaterThan(4 * 2 ** 20)
+    const damage = await damageOf(flipped(long, at + 3))
+    expect(damage?.atByte).toBe(at)
+    expect(damage?.lostCommits).toBeGreaterThan(20)
+  })
+
+  it('is damaged completely when its header is', async () => {
     for (const at of [1, 10, 17, 25])
-      expect(damageOf(flipped(log, at))).toEqual({ atByte: 0, sizeBytes: log.length, lostCommits: undefined })
-    expect(damageOf(Buffer.alloc(log.length))).toMatchObject({ lostCommits: undefined })
+      expect(await damageOf(flipped(log, at))).toEqual({ atByte: 0, sizeBytes: log.length, lostCommits: undefined })
+    expect(await damageOf(Buffer.alloc(log.length))).toMatchObject({ lostCommits: undefined })
   })
 
   it('is copied into quarantine only when it is damaged', async () => {

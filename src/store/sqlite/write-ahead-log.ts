@@ -11,7 +11,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import { copyFile, mkdir, readFile, rename } from 'node:fs/promises'
+import { copyFile, mkdir, open, rename } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { codeOf, replaceFile, syncPath } from '../../base/index.js'
@@ -56,36 +56,84 @@ function sumOver(words: Uint32Array, fromByte: number, toByte: number, [first, s
 const holds = (bytes: Buffer, at: number, [one, other]: Sums): boolean =>
   bytes.readUInt32BE(at) === one && bytes.readUInt32BE(at + 4) === other
 
-/** Damage in the bytes of a log; undefined when SQLite reads all its commits. Pure. */
-export function damageOf(bytes: Buffer): LogDamage | undefined {
-  // An empty log, or an incomplete first commit.
-  if (bytes.length < HEADER_BYTES + FRAME_HEADER_BYTES) return undefined
-  const magic = bytes.readUInt32BE(0)
-  const words = wordsOf(bytes, (magic & 1) === 1 ? 'BE' : 'LE')
-  const pageBytes = bytes.readUInt32BE(8)
-  const isKnown = (magic & ~1) === MAGIC && pageBytes >= SMALLEST_PAGE && pageBytes <= LARGEST_PAGE
-  const start = sumOver(words, 0, FRAME_HEADER_BYTES, [0, 0])
-  if (!isKnown || !holds(bytes, FRAME_HEADER_BYTES, start))
-    return { atByte: 0, sizeBytes: bytes.length, lostCommits: undefined }
-  return damagedFrames(bytes, words, FRAME_HEADER_BYTES + pageBytes, start)
+/** Bytes of a log that are in memory at once: it may have grown to gigabytes beside a long read. */
+const BLOCK_BYTES = 4 * 2 ** 20
+
+/** Damage in a log; undefined when SQLite reads all its commits. @throws the error of the file system. */
+export async function damageOf(log: string): Promise<LogDamage | undefined> {
+  const file = await open(log)
+  try {
+    const { size: sizeBytes } = await file.stat()
+    // An empty log, or an incomplete first commit.
+    if (sizeBytes < HEADER_BYTES + FRAME_HEADER_BYTES) return undefined
+    const header = Buffer.alloc(HEADER_BYTES)
+    await file.read(header, 0, HEADER_BYTES, 0)
+    const check = LogCheck.of(header)
+    if (!check) return { atByte: 0, sizeBytes, lostCommits: undefined }
+    const block = Buffer.alloc(check.frameBytes * Math.ceil(BLOCK_BYTES / check.frameBytes))
+    for (let at = HEADER_BYTES; ; ) {
+      const { bytesRead } = await file.read(block, 0, block.length, at)
+      const whole = bytesRead - (bytesRead % check.frameBytes)
+      if (whole === 0) return check.damage(sizeBytes)
+      check.add(block.subarray(0, whole), at)
+      at += whole
+    }
+  } finally {
+    await file.close()
+  }
 }
 
-function damagedFrames(bytes: Buffer, words: Uint32Array, frameBytes: number, start: Sums): LogDamage | undefined {
-  let sums = start
-  let atByte: number | undefined
-  let lostCommits = 0
-  for (let at = HEADER_BYTES; at + frameBytes <= bytes.length; at += frameBytes) {
-    // Frames from before the log restarted have other salts.
-    const isOfThisLog = bytes.compare(bytes, 16, 24, at + 8, at + 16) === 0
-    if (atByte === undefined) {
-      sums = sumOver(words, at, at + 8, sums)
-      sums = sumOver(words, at + FRAME_HEADER_BYTES, at + frameBytes, sums)
-      if (isOfThisLog && holds(bytes, at + 16, sums)) continue
-      atByte = at
-    }
-    if (isOfThisLog && bytes.readUInt32BE(at + 4) !== 0) lostCommits++
+/** Follows the frames of a log. */
+class LogCheck {
+  readonly frameBytes: number
+  readonly #order: 'BE' | 'LE'
+  readonly #salts: Buffer
+  #sums: Sums
+  #atByte: number | undefined
+  #lostCommits = 0
+
+  private constructor(frameBytes: number, order: 'BE' | 'LE', salts: Buffer, sums: Sums) {
+    this.frameBytes = frameBytes
+    this.#order = order
+    this.#salts = salts
+    this.#sums = sums
   }
-  return atByte === undefined || lostCommits === 0 ? undefined : { atByte, sizeBytes: bytes.length, lostCommits }
+
+  /** Undefined when the header is damaged. */
+  static of(header: Buffer): LogCheck | undefined {
+    const magic = header.readUInt32BE(0)
+    const order = (magic & 1) === 1 ? 'BE' : 'LE'
+    const pageBytes = header.readUInt32BE(8)
+    const isKnown = (magic & ~1) === MAGIC && pageBytes >= SMALLEST_PAGE && pageBytes <= LARGEST_PAGE
+    const sums = sumOver(wordsOf(header, order), 0, FRAME_HEADER_BYTES, [0, 0])
+    if (!isKnown || !holds(header, FRAME_HEADER_BYTES, sums)) return undefined
+    return new LogCheck(FRAME_HEADER_BYTES + pageBytes, order, header.subarray(16, 24), sums)
+  }
+
+  /** Adds whole frames. @param from their place in the log. */
+  add(frames: Buffer, from: number): void {
+    const words = wordsOf(frames, this.#order)
+    for (let at = 0; at < frames.length; at += this.frameBytes) {
+      // Frames from before the log restarted have other salts.
+      const isOfThisLog = frames.compare(this.#salts, 0, 8, at + 8, at + 16) === 0
+      if (this.#atByte === undefined) {
+        if (isOfThisLog && this.#continues(frames, words, at)) continue
+        this.#atByte = from + at
+      }
+      if (isOfThisLog && frames.readUInt32BE(at + 4) !== 0) this.#lostCommits++
+    }
+  }
+
+  #continues(frames: Buffer, words: Uint32Array, at: number): boolean {
+    this.#sums = sumOver(words, at, at + 8, this.#sums)
+    this.#sums = sumOver(words, at + FRAME_HEADER_BYTES, at + this.frameBytes, this.#sums)
+    return holds(frames, at + 16, this.#sums)
+  }
+
+  damage(sizeBytes: number): LogDamage | undefined {
+    if (this.#atByte === undefined || this.#lostCommits === 0) return undefined
+    return { atByte: this.#atByte, sizeBytes, lostCommits: this.#lostCommits }
+  }
 }
 
 /**
@@ -95,12 +143,11 @@ function damagedFrames(bytes: Buffer, words: Uint32Array, frameBytes: number, st
  */
 export async function inspectLog(store: string, atMs: number): Promise<string | undefined> {
   const log = `${store}-wal`
-  const bytes = await readFile(log).catch((error: unknown) => {
+  const damage = await damageOf(log).catch((error: unknown) => {
     // SQLite reports whether the store can be opened without it.
-    if (['ENOENT', 'EISDIR', 'EACCES'].includes(codeOf(error))) return Buffer.alloc(0)
+    if (['ENOENT', 'EISDIR', 'EACCES'].includes(codeOf(error))) return undefined
     throw error
   })
-  const damage = damageOf(bytes)
   if (!damage) return undefined
   const { atByte, sizeBytes, lostCommits } = damage
   const name = basename(log)
