@@ -208,7 +208,8 @@ function suite(openStore: OpenStore): void {
     await finished(await server.ask('POST', `${ACTIONS}/${actionId}/undo`))
     const finishedBefore = Date.now() + 1_000
     let after: number | undefined = 0
-    while (after !== undefined) after = await store.run(runsRetention.sweepRuns, { after, finishedBefore, limit: 500 })
+    while (after !== undefined)
+      after = await store.run(runsRetention.sweepRuns, { after, finishedBefore, now: finishedBefore, limit: 500 })
     expect((await runsOf('kept')).map(({ workflowRunId }) => workflowRunId)).toEqual([runId])
   })
 

@@ -108,9 +108,10 @@ const NOTIFIED_PER_BATCH = 500
 /** Deletes events that came long ago, and those beyond what each account may keep. */
 async function sweepNotified({ store, clock }: WorkflowDeps, goesOn: () => boolean): Promise<void> {
   const limit = NOTIFIED_PER_BATCH
-  const before = clock.now() - KEEP_NOTIFIED_MS
+  const now = clock.now()
+  const before = now - KEEP_NOTIFIED_MS
   for (let after: number | undefined = 0; after !== undefined && goesOn(); )
-    after = await store.run(runsNotified.sweepNotified, { after, before, limit })
+    after = await store.run(runsNotified.sweepNotified, { after, before, now, limit })
   for (let after: string | undefined = ''; after !== undefined && goesOn(); )
     after = (await store.run(runsNotified.trimNotified, { after, keep: runsNotified.MOST_NOTIFIED, limit }))?.after
 }

@@ -47,9 +47,15 @@ export const sweep = write('messages.sweep', function* (args: SweepArgs): Transa
   const old = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore)
   if (old.length > 0) yield* change(remove, { seqs: old.map((row) => row.seq), finishedBefore })
   const last = rows.at(-1)
-  // Numbers grow with time, so all messages after a young one are young too.
-  return last && rows.length === limit && last.created_at < finishedBefore ? last.seq : undefined
+  return last && rows.length === limit && !isYoung(last.created_at, args) ? last.seq : undefined
 })
+
+/**
+ * Whether an item is too young to be deleted: numbers grow with time, so all after it are young too. One of the future is of a
+ * clock that was wrong, and says nothing of those after it.
+ */
+export const isYoung = (at: number, { finishedBefore, now }: Pick<SweepArgs, 'finishedBefore' | 'now'>): boolean =>
+  at >= finishedBefore && at <= now
 
 /** Position of a size measurement: items before this number are next, and this many bytes may still be kept. */
 export interface BudgetStep {

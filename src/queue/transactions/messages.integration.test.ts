@@ -376,10 +376,11 @@ describeOnEveryStore('message operations', (openStore) => {
   })
 
   it('sweeps messages that ended long enough ago, in steps, and never pending ones', async () => {
-    const seqs = await insert(make(), make(), make(), make())
+    // The clock was ahead when the second one was made.
+    const seqs = await insert(make(), make({ created_at: T + 1_000_000 }), make(), make())
     await settle(settling(seqs[0] ?? 0, { kind: 'delivered', keep: true }))
     await settle(settling(seqs[2] ?? 0, { kind: 'failed', dlqId: `${T}-1` }))
-    const args = { finishedBefore: T + 6, now: T, limit: 2 }
+    const args = { finishedBefore: T + 6, now: T + 10, limit: 2 }
     for (let after: number | undefined = (seqs[0] ?? 0) - 1; after !== undefined; ) {
       after = await store.run(messagesRetention.sweep, { ...args, after })
     }

@@ -297,7 +297,12 @@ describe('run logs', () => {
     const ended = await suite.service.client.trigger({ url: `${app.url}/old` })
     const delayed = await suite.service.client.trigger({ url: `${app.url}/old`, delay: '1h' })
     await suite.service.ended(ended.workflowRunId)
-    await suite.store.run(runsRetention.sweepRuns, { after: 0, finishedBefore: Date.now() + 1, limit: 10_000 })
+    await suite.store.run(runsRetention.sweepRuns, {
+      after: 0,
+      finishedBefore: Date.now() + 1,
+      now: Date.now(),
+      limit: 10_000,
+    })
     expect(await suite.service.log(ended.workflowRunId)).toBeUndefined()
     expect(await suite.service.log(delayed.workflowRunId)).toMatchObject({ workflowState: 'RUN_STARTED' })
     expect(await pendingOf(suite.store, delayed.workflowRunId)).toHaveLength(1)

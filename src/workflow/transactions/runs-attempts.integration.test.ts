@@ -46,7 +46,7 @@ describeOnEveryStore('failed attempts of finished deliveries', (openStore) => {
     expect(pastAttempts[19]?.headers).toBe('{}')
 
     await store.run(runsFinish.finishRun, { accountId, runId: 'r', response: '', at: AT })
-    await store.run(runsRetention.sweepRuns, { after: 0, finishedBefore: AT + 1, limit: 10 })
+    await store.run(runsRetention.sweepRuns, { after: 0, finishedBefore: AT + 1, now: AT + 1, limit: 10 })
     await store.run(runsSubmit.submit, { accountId, submissions: [submission], at: AT })
     expect((await store.run(runsLogs.logPage, page)).pastAttempts).toEqual([])
   })

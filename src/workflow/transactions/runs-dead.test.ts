@@ -100,7 +100,8 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
     if (failing) await fail(failing, AT + 10)
     const [dead] = await letters()
     await again(dead ? [resumption(dead, 'new')] : [])
-    const sweep = () => store.run(sweepRuns, { after: 0, finishedBefore: AT + 1_000_000, limit: 1_000 })
+    const sweep = () =>
+      store.run(sweepRuns, { after: 0, finishedBefore: AT + 1_000_000, now: AT + 1_000_000, limit: 1_000 })
     await sweep()
     const call = { accountId, runId: 'old', eventId: 'hook', by: 'webhook' as const, data: Buffer.from('x'), at: AT }
     expect(await store.run(notify, call)).toMatchObject({ kind: 'kept' })

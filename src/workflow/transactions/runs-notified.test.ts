@@ -96,7 +96,8 @@ describeOnEveryStore('the events that came', (openStore) => {
     expect(await listed()).toHaveLength(1)
     accountId = first
     expect((await listed()).map(({ eventId }) => eventId)).toEqual(['event-6', 'event-5', 'event-4', 'event-3'])
-    const sweep = (after: number) => store.run(runsNotified.sweepNotified, { after, before: AT + 5, limit: 1 })
+    const sweep = (after: number) =>
+      store.run(runsNotified.sweepNotified, { after, before: AT + 5, now: AT + 9, limit: 1 })
     for (let after: number | undefined = 0; after !== undefined; ) after = await sweep(after)
     expect((await listed()).map(({ eventId }) => eventId)).toEqual(['event-6', 'event-5'])
   })

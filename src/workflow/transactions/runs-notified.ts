@@ -3,6 +3,7 @@
  * days, and the newest of each account.
  */
 import { type RawBuilder, sql } from 'kysely'
+import { isYoung } from '../../queue/transactions/messages-retention.js'
 import type { Dialect } from '../../store/dialect.js'
 import {
   type Ask,
@@ -188,12 +189,13 @@ const remove = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
  */
 export const sweepNotified = write(
   'runs.sweepNotified',
-  function* (args: { after: number; before: number; limit: number }): Transaction<number | undefined> {
+  function* (args: { after: number; before: number; now: number; limit: number }): Transaction<number | undefined> {
     const rows = yield* all(nextRows, args)
     const seqs = rows.filter(({ at }) => at < args.before).map(({ seq }) => seq)
     if (seqs.length > 0) yield* change(remove, { seqs })
     const last = rows.at(-1)
-    return last && rows.length === args.limit && last.at < args.before ? last.seq : undefined
+    const isLast = last && isYoung(last.at, { finishedBefore: args.before, now: args.now })
+    return last && rows.length === args.limit && !isLast ? last.seq : undefined
   },
   { turn: 'background' },
 )

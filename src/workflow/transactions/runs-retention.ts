@@ -1,6 +1,11 @@
 import { sql } from 'kysely'
 import { deletePendingOfGroups } from '../../queue/transactions/messages.js'
-import { type BudgetResult, type BudgetStep, measureAgainst } from '../../queue/transactions/messages-retention.js'
+import {
+  type BudgetResult,
+  type BudgetStep,
+  isYoung,
+  measureAgainst,
+} from '../../queue/transactions/messages-retention.js'
 import { all, change, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { sweepKept } from './runs-kept.js'
@@ -12,6 +17,8 @@ export interface SweepRunsArgs {
   /** `runs.seq` of the last run of the previous batch; 0 at first. */
   readonly after: number
   readonly finishedBefore: number
+  /** Unix milliseconds. */
+  readonly now: number
   readonly limit: number
 }
 
@@ -78,7 +85,7 @@ export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Tr
     yield* removeUnusedRunKeys(finishedBefore)
   }
   const last = rows.at(-1)
-  return last && rows.length === limit && last.created_at < finishedBefore ? last.seq : undefined
+  return last && rows.length === limit && !isYoung(last.created_at, args) ? last.seq : undefined
 })
 
 /** Deletes runs with all their data, as part of another transaction. */
