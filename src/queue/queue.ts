@@ -16,13 +16,13 @@ import { scheduleRoutes } from './api/schedule-routes.js'
 import { ClockCorrection } from './dispatcher/clock-correction.js'
 import { Dispatcher, type DispatcherDeps } from './dispatcher/dispatcher.js'
 import type { RequestSender } from './dispatcher/sender.js'
+import { sweepKeys } from './key-sweep.js'
 import { PlainKind } from './plain-kind.js'
 import { refuseForbiddenItem } from './publish/destination.js'
 import { type DropReplaced, Publishing } from './publish/publishing.js'
 import { QueueNodes } from './queue-nodes.js'
-import { ByteBudget, Retention, type SweepStep } from './retention.js'
+import { ByteBudget, Retention } from './retention.js'
 import { Scheduler } from './schedules/scheduler.js'
-import * as flowKeys from './transactions/flow-keys.js'
 import type { PendingRow, PublishEntry } from './transactions/messages.js'
 import * as messagesNext from './transactions/messages-next.js'
 import * as messagesRetention from './transactions/messages-retention.js'
@@ -180,6 +180,7 @@ class StoredQueue implements Queue {
   }
 
   #retentionOf({ store, clock, logger, retentionMs, retentionBytes }: QueueDeps): Retention {
+    const isDue = (goesOn: () => boolean) => () => goesOn() && this.#cluster.isLeader
     const budget = new ByteBudget({
       keepBytes: retentionBytes,
       measure: (step) => store.run(messagesRetention.measure, step),
@@ -190,8 +191,10 @@ class StoredQueue implements Queue {
       clock,
       logger,
       keepMs: retentionMs,
-      sweep: (step) => this.#sweep(store, step),
-      afterSweep: (shouldContinue) => budget.enforce(() => shouldContinue() && this.#cluster.isLeader),
+      beforeSweep: ({ now, finishedBefore: before }, goesOn) =>
+        sweepKeys(store, { now, before }, (keys) => this.forgetFlowKeys(keys), isDue(goesOn)),
+      sweep: async (step) => (this.#cluster.isLeader ? store.run(messagesRetention.sweep, step) : undefined),
+      afterSweep: (goesOn) => budget.enforce(isDue(goesOn)),
     })
   }
 
@@ -212,13 +215,6 @@ class StoredQueue implements Queue {
       schedulesChanged: () => this.#nodes.schedulesChanged(),
       largeCancel: () => this.#largeCancel,
     }
-  }
-
-  /** Also forgets flow-control keys that no message has named for the retention time. */
-  async #sweep(store: Store, step: SweepStep): Promise<number | undefined> {
-    if (!this.#cluster.isLeader) return undefined
-    if (step.after === 0) await this.forgetFlowKeys(await store.run(flowKeys.sweep, { before: step.finishedBefore }))
-    return store.run(messagesRetention.sweep, step)
   }
 
   async forgetFlowKeys(keys: readonly { account_id: string; flow_key: string }[]): Promise<void> {

@@ -29,6 +29,11 @@ export interface RetentionDeps {
   readonly logger: Logger
   /** How long an ended item is kept. */
   readonly keepMs: number
+  /** Runs before each sweep by age, in small steps while `shouldContinue` answers true. */
+  readonly beforeSweep?: (
+    times: Pick<SweepStep, 'finishedBefore' | 'now'>,
+    shouldContinue: () => boolean,
+  ) => Promise<void>
   /** Runs one step. Answers where the next one starts, or `undefined` when the rest is too young. */
   readonly sweep: (step: SweepStep) => Promise<number | undefined>
   /** Runs after each sweep, in small steps while `shouldContinue` answers true. */
@@ -91,9 +96,13 @@ export class Retention implements Service {
   }
 
   async #sweepOld(shouldContinue: () => boolean): Promise<void> {
-    const { clock, keepMs, sweep } = this.#deps
+    const { clock, keepMs, beforeSweep, sweep } = this.#deps
     const now = clock.now()
     const args = { finishedBefore: now - keepMs, now }
+    await beforeSweep?.(args, shouldContinue).catch((error: unknown) => {
+      // It was reported, and must not keep the rest from being deleted.
+      if (!isError(error, 'store_damaged')) throw error
+    })
     let limit = CHUNK
     let damaged = 0
     let after = 0

@@ -4,11 +4,14 @@ import { describeOnEveryStore } from '../../store/testing/index.js'
 import * as flowKeys from './flow-keys.js'
 import type { NewMessage } from './messages.js'
 import * as messages from './messages.js'
+import * as messagesCancel from './messages-cancel.js'
+import * as messagesPublish from './messages-publish.js'
+import * as messagesRetention from './messages-retention.js'
 
 const T = 1_700_000_000_000
 const HOUR = 3_600_000
 
-describeOnEveryStore('a flow-control key that messages name', (openStore) => {
+describeOnEveryStore('a key that messages name', (openStore) => {
   let store: Store
   let accountId = ''
   let made = 0
@@ -52,5 +55,34 @@ describeOnEveryStore('a flow-control key that messages name', (openStore) => {
   it('gets the limits of its last message, beside other keys of the same publish', async () => {
     await publish(named('b', T, { rate: 1 }), named('a', T, { rate: 2 }), named('b', T, { rate: 3, period: 60 }))
     expect([await row('a'), await row('b')]).toMatchObject([{ rate: 2 }, { rate: 3, period_s: 60 }])
+  })
+
+  it('is deleted once no message has named it for long, unless one is pending or somebody has pinned it', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const seqs = await publish(...names.map((key) => named(key, T)))
+    await store.run(messagesCancel.cancel, { seqs, at: T })
+    await publish(named('bb', T), named('late', T + HOUR))
+    const change = { pinned_rate: 1 as const }
+    await store.run(flowKeys.modify, { accountId, key: 'pinned', change, create: true, at: T })
+    const removed: string[] = []
+    for (let after: flowKeys.KeyPlace | undefined = { account_id: accountId, flow_key: '' }; after; ) {
+      const swept: flowKeys.Swept = await store.run(flowKeys.sweep, { before: T + 1, after, limit: 2 })
+      removed.push(...swept.removed.filter((key) => key.account_id === accountId).map((key) => key.flow_key))
+      after = swept.next
+    }
+    expect(removed.sort()).toEqual(names)
+    const left = (await store.run(flowKeys.list, { accountId, search: '' })).map((key) => key.flow_key)
+    expect(left).toEqual(['bb', 'late', 'pinned'])
+  })
+
+  it('of a deduplication is deleted once it has expired, a few at a time', async () => {
+    const { flow_key, ...message } = named('', T)
+    const entries = [1, 2, 3].map((expiresAt) => ({
+      message: { ...message, message_id: `msg_dedup_${expiresAt}` },
+      dedup: { key: `expires ${expiresAt}`, expiresAt },
+    }))
+    await store.run(messagesPublish.publish, { entries, now: 0 })
+    const step = () => store.run(messagesRetention.removeExpiredKeys, { now: 3, limit: 2 })
+    expect([await step(), await step()]).toEqual([true, false])
   })
 })

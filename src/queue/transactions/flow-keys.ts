@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { FlowKeysTable } from '../../store/schema/queues.js'
@@ -274,9 +274,40 @@ export const due = read('flowKeys.due', function* (args: { accountId: string; no
   return yield* all(dueOf, args)
 })
 
-const removeIdle = query<{ before: number }>(({ db, p }) =>
+/** Where a sweep goes on: keys after this one, in the order of accounts and names. */
+export interface KeyPlace {
+  readonly account_id: string
+  readonly flow_key: string
+}
+
+/** Before the first key, and after the last one: ids of accounts are letters, digits and `_`. */
+export const FIRST_KEY: KeyPlace = { account_id: '', flow_key: '' }
+const LAST_KEY: KeyPlace = { account_id: '~', flow_key: '' }
+
+interface Range {
+  afterAccount: string
+  afterKey: string
+}
+
+const isAfter = ({ afterAccount, afterKey }: Range): RawBuilder<boolean> =>
+  sql<boolean>`(account_id, flow_key) > (${afterAccount}, ${afterKey})`
+
+const keyAhead = query<Range & { ahead: number }, KeyPlace>(({ db, p }) =>
+  db
+    .selectFrom('flow_keys')
+    .select(['account_id', 'flow_key'])
+    .where(isAfter(p))
+    .orderBy('account_id')
+    .orderBy('flow_key')
+    .offset(p.ahead)
+    .limit(1),
+)
+
+const removeIdle = query<Range & { upToAccount: string; upToKey: string; before: number }>(({ db, p }) =>
   db
     .deleteFrom('flow_keys')
+    .where(isAfter(p))
+    .where(sql<boolean>`(account_id, flow_key) <= (${p.upToAccount}, ${p.upToKey})`)
     .where('updated_at', '<', p.before)
     .where('paused', '=', 0)
     .where('pinned_parallelism', '=', 0)
@@ -295,9 +326,22 @@ const removeIdle = query<{ before: number }>(({ db, p }) =>
     .returning(['account_id', 'flow_key']),
 )
 
-/** Deletes keys that no message has named since `before` and that nobody has paused or pinned. */
-export const sweep = write('flowKeys.sweep', function* (args: { before: number }): Transaction<
-  { account_id: string; flow_key: string }[]
-> {
-  return (yield* all(removeIdle, args)) as { account_id: string; flow_key: string }[]
-})
+/** What a step of a sweep has deleted, and where the next one begins; `undefined` at the end. */
+export interface Swept {
+  readonly removed: readonly KeyPlace[]
+  readonly next: KeyPlace | undefined
+}
+
+/** Of the next `limit` keys, deletes those that no message has named since `before` and that nobody has paused or pinned. */
+export const sweep = write(
+  'flowKeys.sweep',
+  function* (args: { before: number; after: KeyPlace; limit: number }): Transaction<Swept> {
+    const { before, after, limit } = args
+    const range = { afterAccount: after.account_id, afterKey: after.flow_key }
+    const next = yield* first(keyAhead, { ...range, ahead: limit - 1 })
+    const upTo = next ?? LAST_KEY
+    const removing = { ...range, upToAccount: upTo.account_id, upToKey: upTo.flow_key, before }
+    return { removed: (yield* all(removeIdle, removing)) as KeyPlace[], next }
+  },
+  { turn: 'background' },
+)

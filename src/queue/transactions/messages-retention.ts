@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { all, change, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { removeUnusedKeys } from './rule-keys.js'
 
@@ -22,7 +22,29 @@ const remove = query<{ seqs: readonly number[]; finishedBefore: number }>(({ db,
   db.deleteFrom('messages').where(d.inNumbers('seq', p.seqs)).where('finished_at', '<', p.finishedBefore),
 )
 
-const removeKeys = query<{ now: number }>(({ db, p }) => db.deleteFrom('message_keys').where('expires_at', '<=', p.now))
+const expiryAhead = query<{ now: number; ahead: number }, { at: number }>(({ db, p }) =>
+  db
+    .selectFrom('message_keys')
+    .select('expires_at as at')
+    .where('expires_at', '<=', p.now)
+    .orderBy('expires_at')
+    .offset(p.ahead)
+    .limit(1),
+)
+const removeKeys = query<{ upTo: number }>(({ db, p }) =>
+  db.deleteFrom('message_keys').where('expires_at', '<=', p.upTo),
+)
+
+/** Deletes the deduplication keys that expired first, about `limit` of them. Answers whether others are left. */
+export const removeExpiredKeys = write(
+  'messages.removeExpiredKeys',
+  function* ({ now, limit }: { now: number; limit: number }): Transaction<boolean> {
+    const last = yield* first(expiryAhead, { now, ahead: limit - 1 })
+    yield* change(removeKeys, { upTo: last?.at ?? now })
+    return last !== undefined
+  },
+  { turn: 'background' },
+)
 
 /** One step of a sweep. */
 export interface SweepArgs {
@@ -38,10 +60,7 @@ export interface SweepArgs {
  * number of the next step, or `undefined` when the rest is too young.
  */
 export const sweep = write('messages.sweep', function* (args: SweepArgs): Transaction<number | undefined> {
-  if (args.after === 0) {
-    yield* change(removeKeys, { now: args.now })
-    yield* removeUnusedKeys(args.finishedBefore)
-  }
+  if (args.after === 0) yield* removeUnusedKeys(args.finishedBefore)
   const { after, finishedBefore, limit } = args
   const rows = yield* all(nextSeqs, { after, limit })
   const old = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore)

@@ -151,7 +151,7 @@ export class CrowdMessages {
     const change = random.chance(0.5) ? { pinned_rate: 0 as const } : { rate: 2, pinned_rate: 0 as const }
     const args = { accountId, key: random.pick(['narrow', 'slow']) ?? 'slow', change, create: true, at: now() }
     await store.run(flowKeys.modify, args)
-    await store.run(flowKeys.sweep, { before: now() - 600_000 })
+    await store.run(flowKeys.sweep, { before: now() - 600_000, after: flowKeys.FIRST_KEY, limit: 100 })
   }
 
   /** Two callers retry the same dead letters: each is retried once. */

@@ -1,6 +1,6 @@
 import type * as bulkAction from '../../../bulk/transactions/bulk-action.js'
 import * as bulkRetention from '../../../bulk/transactions/bulk-retention.js'
-import * as flowKeys from '../../../queue/transactions/flow-keys.js'
+import { sweepKeys } from '../../../queue/key-sweep.js'
 import * as messagesRetention from '../../../queue/transactions/messages-retention.js'
 import type { Store } from '../../../store/index.js'
 import { all, change, only, read, type Transaction, write } from '../../../store/operation.js'
@@ -298,7 +298,12 @@ const LIMIT = 50
 /** Runs all retention sweeps. */
 async function sweep(store: Store, finishedBefore: number, now: number): Promise<void> {
   const args = { finishedBefore, now, limit: LIMIT }
-  await store.run(flowKeys.sweep, { before: finishedBefore })
+  await sweepKeys(
+    store,
+    { now, before: finishedBefore },
+    () => Promise.resolve(),
+    () => true,
+  )
   for (const operation of [messagesRetention.sweep, runsRetention.sweepRuns, bulkRetention.sweepActions]) {
     let after: number | undefined = 0
     while (after !== undefined) after = await store.run(operation, { ...args, after })

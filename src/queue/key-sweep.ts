@@ -1,0 +1,25 @@
+import type { Store } from '../store/index.js'
+import * as flowKeys from './transactions/flow-keys.js'
+import * as messagesRetention from './transactions/messages-retention.js'
+
+/** Keys of one transaction. Other traffic runs between two of them. */
+const KEYS_PER_STEP = 1_000
+
+/**
+ * Deletes deduplication keys that have expired, and flow-control keys that no message has named since `before`.
+ * @param forget called with the flow-control keys of each step.
+ */
+export async function sweepKeys(
+  store: Store,
+  { now, before }: { readonly now: number; readonly before: number },
+  forget: (keys: readonly flowKeys.KeyPlace[]) => Promise<void>,
+  shouldContinue: () => boolean,
+): Promise<void> {
+  const limit = KEYS_PER_STEP
+  while (shouldContinue() && (await store.run(messagesRetention.removeExpiredKeys, { now, limit })));
+  for (let after: flowKeys.KeyPlace | undefined = flowKeys.FIRST_KEY; after && shouldContinue(); ) {
+    const swept: flowKeys.Swept = await store.run(flowKeys.sweep, { before, after, limit })
+    if (swept.removed.length > 0) await forget(swept.removed)
+    after = swept.next
+  }
+}
