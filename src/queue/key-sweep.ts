@@ -1,12 +1,14 @@
 import type { Store } from '../store/index.js'
 import * as flowKeys from './transactions/flow-keys.js'
 import * as messagesRetention from './transactions/messages-retention.js'
+import * as ruleKeys from './transactions/rule-keys.js'
 
 /** Keys of one transaction. Other traffic runs between two of them. */
 const KEYS_PER_STEP = 1_000
 
 /**
- * Deletes deduplication keys that have expired, and flow-control keys that no message has named since `before`.
+ * Deletes deduplication keys that have expired, debounce and singleton keys that were taken before a time and whose message has
+ * ended, and flow-control keys that no message has named since then.
  * @param forget called with the flow-control keys of each step.
  */
 export async function sweepKeys(
@@ -17,6 +19,8 @@ export async function sweepKeys(
 ): Promise<void> {
   const limit = KEYS_PER_STEP
   while (shouldContinue() && (await store.run(messagesRetention.removeExpiredKeys, { now, limit })));
+  for (let from: number | undefined = 0; from !== undefined && shouldContinue(); )
+    from = await store.run(ruleKeys.sweep, { from, before, limit })
   for (let after: flowKeys.KeyPlace | undefined = flowKeys.FIRST_KEY; after && shouldContinue(); ) {
     const swept: flowKeys.Swept = await store.run(flowKeys.sweep, { before, after, limit })
     if (swept.removed.length > 0) await forget(swept.removed)

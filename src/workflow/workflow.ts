@@ -9,6 +9,7 @@ import { logRoutes } from './logs/log-routes.js'
 import { eventRoutes } from './runs/event-routes.js'
 import { InFlightDeliveries } from './runs/in-flight.js'
 import { RunIntake } from './runs/intake.js'
+import { sweepRunKeys } from './runs/key-sweep.js'
 import { notifiedRoutes } from './runs/notified-routes.js'
 import { pauseRoutes } from './runs/pause-routes.js'
 import { RecentLists } from './runs/recent-lists.js'
@@ -129,6 +130,8 @@ function retentionOf(deps: WorkflowDeps, cluster: Cluster): Retention {
     clock,
     logger,
     keepMs: retentionMs,
+    beforeSweep: ({ finishedBefore }, shouldContinue) =>
+      sweepRunKeys(store, finishedBefore, () => shouldContinue() && cluster.isLeader),
     sweep: async (step) => (cluster.isLeader ? store.run(runsRetention.sweepRuns, step) : undefined),
     afterSweep: async (shouldContinue) => {
       const goesOn = () => shouldContinue() && cluster.isLeader

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { removeUnusedKeys } from './rule-keys.js'
 
 interface SweepQuery {
   after: number
@@ -60,7 +59,6 @@ export interface SweepArgs {
  * number of the next step, or `undefined` when the rest is too young.
  */
 export const sweep = write('messages.sweep', function* (args: SweepArgs): Transaction<number | undefined> {
-  if (args.after === 0) yield* removeUnusedKeys(args.finishedBefore)
   const { after, finishedBefore, limit } = args
   const rows = yield* all(nextSeqs, { after, limit })
   const old = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore)

@@ -5,7 +5,6 @@ import { MemoryStore } from '../../store/testing/memory-store.js'
 import { draftMessage } from '../publish/draft.js'
 import * as messagesCancel from './messages-cancel.js'
 import { publish } from './messages-publish.js'
-import * as messagesRetention from './messages-retention.js'
 import { undoMessages } from './messages-undo.js'
 import * as ruleKeys from './rule-keys.js'
 
@@ -59,8 +58,10 @@ it('moves the beginning of a burst with a message that is brought back later by 
 it('deletes keys whose message has ended, after the retention time', () => {
   const store = new MemoryStore()
   const publishOne = publisher(store)
-  const sweep = (now: number) =>
-    store.run(messagesRetention.sweep, { after: 0, finishedBefore: now - 7 * DAY, now, limit: 100 })
+  const sweep = (now: number) => {
+    for (let from: number | undefined = 0; from !== undefined; )
+      from = store.run(ruleKeys.sweep, { from, before: now - 7 * DAY, limit: 1 })
+  }
 
   publishOne({ 'homeport-singleton': 'pending' })
   const over = publishOne({ 'homeport-singleton': 'over' })

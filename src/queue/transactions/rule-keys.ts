@@ -194,10 +194,29 @@ export function* moveBursts(accountId: string, byMs: ReadonlyMap<string, number>
     yield* change(moveBurst, { accountId, messageId, byMs: byMs.get(messageId) ?? 0 })
 }
 
-const removeUnused = query<{ before: number }>(({ db, p }) =>
+/** A step of a sweep over keys by age: about `limit` of those that were taken from a time on, and before another. */
+export interface KeySweepStep {
+  readonly from: number
+  readonly before: number
+  readonly limit: number
+}
+
+const sinceAhead = query<{ from: number; before: number; ahead: number }, { since: number }>(({ db, p }) =>
+  db
+    .selectFrom('rule_keys')
+    .select('since')
+    .where('since', '>=', p.from)
+    .where('since', '<', p.before)
+    .orderBy('since')
+    .offset(p.ahead)
+    .limit(1),
+)
+
+const removeUnused = query<{ from: number; upTo: number }>(({ db, p }) =>
   db
     .deleteFrom('rule_keys')
-    .where('since', '<', p.before)
+    .where('since', '>=', p.from)
+    .where('since', '<=', p.upTo)
     .where(({ not, exists, selectFrom }) =>
       not(
         exists(
@@ -211,7 +230,13 @@ const removeUnused = query<{ before: number }>(({ db, p }) =>
     ),
 )
 
-/** Deletes keys that were taken before a time and whose message has ended, as part of another transaction. */
-export function* removeUnusedKeys(before: number): Transaction<void> {
-  yield* change(removeUnused, { before })
-}
+/** Deletes keys whose message has ended. Answers from which time the next step goes on; `undefined` at the end. */
+export const sweep = write(
+  'ruleKeys.sweep',
+  function* ({ from, before, limit }: KeySweepStep): Transaction<number | undefined> {
+    const last = yield* first(sinceAhead, { from, before, ahead: limit - 1 })
+    yield* change(removeUnused, { from, upTo: last?.since ?? before - 1 })
+    return last && last.since + 1
+  },
+  { turn: 'background' },
+)

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { isPending } from '../../queue/transactions/messages.js'
-import { type Ask, all, askChange, change, type Transaction } from '../../store/operation.js'
+import { type Ask, all, askChange, change, type Transaction, write } from '../../store/operation.js'
 import { type Building, query } from '../../store/query.js'
 
 /**
@@ -230,10 +230,14 @@ const sweep = query<{ before: number; limit: number }>(({ db, p }) =>
     .where('cancelled_at', '<', p.before),
 )
 
-/** Rows that a sweep deletes in one transaction: one for each batch of a bulk cancel, or each cancelled run. */
-const SWEPT_ROWS = 1_000
-
-/** Deletes the oldest kept deliveries; their runs end their retention at the same time. */
-export function* sweepKept(before: number): Transaction<void> {
-  yield* change(sweep, { before, limit: SWEPT_ROWS })
-}
+/**
+ * Deletes the oldest kept deliveries, a row for each batch of a bulk cancel or each cancelled run; their runs end their retention
+ * at the same time. Answers whether others may be left.
+ */
+export const sweepKept = write(
+  'runs.sweepKept',
+  function* (args: { before: number; limit: number }): Transaction<boolean> {
+    return (yield* change(sweep, args)) >= args.limit
+  },
+  { turn: 'background' },
+)

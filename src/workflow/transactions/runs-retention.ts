@@ -8,9 +8,7 @@ import {
 } from '../../queue/transactions/messages-retention.js'
 import { all, change, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { sweepKept } from './runs-kept.js'
 import { dropRemains } from './runs-remains.js'
-import { removeUnusedRunKeys } from './runs-rules.js'
 
 /** One batch of a sweep. */
 export interface SweepRunsArgs {
@@ -80,10 +78,6 @@ export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Tr
   const old = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore).map((row) => row.seq)
   const seqs = yield* stillEnded(old, finishedBefore)
   if (seqs.length > 0) yield* removeRunsWithAll(seqs)
-  if (after === 0) {
-    yield* sweepKept(finishedBefore)
-    yield* removeUnusedRunKeys(finishedBefore)
-  }
   const last = rows.at(-1)
   return last && rows.length === limit && !isYoung(last.created_at, args) ? last.seq : undefined
 })

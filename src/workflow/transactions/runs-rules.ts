@@ -1,5 +1,5 @@
 import type { PendingRow } from '../../queue/transactions/messages.js'
-import { debouncedUntil, type KeyRule } from '../../queue/transactions/rule-keys.js'
+import { debouncedUntil, type KeyRule, type KeySweepStep } from '../../queue/transactions/rule-keys.js'
 import { all, change, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunRuleKeysTable } from '../../store/schema/runs.js'
@@ -153,10 +153,22 @@ export function* moveRunBursts(byMs: ReadonlyMap<number, number>): Transaction<v
     yield* change(moveBurst, { runSeq, byMs: byMs.get(runSeq) ?? 0 })
 }
 
-const removeUnused = query<{ before: number }>(({ db, p }) =>
+const sinceAhead = query<{ from: number; before: number; ahead: number }, { since: number }>(({ db, p }) =>
+  db
+    .selectFrom('run_rule_keys')
+    .select('since')
+    .where('since', '>=', p.from)
+    .where('since', '<', p.before)
+    .orderBy('since')
+    .offset(p.ahead)
+    .limit(1),
+)
+
+const removeUnused = query<{ from: number; upTo: number }>(({ db, p }) =>
   db
     .deleteFrom('run_rule_keys')
-    .where('since', '<', p.before)
+    .where('since', '>=', p.from)
+    .where('since', '<=', p.upTo)
     .where(({ not, exists, selectFrom }) =>
       not(
         exists(
@@ -169,7 +181,13 @@ const removeUnused = query<{ before: number }>(({ db, p }) =>
     ),
 )
 
-/** Deletes keys that were taken before a time and whose run has ended, as part of another transaction. */
-export function* removeUnusedRunKeys(before: number): Transaction<void> {
-  yield* change(removeUnused, { before })
-}
+/** As `sweep` of the queue's keys, for keys whose run has ended. */
+export const sweep = write(
+  'runRules.sweep',
+  function* ({ from, before, limit }: KeySweepStep): Transaction<number | undefined> {
+    const last = yield* first(sinceAhead, { from, before, ahead: limit - 1 })
+    yield* change(removeUnused, { from, upTo: last?.since ?? before - 1 })
+    return last && last.since + 1
+  },
+  { turn: 'background' },
+)

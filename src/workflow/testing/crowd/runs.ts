@@ -2,6 +2,7 @@ import { newId } from '../../../base/index.js'
 import type { PendingMessage } from '../../../queue/index.js'
 import * as messagesRetention from '../../../queue/transactions/messages-retention.js'
 import { revivalOf } from '../../dead-letters/revival.js'
+import { sweepRunKeys } from '../../runs/key-sweep.js'
 import * as runsCancel from '../../transactions/runs-cancel.js'
 import * as runsLogs from '../../transactions/runs-logs.js'
 import * as runsNotify from '../../transactions/runs-notify.js'
@@ -141,6 +142,7 @@ export class CrowdRuns {
   async #sweep(): Promise<void> {
     const { store, now } = this.#deps
     const args = { after: 0, finishedBefore: now() - 600_000, now: now(), limit: 50 }
+    await sweepRunKeys(store, args.finishedBefore, () => true)
     await store.run(runsRetention.sweepRuns, args)
     await store.run(messagesRetention.sweep, args)
   }

@@ -7,6 +7,7 @@ import { all, change, only, read, type Transaction, write } from '../../../store
 import { query } from '../../../store/query.js'
 import type { Tables } from '../../../store/schema/index.js'
 import type { MessageState } from '../../../store/schema/messages.js'
+import { sweepRunKeys } from '../../runs/key-sweep.js'
 import * as runsRetention from '../../transactions/runs-retention.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
 
@@ -304,6 +305,7 @@ async function sweep(store: Store, finishedBefore: number, now: number): Promise
     () => Promise.resolve(),
     () => true,
   )
+  await sweepRunKeys(store, finishedBefore, () => true)
   for (const operation of [messagesRetention.sweep, runsRetention.sweepRuns, bulkRetention.sweepActions]) {
     let after: number | undefined = 0
     while (after !== undefined) after = await store.run(operation, { ...args, after })
