@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { processesMarked, tempDir } from '../../../test/support/index.js'
-import { clientOf, specOf, startFleet } from '../testing/test-fleet.js'
+import { processesMarked, tempDir, waitFor } from '../../../test/support/index.js'
+import { clientOf, PASSWORD, specOf, startFleet } from '../testing/test-fleet.js'
 
 describe('a snapshot', async () => {
   const { fleet, dataDir } = await startFleet()
@@ -73,6 +74,26 @@ describe('a snapshot', async () => {
     const evidence = await fleet.takeSnapshot(spec.databaseId, file)
     stop = true
     await writing
+    expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: evidence.keys })
+  })
+
+  test('is taken again when a client flushes all data, flushes scripts and runs long ones', async () => {
+    const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
+    const spec = specOf('db_flushed', [], { users })
+    await fleet.ensure(spec)
+    const client = clientOf((await fleet.endpoints(spec.databaseId))[0])
+    const random = () => randomBytes(1_000_000)
+    for (let i = 0; i < 30; i++) await client.set(`key ${i}`, random())
+    const file = fileHere()
+    const taking = fleet.takeSnapshot(spec.databaseId, file)
+    const isWritten = async () => (await client.info('persistence')).includes('rdb_bgsave_in_progress:1')
+    await waitFor(isWritten, { what: 'the snapshot to begin', everyMs: 1 })
+    await client.flushall()
+    await client.script('FLUSH')
+    await client.set('later', '1')
+    await client.eval(`local till = redis.call('TIME')[1] + 2 while redis.call('TIME')[1] + 0 < till do end`, 0)
+    const evidence = await taking
+    expect(evidence.keys).toBeLessThanOrEqual(1)
     expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: evidence.keys })
   })
 

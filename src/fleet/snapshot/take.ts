@@ -1,5 +1,5 @@
 /** Takes a snapshot of a primary that keeps serving: a forked child of the engine writes the file. */
-import { rm } from 'node:fs/promises'
+import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Redis } from 'iovalkey'
 import { type Clock, pause } from '../../base/index.js'
@@ -21,6 +21,8 @@ export interface SnapshotSource {
 }
 
 const POLL_MS = 25
+/** FLUSHALL kills the child that writes a snapshot. One that is killed this often in a row fails. */
+const MOST_TRIES = 5
 
 /**
  * Takes a snapshot and puts it at `file`, by link if on the same file system. Rejects with `snapshot_failed`; then
@@ -29,11 +31,7 @@ const POLL_MS = 25
 export async function takeSnapshot(source: SnapshotSource, file: string): Promise<Evidence> {
   const saved = join(source.dir, SNAPSHOT_FILE)
   try {
-    const evidence = await withControl(source.address, async (engine) => {
-      const begun = await beginSave(engine, source.clock)
-      await waitUntilSaved(engine, source.clock)
-      return begun
-    })
+    const evidence = await withControl(source.address, (engine) => save(engine, source, saved))
     // With a log, the engine's own snapshot file is removed at once; without one it is the data itself, and stays.
     await (source.persistence === 'append-only' ? placeLink(saved, file) : placeCopy(saved, file))
     return evidence
@@ -46,40 +44,58 @@ export async function takeSnapshot(source: SnapshotSource, file: string): Promis
   }
 }
 
+/** Has the engine write its snapshot file, again if a client's FLUSHALL has killed the writer: the engine reports no failure then. */
+async function save(engine: Redis, { persistence, clock }: SnapshotSource, saved: string): Promise<Evidence> {
+  for (let tries = 1; ; tries++) {
+    // Without a log, the file is the data itself, and FLUSHALL replaces it: the evidence tells.
+    if (persistence === 'append-only') await rm(saved, { force: true })
+    const evidence = await beginSave(engine, clock)
+    await waitUntilSaved(engine, clock)
+    if (await stat(saved).catch(() => undefined)) return evidence
+    if (tries === MOST_TRIES) throw new HomeportError('snapshot_failed', { reason: KILLED })
+  }
+}
+
+const KILLED = `FLUSHALL deleted all data while it was being written, ${MOST_TRIES} times in a row`
+
 /**
  * Sends the sample script and the save in one write that is smaller than the read buffer of the engine, so no other
  * command runs in between. While the engine writes something else it refuses, and this retries.
  */
 async function beginSave(engine: Redis, clock: Clock): Promise<Evidence> {
-  const script = String(await engine.call('SCRIPT', 'LOAD', SAMPLE_SCRIPT))
   for (;;) {
     await waitUntilIdle(engine, clock)
     const both = engine.pipeline()
-    both.callBuffer('EVALSHA_RO', script, ...sampleArguments())
+    both.callBuffer('EVAL_RO', SAMPLE_SCRIPT, ...sampleArguments())
     both.call('BGSAVE')
-    const [sample, save] = (await both.exec()) ?? []
-    if (sample?.[0]) throw sample[0]
-    if (!save?.[0]) return readEvidence(sample?.[1])
-    if (!/in progress|child process/i.test(save[0].message)) throw save[0]
+    const [sample, begun] = (await both.exec()) ?? []
+    const refusal = sample?.[0] ?? begun?.[0]
+    if (!refusal) return readEvidence(sample?.[1])
+    if (!/in progress|child process/i.test(refusal.message) && !isBusy(refusal)) throw refusal
   }
 }
 
 /** Waits until the engine writes neither a snapshot nor a log. */
 async function waitUntilIdle(engine: Redis, clock: Clock): Promise<void> {
+  await infoUntil(engine, clock, (info) => !/^(?:rdb_bgsave|aof_rewrite)_in_progress:1/m.test(info))
+}
+
+async function waitUntilSaved(engine: Redis, clock: Clock): Promise<void> {
+  const info = await infoUntil(engine, clock, (text) => /^rdb_bgsave_in_progress:0/m.test(text))
+  if (/^rdb_last_bgsave_status:ok/m.test(info)) return
+  throw new HomeportError('snapshot_failed', { reason: 'the engine could not write it; the disk may be full' })
+}
+
+/** While a client's script runs for long, the engine answers nothing else. */
+async function infoUntil(engine: Redis, clock: Clock, isMet: (info: string) => boolean): Promise<string> {
   for (;;) {
-    const info = await engine.info('persistence')
-    if (!/^(?:rdb_bgsave|aof_rewrite)_in_progress:1/m.test(info)) return
+    const info = await engine.info('persistence').catch((error: unknown) => {
+      if (isBusy(error)) return undefined
+      throw error
+    })
+    if (info !== undefined && isMet(info)) return info
     await pause(clock, POLL_MS)
   }
 }
 
-async function waitUntilSaved(engine: Redis, clock: Clock): Promise<void> {
-  for (;;) {
-    const info = await engine.info('persistence')
-    if (/^rdb_bgsave_in_progress:0/m.test(info)) {
-      if (/^rdb_last_bgsave_status:ok/m.test(info)) return
-      throw new HomeportError('snapshot_failed', { reason: 'the engine could not write it; the disk may be full' })
-    }
-    await pause(clock, POLL_MS)
-  }
-}
+const isBusy = (error: unknown): boolean => error instanceof Error && error.message.startsWith('BUSY')
