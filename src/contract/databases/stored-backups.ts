@@ -78,6 +78,7 @@ export const adoptStoredBackup = endpoint({
     'invalid_json',
     ...storageErrors,
     'database_not_found',
+    'database_busy',
     'object_missing',
     'sealed_unusable',
     'sealed_key_missing',

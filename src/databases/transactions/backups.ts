@@ -76,11 +76,6 @@ export const add = write('backups.add', function* (args: { backup: NewBackup }):
   yield* insertPending(args.backup)
 })
 
-/** Records an audit entry. */
-export const note = write('backups.note', function* (args: { audit: NewAuditRow }): Transaction<void> {
-  yield* recordAudit(args.audit)
-})
-
 /** Arguments of `begin`. */
 export interface BeginArgs {
   readonly backup: NewBackup

@@ -209,7 +209,10 @@ describe('backups in object storage', () => {
     expect(await list()).toMatchObject([
       { ...from, name: 'to move', database_name: record.database_name, key_count: 2 },
     ])
-    const adopted = await second.server.api('POST', into, from)
+    // Of two at the same time, one is refused, and the database stays busy until the other has ended.
+    const both = await Promise.all([1, 2].map(() => second.server.api('POST', into, from)))
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 409])
+    const adopted = both.find(({ status }) => status === 200) ?? { status: 0, body: {} }
     expect(adopted).toMatchObject({ status: 200, body: { database_id: other.database_id } })
     expect(await restore(second.server, other, adopted.body.backup_id)).toEqual({ status: 200, body: 'OK' })
     expect(await command(second.server, other, 'GET', 'b')).toBe('2')
@@ -217,7 +220,10 @@ describe('backups in object storage', () => {
   })
 
   it('expire on the disk before they expire in the storage', async () => {
-    const { server, clock } = await start('daily/')
+    let onCheck: (() => Promise<unknown>) | undefined
+    const { server, clock } = await start('daily/', {
+      checkSnapshot: (fleet, file) => onCheck?.().then(() => fleet.checkSnapshot(file)),
+    })
     const record = await create(server)
     await server.api('POST', `/v2/redis/change-plan/${record.database_id}`, { plan_name: 'payg' })
     expect((await server.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`)).body).toBe('OK')
@@ -235,5 +241,10 @@ describe('backups in object storage', () => {
     await later(clock, async () => (await keysAt('daily/')).length === 2, 'the oldest to be deleted')
     const isOnDisk = async () => (await listed(server, record)).map((one) => one.on_disk).join() === 'true,false'
     await later(clock, isOnDisk, 'the older file to be deleted')
+    // Its file is deleted again while the restore makes its safety backup.
+    const [, older] = await listed(server, record)
+    if (!older) throw new Error('no older backup')
+    onCheck = () => later(clock, async () => !existsSync(fileOf(server, older)), 'the older file to be deleted again')
+    expect(await restore(server, record, older.backup_id)).toEqual({ status: 200, body: 'OK' })
   })
 })

@@ -8,7 +8,8 @@ import type { DatabasesDeps } from '../../deps.js'
 import { nameProblems } from '../../rules.js'
 import * as objects from '../../transactions/backup-objects.js'
 import * as backups from '../../transactions/backups.js'
-import * as databases from '../../transactions/databases.js'
+import { jobOf } from '../../transactions/restores.js'
+import { refuse } from '../answers.js'
 import type { BackupCreation } from '../creation.js'
 import type { BackupDeps } from '../deps.js'
 import type { BackupName } from '../files.js'
@@ -68,9 +69,7 @@ export class StoredBackups {
    */
   async adopt(caller: Caller, from: BackupName, into: string, givenName: string | undefined): Promise<BackupName> {
     const there = this.#forOperator(caller)
-    const { store, files, clock, stopping, creation } = this.#deps
-    const database = await store.run(databases.get, { accountId: caller.accountId, databaseId: into })
-    if (!database) throw new HomeportError('database_not_found', { databaseId: into })
+    const { store, files, clock, stopping, creation, lost, home } = this.#deps
     const name = (givenName ?? `from storage ${from.backup_id}`).trim()
     const problems = nameProblems(name, 'name')
     if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
@@ -78,15 +77,15 @@ export class StoredBackups {
     const backup: backups.NewBackup = {
       ...{ backup_id: newId('bak_', now), database_id: into, name, kind: 'manual', created_at: now },
     }
-    // The row is first: a file without one would be moved into quarantine by the next start.
-    await store.run(backups.add, { backup })
+    const details = { ...from, into: backup.backup_id }
+    const audit = auditRow(caller, { action: 'Adopt Files', entity: into, details }, now)
+    const begun = store.run(backups.begin, { backup, accountId: caller.accountId, audit, home })
+    const outcome = await lost.watch(jobOf(backup), begun)
+    if (outcome.kind !== 'begun') refuse(outcome, into)
     await creation.settle(backup, async () => {
       await there.download(from, await files.prepare(backup), undefined, stopping)
       return creation.figures(backup)
     })
-    const details = { ...from, into: backup.backup_id }
-    const event = { action: 'Adopt Files', entity: into, details } as const
-    await store.run(backups.note, { audit: auditRow(caller, event, now) })
     return { database_id: into, backup_id: backup.backup_id }
   }
 
