@@ -235,7 +235,10 @@ const CHANGES: Readonly<Record<string, Change>> = {
   },
   'an import': {
     make: (_, { row, backup }) =>
-      databases().backups.importFile(management.owner, row.database_id, Readable.from([backup])),
+      databases().backups.importFile(management.owner, row.database_id, {
+        content: Readable.from([backup]),
+        mayGoOn: async () => true,
+      }),
     outcome: byValue,
   },
 }

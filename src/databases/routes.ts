@@ -130,7 +130,9 @@ function backupRoutes(backups: Backups): Route[] {
     route(listStoredBackups, (call) => backups.listStored(call.caller, call.query.database_id)),
     route(adoptStoredBackup, (call) => backups.adoptStored(call.caller, call.params.id, call.body)),
     route(importFromUrl, (call) => backups.importFromUrl(call.caller, call.params.id, call.body.url)),
-    route(importFile, (call) => backups.importFile(call.caller, call.params.id, call.body)),
+    route(importFile, (call) =>
+      backups.importFile(call.caller, call.params.id, { content: call.body, mayGoOn: () => call.isStillAllowed() }),
+    ),
     route(getImport, (call) => backups.importProgress(call.caller, call.params.id)),
     route(listImports, (call) => backups.listImports(call.caller, call.params.id)),
     route(downloadBackup, async (call) =>

@@ -17,7 +17,7 @@ import { BackupCreation } from './creation.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
 import type { BackupDeps } from './deps.js'
 import { BackupFiles, type BackupName, verifiedFile } from './files.js'
-import { Imports } from './imports.js'
+import { Imports, type ReceivedFile } from './imports.js'
 import { LossAcceptance } from './loss-acceptance.js'
 import { LostJobs } from './lost-jobs.js'
 import { Restores } from './restores.js'
@@ -303,7 +303,7 @@ export class Backups implements Service {
   }
 
   /** Imports an RDB file; resolves when the database serves its data. */
-  async importFile(caller: Caller, databaseId: string, file: Readable): Promise<ImportRecord> {
+  async importFile(caller: Caller, databaseId: string, file: ReceivedFile): Promise<ImportRecord> {
     const begun = await this.#imports.fromFile(caller, databaseId, file)
     await this.#track(databaseId, 'import', () => begun.ended)
     return this.#imports.progress(caller, databaseId)

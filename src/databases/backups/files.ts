@@ -61,23 +61,9 @@ export class BackupFiles {
     return (await this.prepare(backup)).replace(/rdb$/, 'upload')
   }
 
-  /** The RDB magic of a backup: engine and format version, which decide which engines can read it. */
-  async format(backup: BackupName): Promise<string> {
-    const file = await open(this.path(backup))
-    try {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(FORMAT_BYTES), 0, FORMAT_BYTES, 0)
-      return buffer.toString('latin1', 0, bytesRead)
-    } finally {
-      await file.close()
-    }
-  }
-
   /** Reads the whole file of a backup and computes its size and digest. */
-  async facts(backup: BackupName): Promise<FileFacts> {
-    const path = this.path(backup)
-    const hash = createHash('sha256')
-    await pipeline(createReadStream(path), hash)
-    return { sizeBytes: (await stat(path)).size, sha256: hash.digest('hex') }
+  facts(backup: BackupName): Promise<FileFacts> {
+    return factsOf(this.path(backup))
   }
 
   /** Copies a backup for the database that it is restored into, so that the backup may be deleted meanwhile. */
@@ -134,6 +120,30 @@ export class BackupFiles {
     return unknown
   }
 }
+
+/** Reads a whole file and computes its size and digest. */
+export async function factsOf(path: string): Promise<FileFacts> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return { sizeBytes: (await stat(path)).size, sha256: hash.digest('hex') }
+}
+
+/** The RDB magic of a file: engine and format version, which decide which engines can read it. */
+export async function formatOf(path: string): Promise<string> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(FORMAT_BYTES), 0, FORMAT_BYTES, 0)
+    return buffer.toString('latin1', 0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Error codes of a full disk or an exceeded disk quota. */
+const DISK_FULL = new Set(['ENOSPC', 'EDQUOT'])
+
+/** Whether an error says that a disk is full. */
+export const isDiskFull = (error: unknown): boolean => DISK_FULL.has(codeOf(error))
 
 async function namesIn(path: string): Promise<string[]> {
   try {

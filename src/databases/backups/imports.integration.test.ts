@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { ImportSchema } from '../../contract/databases/backups.js'
@@ -104,7 +104,10 @@ describe('an import from another server', () => {
     expect((await importUrl(copied, silent.url)).status).toBe(200)
     const upload = new PassThrough()
     upload.write('REDIS')
-    const received = server.databases.backups.importFile(server.owner, uploaded.database_id, upload)
+    const received = server.databases.backups.importFile(server.owner, uploaded.database_id, {
+      content: upload,
+      mayGoOn: async () => true,
+    })
     received.catch(() => undefined)
     for (const { database_id } of [copied, uploaded]) {
       const isRestoring = () => server.databases.directory.rowOf(database_id)?.modifying_state === 'restoring'
@@ -235,6 +238,28 @@ describe('an import of an RDB file', () => {
     }
     expect(await command(record, 'GET', 'own')).toBe('x')
     expect(await importOf(record)).toMatchObject({ state: 'failed' })
+  })
+
+  it('has no effect when its API key is deleted while the file arrives', async () => {
+    const record = await create(server)
+    await command(record, 'SET', 'own', 'x')
+    const file = await exported(record)
+    await command(record, 'SET', 'own', 'y')
+    const { body: key } = await server.api('POST', '/v2/apikeys', { name: 'leaver' })
+    const login = Buffer.from(`${server.owner.email}:${key.api_key}`).toString('base64')
+    const content = new PassThrough()
+    content.write(file.subarray(0, 20))
+    const path = `/v2/redis/import-rdb/${record.database_id}`
+    const answer = server.raw('POST', path, Readable.toWeb(content) as ReadableStream, {
+      authorization: `Basic ${login}`,
+    })
+    const isReading = async () => (await importOf(record)).bytes_read > 0
+    await waitFor(isReading, { what: 'the first bytes to arrive' })
+    expect((await server.api('DELETE', `/v2/apikeys/${key.key_id}`)).status).toBe(200)
+    content.end(file.subarray(20))
+    expect((await answer).status).toBe(401)
+    expect(await importOf(record)).toMatchObject({ state: 'failed' })
+    expect(await command(record, 'GET', 'own')).toBe('y')
   })
 
   it('ignores commands that are appended to the data', async () => {

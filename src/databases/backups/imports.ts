@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { auditRow } from '../../accounts/index.js'
-import { codeOf, newId, randomSecret } from '../../base/index.js'
+import { newId, randomSecret } from '../../base/index.js'
 import type { ImportRecord } from '../../contract/databases/backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type EngineSpec, processMemoryFor, throwawayId } from '../../fleet/index.js'
@@ -18,6 +18,7 @@ import { refuse, renderImport } from './answers.js'
 import { connectToEngine, connectToSource, copyAll, countKeys, type ImportSource, parseSource } from './copy.js'
 import { type BackupCreation, reasonOf } from './creation.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
+import { isDiskFull } from './files.js'
 import type { Restores } from './restores.js'
 
 type NewBackup = backups.NewBackup
@@ -33,6 +34,13 @@ export interface BegunImport {
 
 /** Reads the foreign data into the pending backup, until the signal ends it, and resolves to the completed backup. */
 type Filling = (backup: NewBackup, database: DatabaseRow, signal: AbortSignal) => Promise<BackupRow>
+
+/** A file that a client sends, which may take hours. */
+export interface ReceivedFile {
+  readonly content: Readable
+  /** Whether the client may still change the database. */
+  readonly mayGoOn: () => Promise<boolean>
+}
 
 /** An active import. */
 interface ActiveImport {
@@ -70,7 +78,7 @@ export class Imports {
   }
 
   /** Starts receiving an RDB file. */
-  fromFile(caller: Caller, databaseId: string, file: Readable): Promise<BegunImport> {
+  fromFile(caller: Caller, databaseId: string, file: ReceivedFile): Promise<BegunImport> {
     const fill: Filling = (backup, database, signal) => this.#receive(backup, database, file, signal)
     return this.#begin(caller, databaseId, 'RDB file', fill)
   }
@@ -158,7 +166,12 @@ export class Imports {
   }
 
   /** The uploaded file itself is never kept: one of our engines loads it and writes the backup from that. */
-  #receive(backup: NewBackup, database: DatabaseRow, file: Readable, signal: AbortSignal): Promise<BackupRow> {
+  #receive(
+    backup: NewBackup,
+    database: DatabaseRow,
+    { content, mayGoOn }: ReceivedFile,
+    signal: AbortSignal,
+  ): Promise<BackupRow> {
     return this.#creation.settle(backup, async () => {
       const { fleet, files, plans } = this.#deps
       const upload = await files.prepareUpload(backup)
@@ -166,7 +179,8 @@ export class Imports {
         const limitBytes = planOf(database, plans).db_disk_threshold
         const count = counting(limitBytes, (bytes) => this.#count(backup, 0, bytes))
         const disk = createWriteStream(upload, { mode: 0o600, flush: true })
-        await pipeline(file, count, disk, { signal }).catch(asImportFailure)
+        await pipeline(content, count, disk, { signal }).catch(asImportFailure)
+        if (!(await mayGoOn())) throw new HomeportError('unauthorized', { scheme: 'Basic' })
         await this.#note(backup, { state: 'checking' })
         const { maxMemoryBytes } = engineSpecOf(database, plans)
         const evidence = await fleet.rewriteSnapshot(upload, await files.prepare(backup), maxMemoryBytes)
@@ -273,11 +287,8 @@ function counting(limitBytes: number, onBytes: (bytes: number) => void): Transfo
   })
 }
 
-/** Error codes of a full disk or an exceeded disk quota. */
-const DISK_FULL = new Set(['ENOSPC', 'EDQUOT'])
-
 function asImportFailure(error: unknown): never {
   if (error instanceof HomeportError) throw error
-  if (DISK_FULL.has(codeOf(error))) throw new HomeportError('store_full', {}, { cause: error })
+  if (isDiskFull(error)) throw new HomeportError('store_full', {}, { cause: error })
   throw new HomeportError('import_failed', { reason: 'the file did not arrive completely' }, { cause: error })
 }

@@ -7,6 +7,7 @@ import * as backups from '../transactions/backups.js'
 import * as restores from '../transactions/restores.js'
 import type { BackupCreation } from './creation.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
+import { factsOf, formatOf, isDiskFull } from './files.js'
 
 type BackupRow = backups.BackupRow
 
@@ -81,7 +82,9 @@ export class Restores {
     const limitBytes = engineSpecOf(database, plans).maxMemoryBytes
     const dataBytes = backup.data_bytes
     if (dataBytes > limitBytes) throw new HomeportError('backup_too_large', { dataBytes, limitBytes })
-    await this.#refuseChanged(backup)
+    // First: what is compared and loaded below is what becomes the data, and the file of the backup may be deleted meanwhile.
+    await files.stage(backup, database_id).catch(asUnreadable)
+    await this.#refuseChanged(backup, database_id)
     const now = clock.now()
     const safety: backups.NewBackup = {
       backup_id: newId('bak_', now),
@@ -92,11 +95,9 @@ export class Restores {
     }
     await lost.watch(restores.jobOf(safety), store.run(backups.add, { backup: safety }))
     const isSafe = await this.#backUpFirst(safety)
-    if (isSafe) await this.#checkReadable(backup, safety)
-    else await fleet.checkSnapshot(files.path(backup))
-    await files.stage(backup, database_id)
-    if (!isSafe)
-      await fleet.quarantineData(engineSpecOf(database, plans), `A restore of ${backup.backup_id} replaced it.`)
+    if (isSafe) return this.#checkReadable(safety)
+    await fleet.checkSnapshot(files.staged(database_id))
+    await fleet.quarantineData(engineSpecOf(database, plans), `A restore of ${backup.backup_id} replaced it.`)
   }
 
   /** False when no engine can read the current data; the caller then sets it aside. */
@@ -113,10 +114,8 @@ export class Restores {
   }
 
   /** Refuses a file that has changed since the backup was completed. */
-  async #refuseChanged(backup: BackupRow): Promise<void> {
-    const facts = await this.#deps.files.facts(backup).catch((cause: unknown) => {
-      throw new HomeportError('snapshot_unusable', { reason: 'its file cannot be read' }, { cause })
-    })
+  async #refuseChanged(backup: BackupRow, databaseId: string): Promise<void> {
+    const facts = await factsOf(this.#deps.files.staged(databaseId))
     if (facts.sha256 === backup.sha256) return
     throw new HomeportError('snapshot_unusable', { reason: 'its file has changed since it was made' })
   }
@@ -125,10 +124,11 @@ export class Restores {
    * The installed engine may be newer than the backup, or of another vendor. A backup in another format than the
    * installed engine writes is loaded once as a test, while the old data is still in place.
    */
-  async #checkReadable(backup: BackupRow, safety: backups.NewBackup): Promise<void> {
+  async #checkReadable(safety: backups.NewBackup): Promise<void> {
     const { files, fleet } = this.#deps
-    const [format, own] = await Promise.all([files.format(backup), files.format(safety)])
-    if (format !== own) await fleet.checkSnapshot(files.path(backup))
+    const staged = files.staged(safety.database_id)
+    const [format, own] = await Promise.all([formatOf(staged), formatOf(files.path(safety))])
+    if (format !== own) await fleet.checkSnapshot(staged)
   }
 
   /** Clients reach the engines only after the store knows that the new data is in place. */
@@ -158,4 +158,10 @@ export class Restores {
     if (undone) await files.unstage(databaseId)
     return undone
   }
+}
+
+/** A full disk is not the fault of the file. */
+function asUnreadable(cause: unknown): never {
+  if (isDiskFull(cause)) throw new HomeportError('store_full', {}, { cause })
+  throw new HomeportError('snapshot_unusable', { reason: 'its file cannot be read' }, { cause })
 }

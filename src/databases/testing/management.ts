@@ -72,7 +72,7 @@ export interface ManagementServer {
   /** Calls the management API; `login` replaces the first account's header. */
   api(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiAnswer>
   /** The same, without reading the answer. */
-  raw(method: string, path: string, body?: RequestInit['body']): Promise<Response>
+  raw(method: string, path: string, body?: RequestInit['body'], headers?: Record<string, string>): Promise<Response>
   /** Stops everything and keeps the files. May be repeated. */
   close(): Promise<void>
 }
@@ -117,9 +117,9 @@ export async function startManagement(options: ManagementOptions = {}): Promise<
     owner: accounts.basic(basic, '127.0.0.1') as Caller,
     api: (method, path, body, headers) =>
       callApi(server.port, method, path, body, { authorization: basic, ...headers }),
-    raw: (method, path, body) =>
+    raw: (method, path, body, headers) =>
       fetch(`http://127.0.0.1:${server.port}${path}`, {
-        ...{ method, headers: { authorization: basic } },
+        ...{ method, headers: { authorization: basic, ...headers } },
         ...(body === undefined ? {} : { body, duplex: 'half' }),
       }),
     close,
