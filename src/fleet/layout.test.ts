@@ -1,9 +1,12 @@
-import { chmodSync, mkdirSync, realpathSync, statSync, symlinkSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, realpathSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
+import { type Clock, systemClock } from '../base/index.js'
 import { memberPaths, prepareLayout, socketDirFor } from './layout.js'
-import { isEngineCommand } from './processes.js'
+import { endEngines, isEngineCommand } from './processes.js'
 
 describe('the directories of the fleet', () => {
   test('are private and have one name, whatever path leads to the data directory', async () => {
@@ -56,5 +59,20 @@ describe('the search for engines', () => {
     ['/usr/bin/redis-server *:6379', false],
   ])('recognizes "%s" as ours: %s', (line, expected) => {
     expect(isEngine(line)).toBe(expected)
+  })
+
+  test('kills one that does not end, also when the clock is set back meanwhile', async () => {
+    const dir = tempDir()
+    const [program, config] = [join(dir, 'redis-server'), join(dir, 'databases', 'db', 'us-east-1', 'engine.conf')]
+    writeFileSync(program, `#!/bin/sh\ntrap '' TERM\necho begun\nread line\n`, { mode: 0o700 })
+    const engine = spawn(program, [config], { stdio: ['pipe', 'pipe', 'ignore'] })
+    const exited = once(engine, 'exit')
+    await once(engine.stdout, 'data')
+    let backMs = 0
+    const clock: Clock = { ...systemClock, now: () => Date.now() - backMs }
+    const ended = endEngines({ databasesDir: join(dir, 'databases'), binary: program, graceMs: 100, clock })
+    backMs = 3_600_000
+    expect(await ended).toBe(1)
+    expect(await exited).toEqual([null, 'SIGKILL'])
   })
 })

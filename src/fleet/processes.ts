@@ -85,10 +85,14 @@ export async function endEngines(search: EngineSearch): Promise<number> {
   const { databasesDir, binary, graceMs, clock } = search
   const first = await findEngines(databasesDir, binary)
   for (const pid of first) send(pid, 'SIGTERM')
-  const killAtMs = clock.now() + graceMs
+  let isLate = false
+  const late = clock.after(graceMs, () => {
+    isLate = true
+  })
   for (let left = first; left.length > 0; left = await findEngines(databasesDir, binary)) {
-    if (clock.now() >= killAtMs) for (const pid of left) send(pid, 'SIGKILL')
+    if (isLate) for (const pid of left) send(pid, 'SIGKILL')
     await pause(clock, POLL_MS)
   }
+  late.cancel()
   return first.length
 }
