@@ -1,16 +1,28 @@
-import { rmSync, statSync, truncateSync } from 'node:fs'
+import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
 import { type DatabaseRecord, DatabaseRecordSchema } from '../contract/databases/databases.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { compileChecker } from '../http/index.js'
 import { ask, create } from './testing/checks.js'
-import { type ManagementServer, startManagement } from './testing/management.js'
+import { type ManagementOptions, type ManagementServer, startManagement } from './testing/management.js'
 
 const checkRecord = compileChecker(DatabaseRecordSchema, 'body')
 
 describe('lost data', () => {
   let server: ManagementServer
+
+  /** The start of an engine that fails after it was stopped: `armed`, then `stopped`. */
+  let failing: 'not' | 'armed' | 'stopped' = 'not'
+  const ensure: ManagementOptions['ensure'] = (fleet, spec) => {
+    if (failing === 'stopped') {
+      failing = 'not'
+      return Promise.reject(new HomeportError('engine_failed', { reason: 'a test' }))
+    }
+    if (failing === 'armed' && spec.state === 'stopped') failing = 'stopped'
+    return fleet.ensure(spec, 'while-loading')
+  }
 
   beforeAll(async () => {
     server = await startManagement()
@@ -27,7 +39,7 @@ describe('lost data', () => {
   const acceptLoss = (record: DatabaseRecord) => server.api('POST', `/v2/redis/accept-loss/${record.database_id}`)
   const reopen = async () => {
     await server.close()
-    server = await startManagement({ dataDir: server.dataDir, redisPorts: server.redisPorts })
+    server = await startManagement({ dataDir: server.dataDir, redisPorts: server.redisPorts, ensure })
   }
   const problemsOf = (record: DatabaseRecord) =>
     server.problems.visibleTo(server.owner.accountId).filter(({ subject }) => subject === record.database_id)
@@ -64,6 +76,24 @@ describe('lost data', () => {
     expect(await command(gone, 'GET', 'k')).toBeNull()
     expect(await acceptLoss(gone)).toEqual({ status: 200, body: 'OK' })
     await command(cut, 'SET', 'k', 'v')
+  })
+
+  it('costs what is damaged and nothing before it, also when its acceptance is repeated', async () => {
+    const record = await create(server)
+    for (let n = 0; n < 20; n++) await command(record, 'SET', `k${n}`, 'v')
+    await server.close()
+    const log = join(dirOf(record), 'appendonlydir', 'appendonly.aof.1.incr.aof')
+    const bytes = readFileSync(log)
+    bytes.fill('?', Math.floor(bytes.length / 2), Math.floor(bytes.length / 2) + 20)
+    writeFileSync(log, bytes)
+    await reopen()
+    await expect(command(record, 'GET', 'k0')).rejects.toMatchObject({ code: 'data_unreadable' })
+    failing = 'armed'
+    expect(await acceptLoss(record)).toMatchObject({ status: 503 })
+    expect(await recordOf(record)).toMatchObject({ modifying_state: '', data_problem: { kind: 'unreadable' } })
+    expect(await acceptLoss(record)).toEqual({ status: 200, body: 'OK' })
+    expect(await command(record, 'GET', 'k0')).toBe('v')
+    expect(await recordOf(record)).not.toHaveProperty('data_problem')
   })
 
   it('of a directory that is deleted while the engine runs is found when the engine stops', async () => {
