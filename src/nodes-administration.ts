@@ -24,6 +24,7 @@ import {
   placeStandby,
   placeStandbys,
   putStandby,
+  removeNodeWithDatabases,
   type Standbys,
 } from './databases/index.js'
 import { type Caller, ok, type Route, route } from './http/index.js'
@@ -69,9 +70,12 @@ export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[
       operatorOnly(caller)
       return listMoves(store)
     }),
-    route(removeNode, ({ caller, params }) => {
+    route(removeNode, ({ caller, params: { name }, query }) => {
       operatorOnly(caller)
-      return ok(store.run(nodesAdmin.remove, { name: params.name }))
+      const isLosing = query.lose_databases === true
+      return ok(
+        isLosing ? removeNodeWithDatabases(store, name, systemClock.now()) : store.run(nodesAdmin.remove, { name }),
+      )
     }),
     ...standbyRoutes(deps, operatorOnly),
   ]

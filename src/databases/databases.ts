@@ -283,7 +283,7 @@ class StoredDatabases implements Databases {
 
   async remove(caller: Caller, databaseId: string): Promise<void> {
     const row = await this.homes.rowElsewhere(caller.accountId, databaseId)
-    if (row) await this.homes.removeElsewhere(caller, row)
+    if (row && !(await this.#deletion.takeLost(caller, row))) await this.homes.removeElsewhere(caller, row)
     await this.#deletion.remove(caller, databaseId)
   }
 

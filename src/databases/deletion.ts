@@ -5,6 +5,7 @@ import type { ChangeDeps } from './deps.js'
 import { beginDeletion, type DatabaseRow, finishDeletion } from './life.js'
 import { LostBegins } from './lost-begins.js'
 import * as databases from './transactions/databases.js'
+import * as lostHomes from './transactions/lost-homes.js'
 import { SYSTEM } from './usage/index.js'
 
 /** What `Deletion` is built from. */
@@ -37,6 +38,16 @@ export class Deletion {
     const begun = beginDeletion(store, { accountId: caller.accountId, databaseId, home: settings.node, audit })
     await this.#lost.watch(databaseId, begun, now)
     await this.#carryOut(databaseId)
+  }
+
+  /** Has this node delete a database whose home the operator has given up. False: it is not given up. */
+  async takeLost(caller: Caller, { database_id: databaseId, name, home }: DatabaseRow): Promise<boolean> {
+    const { store, settings, clock } = this.#deps
+    if (settings.node === undefined || home === null || !(await store.run(lostHomes.isLost, { home }))) return false
+    const event = { action: 'Delete Database', entity: databaseId, details: { name, lost_node: home } } as const
+    const audit = auditRow(caller, event, clock.now())
+    const { accountId } = caller
+    return store.run(lostHomes.takeToDelete, { accountId, databaseId, node: settings.node, audit })
   }
 
   /** Completes deletions that have begun in the store. */

@@ -12,6 +12,7 @@ import type { RecordSettings } from './record.js'
 import type { KnownDatabase } from './summaries.js'
 import * as databases from './transactions/databases.js'
 import * as homes from './transactions/homes.js'
+import * as lostHomes from './transactions/lost-homes.js'
 
 /** Where clients reach the databases of a node. */
 export type Addresses = Pick<RecordSettings, 'publicRedisHost' | 'publicRestUrl' | 'redisDomain' | 'redisDomainPort'>
@@ -129,6 +130,13 @@ export class Homes {
    */
   async elsewhere(request: Addressed): Promise<Elsewhere | undefined> {
     return this.elsewhereOf(await this.known(request))
+  }
+
+  /** The same for the deletion of a database: one whose home the operator has given up is deleted by any node. */
+  async elsewhereToDelete(request: Addressed): Promise<Elsewhere | undefined> {
+    const found = await this.known(request)
+    const isLost = found?.home && (await this.#deps.store.run(lostHomes.isLost, { home: found.home }))
+    return isLost ? undefined : this.elsewhereOf(found)
   }
 
   /** The same for a database that was found. */

@@ -39,6 +39,7 @@
 export { createDatabases, type Databases } from './databases.js'
 export type { DatabaseSettings, DatabasesDeps } from './deps.js'
 export { type DataUser, type ServedDatabase, ServingDirectory } from './directory.js'
+export { removeNodeWithDatabases } from './lost-homes.js'
 export { askForMove, listMoves, type Moves } from './moves/index.js'
 export { loadPlans } from './plan-file.js'
 export { refuseLostStore } from './quarantine/index.js'

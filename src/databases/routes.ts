@@ -96,6 +96,7 @@ export function withHomes(homes: Databases['homes'], routes: readonly Route[]): 
   const named = async (request: Addressed) => homes.named(request)
   return routes.map((each) => {
     if (each.endpoint.path === recoverDatabase.path) return { ...each, elsewhere: named }
+    if (each.endpoint.id === deleteDatabase.id) return { ...each, elsewhere: (one) => homes.elsewhereToDelete(one) }
     return isAddressed(each.endpoint) ? { ...each, elsewhere } : each
   })
 }

@@ -338,4 +338,31 @@ describe('databases of a cluster', () => {
     expect(shown.set_aside?.[0]?.bytes).toBeGreaterThan(100)
     expect(JSON.stringify((await c.api('GET', '/v2/auditlogs?limit=50')).body)).toContain('Set Aside Database Files')
   })
+
+  it('of a node that is given up can be deleted at any other one, and are served when it comes back', async () => {
+    const make = async (name: string) => record(await b.api('POST', '/v2/redis/database', creation(name)))
+    const [left, deleted] = [await make('left'), await make('deleted')]
+    await rest(b, left.rest_token, ['SET', 'k', 'v'])
+    const remove = (query = '') => a.api('DELETE', `/v2/nodes/b${query}`)
+    const destroy = ({ database_id }: Made) => a.api('DELETE', `/v2/redis/database/${database_id}`)
+    expect(await remove('?lose_databases=true')).toMatchObject({ status: 409 })
+    await b.stop()
+    const isRefused = async () => JSON.stringify((await remove()).body).includes('--lose-databases')
+    await waitFor(isRefused, { what: 'the node to have left' })
+    expect(await destroy(deleted)).toMatchObject({ status: 503 })
+
+    expect(await remove('?lose_databases=true')).toMatchObject({ status: 200, body: 'OK' })
+    expect((await listed(a)).map(({ name }) => name)).toEqual(['a', 'c'])
+    expect(JSON.stringify((await c.api('GET', '/v2/auditlogs?limit=50')).body)).toContain('Lose Database Node')
+    expect(await destroy(deleted)).toMatchObject({ status: 200, body: 'OK' })
+    expect(records(await c.api('GET', '/v2/redis/databases')).map(({ database_name }) => database_name)).toEqual(
+      expect.not.arrayContaining(['deleted']),
+    )
+    expect(await a.api('GET', `/v2/redis/database/${left.database_id}`)).toMatchObject({ status: 503 })
+
+    b = await start('b')
+    expect(await rest(b, left.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
+    const inQuarantine = (await b.api('GET', '/v2/redis/quarantine')).body as { database_id: string }[]
+    expect(inQuarantine.map(({ database_id }) => database_id)).toContain(deleted.database_id)
+  })
 })

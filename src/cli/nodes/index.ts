@@ -133,13 +133,17 @@ const moveTable = (io: Io, rows: readonly DatabaseMove[]): string =>
     rows,
   )
 
-const removeCommand = remote<object, [string]>({
+const removeCommand = remote<{ readonly loseDatabases?: true }, [string]>({
   name: 'remove',
   summary: 'forget a node that was stopped or is dead',
   args: [NODE],
-  examples: ['homeport nodes remove b'],
-  run: async ({ api, say }, _, name) => {
-    await api.call(removeNode, { params: { name } })
+  flags: (command) =>
+    command.option('--lose-databases', 'also one that is the home of databases, and gone for good with its disk'),
+  isDestructive: true,
+  examples: ['homeport nodes remove b', 'homeport nodes remove b --lose-databases'],
+  run: async ({ api, say, confirm }, { loseDatabases = false }, name) => {
+    if (loseDatabases) await confirm(`Remove ${name}, and give up the data of its databases?`, name)
+    await api.call(removeNode, { params: { name }, query: loseDatabases ? { lose_databases: true } : {} })
     say(`${name} is removed.`)
   },
 })

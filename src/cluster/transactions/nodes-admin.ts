@@ -178,10 +178,16 @@ export const steer = write(
  * @throws HomeportError `node_not_found`, `node_running`, `node_has_databases`.
  */
 export const remove = write('nodesAdmin.remove', function* (args: { name: string }): Transaction<void> {
-  const { state, incarnation } = yield* nodeNamed(args.name)
-  if (isRunning(state)) throw new HomeportError('node_running', args)
+  yield* forgetNode(args.name)
   const { databases } = yield* only(databasesOf, args)
   if (databases > 0) throw new HomeportError('node_has_databases', { name: args.name, databases })
+})
+
+/** The same, also of one that is the home of databases, for other transactions. */
+export function* forgetNode(name: string): Transaction<void> {
+  const args = { name }
+  const { state, incarnation } = yield* nodeNamed(name)
+  if (isRunning(state)) throw new HomeportError('node_running', args)
   yield* change(endMoving, args)
   yield* change(dropMoves, args)
   yield* change(dropStandbys, args)
@@ -190,4 +196,4 @@ export const remove = write('nodesAdmin.remove', function* (args: { name: string
   yield* change(freePartitions, lives)
   yield* change(freeLeases, lives)
   yield* change(removeAll, lives)
-})
+}

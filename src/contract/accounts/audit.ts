@@ -49,6 +49,7 @@ export const AUDIT_ACTIONS = {
   'Promote Database Standby': 38,
   'Set Aside Database Files': 39,
   'Adopt Files': 40,
+  'Lose Database Node': 41,
   'Create Queue Token': 50,
   'Delete Queue Token': 52,
   'Rotate API Key': 53,

@@ -34,7 +34,14 @@ export const nodeErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ name, databases }) =>
-      `The node ${name} is the home of ${databases} database(s), whose data is on its disk. Start it and move them away: homeport nodes drain ${name}.`,
+      `The node ${name} is the home of ${databases} database(s), whose data is on its disk. Start it and move them away: homeport nodes drain ${name}. If it is gone for good with its disk: homeport nodes remove ${name} --lose-databases.`,
+  }),
+  node_has_standbys: define<{ name: string; databases: number }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name, databases }) =>
+      `Of ${databases} database(s) whose home is the node ${name}, another node has a whole copy, which would be lost too. Start the node of the copy: it takes over if ${name} is dead. homeport nodes standbys lists the copies; one that is gone as well is ended with homeport nodes standby <database> --off.`,
   }),
   database_is_there: define<{ databaseId: string; node: string }>({
     status: 409,

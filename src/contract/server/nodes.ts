@@ -92,9 +92,23 @@ export const removeNode = endpoint({
   access: 'write',
   summary: 'Remove a node',
   description:
-    'For the operator: a node that was stopped or is dead is no longer listed. Its name is free again. Refused while it is the home of databases.',
+    'For the operator: a node that was stopped or is dead is no longer listed. Its name is free again. Refused while it is the home of databases, unless `lose_databases` says that it is gone for good with its disk. Its databases then stay listed and do not serve; their owners may recover them from object storage, or delete them. If it starts again after all with its data directory, it serves those that are left.',
   params,
+  query: Type.Object({
+    lose_databases: Type.Optional(
+      Type.Boolean({
+        description: 'true: also while it is the home of databases, whose data is lost. Default: false.',
+      }),
+    ),
+  }),
   body: noFields,
   success: ok,
-  errors: ['operator_only', 'node_not_found', 'node_running', 'node_has_databases', 'store_unavailable'],
+  errors: [
+    'operator_only',
+    'node_not_found',
+    'node_running',
+    'node_has_databases',
+    'node_has_standbys',
+    'store_unavailable',
+  ],
 })

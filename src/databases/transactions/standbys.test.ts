@@ -9,6 +9,7 @@ import type { Store } from '../../store/types.js'
 import * as backups from './backups.js'
 import * as databases from './databases.js'
 import * as homes from './homes.js'
+import * as lostHomes from './lost-homes.js'
 import * as moves from './moves.js'
 import * as promotions from './promotions.js'
 import * as sets from './standby-sets.js'
@@ -66,14 +67,8 @@ describeOnEveryStore('standbys', (openStore) => {
       ...{ account_id: accountId, email: `${accountId}@homeport.local`, created_at: 1 },
       ...{ queue_user_id: accountId, queue_token_hash: accountId, signing_current: 'a', signing_next: 'b' },
     } as const
-    const key = {
-      key_id: accountId,
-      account_id: accountId,
-      name: 'default',
-      key_hash: accountId,
-      read_only: 0,
-    } as const
-    await store.run(accounts.create, { account, key: { ...key, created_at: 1 } })
+    const key = { key_id: accountId, account_id: accountId, name: 'default', key_hash: accountId } as const
+    await store.run(accounts.create, { account, key: { ...key, read_only: 0, created_at: 1 } })
     ;[a, b, c] = [await begin(randomUUID()), await begin(randomUUID()), await begin(randomUUID())]
     databaseId = await create()
   }
@@ -340,6 +335,7 @@ describeOnEveryStore('standbys', (openStore) => {
     await twoFollow()
     await note({ node: c, state: 'behind' })
     await bury(a)
+    await expect(store.run(lostHomes.remove, { name: a, audits: [] })).rejects.toThrow('has a whole copy')
     await stand(c, 200)
     await stand(b, 100)
     expect(await promote(c)).toMatchObject({ kind: 'refused' })

@@ -1,0 +1,84 @@
+/**
+ * Databases whose node the operator has given up: it was removed with them, so no row of a node has the name of their home. They
+ * stay as they are. The node serves them again if it comes back; until then their owners may recover or delete them.
+ */
+import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { holdRegistrations } from '../../cluster/transactions/cluster-nodes.js'
+import { forgetNode } from '../../cluster/transactions/nodes-admin.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { change, first, only, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { DatabaseRow } from './databases.js'
+import { newestLife } from './standbys.js'
+
+const copiedElsewhere = query<{ name: string }, { databases: number }>(({ db, p }) =>
+  db
+    .selectFrom('databases')
+    .select((q) => q.fn.countAll<number>().as('databases'))
+    .where('home', '=', p.name)
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('database_standbys')
+          .select('database_standbys.node')
+          .whereRef('database_standbys.database_id', '=', 'databases.database_id')
+          .where('database_standbys.node', '!=', p.name)
+          .where('database_standbys.state', '=', 'following'),
+      ),
+    ),
+)
+
+/**
+ * Forgets a node that is gone for good, with the databases that it serves.
+ * @param args.audits one entry for each of them.
+ * @throws HomeportError `node_not_found`, `node_running`, `node_has_standbys`: another node has a whole copy of one of them.
+ */
+export const remove = write(
+  'lostHomes.remove',
+  function* ({ name, audits }: { name: string; audits: readonly NewAuditRow[] }): Transaction<void> {
+    yield* holdRegistrations()
+    const { databases } = yield* only(copiedElsewhere, { name })
+    if (databases > 0) throw new HomeportError('node_has_standbys', { name, databases })
+    yield* forgetNode(name)
+    for (const audit of audits) yield* recordAudit(audit)
+  },
+)
+
+function* isGivenUp(home: string | null): Transaction<boolean> {
+  return home !== null && (yield* first(newestLife, { name: home })) === undefined
+}
+
+/** Whether the operator has given a node up that is the home of databases. */
+export const isLost = read('lostHomes.isLost', function* (args: { home: string }): Transaction<boolean> {
+  return yield* isGivenUp(args.home)
+})
+
+const rowToTake = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId)),
+)
+const setDeleting = query<{ databaseId: string; node: string }>(({ db, p }) =>
+  db
+    .updateTable('databases')
+    .set({ home: p.node, modifying_state: 'deleting' })
+    .where('database_id', '=', p.databaseId),
+)
+const dropRestore = query<{ databaseId: string }>(({ db, p }) =>
+  db.deleteFrom('restores').where('database_id', '=', p.databaseId),
+)
+
+/**
+ * Gives a database without a home to a node that deletes it: its next start completes a deletion that a crash interrupts.
+ * Whatever its home was doing with it has ended. False: its home is not given up, or the account does not have it.
+ */
+export const takeToDelete = write(
+  'lostHomes.takeToDelete',
+  function* (args: { accountId: string; databaseId: string; node: string; audit: NewAuditRow }): Transaction<boolean> {
+    const { accountId, databaseId, node, audit } = args
+    yield* holdRegistrations()
+    const row = yield* first(rowToTake, { databaseId })
+    if (row?.account_id !== accountId || !(yield* isGivenUp(row.home))) return false
+    yield* change(setDeleting, { databaseId, node })
+    yield* change(dropRestore, { databaseId })
+    yield* recordAudit(audit)
+    return true
+  },
+)
