@@ -6,6 +6,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 /** The file of the keys in the data directory, one a line. The first one encrypts; all of them decrypt. */
 export const BACKUP_KEYS_FILE = 'backup-keys'
 
+const TITLE = '# Keys of backups. Keep a copy elsewhere: without them, nobody can read the backups.'
 const KEY_BYTES = 32
 const PREFIX = 'hpbk1_'
 /** More keys are not kept. */
@@ -87,11 +88,11 @@ export class BackupKeys {
     const keys = [...fresh].flatMap((text) => parseKey(text) ?? [])
     if (keys.length === 0) return
     const all = [...this.#keys, ...keys].slice(0, MOST_KEYS)
-    const lines = ['# Keys of backups. Keep a copy elsewhere: without them, nobody can read the backups.']
-    await replaceFile(
-      join(this.#dataDir, BACKUP_KEYS_FILE),
-      `${[...lines, ...all.map((key) => keyText(key.secret))].join('\n')}\n`,
-    )
+    const path = join(this.#dataDir, BACKUP_KEYS_FILE)
+    // What was appended since the start stays, whatever it is.
+    const present = (await readFileIfThere(path)) ?? TITLE
+    const added = all.map(({ secret }) => keyText(secret)).filter((text) => !present.includes(text))
+    await replaceFile(path, `${[present.trimEnd(), ...added].join('\n')}\n`)
     this.#keys = all
   }
 }

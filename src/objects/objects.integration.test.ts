@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -114,6 +114,15 @@ describe('object storage', () => {
     await expect(whole(storage.get('parts'))).rejects.toMatchObject({ code: 'object_missing' })
   })
 
+  it('takes an upload that lasts longer than a request may stand still', async () => {
+    server.fault = () => ({ kind: 'slow', pauseMs: 10 })
+    const one = new ObjectStorage({ ...server.options(), timeoutMs: 500 })
+    await one.put('slow', bytes(8 * MIB), 8 * MIB)
+    await one.close()
+    server.fault = () => undefined
+    expect(await digest(storage.get('slow'))).toBe(await digest(bytes(8 * MIB)))
+  })
+
   it('reports a download that ends too early', async () => {
     await storage.put('short', bytes(MIB), MIB)
     server.fault = () => ({ kind: 'cut', afterBytes: 300_000 })
@@ -165,10 +174,15 @@ describe('sealed files', () => {
   })
 
   it('names a missing key, and reads with one that was added', async () => {
-    const other = await BackupKeys.open(mkdtempSync(join(dir, 'other-')))
+    const folder = mkdtempSync(join(dir, 'other-'))
+    const other = await BackupKeys.open(folder)
     const sealed = await file(10, keys)
     await expect(open(sealed, other)).rejects.toMatchObject({ code: 'sealed_key_missing' })
+    // The operator has appended a key, and not restarted yet.
+    const appended = `hpbk1_${Buffer.alloc(32, 7).toString('base64url')}`
+    appendFileSync(join(folder, 'backup-keys'), `${appended}\n`)
     await other.learn(keys.texts)
+    expect(readFileSync(join(folder, 'backup-keys'), 'utf8')).toContain(appended)
     expect(await open(sealed, other)).toHaveLength(10)
     expect(other.texts).toHaveLength(2)
     expect(other.current.id).not.toEqual(keys.current.id)

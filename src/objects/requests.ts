@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent, type Dispatcher, request } from 'undici'
 import { type ObjectPlace, placeText } from '../config/index.js'
@@ -32,6 +33,7 @@ type Answer = Dispatcher.ResponseData
 
 const TIMEOUT_MS = 60_000
 const LARGEST_TEXT = 4 * 2 ** 20
+const PIECE_BYTES = 64 * 1024
 
 /** Signed requests to a storage with the S3 protocol, and its errors as ours. */
 export class StorageRequests {
@@ -67,9 +69,10 @@ export class StorageRequests {
     })
       .sign()
       .then((one) => Object.fromEntries(one.headers))
+    const length = body && { 'content-length': String(body.length) }
     const answer = await request(url, {
-      ...{ method, headers: signed, dispatcher: this.#agent },
-      ...(body && { body }),
+      ...{ method, headers: { ...signed, ...length }, dispatcher: this.#agent },
+      ...(body && { body: Readable.from(pieces(body), { objectMode: false }) }),
       ...(signal && { signal }),
     }).catch((error: unknown) => this.fail(reasonOf(error), error))
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer
@@ -128,6 +131,11 @@ export class StorageRequests {
       `it answered ${method} with ${statusCode}${code === undefined ? '' : ` ${code}`}${adviceOf(statusCode, code)}`,
     )
   }
+}
+
+/** A body in pieces, each of which is progress: as one piece, all of it would have to be sent before the time is over. */
+function* pieces(body: Buffer): Generator<Buffer> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES)
 }
 
 function adviceOf(status: number, code: string | undefined): string {

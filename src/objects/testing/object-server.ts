@@ -5,16 +5,17 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import S3rver from 's3rver'
+import { pause, systemClock } from '../../base/index.js'
 import type { StorageOptions } from '../index.js'
 import { signatureProblem } from './signature.js'
 
 /** What a broken storage does with a request; `undefined`: it answers as it should. */
-export type Fault = (
-  request: IncomingMessage,
-) =>
+export type Fault = (request: IncomingMessage) =>
   | { readonly kind: 'status'; readonly status: number; readonly code: string }
   | { readonly kind: 'cut'; readonly afterBytes: number }
   | { readonly kind: 'flip'; readonly atByte: number }
+  /** It reads what is sent at the speed of a slow line. */
+  | { readonly kind: 'slow'; readonly pauseMs: number }
   | undefined
 
 /** A real server with the S3 protocol, behind a proxy that can break what it answers. */
@@ -74,7 +75,10 @@ export class ObjectServer {
   async #forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const fault = this.fault(incoming)
     const chunks: Buffer[] = []
-    for await (const chunk of incoming) chunks.push(chunk as Buffer)
+    for await (const chunk of incoming) {
+      chunks.push(chunk as Buffer)
+      if (fault?.kind === 'slow') await pause(systemClock, fault.pauseMs)
+    }
     const body = Buffer.concat(chunks)
     // The server itself does not verify signatures of version 4.
     const problem = signatureProblem(incoming, body, this.credentials.environment.AWS_SECRET_ACCESS_KEY)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { type Static, Type } from 'typebox'
-import { syncPath } from '../../../base/index.js'
+import { codeOf, syncPath } from '../../../base/index.js'
 import { HomeportError } from '../../../contract/errors/errors.js'
 import { compileChecker } from '../../../http/index.js'
 import { type BackupKeys, type ObjectStorage, seal, sealedBytes, unseal } from '../../../objects/index.js'
@@ -27,6 +27,8 @@ const FactsSchema = Type.Object({
 /** What an object says of its backup. */
 export type ObjectFacts = Static<typeof FactsSchema>
 
+/** Codes of errors that say nothing about a file: this process has too many open, or too little memory. */
+const OUT_OF_RESOURCES = new Set(['EMFILE', 'ENFILE', 'ENOMEM'])
 const isFacts = compileChecker(FactsSchema, 'body')
 const FOLDER = 'databases/'
 const LENGTH_BYTES = 4
@@ -74,6 +76,7 @@ export class BackupObjects {
   async upload(backup: DueBackup, signal: AbortSignal): Promise<number> {
     const facts = factsOf(backup)
     const found = await this.#files.facts(backup).catch((cause: unknown) => {
+      if (OUT_OF_RESOURCES.has(codeOf(cause))) throw cause
       throw new HomeportError('snapshot_unusable', { reason: 'its file cannot be read' }, { cause })
     })
     if (found.sha256 !== backup.sha256) {
