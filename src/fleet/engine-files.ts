@@ -63,6 +63,11 @@ const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapsho
     'its data was written by an engine of another kind than is installed',
     'the engine cannot load it, as no engine of its kind has written it',
   ],
+  [
+    /configured to handle more than 1 databases/,
+    'its data has other databases than 0',
+    'it has keys in other databases than 0, and there is only that one here',
+  ],
 ]
 
 /** Why a snapshot cannot be loaded, from the failure of an engine that had it as its data. */

@@ -8,7 +8,7 @@ import { isIP } from 'node:net'
 import { type Clock, codeOf, type TargetGate } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { argument, COPY_LIMITS, type CopyLimits, Peer, type PeerAddress, type PeerOptions } from './peer.js'
-import type { Reply } from './reply-stream.js'
+import { type Reply, ReplyError } from './reply-stream.js'
 
 const DEFAULT_PORT = 6379
 const DATABASE = /^\/?(\d{0,4})$/
@@ -109,6 +109,20 @@ function asUnreachable(cause: unknown): never {
     { reason: `the source cannot be reached (${shortReason(cause)})` },
     { cause },
   )
+}
+
+/**
+ * Refuses a server that is one of several of a Redis cluster: it lists only its own keys, and their import would look complete.
+ * Rejects with `import_failed`.
+ */
+export async function refusePart(source: Peer): Promise<void> {
+  const answer = await source.ask('CLUSTER', 'INFO').catch((error: unknown) => {
+    // A server that is alone refuses the question.
+    return error instanceof ReplyError ? error : asFailed(error)
+  })
+  const parts = Number(/^cluster_size:(\d+)/m.exec(Buffer.isBuffer(answer) ? answer.toString('latin1') : '')?.[1] ?? 1)
+  if (parts > 1)
+    asFailed(new Error(`the source is one of ${parts} servers of a Redis cluster, and has only its part of the keys`))
 }
 
 /** The number of keys that a server reports; rejects with `import_failed`. */

@@ -12,7 +12,7 @@ import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
 import { systemCaller } from '../usage/index.js'
-import { type PasswordEngine, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
+import { bulk, type PasswordEngine, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
 
 const MIB = 2 ** 20
 const checkImport = compileChecker(ImportSchema, 'body')
@@ -143,6 +143,16 @@ describe('an import from another server', () => {
     }
   })
 
+  it('from one of several servers of a Redis cluster is refused', async () => {
+    const part = await startForeignServer({
+      CLUSTER: () => bulk(Buffer.from('cluster_state:ok\r\ncluster_size:3\r\n')),
+    })
+    const record = await create(server)
+    await importUrl(record, part.url)
+    await ended(record)
+    expect(await importOf(record)).toMatchObject({ failure: expect.stringContaining('one of 3 servers') })
+  })
+
   it('leaves a directory that a start deletes, if the server is killed meanwhile', async () => {
     const asking: Socket[] = []
     const silent = await startForeignServer({ SCAN: (_, socket) => void asking.push(socket) })
@@ -232,6 +242,11 @@ describe('an import of an RDB file', () => {
     const record = await create(server)
     await command(record, 'SET', 'own', 'x')
     const file = await exported(record)
+    const ofTwoDatabases = Buffer.from('REDIS0009\xfe\x01\xff\0\0\0\0\0\0\0\0', 'latin1')
+    expect(await upload(record, ofTwoDatabases)).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining('it has keys in other databases than 0') },
+    })
     for (const bytes of [Buffer.alloc(0), Buffer.from('hello'), file.subarray(0, file.length - 20)]) {
       const { status, body } = await upload(record, bytes)
       expect([status, body.error]).toEqual([400, expect.stringContaining('cannot load it')])

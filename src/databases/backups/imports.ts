@@ -15,7 +15,15 @@ import * as databases from '../transactions/databases.js'
 import * as imports from '../transactions/imports.js'
 import { jobOf } from '../transactions/restores.js'
 import { refuse, renderImport } from './answers.js'
-import { connectToEngine, connectToSource, copyAll, countKeys, type ImportSource, parseSource } from './copy.js'
+import {
+  connectToEngine,
+  connectToSource,
+  copyAll,
+  countKeys,
+  type ImportSource,
+  parseSource,
+  refusePart,
+} from './copy.js'
 import { type BackupCreation, reasonOf } from './creation.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
 import { isDiskFull } from './files.js'
@@ -223,6 +231,7 @@ export class Imports {
     try {
       const target = await connectToEngine(staging.path, staging.password, options)
       try {
+        await refusePart(source)
         await this.#note(backup, { keys_total: await countKeys(source) })
         const onCopied = (keys: number, bytes: number): void => this.#count(backup, keys, bytes)
         const { maxMemoryBytes } = staging
