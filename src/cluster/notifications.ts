@@ -14,6 +14,11 @@ export const ANSWER_WITHIN_MS = 1_000
 const GIVE_UP_AFTER_MS = 15_000
 const ASK_AGAIN_MS = 100
 
+type Announcement = Seen['announcements'][number]
+
+/** Topics begin with the name of the module that sends and handles them. */
+const moduleOf = ({ topic }: Announcement): string => topic.split('.', 1)[0] ?? ''
+
 /** What notifications need. */
 export interface NotificationsDeps {
   readonly store: Store
@@ -33,6 +38,8 @@ export class Notifications {
   readonly #deps: NotificationsDeps
   readonly #handlers = new Map<string, PeerHandler>()
   #seen = 0
+  /** Handled, although an earlier one has not been. */
+  readonly #ahead = new Set<number>()
   #isHandling = false
 
   constructor(deps: NotificationsDeps) {
@@ -86,25 +93,38 @@ export class Notifications {
   }
 
   /**
-   * Handles announcements in their order. One whose handler fails is handled again at the next look, and those after it
-   * wait. Resolves with whether any was handled.
+   * Handles announcements in their order. One whose handler fails is handled again at the next look; later ones of its module
+   * wait for it, and those of other modules do not. Resolves with whether more has been handled without a gap.
    */
   async handleAll(announcements: Seen['announcements']): Promise<boolean> {
     if (this.#isHandling) return false
     this.#isHandling = true
     const before = this.#seen
+    const failed = new Set<string>()
     try {
-      for (const { version, sender, topic, payload } of announcements) {
-        if (version <= this.#seen) continue
-        await this.#handlers.get(topic)?.(tryParseJson(payload), sender)
-        this.#seen = version
+      for (const one of announcements) {
+        if (one.version <= before || this.#ahead.has(one.version) || failed.has(moduleOf(one))) continue
+        if (await this.#handle(one)) this.#ahead.add(one.version)
+        else failed.add(moduleOf(one))
       }
-    } catch (error) {
-      this.#deps.logger.error('cluster_announcement_failed', { error })
+      for (const { version } of announcements) {
+        if (version > before && !this.#ahead.delete(version)) break
+        this.#seen = Math.max(version, this.#seen)
+      }
     } finally {
       this.#isHandling = false
     }
     return this.#seen > before
+  }
+
+  async #handle({ topic, payload, sender }: Announcement): Promise<boolean> {
+    try {
+      await this.#handlers.get(topic)?.(tryParseJson(payload), sender)
+      return true
+    } catch (error) {
+      this.#deps.logger.error('cluster_announcement_failed', { error })
+      return false
+    }
   }
 
   /** Sends without waiting; it may get lost. */
