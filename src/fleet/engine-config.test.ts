@@ -2,6 +2,7 @@ import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../base/index.js'
 import { fitRules, quoted, renderConfig, renderUsers } from './engine-config.js'
+import { failureOf, unloadableReason } from './engine-files.js'
 import { checkSpec, settingsOf } from './spec.js'
 import { localEngine, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
 
@@ -161,5 +162,15 @@ describe('an engine', () => {
       expect(await client.call('VCARD', 'vectors')).toBe(1)
       await expect(client.call('VREM', 'vectors', 'a')).rejects.toThrow(/NOPERM/)
     }
+  })
+})
+
+describe('the reason why a snapshot cannot be loaded', () => {
+  test.each([
+    ['Out Of Memory allocating 4096 bytes!', 'it was ended by SIGABRT while starting', 'more memory'],
+    ['', 'it was ended by SIGKILL while starting', 'for lack of memory'],
+    ['Internal error in RDB reading', 'it exited with code 1 while starting', 'the engine cannot load it'],
+  ])('after "%s": %s', (output, reason, said) => {
+    expect(unloadableReason(failureOf(output, reason).reason)).toContain(said)
   })
 })

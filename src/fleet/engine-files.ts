@@ -49,7 +49,7 @@ export async function deleteEngineFiles(paths: EnginePaths): Promise<void> {
 }
 
 /**
- * Messages of an engine that cannot read data because of its writer, and our wording for data and for snapshots. An
+ * Messages of an engine that cannot read data although it is not damaged, and our wording for data and for snapshots. An
  * engine reads what older ones wrote; Valkey marks its files since 9.0, so that no Redis mistakes them for its own.
  */
 const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapshot: string])[] = [
@@ -64,6 +64,11 @@ const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapsho
     'the engine cannot load it, as no engine of its kind has written it',
   ],
   [
+    /Out Of Memory allocating/,
+    'its data needs more memory than the system gives it',
+    'it needs more memory than the engine may use while it loads',
+  ],
+  [
     /configured to handle more than 1 databases/,
     'its data has other databases than 0',
     'it has keys in other databases than 0, and there is only that one here',
@@ -72,6 +77,7 @@ const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapsho
 
 /** Why a snapshot cannot be loaded, from the failure of an engine that had it as its data. */
 export function unloadableReason(reason: string): string {
+  if (reason.includes('SIGKILL')) return 'the system ended the engine that loads it, perhaps for lack of memory'
   return UNREADABLE.find(([, ofData]) => ofData === reason)?.[2] ?? 'the engine cannot load it'
 }
 
