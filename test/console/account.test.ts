@@ -316,6 +316,8 @@ it('warns that the server does not respond, with the age of the data', async () 
   await page.route('**/v2/**', (request) => request.fulfill({ status: 503, json: { error: 'Starting.' } }))
   await page.getByRole('alert').getByText('The server does not respond').waitFor()
   expect(await problemsOf(page)).toEqual([])
+  await page.route('**/v2/**', (request) => request.fulfill({ status: 500, json: { error: 'A fault.' } }))
+  await page.getByRole('alert').getByText('A fault. This page shows data from').waitFor()
   await page.unroute('**/v2/**')
   await page.getByRole('alert').waitFor({ state: 'detached' })
 })
@@ -382,13 +384,11 @@ it('shows nothing of one account while another tab has signed in to another one'
   await beside.close()
 })
 
-it('an ended session leads to the sign-in page also on a change', async () => {
+it('an ended session leads to the sign-in page, and back', async () => {
   const { page } = browser
-  await browser.enter('/api-keys', 'API keys')
-  await page.getByRole('button', { name: 'Create a key' }).click()
-  await page.getByLabel('Name').fill('late')
+  await browser.load('/signing-keys', 'Signing keys')
   await browser.context.clearCookies()
-  await page.getByRole('button', { name: 'Create the key' }).click()
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API keys' }).click()
   await heading(page, 'Sign in').waitFor()
   expect(new URL(page.url()).searchParams.get('next')).toBe('/api-keys')
   await signInAt(page, homeport)

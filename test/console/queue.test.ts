@@ -256,6 +256,25 @@ it('the pages fit a phone', async () => {
   expect(await widthOf('Key')).toBeGreaterThan(await widthOf('State'))
 })
 
+it('an ended session asks for the key where something was typed, and keeps it', async () => {
+  const { page } = browser
+  await browser.load('/messages?publish=true', 'Messages')
+  await page.getByLabel('Body').fill('{"typed": "for long"}')
+  await browser.context.clearCookies()
+  const question = page.getByRole('dialog', { name: 'Your session has ended' })
+  await question.waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  // It would close the dialog below.
+  await page.keyboard.press('Escape')
+  await question.getByLabel('API key').first().fill(homeport.credentials.apiKey)
+  await page.keyboard.press('Enter')
+  await question.waitFor({ state: 'detached' })
+  await page.getByRole('combobox', { name: 'Destination' }).fill(`${sinkUrl}/good`)
+  await page.getByRole('button', { name: 'Publish the message' }).click()
+  await heading(page, /^msg_/).waitFor()
+  await page.getByText('for long').waitFor()
+})
+
 it('the pages caused no errors and no browser complaints', () => {
   expect(browser.complaints).toEqual([])
 })

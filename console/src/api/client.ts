@@ -3,7 +3,7 @@
  * has the method, the path and all types.
  */
 import type { Static, TSchema } from 'typebox'
-import { CONSOLE_HEADER } from '../../../src/contract/console/session.js'
+import { CONSOLE_HEADER, createConsoleSession } from '../../../src/contract/console/session.js'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
 
 /** The type that a schema describes; `undefined` where an endpoint declares none. */
@@ -44,6 +44,13 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether nobody is signed in any more. */
+export const isSignedOut = (error: unknown): boolean => error instanceof ApiError && error.status === 401
+
+/** Whether the server gave no answer: it is gone, starts, or is busy, and may answer in a moment. */
+export const isWithoutAnswer = (error: unknown): error is ApiError =>
+  error instanceof ApiError && [0, 429, 502, 503, 504].includes(error.status)
+
 interface LooseArgs {
   readonly params?: unknown
   readonly query?: unknown
@@ -79,14 +86,18 @@ export async function apiWithHeaders<
   args: ApiArgs<Params, Query, Body>,
   signal?: AbortSignal,
 ): Promise<{ readonly body: Static<Answer>; readonly headers: Headers }> {
-  const response = await fetch(urlOf(endpoint, args), requestOf(endpoint, args, signal)).catch((error: unknown) => {
+  const request = fetch(urlOf(endpoint, args), requestOf(endpoint, args, signal))
+  const exchange = request.then(async (response) => ({ response, text: await response.text() }))
+  const { response, text } = await exchange.catch((error: unknown) => {
     if (signal?.aborted) throw error
     throw new ApiError(0, 'The server cannot be reached. Check that it runs and that this computer is online.')
   })
-  const answer = await readAnswer(response)
-  if (!response.ok) throw new ApiError(response.status, errorText(answer, response.status))
+  if (isPage(response)) throw new ApiError(response.ok ? 502 : response.status, refusalIn(response, text))
+  if (response.status === 401 && endpoint.id !== createConsoleSession.id)
+    throw new ApiError(401, 'Your session has ended. Sign in, then try again.')
+  if (!response.ok) throw new ApiError(response.status, refusalIn(response, text))
   // The tests of the server check its responses against the same schema.
-  return { body: answer as Static<Answer>, headers: response.headers }
+  return { body: answerIn(response, text) as Static<Answer>, headers: response.headers }
 }
 
 /** The URL of a call, without the origin. */
@@ -124,8 +135,10 @@ function requestOf({ method, body: shape }: Endpoint, { body, headers }: LooseAr
   }
 }
 
-async function readAnswer(response: Response): Promise<unknown> {
-  const text = await response.text()
+/** The server never answers a call with a page. */
+const isPage = (response: Response): boolean => response.headers.get('content-type')?.includes('text/html') === true
+
+function answerIn(response: Response, text: string): unknown {
   if (!response.headers.get('content-type')?.includes('application/json')) return text
   try {
     return JSON.parse(text)
@@ -134,9 +147,13 @@ async function readAnswer(response: Response): Promise<unknown> {
   }
 }
 
-function errorText(answer: unknown, status: number): string {
+/** The reason that a response with this body gives for an error. */
+export function refusalIn(response: Response, text: string): string {
+  if (isPage(response))
+    return `Something between this browser and the server answered in its place, with status ${response.status}. Try again in a moment.`
+  const answer = answerIn(response, text)
   const named = typeof answer === 'object' && answer !== null && 'error' in answer ? answer.error : answer
   return typeof named === 'string' && named !== ''
     ? named
-    : `The server responded with status ${status} and gave no reason.`
+    : `The server responded with status ${response.status} and gave no reason.`
 }

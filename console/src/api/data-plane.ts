@@ -4,7 +4,7 @@ import { isBinaryName, requestInPath } from '../../../src/contract/databases/key
 import { KeyStore } from '../../../src/contract/databases/keys/key-store.js'
 import { base64 } from '../lib/base64.js'
 import { parseReplies, type Reply } from '../lib/resp.js'
-import { ApiError } from './client.js'
+import { ApiError, refusalIn } from './client.js'
 
 /** An error reply of the engine, with its own text. */
 export class CommandError extends Error {
@@ -122,12 +122,4 @@ function refused(reply: Reply | undefined): Reply {
   return reply
 }
 
-async function refusalOf(response: Response): Promise<string> {
-  const text = await response.text()
-  try {
-    const { error }: { error?: unknown } = JSON.parse(text)
-    return typeof error === 'string' ? error : text
-  } catch {
-    return text
-  }
-}
+const refusalOf = async (response: Response): Promise<string> => refusalIn(response, await response.text())

@@ -14,7 +14,7 @@ import {
 import { useEffect, useRef } from 'react'
 import type { Static, TSchema } from 'typebox'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
-import { type ApiArgs, ApiError, api } from './client.js'
+import { type ApiArgs, ApiError, api, isSignedOut } from './client.js'
 
 /** How often data that changes quickly is read again, milliseconds. */
 export const LIVE_MS = 3_000
@@ -46,7 +46,8 @@ export function useApi<Params extends TSchema, Query extends TSchema, Body exten
     queryKey: keyOf(endpoint, args),
     queryFn: ({ signal }) => api(endpoint, args, signal),
     enabled,
-    refetchInterval: ({ state: { data } }) => {
+    refetchInterval: ({ state: { data, error } }) => {
+      if (isSignedOut(error)) return false
       if (typeof everyMs !== 'function') return everyMs ?? false
       return (data === undefined ? LIVE_MS : everyMs(data)) ?? false
     },
@@ -103,7 +104,8 @@ export function usePages<Page>(
     enabled,
     // Another filter of the same list: keep the old rows until the new ones arrive.
     placeholderData: (before, query) => (isOfSameParams(query?.queryKey[1], args) ? before : undefined),
-    refetchInterval: ({ state: { data } }) => (everyMs ?? 0) * Math.max(1, data?.pages.length ?? 0) || false,
+    refetchInterval: ({ state: { data, error } }) =>
+      !isSignedOut(error) && ((everyMs ?? 0) * Math.max(1, data?.pages.length ?? 0) || false),
   })
 }
 
@@ -188,7 +190,7 @@ function useIsLeft(): () => boolean {
   return () => !isHere.current
 }
 
-/** Shows an error until it is closed: its text says what to do, and takes time to read. */
+/** Shows an error for a while: its text says what to do, and takes time to read. */
 export function showError(error: Error): void {
   const title = error instanceof ApiError && error.status < 500 && error.status !== 0 ? 'Refused' : 'The request failed'
   notifications.show({ title, message: error.message, color: 'red', autoClose: 12_000 })

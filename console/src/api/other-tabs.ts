@@ -9,6 +9,9 @@ const CHANNEL = 'homeport-sign-in'
 const nameOf = ({ email, account_id, access, role }: ConsoleSession): string =>
   JSON.stringify([email, account_id, access, role])
 
+/** Whether two sessions are of the same account with the same rights. */
+export const isSameUser = (one: ConsoleSession, other: ConsoleSession): boolean => nameOf(one) === nameOf(other)
+
 /** Lets the other tabs know who has signed in. */
 export function announceSignIn(session: ConsoleSession): void {
   const channel = new BroadcastChannel(CHANNEL)

@@ -2,20 +2,19 @@
 import { MutationCache, QueryCache, QueryClient, queryOptions, useSuspenseQuery } from '@tanstack/react-query'
 import { type ConsoleSettings, getConsoleSettings } from '../../../src/contract/console/console.js'
 import { type ConsoleSession, getConsoleSession } from '../../../src/contract/console/session.js'
-import { ApiError, api } from './client.js'
+import { api, isSignedOut, isWithoutAnswer } from './client.js'
 import { keyOf } from './hooks.js'
-
-const isSessionEnded = (error: unknown): boolean => error instanceof ApiError && error.status === 401
 
 const onSignedOut = new Set<() => void>()
 
-/** Calls back when the session has ended. */
-export function whenSignedOut(callback: () => void): void {
+/** Calls back when the session has ended. @returns ends that. */
+export function whenSignedOut(callback: () => void): () => void {
   onSignedOut.add(callback)
+  return () => void onSignedOut.delete(callback)
 }
 
 function noticeEnd(error: Error): void {
-  if (isSessionEnded(error)) for (const callback of onSignedOut) callback()
+  if (isSignedOut(error)) for (const callback of onSignedOut) callback()
 }
 
 /** The cache of all reads. Error responses are not retried: they would fail again. */
@@ -26,7 +25,7 @@ export const queries = new QueryClient({
       // The server may be this computer, or in a network without internet access: what the browser reports about the
       // internet says nothing about the server.
       networkMode: 'always',
-      retry: (failures, error) => failures < 2 && error instanceof ApiError && [0, 503].includes(error.status),
+      retry: (failures, error) => failures < 2 && isWithoutAnswer(error),
     },
     mutations: { networkMode: 'always' },
   },

@@ -4,13 +4,9 @@ import { Notifications } from '@mantine/notifications'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import type { ConsoleSession } from '../../../src/contract/console/session.js'
-import { queries, sessionQuery, whenSignedOut } from '../api/session.js'
-import { signInPath } from '../lib/next.js'
+import { queries, sessionQuery } from '../api/session.js'
 import { router } from './router.js'
-
-// An ended session leads to the sign-in page, and from there back to the same page. The document is loaded again, so
-// that nothing of the old session stays in memory.
-whenSignedOut(() => window.location.assign(signInPath(router.latestLocation.href)))
+import { SessionEnd } from './session-end.js'
 
 /** The console of a signed-in user: cache and router. */
 export function Console({ session }: { session: ConsoleSession }) {
@@ -21,6 +17,7 @@ export function Console({ session }: { session: ConsoleSession }) {
       <ModalsProvider>
         <Notifications position="bottom-right" limit={4} />
         <RouterProvider router={router} />
+        <SessionEnd session={session} />
       </ModalsProvider>
     </QueryClientProvider>
   )

@@ -1,33 +1,40 @@
 import { Affix, Paper } from '@mantine/core'
+import type { QueryState } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
-import { ApiError } from '../api/client.js'
+import { ApiError, isWithoutAnswer } from '../api/client.js'
 import { queries } from '../api/session.js'
 import { Status } from '../components/status.js'
 import { dateTime } from '../lib/format.js'
 
-const isUnreachable = (error: unknown): boolean => error instanceof ApiError && [0, 503].includes(error.status)
+/** Pages say themselves that what they show is gone, and an ended session has a dialog of its own. */
+const isWarnedOf = (error: unknown): boolean => error instanceof ApiError && ![401, 404].includes(error.status)
 
-/** When the oldest data on the page that could not be refreshed was read; `undefined` while all is well. */
-function staleSince(): number | undefined {
-  const stale = queries
+/** The oldest data on the page that could not be refreshed; `undefined` while all is well. */
+function stalest(): QueryState | undefined {
+  return queries
     .getQueryCache()
     .getAll()
-    .filter((query) => query.isActive() && query.state.data !== undefined && isUnreachable(query.state.error))
-  return stale.length === 0 ? undefined : Math.min(...stale.map(({ state }) => state.dataUpdatedAt))
+    .filter((query) => query.isActive() && query.state.data !== undefined && isWarnedOf(query.state.error))
+    .map(({ state }) => state)
+    .sort((one, other) => one.dataUpdatedAt - other.dataUpdatedAt)[0]
 }
 
 const subscribe = (listener: () => void): (() => void) => queries.getQueryCache().subscribe(listener)
 
-/** Warns that the server does not respond: the page still shows older data, which would look current. */
+/** Warns that the page could not be refreshed: it still shows older data, which would look current. */
 export function StaleWarning() {
-  const sinceMs = useSyncExternalStore(subscribe, staleSince)
-  if (sinceMs === undefined) return null
+  const stale = useSyncExternalStore(subscribe, stalest)
+  if (stale === undefined) return null
+  const { dataUpdatedAt, error } = stale
+  const [title, reason] = isWithoutAnswer(error)
+    ? ['The server does not respond', '']
+    : ['This page could not be refreshed', `${error?.message} `]
   return (
     <Affix position={{ bottom: 16, left: 16, right: 16 }} style={{ pointerEvents: 'none' }}>
       <Paper withBorder shadow="md" p="sm" maw={480} mx="auto" role="alert">
-        <Status tone="bad">The server does not respond</Status>
+        <Status tone="bad">{title}</Status>
         <div style={{ fontSize: 'var(--mantine-font-size-sm)' }}>
-          This page shows data from {dateTime(sinceMs)}. The console asks again until the server responds.
+          {reason}This page shows data from {dateTime(dataUpdatedAt)}. The console asks again until the server responds.
         </div>
       </Paper>
     </Affix>

@@ -1,0 +1,62 @@
+import { CatchBoundary } from '@tanstack/react-router'
+import { Suspense, useEffect, useState } from 'react'
+import type { ConsoleSession } from '../../../src/contract/console/session.js'
+import { announceSignIn, isSameUser } from '../api/other-tabs.js'
+import { queries, sessionQuery, whenSignedOut } from '../api/session.js'
+import { signInPath } from '../lib/next.js'
+import { lazyPage } from './lazy-page.js'
+
+const SignInAgain = lazyPage(() => import('../pages/sign-in/sign-in-again.js'), 'SignInAgain')
+
+/** The page into which something was typed last. */
+let typedInto: string | undefined
+const noteTyping = (): void => {
+  typedInto = window.location.pathname
+}
+document.addEventListener('input', noteTyping, { capture: true })
+
+let isCovered = false
+// Before every dialog of the page, which Escape would close below the one that covers it.
+window.addEventListener('keydown', (event) => isCovered && event.key === 'Escape' && event.stopImmediatePropagation(), {
+  capture: true,
+})
+
+const pathOfPage = (): string => window.location.href.slice(window.location.origin.length)
+
+/** Loads the document again, so that nothing of the old session stays in memory; signing in leads back to the same page. */
+const leave = (): void => window.location.assign(signInPath(pathOfPage()))
+
+/**
+ * What happens when the session has ended: the sign-in page, unless something was typed into this page, which would be lost.
+ * Then a dialog covers the page and asks for the key.
+ */
+export function SessionEnd({ session }: { session: ConsoleSession }) {
+  /** Absent until the session has ended for the first time. */
+  const [isAsking, setAsking] = useState<boolean | undefined>()
+  useEffect(
+    () =>
+      whenSignedOut(() => {
+        if (typedInto === window.location.pathname) setAsking(true)
+        else leave()
+      }),
+    [],
+  )
+  useEffect(() => {
+    isCovered = isAsking === true
+  }, [isAsking])
+  const goOn = (again: ConsoleSession) => {
+    announceSignIn(again)
+    if (!isSameUser(again, session)) return window.location.reload()
+    setAsking(false)
+    queries.setQueryData(sessionQuery.queryKey, again)
+    void queries.invalidateQueries()
+  }
+  if (isAsking === undefined) return null
+  return (
+    <CatchBoundary getResetKey={() => 0} errorComponent={() => null} onCatch={leave}>
+      <Suspense fallback={null}>
+        <SignInAgain isOpen={isAsking} email={session.email} leavesTo={signInPath(pathOfPage())} onSignedIn={goOn} />
+      </Suspense>
+    </CatchBoundary>
+  )
+}
