@@ -86,6 +86,7 @@ export {
   LONGEST_DELAY_MS,
   MAX_RETRIES,
   readSettings,
+  refuseWithoutKey,
   type SettingLimits,
   type Settings,
 } from './publish/settings.js'

@@ -230,6 +230,13 @@ describeOnSampledStore('debounce and singleton keys', (openStore) => {
       [{ ...debounced, 'Homeport-Singleton': 'x' }, /not both/],
       [{ 'Homeport-Singleton': 'x', 'Homeport-Singleton-Mode': 'queue' }, /skip or cancel/],
       [{ 'Homeport-Singleton': 'x'.repeat(513) }, /512 characters/],
+      [{ 'Homeport-Singleton-Mode': 'cancel' }, /no effect without Homeport-Singleton:/],
+      [{ 'Upstash-Forward-Homeport-Debounce-Delay': '1s' }, /no effect without Homeport-Debounce:/],
+      [{ 'Upstash-Flow-Control-Value': 'rate=1' }, /no effect without Upstash-Flow-Control-Key:/],
+      [
+        { 'Upstash-Callback': 'http://a.test', 'Upstash-Callback-Flow-Control-Value': 'rate=1' },
+        /no effect without Upstash-Callback-Flow-Control-Key:/,
+      ],
       [{ 'Homeport-Debounse': 'x' }, /Homeport-Debounse.* is unknown/],
       [{ 'Upstash-Forward-Homeport-Key': 'x' }, /Homeport-Key.* is unknown/],
     ]

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { PublishItem } from '../types.js'
 import { draftMessage } from './draft.js'
 import { itemOfRequest } from './request.js'
+import { AS_ACCEPTED } from './settings.js'
 
 const NOW = 1_700_000_000_000
 const drafting = { accountId: 'acc', callerIp: null, now: NOW, limits: { timeoutMs: 900_000 } }
@@ -104,10 +105,17 @@ describe('a draft', () => {
   it('says what is wrong with a time in milliseconds, and with limits of a flow-control key', () => {
     const inMs = () => draft({ 'upstash-not-before': String(NOW + 1) })
     expect(inMs).toThrow(/^Upstash-Not-Before is "1700000000001"; that is in milliseconds; .*such as 1700000000\.$/)
-    const flow = (value: string) => () => draft({ 'upstash-flow-control-value': value })
+    const flow = (value: string) => () =>
+      draft({ 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': value })
     expect(flow('rate=0')).toThrow(/; rate is a whole number of 1 or more\.$/)
     expect(flow('rate=1, period=8d')).toThrow(/; period is a duration of whole seconds, from 1s to 7d\.$/)
     expect(flow('rte=1')).toThrow(/; send for example/)
+  })
+
+  it('refuses limits without a flow-control key, but not those of a schedule that was accepted with them', () => {
+    const headers = { 'upstash-flow-control-value': 'rate=1' }
+    expect(() => draft(headers)).toThrow('without Upstash-Flow-Control-Key')
+    expect(draftMessage(item(headers), { ...drafting, limits: AS_ACCEPTED }).message.flow_key).toBeUndefined()
   })
 
   it('stores the settings of callbacks as their own publish headers, also nested ones', () => {

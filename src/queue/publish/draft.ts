@@ -7,7 +7,15 @@ import { placeInStore } from '../transactions/priority.js'
 import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
 import { redactionFor } from './provider-secrets.js'
-import { NAME, readSettings, refuseSetting, type SettingLimits, type Settings } from './settings.js'
+import {
+  AS_ACCEPTED,
+  NAME,
+  readSettings,
+  refuseSetting,
+  refuseWithoutKey,
+  type SettingLimits,
+  type Settings,
+} from './settings.js'
 
 /** How long publications with the same deduplication key count as one (reference queue 3.7). */
 const DEDUP_WINDOW_MS = 10 * 60_000
@@ -97,6 +105,7 @@ export interface MessageTemplate {
 export function templateOf(item: PublishItem, drafting: Drafting, target?: DraftTarget): MessageTemplate {
   const { now } = drafting
   const settings = readSettings(item.headers, now, drafting.limits)
+  if (drafting.limits !== AS_ACCEPTED) refuseWithoutKey(item.headers)
   const { destination, topic, endpoint } = target ?? { destination: parseDestination(item.destination) }
   const headers = forwardedHeaders(item.headers, settings.forwardAll)
   if (settings.callback || settings.failureCallback) refuseInvalidOfCallbacks(item.headers)

@@ -1,7 +1,7 @@
 import { parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { GREATEST_PRIORITY } from '../../contract/queue/priority.js'
-import { isForwardedOwn, ownSetting } from '../headers.js'
+import { isForwardedOwn, isOwnSetting, ownSetting } from '../headers.js'
 import type { KeyRule } from '../key-rule.js'
 import { memoized } from '../memoized.js'
 import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
@@ -340,6 +340,29 @@ function debounceRule(headers: Headers, key: string): KeyRule {
   if (maxDelayMs >= delayMs) return { kind: 'debounce', key, delayMs, maxDelayMs }
   const found = ownText(headers, 'homeport-debounce-max-delay') ?? ''
   return refuseSetting('Homeport-Debounce-Max-Delay', found, 'send at least Homeport-Debounce-Delay')
+}
+
+/** Settings without effect unless the second header is there. */
+const NEEDS_KEY = [
+  ['upstash-flow-control-value', 'upstash-flow-control-key'],
+  ['upstash-callback-flow-control-value', 'upstash-callback-flow-control-key'],
+  ['upstash-failure-callback-flow-control-value', 'upstash-failure-callback-flow-control-key'],
+  ['homeport-debounce-delay', 'homeport-debounce'],
+  ['homeport-debounce-max-delay', 'homeport-debounce'],
+  ['homeport-singleton-mode', 'homeport-singleton'],
+] as const
+
+/**
+ * Refuses limits and modes whose key was forgotten. Not part of `readSettings`: default headers of a URL group and those
+ * of a retry may name one without the other, and what was accepted before this check is still published.
+ */
+export function refuseWithoutKey(headers: Headers): void {
+  for (const [name, key] of NEEDS_KEY) {
+    const textOf = isOwnSetting(name) ? ownText : present
+    const found = textOf(headers, name)
+    if (found === undefined || textOf(headers, key) !== undefined) continue
+    refuseSetting(written(name), found, `it has no effect without ${written(key)}: send both or neither`)
+  }
 }
 
 const isTrue = (text: string | undefined): boolean => text?.trim().toLowerCase() === 'true'

@@ -3,7 +3,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { forwardedHeaders, isOwnSetting } from '../headers.js'
 import { groupNameOf, parseDestination, refuseForbidden, refuseForbiddenCallbacks } from '../publish/destination.js'
 import { queueNameOf } from '../publish/draft.js'
-import { NAME, readSettings, refuseSetting, type SettingLimits } from '../publish/settings.js'
+import { NAME, readSettings, refuseSetting, refuseWithoutKey, type SettingLimits } from '../publish/settings.js'
 import type { NewSchedule, ScheduleRow } from '../transactions/schedules.js'
 import type { PublishItem } from '../types.js'
 import { type CronTimes, parseCron } from './cron.js'
@@ -36,6 +36,7 @@ export function draftSchedule(
   if (headers['upstash-not-before'] !== undefined)
     refuseSetting('Upstash-Not-Before', headers['upstash-not-before'], 'a schedule has Upstash-Delay instead')
   readSettings(headers, now, limits)
+  if (groupNameOf(item.destination) === undefined) refuseWithoutKey(headers)
   forwardedHeaders(headers, true)
   refuseForbiddenCallbacks(headers, targets)
   checkDestination(item.destination, targets)

@@ -15,6 +15,7 @@ import {
   quotaOf,
   readSettings,
   refuseInvalidOfCallbacks,
+  refuseWithoutKey,
   type SettingLimits,
   storedKey,
 } from '../../queue/index.js'
@@ -211,6 +212,7 @@ export class RunIntake implements Intake, TriggerGate {
   /** Builds the submission of a trigger of any origin. If the trigger asks for a first contact, that comes first. */
   trigger(item: PublishItem, runId: string, role: 'first' | 'untried', publisher: Publisher, now: number): Submission {
     const opening = asksForContact(item.headers) ? 'contact' : role
+    refuseWithoutKey(item.headers)
     const read = this.#readItem(item, publisher, now)
     const { run, first } = startOf(read, item, runId, opening, now)
     const { rule } = read.settings

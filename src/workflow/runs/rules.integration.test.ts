@@ -156,7 +156,8 @@ describeOnSampledStore('triggers with a key', (openStore) => {
     expect(payloads()).toEqual(['3'])
   })
 
-  it('refuses a key in what a run requests', async () => {
+  it('refuses a mode without its key, and a key in what a run requests', async () => {
+    await expect(trigger({ 'Homeport-Singleton-Mode': 'cancel' }, 'x')).rejects.toThrow('without Homeport-Singleton:')
     const { workflowRunId } = await trigger({ 'Upstash-Delay': '1h' }, 'x')
     const step = { 'Upstash-Workflow-RunId': workflowRunId, 'Upstash-Workflow-Init': 'false', ...SKIPPED }
     const headers = { ...service.auth, ...step, 'Upstash-Workflow-Url': sink.url, 'Upstash-Feature-Set': 'WF_NoDelete' }
