@@ -56,6 +56,13 @@ it.each([
     '(Did you mean --retention-bytes?)',
     'See: homeport start --help',
   ],
+  [
+    'env --data',
+    "unknown option '--data'",
+    '(Did you mean one of --data-dir, --database?)',
+    'See: homeport env --help',
+  ],
+  ['queue pub http://x', "unknown command 'pub'", '(Did you mean publish?)', 'See: homeport queue --help'],
   ['queue queues get', "missing required argument 'name'", '', 'See: homeport queue queues get --help'],
   ['runs list --state finished', 'Expected one of: active, succeeded, failed, cancelled.', '', 'runs list --help'],
 ])('names the nearest word and the help after a mistake: %s', async (line, ...expected) => {

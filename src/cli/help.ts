@@ -81,6 +81,21 @@ export function setHelp(command: Command, path = command.name()): void {
   for (const inner of command.commands) setHelp(inner, `${path} ${inner.name()}`)
 }
 
+/** Commander suggests misspelt words only: adds the flags and commands that begin with an unknown one. */
+export function withLongerWords(command: Command, error: string): string {
+  const word = /^error: unknown (?:option|command) '([^'=]+)[^']*'\n$/.exec(error)?.[1]
+  if (word === undefined || !/^(?:--)?[a-z]/.test(word)) return error
+  const words = word.startsWith('-')
+    ? command.options.flatMap(({ long }) => long ?? [])
+    : command.commands.map((inner) => inner.name())
+  const longer = words.filter((one) => one.startsWith(word)).toSorted()
+  if (longer.length === 0 || longer.length > MOST_SUGGESTED) return error
+  const named = longer.length === 1 ? longer.join() : `one of ${longer.join(', ')}`
+  return `${error}(Did you mean ${named}?)\n`
+}
+
+const MOST_SUGGESTED = 8
+
 const shownOptions = ({ options }: Command): Option[] =>
   options.filter((option) => !option.hidden && !LEFT_OUT.has(option))
 
