@@ -49,13 +49,20 @@ async function untilStopped(session: Session, options: FilterOptions): Promise<v
   const entries = new NewEntries<Entry>(keyOf)
   const begin = filters.fromDate ?? (await serverTime(session.api))
   let newest = begin
-  const read = () => entriesOf(session.api, { ...filters, fromDate: Math.max(begin, newest - LATE_MS) })
+  // What happens during a long reading, in the part of the log that it has read already, is found by the next one.
+  let windowMs = LATE_MS
+  const read = async () => {
+    const beganMs = performance.now()
+    const found = await entriesOf(session.api, { ...filters, fromDate: Math.max(begin, newest - windowMs) })
+    windowMs = LATE_MS + Math.ceil(performance.now() - beganMs)
+    return found
+  }
   for await (const found of readings(read)) {
     for (const entry of entries.take(found)) {
       printEntry(session, entry, () => lineOf(session, entry))
       newest = Math.max(newest, entry.time)
     }
-    entries.forgetBefore(newest - 2 * LATE_MS)
+    entries.forgetBefore(newest - windowMs)
   }
 }
 

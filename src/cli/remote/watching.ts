@@ -5,24 +5,29 @@ import type { Session } from './remote.js'
 /** Follows logs that the server has no stream for, by reading them again and again. */
 
 const EVERY_MS = 500
+/** A reading may take long, as that of a long log: the server works for it a fifth of the time at most. */
+const REST_FACTOR = 4
 
 /**
- * Yields what `read` finds, twice a second, for as long as it is wanted. Goes on for up to a minute when the server
- * restarts.
+ * Yields what `read` finds, twice a second if that is quick, for as long as it is wanted. Goes on for up to a minute when
+ * the server restarts.
  * @throws what `read` throws; at once when the first reading fails.
  */
 export async function* readings<Found>(read: () => Promise<Found>): AsyncGenerator<Found> {
   let lastMs: number | undefined
   for (;;) {
+    const beganMs = performance.now()
+    let readMs = 0
     try {
       const found = await read()
+      readMs = performance.now() - beganMs
       lastMs = performance.now()
       yield found
     } catch (error) {
       const mayRetry = lastMs !== undefined && performance.now() - lastMs < RECONNECT_MS
       if (!mayRetry || !isTemporary(error)) throw error
     }
-    await pause(commandClock, EVERY_MS)
+    await pause(commandClock, Math.max(EVERY_MS, readMs * REST_FACTOR))
   }
 }
 
