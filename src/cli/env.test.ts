@@ -1,10 +1,11 @@
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { atCleanup, freePort, run, tempDir } from '../../test/support/index.js'
 import { type Credentials, writeCredentials } from '../accounts/credentials.js'
 import { loadConfig, noteAddresses } from '../config/index.js'
 import { runCli } from './index.js'
+import { profilesPath, writeProfiles } from './remote/profiles.js'
 
 const CREDENTIALS: Credentials = {
   email: 'admin@localhost',
@@ -21,11 +22,13 @@ beforeEach(async () => {
 })
 
 /** Runs `homeport env` on the data directory. */
-async function env(...args: string[]) {
+const env = (...args: string[]) => envCommandLine(['--data-dir', dataDir, ...args])
+
+async function envCommandLine(args: readonly string[]) {
   const out: string[] = []
   const err: string[] = []
   const io = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) }
-  const code = await runCli(['env', '--data-dir', dataDir, ...args], io)
+  const code = await runCli(['env', ...args], io)
   return { code, out: out.join(''), err: err.join('') }
 }
 
@@ -40,13 +43,24 @@ const DATABASE = {
   rest_token: 'rest-1',
 }
 
+/** The settings of a server, as the console reads them. */
+const SETTINGS = {
+  ...{ version: '1', api_url: 'http://a.test', rest_url: 'http://r.test', queue_url: 'http://q.test' },
+  ...{ redis_host: 'localhost', tls_by_default: false, engine_capabilities: [], plans: [] },
+}
+
 /** A management API with these databases and one API key. */
-async function listing(...databases: (typeof DATABASE)[]): Promise<string[]> {
+async function listing(...databases: Partial<typeof DATABASE>[]): Promise<string[]> {
   const basic = `Basic ${Buffer.from('admin@localhost:key-1').toString('base64')}`
-  const server = createServer((request, response) => {
-    const isRight = request.headers.authorization === basic && request.url === '/v2/redis/databases'
-    response.statusCode = isRight ? 200 : 401
-    response.end(JSON.stringify(isRight ? databases : { error: 'no' }))
+  const answers: Record<string, unknown> = {
+    [`/v2/redis/databases ${basic}`]: databases,
+    [`/v2/console/settings ${basic}`]: SETTINGS,
+    '/v2/keys Bearer token-1': { current: 'sig_3', next: 'sig_4' },
+  }
+  const server = createServer(({ url, headers }, response) => {
+    const answer = answers[`${url} ${headers.authorization}`]
+    response.statusCode = answer ? 200 : headers.authorization === 'Bearer scoped' ? 403 : 401
+    response.end(JSON.stringify(answer ?? { error: 'no' }))
   })
   const port = await freePort()
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
@@ -118,6 +132,62 @@ describe('with a database', () => {
     const { code, err } = await env('--api-port', String(await freePort()), '--database', 'cache')
     expect(code).toBe(5)
     expect(err).toMatch(/^error: The server does not answer at http:.*: ECONNREFUSED\. Start it with "npm start" .*\n$/)
+  })
+})
+
+describe('of the server that variables or a profile name', () => {
+  /** Runs it on no data directory, with a server's variables, or with a profile of it. */
+  async function elsewhere(by: 'variables' | 'profile', args: string[], database: Partial<typeof DATABASE> = DATABASE) {
+    const [, port] = await listing(database)
+    const url = `http://127.0.0.1:${port}`
+    const configHome = tempDir()
+    const profile = { apiUrl: url, email: 'admin@localhost', apiKey: 'key-1', queueUrl: url, queueToken: 'token-1' }
+    await writeProfiles({ profiles: { prod: profile } }, profilesPath(configHome))
+    vi.stubEnv('XDG_CONFIG_HOME', configHome)
+    const { email, apiKey, queueToken } = profile
+    const queue = { QSTASH_URL: url, QSTASH_TOKEN: queueToken }
+    const variables = { HOMEPORT_API_URL: url, HOMEPORT_EMAIL: email, HOMEPORT_API_KEY: apiKey, ...queue }
+    for (const [name, value] of Object.entries({ ...(by === 'variables' && variables), ...overridden }))
+      vi.stubEnv(name, value)
+    return { url, ...(await envCommandLine(args)) }
+  }
+
+  let overridden: Record<string, string> = {}
+  afterEach(() => {
+    overridden = {}
+    vi.unstubAllEnvs()
+  })
+
+  it.each<['variables' | 'profile', string[]]>([
+    ['variables', ['--database', 'cache']],
+    ['profile', ['--database', 'cache', '--profile', 'prod']],
+    ['profile', ['--profile', 'prod']],
+  ])('are printed: %s, %j', async (by, args) => {
+    const { url, out, err } = await elsewhere(by, [...args, '--json'])
+    expect(err).toBe('')
+    expect(JSON.parse(out)).toEqual({
+      ...{ email: 'admin@localhost', apiKey: 'key-1', apiUrl: url, restUrl: 'http://r.test' },
+      ...{ queueUrl: url, queueToken: 'token-1', currentSigningKey: 'sig_3', nextSigningKey: 'sig_4' },
+      ...(args.includes('cache') && { database: expect.objectContaining({ restToken: 'rest-1' }) }),
+    })
+  })
+
+  it('leaves out signing keys that the token may not read', async () => {
+    overridden = { QSTASH_TOKEN: 'scoped' }
+    const { out } = await elsewhere('variables', ['--database', 'cache', '--json'])
+    expect(JSON.parse(out)).toMatchObject({ queueToken: 'scoped', currentSigningKey: '' })
+  })
+
+  it('says that a key for reading shows no password', async () => {
+    const { password: _, ...hidden } = DATABASE
+    const { code, err } = await elsewhere('variables', ['--database', 'cache'], hidden)
+    expect([code, err]).toEqual([4, expect.stringContaining('may not read the password')])
+  })
+
+  it('sets the variables of this machine, whatever they say', async () => {
+    expect((await elsewhere('variables', ['--data-dir', dataDir, '--json'])).out).toContain('sig_1')
+    vi.stubEnv('HOMEPORT_DATA_DIR', dataDir)
+    expect((await elsewhere('variables', ['--json'])).out).toContain('sig_1')
   })
 })
 

@@ -1,16 +1,24 @@
 import { Command } from 'commander'
 import { Type } from 'typebox'
-import { type Credentials, credentialsPath, readCredentials } from '../accounts/credentials.js'
-import type { Config } from '../config/index.js'
+import { credentialsPath, readCredentials } from '../accounts/credentials.js'
+import { type Config, clientVariablesOfProcess, OPTION_NAMES } from '../config/index.js'
+import { getConsoleSettings } from '../contract/console/console.js'
 import { listDatabases } from '../contract/databases/databases.js'
-import { HomeportError } from '../contract/errors/errors.js'
-import { accessOf, clientEnvironment, clientExports, type DatabaseAccess } from './client-environment.js'
+import { HomeportError, isError } from '../contract/errors/errors.js'
+import { getSigningKeys } from '../contract/queue/messages.js'
+import {
+  accessOf,
+  type ClientEnvironment,
+  clientEnvironment,
+  clientExports,
+  type DatabaseAccess,
+} from './client-environment.js'
 import { pickDatabase } from './db/find.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { addConfigFlags, serverConfigOf } from './flags.js'
 import type { Io } from './io.js'
 import { Api, parsed } from './remote/api.js'
-import { localApiUrl } from './remote/connection.js'
+import { type Connection, localApiUrl, namedConnection } from './remote/connection.js'
 import { addExamples } from './remote/remote.js'
 
 interface EnvOptions {
@@ -18,37 +26,67 @@ interface EnvOptions {
   readonly database: string | undefined
 }
 
-/** `homeport env`: the credentials of the first account, for a shell or a program. Works with and without a running server. */
+/** `homeport env`: addresses and credentials for a shell or a program. On this machine it works without a running server. */
 export function envCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('env')
     .description('print the addresses and credentials that client programs need, as shell exports')
     .option('--json', 'print one JSON object instead', false)
     .option('--database <name or id>', 'add the addresses and credentials of this database, from the running server')
+    .option('--profile <name>', 'of the server of this profile')
   addExamples(command, ['eval "$(homeport env)"', 'homeport env --json', 'homeport env --database shop'])
   return addConfigFlags(command, ['dataDir']).action(async () => {
-    const { json, database } = command.opts<EnvOptions>()
-    const config = serverConfigOf(command)
-    const credentials = await readCredentials(config.dataDir)
-    if (credentials === undefined) throw noCredentials(config)
-    io.out(await renderEnvironment(config, credentials, { json, database }))
-    if (credentials.queueTokenDeleted) io.err(TOKEN_DELETED)
+    const { json, database: wanted } = command.opts<EnvOptions>()
+    const { api, environment } = await sourceOf(command, io)
+    const database = wanted === undefined ? undefined : await findDatabase(api, wanted)
+    if (json) io.out(`${JSON.stringify(database === undefined ? environment : { ...environment, database })}\n`)
+    else io.out(clientExports(environment, database))
     end(DONE)
   })
 }
 
+/** A server, and what its clients need. */
+interface Source {
+  readonly api: Api
+  readonly environment: ClientEnvironment
+}
+
+async function sourceOf(command: Command, io: Io): Promise<Source> {
+  const variables = clientVariablesOfProcess()
+  // Without a database this command sets the variables that name a server; so it does not follow them.
+  const isSettingThem = command.opts<EnvOptions>().database === undefined
+  const followed = isSettingThem ? { ...variables, apiUrl: undefined } : variables
+  const named = await namedConnection(command, OPTION_NAMES, followed)
+  if (named !== undefined) return ofServer(named)
+  const config = serverConfigOf(command)
+  const credentials = await readCredentials(config.dataDir)
+  if (credentials === undefined) throw noCredentials(config)
+  if (credentials.queueTokenDeleted) io.err(TOKEN_DELETED)
+  const { email, apiKey } = credentials
+  const api = new Api({ origin: config.dataDir, profile: { apiUrl: localApiUrl(config), email, apiKey } })
+  return { api, environment: clientEnvironment(config, credentials) }
+}
+
+/** What a profile or variables do not say, the server does. */
+async function ofServer(connection: Connection): Promise<Source> {
+  const api = new Api(connection)
+  const { apiUrl = '', email = '', apiKey = '', queueUrl, queueToken = '' } = connection.profile
+  const { rest_url: restUrl, queue_url } = await api.call(getConsoleSettings)
+  const keys = queueToken === '' ? NO_KEYS : await api.call(getSigningKeys).catch(noneIfForbidden)
+  const queue = { queueUrl: queueUrl ?? queue_url, queueToken }
+  const signing = { currentSigningKey: keys.current, nextSigningKey: keys.next }
+  return { api, environment: { email, apiKey, apiUrl, restUrl, ...queue, ...signing } }
+}
+
+const NO_KEYS = { current: '', next: '' }
+
+/** A token with a scope may not read the signing keys. */
+function noneIfForbidden(error: unknown): typeof NO_KEYS {
+  if (isError(error, 'server_refused') && error.details.status === 403) return NO_KEYS
+  throw error
+}
+
 const TOKEN_DELETED =
   'The first queue token of the account was deleted, so QSTASH_TOKEN is empty. Use a token of your own (`homeport queue tokens create`), or make a new first one: POST /v2/qstash/rotate-token/{id}, with the `id` from GET /v2/qstash/user.\n'
-
-async function renderEnvironment(
-  config: Config,
-  credentials: Credentials,
-  { json, database: wanted }: EnvOptions,
-): Promise<string> {
-  const environment = clientEnvironment(config, credentials)
-  const database = wanted === undefined ? undefined : await findDatabase(config, credentials, wanted)
-  if (!json) return clientExports(environment, database)
-  return `${JSON.stringify(database === undefined ? environment : { ...environment, database })}\n`
-}
 
 function noCredentials(config: Config): HomeportError {
   const path = credentialsPath(config.dataDir)
@@ -63,18 +101,20 @@ const ReachableSchema = Type.Object({
   endpoint: Type.String(),
   port: Type.Integer(),
   tls: Type.Boolean(),
-  password: Type.String(),
+  password: Type.Optional(Type.String()),
   rest_url: Type.String(),
-  rest_token: Type.String(),
+  rest_token: Type.Optional(Type.String()),
 })
 
 /**
  * Asks the running server for the access data of one database, by its id or name.
- * @throws HomeportError when the server does not respond, or when none or several databases match.
+ * @throws HomeportError when the server does not respond, or when none or several databases match, when the
+ * credentials do not show secrets.
  */
-async function findDatabase(config: Config, credentials: Credentials, wanted: string): Promise<DatabaseAccess> {
-  const { email, apiKey } = credentials
-  const api = new Api({ origin: config.dataDir, profile: { apiUrl: localApiUrl(config), email, apiKey } })
+async function findDatabase(api: Api, wanted: string): Promise<DatabaseAccess> {
   const { value } = await api.send(listDatabases)
-  return accessOf(pickDatabase(parsed(Type.Array(ReachableSchema), value), wanted))
+  const found = pickDatabase(parsed(Type.Array(ReachableSchema), value), wanted)
+  if (found.password !== undefined && found.rest_token !== undefined) return accessOf(found)
+  const problem = `The credentials of ${api.origin} may not read the password of a database.`
+  throw new HomeportError('cli_no_credentials', { problem })
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type ClientVariables, type Config, clientVariablesOfProcess } from '../../config/index.js'
+import { type ClientVariables, type Config, clientVariablesOfProcess, type OptionName } from '../../config/index.js'
 import type { ServiceName } from '../../contract/endpoint.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { PLACE_OPTIONS, serverConfigOf } from '../flags.js'
@@ -39,14 +39,27 @@ export interface Access {
  * @throws HomeportError `cli_no_credentials`, `cli_not_found`.
  */
 export async function connectionOf(command: Command): Promise<Connection> {
-  const { profile: named } = command.opts<{ profile?: string }>()
-  if (named !== undefined) return stored(named)
-  if (namesLocalServer(command)) return local(serverConfigOf(command, PLACE_OPTIONS))
-  const variables = clientVariablesOfProcess()
+  const named = await namedConnection(command, PLACE_OPTIONS, clientVariablesOfProcess())
+  return named ?? local(serverConfigOf(command, PLACE_OPTIONS))
+}
+
+/**
+ * The server that a profile or variables name; undefined when the command calls one that was found by its data directory.
+ * @param places flags of the command that name a server on this machine.
+ * @throws HomeportError `cli_not_found`.
+ */
+export async function namedConnection(
+  command: Command,
+  places: readonly OptionName[],
+  variables: ClientVariables,
+): Promise<Connection | undefined> {
+  const { profile } = command.opts<{ profile?: string }>()
+  if (profile !== undefined) return stored(profile)
+  if ([...places, 'config'].some((name) => command.getOptionValue(name) !== undefined)) return undefined
   if (variables.apiUrl !== undefined) return { origin: 'the environment', profile: profileOf(variables) }
   if (variables.profile !== undefined) return stored(variables.profile)
   const { current } = variables.namesDataDir ? {} : await readProfiles()
-  return current === undefined ? local(serverConfigOf(command, PLACE_OPTIONS)) : stored(current)
+  return current === undefined ? undefined : stored(current)
 }
 
 /**
@@ -67,9 +80,6 @@ export function accessTo({ origin, profile }: Connection, service: ServiceName):
 async function stored(name: string): Promise<Connection> {
   return { origin: `profile "${name}"`, profile: profileNamed(await readProfiles(), name) }
 }
-
-const namesLocalServer = (command: Command): boolean =>
-  [...PLACE_OPTIONS, 'config'].some((name) => command.getOptionValue(name) !== undefined)
 
 async function local(config: Config): Promise<Connection> {
   // Loaded late: this import loads most of the server, which a profile does not need.
