@@ -6,7 +6,7 @@ import { BULK_KIND_WORDS } from '../../contract/words/bulk.js'
 import { type ResendOptions, resendFlags, resendHeaders } from '../queue/settings.js'
 import { parsed } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
-import { given, instant, oneOf, wholeNumber } from '../remote/values.js'
+import { futureInstant, given, oneOf, wholeNumber } from '../remote/values.js'
 import { andMore } from '../terminal/figures.js'
 import { printable } from '../terminal/text.js'
 import { itemsOf, titleOf } from './action.js'
@@ -31,7 +31,7 @@ const startFlags = (command: Command): Command =>
   resendFlags(selectionFlags(command))
     .option('--reason <text>', 'why; stored with the action')
     .option('--rate <items>', 'most items per second', wholeNumber(1))
-    .option('--fence-until <date>', 'refuse matching triggers until this time', instant)
+    .option('--fence-until <date>', 'refuse matching triggers until this time: "1h" from now, or a date', futureInstant)
     .option('--clock <clock>', 'with an undo: when deliveries are due: original, hold or now', oneOf(CLOCKS))
     .option('--hold-clock', 'with pauseRuns: move sleeps and timeouts later by the time of the pause')
     .option('--dry-run', 'change nothing; print how many items match, and some of them', false)

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Session } from '../remote/remote.js'
-import { durationText, given, instant, list, pair, signed, wholeNumber } from '../remote/values.js'
+import { durationText, futureInstant, given, list, pair, signed, wholeNumber } from '../remote/values.js'
 import { readInput } from '../terminal/ask.js'
 
 /** Delivery settings of messages and runs. */
@@ -61,7 +61,7 @@ export function deliveryFlags(command: Command): Command {
     .option('--label <labels>', 'labels, separated by commas', list)
     .optionsGroup('When it is sent:')
     .option('--delay <duration>', 'delay before the first attempt', durationText)
-    .option('--not-before <moment>', 'earliest time of the first attempt', instant)
+    .option('--not-before <moment>', 'earliest time of the first attempt: "1h" from now, or a date', futureInstant)
     .option('--priority <seconds>', 'counts as due so much earlier when it waits with others; negative: later', signed)
     .option('--flow-key <key>', 'flow-control key')
     .option('--flow <limits>', 'limits of the flow-control key, such as "rate=10,period=1s,parallelism=3"')

@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import { codeOf, isObject, tryParseJson } from '../../base/index.js'
+import { codeOf, isObject, printable, tryParseJson } from '../../base/index.js'
 import type { BodyOf, BodyShape, Endpoint, ServiceName } from '../../contract/endpoint.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
@@ -130,6 +130,7 @@ function initOf(
   access: Access,
 ): RequestInit {
   const init = { method: endpoint.method, headers: { ...headers, authorization: access.authorization } }
+  for (const [name, value] of Object.entries(init.headers)) refuseInvalidHeader(name, value)
   if (body === undefined) return init
   if (endpoint.body.kind === 'json') {
     const typed = { 'content-type': 'application/json', ...init.headers }
@@ -137,6 +138,17 @@ function initOf(
   }
   const isStream = endpoint.body.kind === 'stream'
   return { ...init, body: body as NonNullable<RequestInit['body']>, ...(isStream && { duplex: 'half' as const }) }
+}
+
+/** @throws HomeportError `cli_misused` for a header that HTTP cannot carry. */
+function refuseInvalidHeader(name: string, value: string): void {
+  try {
+    new Headers([[name, value]])
+  } catch (cause) {
+    const found = `${printable(name)}: ${name === 'authorization' ? '…' : printable(value)}`
+    const problem = `"${found}" cannot be sent as a header: names consist of letters, digits and dashes, values of characters of Latin 1 without line ends. Nothing was sent.`
+    throw new HomeportError('cli_misused', { problem }, { cause })
+  }
 }
 
 async function refusalOf(response: Response): Promise<HomeportError> {

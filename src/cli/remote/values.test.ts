@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { durationText, given, instant, list, oneOf, pair, wholeNumber } from './values.js'
+import { durationText, futureInstant, given, instant, list, oneOf, pair, wholeNumber } from './values.js'
 
 it('parses a time as a duration ago, a date or milliseconds', () => {
   const before = Date.now()
@@ -9,6 +9,13 @@ it('parses a time as a duration ago, a date or milliseconds', () => {
   expect(instant('1763719200000')).toBe(1763719200000)
   for (const wrong of ['', 'yesterday', '12', '-1h', '1763719200000x'])
     expect(() => instant(wrong), wrong).toThrow(/Expected "1h"/)
+})
+
+it('parses a time in the future, where a duration is from now on', () => {
+  const before = Date.now()
+  expect(futureInstant('1h')).toBeGreaterThanOrEqual(before + 3_600_000)
+  expect(futureInstant('2026-11-21T10:00Z')).toBe(Date.UTC(2026, 10, 21, 10))
+  expect(() => futureInstant('tomorrow')).toThrow('"1h" (in an hour)')
 })
 
 it('parses whole numbers, and names the range in the error', () => {

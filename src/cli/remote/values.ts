@@ -35,10 +35,23 @@ export const repeated = (text: string, before: readonly string[] = []): string[]
  */
 export function instant(text: string): number {
   const agoMs = parseDuration(text)
-  if (agoMs !== undefined) return Date.now() - agoMs
+  return agoMs === undefined ? dateOf(text, 'an hour ago') : Date.now() - agoMs
+}
+
+function dateOf(text: string, relative: string): number {
   const atMs = /^\d{10,}$/.test(text) ? Number(text) : Date.parse(text)
   if (Number.isSafeInteger(atMs) && /\d{4}/.test(text)) return atMs
-  throw new InvalidArgumentError('Expected "1h" (an hour ago), a date such as 2026-11-21T10:00Z, or Unix milliseconds.')
+  const expected = `Expected "1h" (${relative}), a date such as 2026-11-21T10:00Z, or Unix milliseconds.`
+  throw new InvalidArgumentError(expected)
+}
+
+/**
+ * A time in the future: `1h` means in an hour; otherwise as `instant`.
+ * @returns Unix milliseconds.
+ */
+export function futureInstant(text: string): number {
+  const inMs = parseDuration(text)
+  return inMs === undefined ? dateOf(text, 'in an hour') : Date.now() + inMs
 }
 
 /** A duration such as `30s` or `1d12h`, returned unchanged. */
