@@ -10,7 +10,7 @@ export const FAILED: ExitCode = 1
 /** Invalid arguments, or not confirmed. Nothing was changed. */
 export const MISUSED: ExitCode = 2
 /** The named object does not exist. */
-const NOT_FOUND: ExitCode = 3
+export const NOT_FOUND: ExitCode = 3
 /** Credentials are missing or not sufficient. */
 const NOT_ALLOWED: ExitCode = 4
 /** The server does not respond, or is unavailable. A later retry may succeed. */

@@ -1,9 +1,10 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { Api } from '../remote/api.js'
+import type { Session } from '../remote/remote.js'
 import type { Action } from './action.js'
-import { follow } from './follow.js'
+import { endAs, follow } from './follow.js'
 
 const action = (done: number, state: Action['state'] = 'running'): Action => ({
   actionId: 'bulk_1',
@@ -82,4 +83,17 @@ it('closes the connection when the reader stops', async () => {
   })
   for await (const { state } of follow(api, 'bulk_1')) if (state === 'paused') break
   await expect.poll(() => isOpen).toBe(false)
+})
+
+it('ends the command by what failed, and by ids that are unknown', () => {
+  const codeOf = (changed: Partial<Action>): number | undefined => {
+    const endWith = vi.fn()
+    endAs({ endWith } as unknown as Session, { ...action(9, 'finished'), ...changed })
+    return endWith.mock.calls[0]?.[0]
+  }
+  const outcomes = { ...action(9).outcomes, notFound: 1 }
+  expect(codeOf({ outcomes, selector: { workflowRunIds: ['a'] } })).toBe(3)
+  expect(codeOf({ outcomes, selector: { workflowRunIds: ['a'] }, failed: 1 })).toBe(1)
+  // Meanwhile deleted by somebody else.
+  expect(codeOf({ outcomes })).toBeUndefined()
 })

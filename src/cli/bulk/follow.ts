@@ -1,7 +1,7 @@
 import { type BULK_KINDS, getBulkAction, startBulkAction } from '../../contract/bulk/actions.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { BULK_KIND_WORDS } from '../../contract/words/bulk.js'
-import { FAILED } from '../exit-codes.js'
+import { FAILED, NOT_FOUND } from '../exit-codes.js'
 import { type Api, parsed } from '../remote/api.js'
 import { followEvents } from '../remote/events.js'
 import type { Session } from '../remote/remote.js'
@@ -14,15 +14,21 @@ import { type Action, summaryOf } from './action.js'
 export async function followToEnd(session: Session, actionId: string): Promise<void> {
   const action = await watch(session, actionId)
   session.show(action, () => summaryOf(action))
-  if (action.failed > 0) session.endWith(FAILED)
+  endAs(session, action)
+}
+
+/** Ends the command as the action did: an item may have failed, or an id that was given may be unknown. */
+export function endAs(session: Session, { failed, outcomes, selector }: Action): void {
+  const isById = Object.keys(selector).some((name) => name.endsWith('Ids'))
+  if (failed > 0) session.endWith(FAILED)
+  else if (isById && (outcomes.notFound ?? 0) > 0) session.endWith(NOT_FOUND)
 }
 
 /** Follows an action to its end, and prints a line of JSON for each change with `--json`, otherwise the result. */
 export async function watchToEnd(session: Session, actionId: string): Promise<void> {
   if (!session.isJson) return followToEnd(session, actionId)
   const print = (action: Action): void => session.io.out(`${JSON.stringify(action)}\n`)
-  const { failed } = await watch(session, actionId, print)
-  if (failed > 0) session.endWith(FAILED)
+  endAs(session, await watch(session, actionId, print))
 }
 
 /**

@@ -5,8 +5,8 @@ import { type CancelSelector, cancelWorkflowRuns } from '../../contract/bulk/act
 import { AcceptedAnswer } from '../../contract/bulk/answers.js'
 import { actionFacts, summaryOf } from '../bulk/action.js'
 import { type ConditionOptions, conditionFlags, conditionsOf, unreadableLine } from '../bulk/conditions.js'
-import { watch } from '../bulk/follow.js'
-import { FAILED } from '../exit-codes.js'
+import { endAs, watch } from '../bulk/follow.js'
+import { FAILED, NOT_FOUND } from '../exit-codes.js'
 import { requireSelection } from '../queue/filters.js'
 import { parsed } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
@@ -92,14 +92,17 @@ async function begin(session: Session, selector: Selector): Promise<void> {
 async function cancel({ api, show, endWith }: Session, selector: Selector, { report }: CancelOptions) {
   const answer: Answer = await api.call(cancelWorkflowRuns, { body: { ...selector, ...(report && { report }) } })
   show(answer, () => '')
-  if ((answer.failed ?? 0) > 0) endWith(FAILED)
+  const { cancelled, failed = 0 } = answer
+  const wanted = new Set(selector.workflowRunIds).size
+  if (failed > 0) endWith(FAILED)
+  else if (cancelled < wanted) endWith(NOT_FOUND)
 }
 
 async function cancelAndWatch(session: Session, selector: Selector, { report }: CancelOptions) {
   const { actionId } = await accept(session, selector)
   const action = await watch(session, actionId)
   session.io.out(summaryOf(action) + (report ? renderFacts(session.io, actionFacts(action)) : ''))
-  if (action.failed > 0) session.endWith(FAILED)
+  endAs(session, action)
 }
 
 /** The flags of a bulk cancel. */
