@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type BackupRecord, downloadBackup } from '../../contract/databases/backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { replaceWhenComplete } from '../output-file.js'
 import type { Api } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
 import { bytes, counted } from '../terminal/figures.js'
@@ -30,10 +30,9 @@ export const exportCommand = remote<object, [string, string]>({
   },
 })
 
-/** Downloads to `<file>.part` and renames it when the checksum matches. */
+/** The file is replaced when the checksum matches. */
 async function download(api: Api, { database_id: id, backup_id }: BackupRecord, file: string): Promise<void> {
   const response = await api.stream(downloadBackup, { params: { id, backup_id } })
-  const partial = `${file}.part`
   const hash = createHash('sha256')
   const hashing = new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -41,14 +40,11 @@ async function download(api: Api, { database_id: id, backup_id }: BackupRecord, 
       done(null, chunk)
     },
   })
-  try {
-    const body = response.body ? Readable.fromWeb(response.body) : Readable.from([])
+  const body = response.body ? Readable.fromWeb(response.body) : Readable.from([])
+  await replaceWhenComplete(file, async (partial) => {
     await pipeline(body, hashing, createWriteStream(partial, { mode: 0o600 }))
     if (hash.digest('hex') !== response.headers.get('x-content-sha256')) throw damaged()
-    await rename(partial, file)
-  } finally {
-    await rm(partial, { force: true })
-  }
+  })
 }
 
 const damaged = () => new HomeportError('cli_failed', { problem: 'The download is damaged. Try again.' })

@@ -1,5 +1,4 @@
 import { createReadStream, createWriteStream } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Base64, linesOf } from '../../contract/databases/keys/key-file.js'
@@ -18,6 +17,7 @@ import {
 import { HomeportError } from '../../contract/errors/errors.js'
 import { FAILED } from '../exit-codes.js'
 import type { Io } from '../io.js'
+import { replaceWhenComplete } from '../output-file.js'
 import type { Api } from '../remote/api.js'
 import { group, remote, type Session } from '../remote/remote.js'
 import { counted, figure } from '../terminal/figures.js'
@@ -102,16 +102,8 @@ async function toOutput(io: Io, pieces: AsyncIterable<string>): Promise<void> {
   for await (const piece of pieces) io.out(piece)
 }
 
-/** Writes to `<file>.part`, and renames it when it is complete. */
-async function toFile(file: string, pieces: AsyncIterable<string>): Promise<void> {
-  const partial = `${file}.part`
-  try {
-    await pipeline(Readable.from(pieces), createWriteStream(partial, { mode: 0o600 }))
-    await rename(partial, file)
-  } finally {
-    await rm(partial, { force: true })
-  }
-}
+const toFile = (file: string, pieces: AsyncIterable<string>): Promise<void> =>
+  replaceWhenComplete(file, (partial) => pipeline(Readable.from(pieces), createWriteStream(partial, { mode: 0o600 })))
 
 interface ImportFlags {
   readonly replace: boolean

@@ -13,12 +13,13 @@ const BAR_WIDTH = 30
 /** Without a terminal, a line is written at each step of this size. */
 const STEP_PERCENT = 10
 
-/** A moving bar on a terminal, else a line now and then. Always on stderr. */
+/** A moving bar on a terminal, else a line now and then. Always on stderr; nothing as long as the total is 0. */
 export function progressOf(io: Io, what: string): Progress {
-  return io.terminal?.err === true ? movingBar(io, what) : plainLines(io, what)
+  const { at, end } = io.terminal?.err === true ? movingBar(io, what) : plainLines(io, what)
+  return { at: (done, total) => (total > 0 ? at(done, total) : undefined), end }
 }
 
-const percentOf = (done: number, total: number): number => (total === 0 ? 100 : Math.floor((done * 100) / total))
+const percentOf = (done: number, total: number): number => Math.floor((done * 100) / total)
 
 function movingBar(io: Io, what: string): Progress {
   let isShown = false

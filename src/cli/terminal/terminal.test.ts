@@ -86,6 +86,7 @@ it('moves a bar on a terminal, and writes lines elsewhere', () => {
   expect(moving.said.join('')).toContain(' 50 %  50 of 100 runs')
   const plain = fakeTerminal({})
   const lines = progressOf(plain.io, 'runs')
+  lines.at(0, 0)
   for (const done of [0, 1, 2, 50, 51, 100]) lines.at(done, 100)
   expect(plain.said).toEqual(['0 %: 0 of 100 runs\n', '50 %: 50 of 100 runs\n', '100 %: 100 of 100 runs\n'])
 })
