@@ -58,7 +58,7 @@ const identity = (record: DatabaseRecord): Fact[] => [
 ]
 
 const settings = (record: DatabaseRecord): Fact[] => [
-  ['plan', `${planWords(record.type, record.db_disk_threshold)}${record.prod_pack_enabled ? ', production pack' : ''}`],
+  ['plan', planWords(record.type, record.db_disk_threshold)],
   ['budget', record.budget === 0 ? 'none' : `${dollars(record.budget)} per month`],
   ['primary region', record.primary_region],
   ['read regions', record.read_regions.join(', ') || 'none'],

@@ -9,7 +9,7 @@ export function planWords(type: (typeof PAYMENT_TYPES)[number], diskBytes: numbe
     case 'payg':
       return 'pay as you go'
     case 'pro':
-      return 'production pack'
+      return `production pack, ${bytes(diskBytes)}`
     case 'paid':
       return `fixed ${bytes(diskBytes)}`
   }

@@ -62,6 +62,7 @@ it.each([
   [duration(93_784_000), '1d 2h'],
   [planWords('paid', 250 * 2 ** 20), 'fixed 250 MB'],
   [planWords('payg', 0), 'pay as you go'],
+  [planWords('pro', 2 ** 30), 'production pack, 1 GB'],
 ])('%s is %s', (text, expected) => {
   expect(text).toBe(expected)
 })
