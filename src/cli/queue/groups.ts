@@ -1,4 +1,5 @@
 import type { Static } from 'typebox'
+import { HomeportError } from '../../contract/errors/errors.js'
 import {
   addUrlGroupEndpoints,
   deleteUrlGroup,
@@ -81,10 +82,17 @@ const removeCommand = remote<object, [string, string[]]>({
   summary: 'remove endpoints from a URL group; a group without endpoints is deleted',
   args: [NAME, ['<endpoints...>', 'names or URLs of endpoints']],
   examples: ['homeport queue groups remove news backup'],
-  run: async ({ api, show }, _, name, endpoints) => {
+  run: async ({ api, io, show }, _, name, endpoints) => {
+    const { endpoints: before } = await api.call(getUrlGroup, { params: { name } })
+    const unknown = endpoints.find((wanted) => !before.some((one) => one.url === wanted || one.name === wanted))
+    if (unknown !== undefined) {
+      const problem = `The URL group "${name}" has no endpoint "${unknown}". See: homeport queue groups get ${name}.`
+      throw new HomeportError('cli_not_found', { problem })
+    }
     const named = endpoints.map((one) => (one.includes('://') ? { url: one } : { name: one }))
     const answer = await api.call(removeUrlGroupEndpoints, { params: { name }, body: { endpoints: named } })
-    show(answer, () => `removed the endpoints from ${name}\n`)
+    const left = before.filter((one) => !endpoints.some((wanted) => one.url === wanted || one.name === wanted))
+    show(answer, () => (left.length > 0 ? endpointsTable(io, left) : `deleted ${name}, which has no endpoints left\n`))
   },
 })
 

@@ -4,6 +4,7 @@ import { enqueueMessage, publishBatch, publishMessage } from '../../contract/que
 import { FAILED } from '../exit-codes.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
+import { withCommands } from '../remote/requests.js'
 import { readInput } from '../terminal/ask.js'
 import { renderTable } from '../terminal/table.js'
 import { bodyOf, type MessageOptions, messageFlags, messageHeaders, readFileOf } from './settings.js'
@@ -67,7 +68,7 @@ export const batchCommand = remote({
     const published = flat.flatMap((one) => ('messageId' in one ? [one] : []))
     show(replies, () => publishedTable(io, published))
     const refused = flat.flatMap((one) => ('error' in one ? [one.error] : []))
-    for (const error of refused) io.err(`refused: ${error}\n`)
+    for (const error of refused) io.err(`refused: ${withCommands(error)}\n`)
     if (refused.length > 0) endWith(FAILED)
   },
 })

@@ -55,21 +55,23 @@ const getCommand = remote({
   },
 })
 
-const upsertCommand = remote<{ parallelism: number; paused: boolean }>({
+const upsertCommand = remote<{ parallelism?: number; paused?: boolean }>({
   name: 'upsert',
-  summary: 'create or change a queue',
+  summary: 'create a queue, or change one: settings that are not given stay',
   args: [NAME],
   flags: (command) =>
     command
       .option(
         '--parallelism <number>',
-        'most messages that have their turn at the same time',
+        'most messages that have their turn at the same time; 1 for a new queue',
         wholeNumber(1, MOST_PARALLEL),
-        1,
       )
-      .option('--paused', 'pause the queue', false),
+      .option('--paused', 'pause the queue'),
   examples: ['homeport queue queues upsert mails --parallelism 5'],
-  run: async ({ api, io, show }, { parallelism, paused }, name) => {
+  run: async ({ api, io, show }, options, name) => {
+    // The API replaces all settings.
+    const before = (await api.call(listQueues)).find((queue) => queue.name === name)
+    const { parallelism = before?.parallelism ?? 1, paused = before?.paused ?? false } = options
     await api.call(putQueue, { body: { queueName: name, parallelism, paused } })
     const queue = await api.call(getQueue, { params: { name } })
     show(queue, () => table(io, [queue]))

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { undoCancelOfMessage, undoCancelOfRun } from '../../contract/bulk/undo.js'
 import { CLOCKS, type UndoClock } from '../bulk/undo.js'
+import { orMissing } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
 import { given, oneOf } from '../remote/values.js'
 
@@ -33,6 +34,9 @@ export const undoRunsCommand = remote<UndoOptions, [string[]]>({
   },
 })
 
+const noCancelled = (id: string): string =>
+  `There is no cancelled message "${id}". Its log may say more: homeport queue logs --message ${id}.`
+
 /** `homeport queue messages undo`: brings cancelled messages back, one by one. */
 export const undoMessagesCommand = remote<UndoOptions, [string[]]>({
   name: 'undo',
@@ -42,7 +46,8 @@ export const undoMessagesCommand = remote<UndoOptions, [string[]]>({
   examples: ['homeport queue messages undo msg_…'],
   run: async ({ api, show }, { clock, reason }, ids) => {
     for (const messageId of ids) {
-      const message = await api.call(undoCancelOfMessage, { params: { messageId }, body: given({ clock, reason }) })
+      const undone = api.call(undoCancelOfMessage, { params: { messageId }, body: given({ clock, reason }) })
+      const message = await orMissing(undone, noCancelled(messageId))
       show(message, () => `brought back ${messageId}\n`)
     }
   },

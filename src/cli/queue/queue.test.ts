@@ -1,0 +1,93 @@
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { atCleanup, tempDir } from '../../../test/support/index.js'
+import { runCli } from '../index.js'
+
+/** The commands of the queue against a server that answers as the test says. */
+
+let answers: Record<string, unknown> = {}
+let requests: { request: string; body: string }[] = []
+
+beforeEach(async () => {
+  requests = []
+  const server = createServer(async (incoming, response) => {
+    const request = `${incoming.method} ${incoming.url}`
+    requests.push({ request, body: await text(incoming) })
+    const answer = answers[request]
+    response.statusCode = answer === undefined ? 404 : 200
+    response.end(JSON.stringify(answer ?? { error: 'There is none.' }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  atCleanup(() => void server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const queue = { QSTASH_URL: url, QSTASH_TOKEN: 'token' }
+  for (const [name, value] of Object.entries({ HOMEPORT_API_URL: url, ...queue })) vi.stubEnv(name, value)
+})
+afterEach(() => vi.unstubAllEnvs())
+
+async function queue(line: string) {
+  const out: string[] = []
+  const err: string[] = []
+  const io = { out: (said: string) => void out.push(said), err: (said: string) => void err.push(said) }
+  return { code: await runCli(['queue', ...line.split(' ')], io), out: out.join(''), err: err.join('') }
+}
+
+it('refuses headers that HTTP cannot carry, without their secrets', async () => {
+  const publish = (flags: string) => queue(`publish http://a.test ${flags}`)
+  expect(await publish('--header X:☃')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('-X: ☃" cannot be sent'),
+  })
+  expect(await publish('--flow-key ключ')).toMatchObject({ code: 2 })
+  vi.stubEnv('QSTASH_TOKEN', 'sécret☃')
+  const { code, err } = await publish('--body x')
+  expect([code, err]).toEqual([2, expect.stringContaining('authorization: …')])
+  expect(err).not.toContain('cret☃')
+  expect(requests).toEqual([])
+})
+
+it('changes only the given settings of a queue', async () => {
+  const mails = { name: 'mails', createdAt: 1, updatedAt: 1, parallelism: 5, lag: 0, paused: true }
+  answers = { 'GET /v2/queues': [mails], 'GET /v2/queues/mails': mails, 'POST /v2/queues': {} }
+  const sent = async (line: string) => {
+    requests = []
+    expect(await queue(line)).toMatchObject({ code: 0 })
+    return JSON.parse(requests.find(({ request }) => request === 'POST /v2/queues')?.body ?? '')
+  }
+  expect(await sent('queues upsert mails --paused')).toEqual({ queueName: 'mails', parallelism: 5, paused: true })
+  expect(await sent('queues upsert mails --parallelism 7')).toMatchObject({ parallelism: 7, paused: true })
+  answers = { ...answers, 'GET /v2/queues': [] }
+  expect(await sent('queues upsert mails')).toMatchObject({ parallelism: 1, paused: false })
+})
+
+it('shows the endpoints that are left in a URL group, and refuses unknown ones', async () => {
+  const [one, other] = [{ url: 'http://a.test' }, { name: 'backup', url: 'http://b.test' }]
+  const news = { name: 'news', createdAt: 1, updatedAt: 1, endpoints: [one, other] }
+  answers = { 'GET /v2/topics/news': news, 'DELETE /v2/topics/news/endpoints': {} }
+  expect((await queue('groups remove news nope')).err).toContain('has no endpoint "nope"')
+  expect(requests).toHaveLength(1)
+  const { out } = await queue('groups remove news backup')
+  expect(out).toContain('http://a.test')
+  expect(out).not.toContain('b.test')
+  expect((await queue('groups remove news backup http://a.test')).out).toBe(
+    'deleted news, which has no endpoints left\n',
+  )
+})
+
+it('names commands in the refusals of a batch, and the missing message of an undo', async () => {
+  answers = { 'POST /v2/batch': [{ error: 'Add endpoints with POST /v2/topics/x/endpoints.' }] }
+  const file = join(tempDir(), 'batch.json')
+  writeFileSync(file, '[{"destination": "x"}]')
+  expect(await queue(`batch ${file}`)).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('`homeport queue groups add x`'),
+  })
+  expect(await queue('messages undo msg_1')).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('no cancelled message "msg_1"'),
+  })
+})
