@@ -23,7 +23,7 @@ const table = (io: Io, rows: readonly ApiKey[]): string =>
           { title: 'ACCESS', value: (one) => (one.read_only ? 'read' : 'read and write') },
           { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
           ...lifeColumns,
-          { title: 'MEMBER', value: (one) => one.member_email },
+          { isExtra: true, title: 'MEMBER', value: (one) => one.member_email },
           { title: 'ID', value: (one) => one.key_id },
         ],
         rows,

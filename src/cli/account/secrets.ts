@@ -46,7 +46,7 @@ const moment = (seconds: number | undefined): string => momentOfSeconds(seconds)
 /** The columns that keys and tokens share. */
 export const lifeColumns = [
   { isExtra: true, title: 'LAST USED', value: (one: Life) => moment(one.last_used_at) },
-  { title: 'EXPIRES', value: (one: Life) => moment(one.expires_at) },
+  { isExtra: true, title: 'EXPIRES', value: (one: Life) => moment(one.expires_at) },
 ]
 
 /** What a person sees of a new secret. */

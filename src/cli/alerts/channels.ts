@@ -37,13 +37,13 @@ export const channelsCommand = remote({
     const columns: readonly Column<AlertChannel>[] = [
       { title: 'NAME', value: (one) => one.name },
       { title: 'URL', cuts: true, value: (one) => one.url },
-      { title: 'FORMAT', value: (one) => one.format },
+      { isExtra: true, title: 'FORMAT', value: (one) => one.format },
       { title: 'RULES', value: namesOf },
-      { title: 'HOURLY', value: (one) => String(one.hourly_limit) },
-      { title: 'GATHERS', value: (one) => `${one.group_minutes} min` },
-      { title: 'RESOLVED', value: (one) => (one.send_resolved ? 'yes' : 'no') },
+      { isExtra: true, title: 'HOURLY', value: (one) => String(one.hourly_limit) },
+      { isExtra: true, title: 'GATHERS', value: (one) => `${one.group_minutes} min` },
+      { isExtra: true, title: 'RESOLVED', value: (one) => (one.send_resolved ? 'yes' : 'no') },
       { title: 'ON', value: (one) => (one.enabled ? 'yes' : 'no') },
-      { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
+      { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
       { title: 'ID', value: (one) => one.channel_id },
     ]
     const none = 'There are no channels: alerts are only kept in the history. Add one with `homeport alerts add`.\n'

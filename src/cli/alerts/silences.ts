@@ -4,7 +4,7 @@ import { createSilence, deleteSilence, listSilences, type Silence } from '../../
 import { remote } from '../remote/remote.js'
 import { durationText, given, oneOf } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
-import { renderTable } from '../terminal/table.js'
+import { type Column, renderTable } from '../terminal/table.js'
 
 interface SilenceOptions {
   readonly rule?: AlertKind
@@ -39,13 +39,13 @@ export const silencesCommand = remote({
   examples: ['homeport alerts silences'],
   run: async ({ api, io, show }) => {
     const silences = await api.call(listSilences)
-    const columns = [
-      { title: 'RULE', value: (one: Silence) => one.kind ?? 'all' },
-      { title: 'SUBJECT', value: (one: Silence) => one.subject ?? 'all' },
-      { title: 'UNTIL', value: (one: Silence) => momentOfSeconds(one.until) },
-      { title: 'WHO', value: (one: Silence) => one.actor },
-      { title: 'REASON', value: (one: Silence) => one.reason },
-      { title: 'ID', value: (one: Silence) => one.silence_id },
+    const columns: Column<Silence>[] = [
+      { title: 'RULE', value: (one) => one.kind ?? 'all' },
+      { title: 'SUBJECT', value: (one) => one.subject ?? 'all' },
+      { title: 'UNTIL', value: (one) => momentOfSeconds(one.until) },
+      { isExtra: true, title: 'WHO', value: (one) => one.actor },
+      { title: 'REASON', cuts: true, value: (one) => one.reason },
+      { title: 'ID', value: (one) => one.silence_id },
     ]
     show(silences, () => (silences.length === 0 ? 'Nothing is silenced.\n' : renderTable(io, columns, silences)))
   },

@@ -31,7 +31,7 @@ const COLUMNS: readonly Column<Action>[] = [
     align: 'right',
     tone: (one) => (one.failed > 0 ? 'red' : 'plain'),
   },
-  { title: 'STARTED', value: (one) => moment(one.createdAt) },
+  { isExtra: true, title: 'STARTED', value: (one) => moment(one.createdAt) },
   { title: 'SELECTOR', cuts: true, value: (one) => JSON.stringify(one.selector) },
 ]
 

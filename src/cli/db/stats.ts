@@ -75,10 +75,16 @@ const seriesOf = (stats: DatabaseStats): Series[] => [
 
 const valuesOf = ({ points }: Series): number[] => points.map(({ y }) => y)
 
+/** Width of the columns beside the chart. */
+const OTHER_COLUMNS = 48
+const LEAST_BARS = 8
+
 function seriesTable(io: Io, stats: DatabaseStats, period: StatsPeriod): string {
+  // A chart that is cut would lack its newest values.
+  const most = io.terminal?.out === true ? Math.max(LEAST_BARS, io.terminal.columns() - OTHER_COLUMNS) : undefined
   const columns: Column<Series>[] = [
     { title: 'SERIES', value: ({ name }) => name },
-    { title: `LAST ${period}`, value: (one) => sparkline(valuesOf(one)), cuts: true },
+    { title: `LAST ${period}`, value: (one) => sparkline(valuesOf(one), most) },
     { title: 'NOW', value: (one) => one.text(valuesOf(one).at(-1) ?? 0), align: 'right' },
     { title: 'MAXIMUM', value: (one) => one.text(Math.max(0, ...valuesOf(one))), align: 'right' },
   ]

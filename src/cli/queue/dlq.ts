@@ -31,9 +31,9 @@ const table = (io: Io, rows: readonly Letter[]): string =>
     io,
     [
       { title: 'ID', value: (one) => one.dlqId },
-      { title: 'MESSAGE', value: (one) => one.messageId },
+      { isExtra: true, title: 'MESSAGE', value: (one) => one.messageId },
       { title: 'RESPONSE', value: (one) => one.responseStatus || 'none', tone: () => 'red' },
-      { title: 'PUBLISHED', value: (one) => moment(one.createdAt) },
+      { isExtra: true, title: 'PUBLISHED', value: (one) => moment(one.createdAt) },
       { title: 'URL', cuts: true, value: (one) => one.url },
     ],
     rows,

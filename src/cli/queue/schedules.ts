@@ -27,7 +27,7 @@ const table = (io: Io, rows: readonly Schedule[]): string =>
           { title: 'ID', value: (one) => one.scheduleId },
           { title: 'CRON', value: (one) => one.cron },
           stateColumn((one: Schedule) => pauseWord(one.isPaused)),
-          { title: 'NEXT', value: (one) => moment(one.nextScheduleTime) },
+          { isExtra: true, title: 'NEXT', value: (one) => moment(one.nextScheduleTime) },
           { isExtra: true, title: 'LAST', value: (one) => moment(one.lastScheduleTime) },
           { title: 'DESTINATION', cuts: true, value: (one) => one.destination },
           { title: '', cuts: true, value: (one) => one.error, tone: () => 'red' },

@@ -62,9 +62,9 @@ export const failedCommand = remote<DeadOptions & { count: number; cursor?: stri
     const columns: Column<Letter>[] = [
       { title: 'RUN', value: (one) => one.workflowRunId },
       { title: 'DEAD LETTER', value: (one) => one.dlqId },
-      { title: 'RESPONSE', value: (one) => one.responseStatus || 'none' },
-      { title: 'FAILURE FUNCTION', value: failureWord },
-      { title: 'CREATED', value: (one) => moment(one.workflowCreatedAt) },
+      { isExtra: true, title: 'RESPONSE', value: (one) => one.responseStatus || 'none' },
+      { isExtra: true, title: 'FAILURE FUNCTION', value: failureWord },
+      { isExtra: true, title: 'CREATED', value: (one) => moment(one.workflowCreatedAt) },
       { title: 'URL', cuts: true, value: (one) => one.workflowUrl },
     ]
     show(page, () => foundText('failed runs', page, page.messages, () => renderTable(io, columns, page.messages)))

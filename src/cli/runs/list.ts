@@ -85,7 +85,7 @@ function sortedText({ sortedFrom }: { sortedFrom?: number }): string {
 const COLUMNS: readonly Column<SeenRun>[] = [
   { title: 'RUN', value: (one) => one.workflowRunId },
   stateColumn((one) => RUN_WORDS[one.workflowState]),
-  { title: 'CREATED', value: (one) => moment(one.workflowRunCreatedAt) },
+  { isExtra: true, title: 'CREATED', value: (one) => moment(one.workflowRunCreatedAt) },
   { isExtra: true, title: 'TOOK', value: took },
   { isExtra: true, title: 'LABELS', cuts: true, value: (one) => one.labels?.join(' ') },
   { title: 'URL', cuts: true, value: (one) => one.workflowUrl },

@@ -49,8 +49,11 @@ function distanceOf(atMs: number, nowMs: number): string {
 
 const BARS = '▁▂▃▄▅▆▇█'
 
-/** A chart of one line, from zero to the highest value. */
-export function sparkline(values: readonly number[]): string {
+/** A chart of one line, from zero to the highest value. With more values than `most` bars, a bar is the highest of several. */
+export function sparkline(all: readonly number[], most = all.length): string {
+  const perBar = Math.ceil(all.length / most) || 1
+  const bars = Math.ceil(all.length / perBar)
+  const values = Array.from({ length: bars }, (_, bar) => Math.max(...all.slice(bar * perBar, (bar + 1) * perBar)))
   const highest = Math.max(...values, 0)
   if (highest === 0) return BARS.charAt(0).repeat(values.length)
   return values.map((value) => BARS.charAt(Math.round((value / highest) * (BARS.length - 1)))).join('')

@@ -33,7 +33,9 @@ const LEAST_WIDTH = 8
  */
 export function renderTable<Row>(io: Io, all: readonly Column<Row>[], rows: readonly Row[]): string {
   const paint = paintOf(io)
-  const columns = io.terminal?.out === true ? thatFit(all, rows, io.terminal.columns()) : all
+  // A column of notes has no title, and takes no space without a note.
+  const used = all.filter(({ title, value }) => title !== '' || rows.some((row) => value(row) !== undefined))
+  const columns = io.terminal?.out === true ? thatFit(used, rows, io.terminal.columns()) : used
   const titles = columns.map(({ title }) => title)
   const body = rows.map((row) => columns.map(({ value }) => printable(String(value(row) ?? ''))))
   const widths = fitWidths(

@@ -45,6 +45,17 @@ it('cuts only columns that may be cut on a terminal, so that ids can be copied',
   expect(lines[1]).toBe('msg_1   https://example.com/a/lo…      7')
 })
 
+it('gives a column of notes no space when there is no note', () => {
+  const notes = (note: string | undefined) => [
+    ...COLUMNS.slice(0, 2),
+    { title: '', cuts: true as const, value: () => note },
+  ]
+  const lines = (note?: string) =>
+    renderTable(fakeTerminal({ out: true, noColor: true, columns: () => 30 }).io, notes(note), ROWS)
+  expect(lines().split('\n')[1]).toBe('msg_1   https://example.com/a…')
+  expect(lines('late').split('\n')[1]).toMatch(/^msg_1 {3}https:.*… {2}late$/)
+})
+
 it('does without extra columns on a narrow terminal, and never in a pipe', () => {
   const columns = [...COLUMNS, { title: 'MORE', value: () => 'x'.repeat(12), isExtra: true }]
   const titles = (terminal: Partial<Terminal> | undefined) =>
@@ -75,7 +86,8 @@ it('formats sizes, durations, times and series', () => {
     'no limit',
   ])
   expect([duration(350), duration(61_400), duration(93_784_000)]).toEqual(['350ms', '1m 1s', '1d 2h'])
-  expect([sparkline([0, 1, 2, 4]), sparkline([0, 0])]).toEqual(['▁▃▅█', '▁▁'])
+  expect([sparkline([0, 1, 2, 4]), sparkline([0, 0]), sparkline([])]).toEqual(['▁▃▅█', '▁▁', ''])
+  expect(sparkline([4, 0, 0, 0, 2], 3)).toBe('█▁▅')
 })
 
 it('moves a bar on a terminal, and writes lines elsewhere', () => {
