@@ -72,6 +72,12 @@ it.each([
   expect(code).toBe(2)
 })
 
+it('shows the help of a command in a group', async () => {
+  const said: string[] = []
+  const code = await runCli(['help', 'runs', 'cancel'], { out: (text) => void said.push(text), err: nothing })
+  expect([code, said.join('')]).toEqual([0, expect.stringMatching(/^Usage: homeport runs cancel /)])
+})
+
 it('shows all options of the server on demand', async () => {
   const said: string[] = []
   const code = await runCli(['start', '--help-all'], { out: (text) => void said.push(text), err: nothing })

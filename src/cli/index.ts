@@ -37,12 +37,16 @@ export async function runCli(args: readonly string[], io: Io = processIo): Promi
     code = given
   })
   try {
-    await program.parseAsync([...args], { from: 'user' })
+    await program.parseAsync(asFlag(args), { from: 'user' })
     return code
   } catch (error) {
     return endOf(error, io)
   }
 }
+
+/** `help runs cancel` as `runs cancel --help`: Commander's own command knows only the first word. */
+const asFlag = (args: readonly string[]): string[] =>
+  args[0] === 'help' && args.length > 2 ? [...args.slice(1), '--help'] : [...args]
 
 function endOf(error: unknown, io: Io): ExitCode {
   // Commander prints its own errors, but not those that a command throws.
