@@ -129,6 +129,8 @@ export async function makeProgram(args: readonly string[], io: Io, end: (code: E
     .description('Redis-compatible databases, a durable HTTP queue and durable workflows in one process')
     .version(VERSION)
     .addHelpText('after', EXIT_CODES_HELP)
+    // Flags behind the name of a command are its own: `backup` and `backup list` have flags of the same names.
+    .enablePositionalOptions()
     .helpCommand('help [command]', 'show the help of a command')
   const wanted = calledIn(args)
   for (const found of ENTRIES) {

@@ -65,8 +65,10 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   await first.kill('SIGTERM')
 
   const verified = await homeport(['backup', 'verify', '--from', to])
+  const listed = await homeport(['backup', 'list', '--from', to, '--json'])
   expect([verified.stderr, verified.stdout]).toEqual(['', expect.stringContaining('2 of 2 databases')])
   expect(verified.stdout).toContain('1 key.')
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ name, databases: 2, databases_done: 2 }])
 
   const dataDir = join(tempDir(), 'restored')
   const restore = () => homeport(['restore', '--from', to, '--data-dir', dataDir])

@@ -57,4 +57,4 @@ const failed = (problem: string) => new HomeportError('cli_failed', { problem })
 
 /** `homeport backup`: backups of the whole service. */
 export const backupCommand: CommandMaker = (io, end) =>
-  makeBackup(io, end).addCommand(listCommand(io, end)).addCommand(verifyCommand(io, end))
+  makeBackup(io, end).enablePositionalOptions().addCommand(listCommand(io, end)).addCommand(verifyCommand(io, end))

@@ -9,30 +9,46 @@ import { DONE } from '../exit-codes.js'
 import { configOf } from '../flags.js'
 import { addExamples, type CommandMaker } from '../remote/remote.js'
 import { bytes, counted } from '../terminal/figures.js'
-import { renderTable } from '../terminal/table.js'
+import { type Column, renderTable } from '../terminal/table.js'
 import { addSourceFlags, listedIn, withBackup } from './source.js'
 
 const ENGINE_FLAGS = ['engineBinary', 'engineAllowUnsafeVersion'] as const
 
 /** One line about a backup. */
 export const summaryOf = ({ databases, files }: Manifest): string =>
-  `${databases.filter(({ state }) => state === 'saved').length} of ${counted(databases.length, 'database')}, ${bytes(sizeOf(files))}`
+  `${savedOf(databases)} of ${counted(databases.length, 'database')}, ${bytes(sizeOf(files))}`
+
+const savedOf = (databases: Manifest['databases']): number => databases.filter(({ state }) => state === 'saved').length
+
+/** The same for programs, with the names of the API. */
+const figuresOf = ({ version, databases, files }: Manifest) => ({
+  version,
+  bytes: sizeOf(files),
+  databases: databases.length,
+  databases_done: savedOf(databases),
+})
+
+const jsonFlag = (command: Command): Command => command.option('--json', 'print JSON instead', false)
 
 const sizeOf = (files: Manifest['files']): number => files.reduce((sum, file) => sum + file.bytes, 0)
+
+const isJson = (command: Command): boolean => command.opts<{ json: boolean }>().json
+const asJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`
 
 /** `homeport backup list`: the complete backups of a place. */
 export const listCommand: CommandMaker = (io, end) => {
   const command = new Command('list').description('list the complete backups of a place, newest first')
-  addSourceFlags(command, 'where backups are')
+  addSourceFlags(jsonFlag(command), 'where backups are')
   addExamples(command, ['homeport backup list --from /var/backups/homeport'])
   return command.action(async () => {
     const found = await listedIn(command)
-    const columns = [
-      { title: 'NAME', value: (one: (typeof found)[number]) => one.name },
-      { title: 'CONTENT', value: (one: (typeof found)[number]) => summaryOf(one.manifest) },
-      { title: 'VERSION', value: (one: (typeof found)[number]) => one.manifest.version },
+    const columns: Column<(typeof found)[number]>[] = [
+      { title: 'NAME', value: (one) => one.name },
+      { title: 'CONTENT', value: (one) => summaryOf(one.manifest) },
+      { title: 'VERSION', value: (one) => one.manifest.version },
     ]
-    io.out(renderTable(io, columns, found))
+    const json = () => found.map(({ name, path, manifest }) => ({ name, path, ...figuresOf(manifest) }))
+    io.out(isJson(command) ? asJson(json()) : renderTable(io, columns, found))
     end(DONE)
   })
 }
@@ -42,13 +58,14 @@ export const verifyCommand: CommandMaker = (io, end) => {
   const command = new Command('verify').description(
     'check every file and the store of a backup, and load every database in an engine',
   )
-  addSourceFlags(command, 'a backup, or the place of several: the newest of them', ENGINE_FLAGS)
+  addSourceFlags(jsonFlag(command), 'a backup, or the place of several: the newest of them', ENGINE_FLAGS)
   addExamples(command, ['homeport backup verify --from /var/backups/homeport'])
   return command.action(async () => {
     const { verifyBackup } = await import('../../service-backup/index.js')
     await withBackup(command, join(tmpdir(), 'homeport'), async (folder, path) => {
       const { manifest, keys } = await withEngine(command, (load) => verifyBackup(folder, load))
-      io.out(`${path} is complete: ${summaryOf(manifest)}, ${counted(keys, 'key')}.\n`)
+      const text = `${path} is complete: ${summaryOf(manifest)}, ${counted(keys, 'key')}.\n`
+      io.out(isJson(command) ? asJson({ path, ...figuresOf(manifest), keys }) : text)
     })
     end(DONE)
   })
