@@ -18,13 +18,20 @@ function started() {
       lines.add(`${JSON.stringify({ level, time: 't', event: 'certificate_replaced', msg: String(added++) })}\n`)
     }
   }
-  const access = { isAllowed: true }
+  const access = {
+    isAllowed: true,
+    /** It needs its object, as that of a real call does. */
+    async isStillAllowed() {
+      return this.isAllowed
+    },
+  }
   const ask = (given: Partial<Call> = {}): Promise<unknown> =>
-    logs.route.handler({
-      ...{ caller: { accountId: OPERATOR } as Call['caller'], query: {}, headers: {}, params: {}, body: undefined },
-      ...{ signal: new AbortController().signal, isStillAllowed: async () => access.isAllowed },
-      ...{ ip: '', target: '', requestId: '', ...given },
-    })
+    logs.route.handler(
+      Object.assign(access, {
+        ...{ caller: { accountId: OPERATOR } as Call['caller'], query: {}, headers: {}, params: {}, body: undefined },
+        ...{ signal: new AbortController().signal, ip: '', target: '', requestId: '', ...given },
+      }),
+    )
   const follow = async (lastId?: string, query: object = {}): Promise<Readable> => {
     const headers = { accept: 'text/event-stream', ...(lastId !== undefined && { 'last-event-id': lastId }) }
     return ((await ask({ headers, query })) as Reply<Readable>).value

@@ -90,12 +90,12 @@ export class ServerLogs implements Service {
 
   async *#events(
     reader: Reader,
-    { headers, isStillAllowed }: Pick<Call, 'headers' | 'isStillAllowed'>,
+    call: Pick<Call, 'headers' | 'isStillAllowed'>,
     query: LogsQuery,
   ): AsyncGenerator<string> {
     const { lines } = this.#deps
     const matches = filterOf(query)
-    const resumed = this.#positionOf(headers['last-event-id'])
+    const resumed = this.#positionOf(call.headers['last-event-id'])
     let position = resumed ?? lines.next
     if (resumed === undefined) for (const { number, line } of this.#newest(query)) yield this.#event(number, line)
     yield `event: following\nid: ${this.#idOf(position)}\ndata: {}\n\n`
@@ -111,7 +111,7 @@ export class ServerLogs implements Service {
       }
       if (text !== '') yield text
       if (reader.takeDue()) {
-        if (!(await isStillAllowed())) return
+        if (!(await call.isStillAllowed())) return
         yield ': still there\n\n'
       }
       if (position < lines.next) await reader.turn()
