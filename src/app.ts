@@ -28,6 +28,7 @@ import {
   type ParallelServices,
   type Service,
   type SharedGrace,
+  Strangers,
   stopAll,
   systemClock,
   VERSION,
@@ -127,6 +128,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
       ...{ cluster, notReady },
       meters,
       clientMemory: clientMemoryBudget(logger),
+      strangers: new Strangers({ onClosed: (connections) => logger.warn('strangers_closed', { connections }) }),
       tracer: exporting?.tracer,
       objectStorage: await openBackupStorage(config, options.storageVariables ?? {}, problems, logger),
       serviceBackupPlace: serviceBackupPlaces(config, options.storageVariables ?? {}),
@@ -319,7 +321,7 @@ function rulesOf(accounts: Accounts) {
 
 /** The fleet below the databases, the databases, and the gateway in front of them. */
 function composeDatabases(foundations: Foundations, accounts: Accounts, databaseClock: Clock) {
-  const { config, logger, problems, engine, plans, tls, store, clientMemory, meters, tracer, cluster } = foundations
+  const { config, logger, problems, engine, plans, tls, store, meters, tracer, cluster } = foundations
   const clock = systemClock
   const databasesPort = new Port<Databases>()
   const gatewayPort = new Port<Gateway>()
@@ -353,7 +355,8 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
     breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
     hasSpace: () => fleet.hasSpace,
     onLackOfSpace: () => fleet.reportNoSpace(),
-    ...{ clock, logger, version: VERSION, memory: clientMemory, readiness, tracer },
+    ...{ clock, logger, version: VERSION, readiness, tracer },
+    ...{ memory: foundations.clientMemory, strangers: foundations.strangers },
   })
   gatewayPort.bind(gateway)
   return {

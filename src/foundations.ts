@@ -1,4 +1,4 @@
-import type { ClientMemoryBudget } from './base/index.js'
+import type { ClientMemoryBudget, Strangers } from './base/index.js'
 import type { Cluster } from './cluster/index.js'
 import type { Config } from './config/index.js'
 import type { DatabasesDeps, loadPlans } from './databases/index.js'
@@ -26,6 +26,7 @@ export interface Foundations {
   /** Why this node of a cluster should get no requests now. */
   readonly notReady: () => NotReady | undefined
   readonly clientMemory: ClientMemoryBudget
+  readonly strangers: Strangers
   readonly meters: ServerMeters
   /** Where backups are kept besides the disk. */
   readonly objectStorage: DatabasesDeps['objectStorage']

@@ -80,7 +80,7 @@ export function listenerSettings(
   accounts: Accounts,
   service: HttpSettings['service'],
 ) {
-  const { config, logger, problems, readiness, clientMemory: memory } = foundations
+  const { config, logger, problems, readiness, clientMemory: memory, strangers } = foundations
   return {
     service,
     host: config.host,
@@ -89,6 +89,7 @@ export function listenerSettings(
     docsFolder: docsFolder(),
     authenticator: accounts,
     memory,
+    strangers,
     problems,
     version: VERSION,
     readiness,

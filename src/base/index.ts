@@ -6,6 +6,7 @@
  * - `duration.ts`: durations as people write them, and times that were given in the wrong unit.
  * - `event-loop.ts`: how long work yields to the event loop, so that it delays nobody.
  * - `client-memory.ts`: one limit for the memory that the requests and replies of all clients hold.
+ * - `strangers.ts`: one limit for the connections without credentials. `open-files.ts`: how many the system allows.
  * - `garbage-collection.ts`: where V8's garbage collector needs help.
  * - `network.ts`: IP ranges, and the gate that decides which addresses the server may contact on behalf of a user.
  * - `files.ts`: atomic, synced writes. `ids.ts`: sortable ids, secrets, hashes. `json.ts`, `nearest.ts`, `errors.ts`.
@@ -31,10 +32,12 @@ export { Joined } from './joined.js'
 export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './network.js'
+export { mostOpenFiles } from './open-files.js'
 export { printable } from './printable.js'
 export { flattenServices, type ParallelServices, type Service, type SharedGrace, stopAll } from './service.js'
 export { firstColumn, missingSqliteDriver, openSqlite, sqliteDriver } from './sqlite/driver.js'
 export type { SqliteDatabase, SqliteStatement } from './sqlite/types.js'
+export { type StrangerConnection, Strangers } from './strangers.js'
 export { Turns } from './turns.js'
 export { homeOfUser, userId } from './user.js'
 export { VERSION } from './version.js'

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import { ClientMemoryBudget, type Clock, type Timer, unreachable } from '../base/index.js'
+import { ClientMemoryBudget, type Clock, Strangers, type Timer, unreachable } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Readiness } from '../http/index.js'
 import type { Tracer } from '../telemetry/index.js'
@@ -72,6 +72,8 @@ export interface GatewayOptions {
   readonly readerBounds?: ReaderBounds
   /** Memory that the clients of all databases may use together. Omitted: a budget of the gateway's own. */
   readonly memory?: ClientMemoryBudget
+  /** Limits the connections without credentials. Omitted: those of the gateway alone. */
+  readonly strangers?: Strangers
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
   /** How long clients may take to finish when the gateway stops. Default 5,000. */
@@ -129,8 +131,10 @@ class DataPlane implements Gateway {
     const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS
     this.#logins = new LoginWatch(options.clock)
     this.#memory = options.memory ?? new ClientMemoryBudget()
+    const strangers = options.strangers ?? new Strangers()
     this.#rest = new RestListener({
       ...options,
+      strangers,
       headTimeoutMs,
       administration,
       lanes: this.#lanes,
@@ -139,10 +143,10 @@ class DataPlane implements Gateway {
       memory: this.#memory,
       reads: this.#reads,
     })
-    this.#domain = this.#newDomain()
+    this.#domain = this.#newDomain(strangers)
     this.#listenerOptions = {
       ...{ settings: options.settings, directory: options.directory, administration, clock, logger },
-      ...{ logins: this.#logins, memory: this.#memory, lanes: this.#lanes, doorway: this.#doorway },
+      ...{ logins: this.#logins, memory: this.#memory, lanes: this.#lanes, doorway: this.#doorway, strangers },
       loginTimeoutMs: options.patienceMs ?? DEFAULT_PATIENCE_MS,
       readerBounds: options.readerBounds ?? DEFAULT_READER_BOUNDS,
       guardOf: (database) => this.#guards.of(database),
@@ -186,7 +190,7 @@ class DataPlane implements Gateway {
     this.#reads?.close()
   }
 
-  #newDomain(): DomainListener | undefined {
+  #newDomain(strangers: Strangers): DomainListener | undefined {
     const { settings, clock, logger, otherNodes } = this.#options
     if (settings.domainPort === undefined || !settings.tls) return undefined
     const find = (serverName: string): DatabaseListener | undefined =>
@@ -197,6 +201,7 @@ class DataPlane implements Gateway {
       logger,
       find,
       otherNodes,
+      strangers,
       reads: this.#reads,
       doorway: this.#doorway,
       port: settings.domainPort,

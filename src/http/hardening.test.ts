@@ -1,11 +1,13 @@
+import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Strangers } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import { HostNames } from './host-names.js'
 import { route } from './route.js'
-import { HttpServer } from './server.js'
+import { HttpServer, type HttpSettings } from './server.js'
 
 const things = (auth: 'basic' | 'bearer' | 'none', path: string) =>
   endpoint({
@@ -14,7 +16,7 @@ const things = (auth: 'basic' | 'bearer' | 'none', path: string) =>
     ...{ summary: '', description: '', body: { kind: 'none' }, errors: [] },
     success: { status: 200, description: '', body: Type.Unknown() },
   })
-const server = new HttpServer({
+const settings: HttpSettings = {
   ...{ service: 'management', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1' },
   routes: [
     route(things('none', '/open'), async () => ({ a: 1 })),
@@ -26,10 +28,11 @@ const server = new HttpServer({
   authenticator: { basic: () => undefined, bearer: () => undefined },
   hosts: new HostNames(['homeport.example']),
   publicUrl: 'http://homeport.example',
-  onInternalError: (error) => {
+  onInternalError: (error: unknown) => {
     throw error
   },
-})
+}
+const server = new HttpServer(settings)
 beforeAll(() => server.start())
 afterAll(() => server.stop())
 
@@ -108,5 +111,31 @@ describe('a response to missing credentials', () => {
   ])('to %s with %j names the scheme', async (path, headers, challenge) => {
     const answer = await ask(path, headers)
     expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } })
+  })
+})
+
+describe('connections of clients that show no credentials', () => {
+  it('are closed when there are too many, the oldest first; a client with credentials stays', async () => {
+    const caller = { accountId: '', email: '', accountType: 'paid', source: '', access: 'read', ip: '' } as const
+    const limited = new HttpServer({
+      ...settings,
+      authenticator: { basic: () => caller, bearer: () => undefined },
+      strangers: new Strangers({ most: 2 }),
+    })
+    await limited.start()
+    const open = (bytes: string) => {
+      const socket = connect(limited.port, '127.0.0.1', () => socket.write(bytes))
+      return socket.on('error', () => undefined).resume()
+    }
+    const known = open('GET /basic HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await once(known, 'data')
+    const first = open('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await once(first, 'data')
+    const others = [open('GET /'), open('GET /')]
+    await once(first, 'close')
+    known.write('GET /basic HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await once(known, 'data')
+    for (const each of [known, ...others]) each.destroy()
+    await limited.stop()
   })
 })

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ClientMemoryBudget } from '../base/index.js'
+import type { ClientMemoryBudget, Strangers } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import type { TraceHeaders } from '../telemetry/index.js'
@@ -44,6 +44,8 @@ export interface PipelineSettings {
   readonly bodyLimits: BodyLimits
   /** The budget of incomplete bodies. */
   readonly memory: ClientMemoryBudget
+  /** Learns which clients have shown credentials. */
+  readonly strangers: Strangers
   readonly onForward: OnForward | undefined
 }
 
@@ -79,22 +81,24 @@ export class Pipeline {
     if (this.#endpoint.auth === 'none') return undefined
     const arrival = arrivalOf(request.raw)
     const caller = this.#byHeader(request, arrival)
-    return caller ? this.#admit(arrival, caller) : this.#refusalOfSession(request, arrival)
+    return caller ? this.#admit(request, caller) : this.#refusalOfSession(request, arrival)
   }
 
   async #refusalOfSession(request: FastifyRequest, arrival: Arrival): Promise<HomeportError | undefined> {
-    return this.#admit(arrival, await this.#bySession(request, arrival))
+    return this.#admit(request, await this.#bySession(request, arrival))
   }
 
   /** Stores the caller of a request, or returns the error for it. */
-  #admit(arrival: Arrival, caller: Caller | undefined): HomeportError | undefined {
+  #admit({ raw }: FastifyRequest, caller: Caller | undefined): HomeportError | undefined {
     const { auth, access, id, scopes } = this.#endpoint
     if (!caller) return new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
+    this.#settings.strangers.know(raw.socket)
     const standing = this.#refusalOfStanding(caller)
     if (standing) return standing
     if (caller.scope !== undefined && !scopes?.includes(caller.scope.kind)) return scopeRefusal(caller.scope, id)
     if (access === 'write' && caller.access === 'read') return new HomeportError('readonly_api_key', {})
     // Requests with a queue token are too many for a copy each, and write no lines of their own.
+    const arrival = arrivalOf(raw)
     arrival.caller = auth === 'basic' ? { ...caller, requestId: arrival.requestId } : caller
     return undefined
   }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
-import { ClientMemoryBudget, codeOf, randomSecret, type Service, systemClock } from '../base/index.js'
+import { ClientMemoryBudget, codeOf, randomSecret, type Service, Strangers, systemClock } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
 import { ERRORS, HomeportError, isError } from '../contract/errors/errors.js'
 import { type Authenticator, arrivalOf, setArrival } from './caller.js'
@@ -56,6 +56,8 @@ export interface HttpSettings {
   readonly bodyTimeoutMs?: number
   /** Budget of incomplete bodies. Default: one for this listener alone. */
   readonly memory?: ClientMemoryBudget
+  /** Limits the connections without credentials. Default: those of this listener alone. */
+  readonly strangers?: Strangers
   readonly routes: readonly Route[]
   readonly authenticator: Authenticator
   /** Accepts the console's cookie as credentials. Default: cookies are ignored. */
@@ -118,6 +120,7 @@ export class HttpServer implements Service {
   readonly #withRest: ReadonlyMap<string, readonly RawRest[]>
   readonly #connections: Connections
   readonly #memory: ClientMemoryBudget
+  readonly #strangers: Strangers
   readonly #addresses: ClientAddresses
   readonly #app: FastifyInstance
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
@@ -126,6 +129,7 @@ export class HttpServer implements Service {
     this.name = `${settings.service} API`
     this.#settings = settings
     this.#memory = settings.memory ?? new ClientMemoryBudget()
+    this.#strangers = settings.strangers ?? new Strangers()
     this.#mounted = [settings, settings.guests ?? { routes: [], bodyLimitBytes: 0 }].flatMap(
       ({ routes, bodyLimitBytes }) =>
         routes.map((route) => ({ route, bodyLimitBytes, path: parsePath(route.endpoint.path) })),
@@ -184,13 +188,8 @@ export class HttpServer implements Service {
     const requestId = requestIdOf(request.headers)
     const found = this.#restOf(request.method ?? '', target)
     setArrival(request, {
-      target,
-      rest: found?.rest,
-      ip,
-      requestId,
-      memory: this.#memory,
-      caller: undefined,
-      answerBytes: undefined,
+      ...{ target, rest: found?.rest, ip, requestId, memory: this.#memory },
+      ...{ caller: undefined, answerBytes: undefined },
     })
     return found?.routerTarget ?? target
   }
@@ -206,6 +205,7 @@ export class HttpServer implements Service {
 
   #prepare(): void {
     this.#connections.follow(this.#app.server)
+    this.#app.server.on('connection', (connection) => this.#strangers.admit(connection))
     const { hosts } = this.#settings
     if (hosts) {
       // The node that passes a request on has checked it for its own names.
@@ -262,6 +262,7 @@ export class HttpServer implements Service {
       authentication,
       bodyLimits,
       memory: this.#memory,
+      strangers: this.#strangers,
       onForward: this.#settings.onForward,
     })
     this.#app.route({

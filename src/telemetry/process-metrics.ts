@@ -1,5 +1,6 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { mostOpenFiles } from '../base/index.js'
 import type { Figures } from './metrics.js'
 
 /** The event loop is asked this often how late it is, milliseconds; only once somebody scrapes. */
@@ -60,9 +61,9 @@ function lagOf(intervalNs: number): number {
 /** Linux tells them as files; elsewhere they are unknown. */
 async function descriptorFigures(): Promise<Figures> {
   try {
-    const [open, limits] = await Promise.all([readdir('/proc/self/fd'), readFile('/proc/self/limits', 'utf8')])
-    const most = /^Max open files\s+(\d+)/m.exec(limits)?.[1]
-    return { process_open_fds: open.length, ...(most !== undefined && { process_max_fds: Number(most) }) }
+    const open = await readdir('/proc/self/fd')
+    const most = mostOpenFiles()
+    return { process_open_fds: open.length, ...(most !== undefined && { process_max_fds: most }) }
   } catch {
     return {}
   }

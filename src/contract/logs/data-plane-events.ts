@@ -283,6 +283,11 @@ export const DATA_PLANE_EVENTS = {
     'port',
   ),
   gateway_domain_port_failed: gateway('error', 'the shared port of databases failed', 'error'),
+  strangers_closed: gateway(
+    'warn',
+    '{connections} connections were closed before their clients had shown credentials: too many were open',
+    'connections',
+  ),
   gateway_client_failed: gateway('debug', 'a client connection failed', 'error'),
   gateway_client_fault: gateway(
     'error',

@@ -30,6 +30,7 @@ export const LOG_FIELDS = {
 
   accountId: text('Account or team.'),
   databaseId: text('Database.'),
+  connections: number('How many connections.'),
   databases: number('How many databases are affected.'),
   region: text('Region of the engine.'),
   pid: number('Process id of the engine or launcher.'),

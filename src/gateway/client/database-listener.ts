@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Timer } from '../../base/index.js'
+import type { Strangers, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
 import type { SessionDeps } from '../commands/command-context.js'
@@ -20,6 +20,7 @@ export interface ListenerOptions extends Omit<SessionDeps, 'siblings' | 'guard'>
   readonly guardOf: (database: ServedDatabase) => DatabaseGuard
   readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
   readonly doorway: Doorway
+  readonly strangers: Strangers
   /** Ids for CLIENT ID, each used once. */
   readonly nextClientId: () => number
 }
@@ -39,6 +40,8 @@ export class DatabaseListener {
   /** Does TLS handshakes; undefined where the port speaks clear text. */
   readonly #front: TlsFront | undefined
   readonly #sessions = new Set<Session>()
+  /** The clients that have not logged in, oldest first. */
+  readonly #strangers = new Set<Session>()
   /** Every connection, including those still in their TLS handshake. */
   readonly #connections = new Set<Duplex>()
   #sweep: Timer | undefined
@@ -140,7 +143,9 @@ export class DatabaseListener {
   }
 
   #newSessionDeps(): SessionDeps {
-    return { ...this.#options, guard: this.#options.guardOf(this.#database), siblings: () => this.#sessions }
+    const guard = this.#options.guardOf(this.#database)
+    guard.evictStranger = () => this.#evictStranger()
+    return { ...this.#options, guard, siblings: () => this.#sessions }
   }
 
   #newFront(): TlsFront {
@@ -170,6 +175,7 @@ export class DatabaseListener {
 
   #onConnection(connection: ClientSocket, shakeHands: () => void): void {
     this.#track(connection)
+    this.#options.strangers.admit(connection)
     awaitOpening(connection, this.#options, ({ kind }) => {
       if (kind === 'tls') shakeHands()
       else turnAway(connection, new HomeportError('tls_required', {}))
@@ -211,18 +217,39 @@ export class DatabaseListener {
     }
   }
 
+  /** Disconnects the oldest client that has not logged in. Answers whether there is one. */
+  #evictStranger(): boolean {
+    const [oldest] = this.#strangers
+    if (!oldest) return false
+    this.#leave(oldest)
+    oldest.refuse(new HomeportError('too_many_clients', {}))
+    oldest.hangUp()
+    return true
+  }
+
+  #leave(session: Session): void {
+    if (!this.#sessions.delete(session)) return
+    this.#strangers.delete(session)
+    this.#deps.guard.countConnection(-1)
+  }
+
   #serve(inlet: Inlet): void {
     const deps = this.#deps
     const session = new Session(inlet, this.#options.nextClientId(), deps)
     const { socket } = inlet
     this.#connections.add(socket)
     this.#sessions.add(session)
+    this.#strangers.add(session)
+    this.#options.strangers.admit(socket)
+    inlet.onLogin = () => {
+      this.#strangers.delete(session)
+      this.#options.strangers.know(socket)
+    }
     deps.guard.countConnection(1)
     this.#scheduleSweep()
     socket.on('close', () => {
       this.#connections.delete(socket)
-      this.#sessions.delete(session)
-      deps.guard.countConnection(-1)
+      this.#leave(session)
     })
   }
 

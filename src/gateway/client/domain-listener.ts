@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
-import type { Clock } from '../../base/index.js'
+import type { Clock, Strangers } from '../../base/index.js'
 import type { CertificateSource } from '../../certificates/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { ClientAddress, GatewayLogger, GatewaySettings, OtherNodes } from '../deps.js'
@@ -24,6 +24,7 @@ export interface DomainListenerOptions {
   readonly port: number
   readonly certificates: CertificateSource
   readonly doorway: Doorway
+  readonly strangers: Strangers
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Finds the database of a server name. */
@@ -98,6 +99,7 @@ export class DomainListener {
   }
 
   #onConnection(connection: Socket): void {
+    this.#options.strangers.admit(connection)
     this.#connections.add(connection)
     connection.on('close', () => this.#connections.delete(connection))
     awaitOpening(connection, this.#options, (opening) => this.#route(connection, opening))
@@ -131,6 +133,8 @@ export class DomainListener {
       const stream = await home.connect(ip).catch((cause: unknown) => {
         throw new HomeportError('node_unreachable', { node: home.node }, { cause })
       })
+      // The home counts it now.
+      this.#options.strangers.know(connection)
       stream.on('data', () => this.#options.reads?.sawPrimary({ kind: 'name', serverName: serverName ?? '' }))
       pipeline(connection, stream, connection, () => undefined)
     } catch (error) {

@@ -20,6 +20,8 @@ export class Inlet {
   /** The connection below the socket; undefined where internals of Node are not used. */
   readonly handle: ConnectionHandle | undefined
   receive: Receiver = () => {}
+  /** Called when the client has logged in. */
+  onLogin: () => void = () => {}
   readonly #isSettled: boolean
 
   private constructor(open: (receive: Receiver) => ClientSocket, isSettled: boolean, handle?: ConnectionHandle) {
@@ -49,8 +51,9 @@ export class Inlet {
     scheduleSlice(() => socket.resume())
   }
 
-  /** Sets the socket options of a client that has logged in. A client that has not is not worth the system calls. */
+  /** The client has logged in: sets the options of its socket. A client that has not is not worth the system calls. */
   settle(): void {
+    this.onLogin()
     if (this.#isSettled) return
     this.socket.setNoDelay(true)
     this.socket.setKeepAlive(true, 1000 * KEEP_ALIVE_DELAY_SECONDS)

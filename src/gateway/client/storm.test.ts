@@ -49,7 +49,8 @@ it('thousands of connections in bursts: other clients are served, the limit hold
     await waitFor(() => meter.connections === 1, { what: 'the other connections to be uncounted' })
   }
   await waitFor(() => openSockets() <= before.sockets, { what: 'every socket to be closed' })
-  expect(meter.connectionsTotal + refused).toBeLessThanOrEqual(ATTEMPTS + 1)
+  // Those of one address are evicted for each other.
+  expect(meter.connectionsTotal).toBeLessThanOrEqual(ATTEMPTS + 1)
   expect(meter.connectionsTotal).toBeGreaterThan(ATTEMPTS / 4)
   expect(refused).toBeGreaterThan(ATTEMPTS / 4)
   expect(usedBytes() - before.bytes).toBeLessThan(3 * MIB)

@@ -5,6 +5,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, freePort, tempDir, waitFor } from '../../../test/support/index.js'
+import { Strangers } from '../../base/index.js'
 import { ChangingCertificate, fixedCertificate, type KeyPair, makeAuthority } from '../../certificates/index.js'
 import { makeClientCertificate } from '../testing/client-certificate.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
@@ -91,6 +92,26 @@ describe('a database with TLS', () => {
     silent.on('error', () => {})
     await new Promise((resolve) => silent.once('connect', resolve))
     await rig.gateway.stop()
+  })
+
+  it('closes connections without a handshake or a login when there are too many, and no others', async () => {
+    const strangers = new Strangers({ most: 4 })
+    const rig = await startRig({ tls: true }, fixedCertificate(pair), undefined, [], { strangers })
+    const client = await new TlsClient({ port: rig.port }).login()
+    const asked = await fetch(`${rig.restUrl}/ping`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })
+    expect([asked.status, strangers.size]).toEqual([200, 0])
+    const secure = new TlsClient({ port: rig.port })
+    await waitFor(() => secure.socket.authorized, { what: 'a handshake' })
+    const silent = Array.from({ length: 3 }, () => new RawClient(rig.port))
+    await waitFor(() => strangers.size === 4, { what: 'all of them to be accepted' })
+    const overRest = Array.from({ length: 4 }, () => new RawClient(rig.gateway.restPort))
+    await secure.expectRefused()
+    for (const each of silent) await each.expectClosed()
+    expect(strangers.size).toBe(4)
+    client.socket.write('PING\r\n')
+    await client.expect('+PONG\r\n')
+    for (const each of overRest) each.socket.destroy()
+    await waitFor(() => strangers.size === 0, { what: 'those that have left to be forgotten' })
   })
 
   it('accepts a TLS hello that arrives in pieces', async () => {

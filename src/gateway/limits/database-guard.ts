@@ -81,6 +81,8 @@ export class DatabaseGuard {
   readonly scripts: ScriptWatch
   /** The clients that run MONITOR. */
   readonly monitors = new Monitors()
+  /** Disconnects a client that has not logged in. Answers whether there is one. */
+  evictStranger: () => boolean = () => false
   /** CLIENT PAUSE. */
   readonly pause: CommandPause
   readonly #pending = new PendingWatch()
@@ -162,11 +164,14 @@ export class DatabaseGuard {
     return { connected: this.meter.connections, held: this.pause.heldCount }
   }
 
-  /** @throws HomeportError `too_many_clients` when the database has as many clients as it may have */
+  /**
+   * At the limit, a client that has not logged in is evicted: without a password, nobody keeps the others out.
+   * @throws HomeportError `too_many_clients` when the database has as many clients as it may have
+   */
   checkClientLimit(): void {
     if (this.meter.connections < (this.#database.maxClients ?? DEFAULT_MAX_CLIENTS)) return
     this.meter.refusedClients++
-    throw new HomeportError('too_many_clients', {})
+    if (!this.evictStranger()) throw new HomeportError('too_many_clients', {})
   }
 
   /** Whether the database accepts commands at all; limits of single commands are checked by `inspect`. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { ClientMemoryBudget, Clock } from '../../base/index.js'
+import type { ClientMemoryBudget, Clock, Strangers } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import {
   ClientAddresses,
@@ -27,7 +27,7 @@ import { splitTarget, type Target } from './parse-commands.js'
 import { passOn } from './pass-on.js'
 import { answerFromReplica } from './replica-request.js'
 import { RestRequest, type RestRequestDeps } from './rest-request.js'
-import { TokenGrants, tokenOf } from './token-grants.js'
+import { type TokenGrant, TokenGrants, tokenOf } from './token-grants.js'
 import { traceExchange } from './traced-request.js'
 
 /** The collaborators and settings of the REST listener. */
@@ -44,6 +44,7 @@ export interface RestListenerOptions {
   readonly doorway: Doorway
   /** The memory that all clients together may use. */
   readonly memory: ClientMemoryBudget
+  readonly strangers: Strangers
   /** Reads of replicas that this node keeps for other nodes. Absent where it keeps none. */
   readonly reads?: ReadsHere | undefined
   readonly clock: Clock
@@ -93,6 +94,7 @@ export class RestListener {
     )
     // A client that waits for `100 Continue` gets a refusal, such as a wrong token, before it sends its body.
     this.#server.on('checkContinue', (request, response) => this.#onRequest(request, response))
+    this.#server.on('connection', (connection) => options.strangers.admit(connection))
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseSocket(socket, error.code))
   }
 
@@ -188,11 +190,16 @@ export class RestListener {
       const { tracer } = this.#options
       if (tracer) traceExchange(tracer, exchange, target.path)
       const grant = this.#grants.authenticate(exchange, target)
-      if (grant) new RestRequest(exchange, this.#requestDeps, grant, target).receive()
+      if (grant) this.#serve(exchange, grant, target)
       else this.#answerWithout(exchange, target).catch((error: unknown) => exchange.fail(error))
     } catch (error) {
       exchange.fail(error)
     }
+  }
+
+  #serve(exchange: Exchange, grant: TokenGrant, target: Target): void {
+    this.#options.strangers.know(exchange.request.socket)
+    new RestRequest(exchange, this.#requestDeps, grant, target).receive()
   }
 
   /** The token of the request is none of this node: another one has it, or it is wrong. @throws HomeportError */
@@ -205,27 +212,29 @@ export class RestListener {
     if (moving) {
       await moving
       const grant = this.#grants.authenticate(exchange, target)
-      if (grant) return new RestRequest(exchange, this.#requestDeps, grant, target).receive()
+      if (grant) return this.#serve(exchange, grant, target)
     }
     const isNear = this.#near.has(request.socket)
     const isToHome = isForwarded(request) && !isNear
     const access = isToHome ? undefined : this.#options.reads?.byToken(token)
     const reads = access && this.#options.reads
     const home = () => otherNodes.byToken(token)
+    if (access) this.#options.strangers.know(request.socket)
     if (reads && (await answerFromReplica(exchange, target, { reads, access, token, home }))) return
     if (!isForwarded(request) && (await this.#answerNear(exchange, token))) return
     // Two nodes that take each other for the home would pass it on forever: only one that has given it away passes it on.
     const found = isToHome ? otherNodes.movedTo(token) : await home()
+    if (!found) return this.#grants.refuse(exchange)
+    this.#options.strangers.know(request.socket)
     // A replica may begin here before the answer is there.
-    if (found)
-      await passOn(exchange, found, { onAnswer: () => this.#options.reads?.sawPrimary({ kind: 'token', token }) })
-    else await this.#grants.refuse(exchange)
+    await passOn(exchange, found, { onAnswer: () => this.#options.reads?.sawPrimary({ kind: 'token', token }) })
   }
 
   /** Has the node of this region answer that keeps the replica. False when there is none, or it cannot be reached. */
   async #answerNear(exchange: Exchange, token: string): Promise<boolean> {
     const near = this.#options.reads?.near({ kind: 'token', token })
     if (!near) return false
+    this.#options.strangers.know(exchange.request.socket)
     try {
       await passOn(exchange, near.rest)
       return true

@@ -128,6 +128,7 @@ export async function startRig(
       | 'readerBounds'
       | 'readiness'
       | 'memory'
+      | 'strangers'
       | 'hasSpace'
       | 'home'
       | 'onLackOfSpace'

@@ -1,0 +1,66 @@
+import { EventEmitter } from 'node:events'
+import { expect, it } from 'vitest'
+import { Strangers } from './strangers.js'
+
+class Connection extends EventEmitter {
+  readonly remoteAddress: string
+  readonly remotePort: number
+  isOpen = true
+
+  constructor(remoteAddress: string, remotePort: number) {
+    super()
+    this.remoteAddress = remoteAddress
+    this.remotePort = remotePort
+  }
+
+  destroy(): void {
+    if (!this.isOpen) return
+    this.isOpen = false
+    this.emit('close')
+  }
+}
+
+let port = 1_024
+function connect(strangers: Strangers, address: string): Connection {
+  const connection = new Connection(address, port++)
+  strangers.admit(connection)
+  return connection
+}
+const openOf = (connections: readonly Connection[]): number => connections.filter(({ isOpen }) => isOpen).length
+
+it('closes the oldest connection of strangers, and never one whose client is known', () => {
+  const closed: number[] = []
+  const strangers = new Strangers({ most: 8, onClosed: (connections) => closed.push(connections) })
+  const known = connect(strangers, 'a')
+  strangers.know(known)
+  const early = connect(strangers, 'b')
+  const gone = connect(strangers, 'c')
+  gone.destroy()
+  const others = Array.from({ length: 20 }, (_, at) => connect(strangers, `d${at}`))
+  expect([known.isOpen, early.isOpen, openOf(others), strangers.size]).toEqual([true, false, 8, 8])
+  expect(openOf(others.slice(-8))).toBe(8)
+  // One line a minute.
+  expect(closed).toEqual([1])
+})
+
+it('closes connections of the address that opens many before those of others', () => {
+  const strangers = new Strangers({ most: 8 })
+  const slow = connect(strangers, 'a')
+  const flood = Array.from({ length: 1_000 }, () => connect(strangers, 'b'))
+  expect([slow.isOpen, openOf(flood)]).toEqual([true, 7])
+  const late = connect(strangers, 'c')
+  expect([slow.isOpen, late.isOpen, openOf(flood)]).toEqual([true, true, 6])
+})
+
+it('knows a TLS socket and the connection below it as one', () => {
+  const strangers = new Strangers({ most: 2 })
+  const raw = connect(strangers, 'a')
+  const secure = new Connection('a', raw.remotePort)
+  strangers.admit(secure)
+  expect(strangers.size).toBe(1)
+  strangers.know(secure)
+  connect(strangers, 'b')
+  connect(strangers, 'c')
+  connect(strangers, 'd')
+  expect([raw.isOpen, secure.isOpen, strangers.size]).toEqual([true, true, 2])
+})

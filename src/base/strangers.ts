@@ -1,0 +1,111 @@
+import { mostOpenFiles } from './open-files.js'
+
+/** A connection of a client. */
+export interface StrangerConnection {
+  readonly remoteAddress?: string | undefined
+  readonly remotePort?: number | undefined
+  once(event: 'close', listener: () => void): unknown
+  destroy(): unknown
+}
+
+interface Stranger {
+  readonly connection: StrangerConnection
+  readonly address: string
+}
+
+/** What limits strangers. */
+export interface StrangersOptions {
+  /** Most connections of strangers. Default: a quarter of the files that the process may have open, at most 5,000. */
+  readonly most?: number
+  /** Called after connections were closed, with their number since the last call; at most once a minute. */
+  readonly onClosed?: (connections: number) => void
+}
+
+const SHARE_OF_FILES = 1 / 4
+const MOST = 5_000
+/** What a system is assumed to allow that does not tell. */
+const ASSUMED_FILES = 4_096
+/** An address with more than this share of all loses its connections first. */
+const SHARE_OF_ADDRESS = 1 / 4
+const REPORT_EVERY_MS = 60_000
+
+/**
+ * Limits the connections whose clients have not shown valid credentials, over all ports: without a limit, idle connections
+ * of strangers would take all file descriptors, and clients could not connect. Beyond it the oldest is closed: a client
+ * with credentials shows them at once.
+ */
+export class Strangers {
+  readonly #most: number
+  readonly #onClosed: StrangersOptions['onClosed']
+  /** By the other end of the connection, which a TLS socket shares with the connection below it. Oldest first. */
+  readonly #connections = new Map<string, Stranger>()
+  readonly #ofAddress = new Map<string, Set<string>>()
+  /** Addresses with more than their share: a flood, of which each connection is younger than that of a slow client. */
+  readonly #greedy = new Set<string>()
+  #closed = 0
+  #reportedAtMs = Number.NEGATIVE_INFINITY
+
+  constructor({ most, onClosed }: StrangersOptions = {}) {
+    this.#most = most ?? Math.min(MOST, Math.floor((mostOpenFiles() ?? ASSUMED_FILES) * SHARE_OF_FILES))
+    this.#onClosed = onClosed
+  }
+
+  /** Number of connections of strangers. */
+  get size(): number {
+    return this.#connections.size
+  }
+
+  /**
+   * A client has connected. Call it again with the TLS socket of a connection. Connections over other nodes have no port
+   * and do not count: they use no descriptor.
+   */
+  admit(connection: StrangerConnection): void {
+    const { remoteAddress: address = '', remotePort } = connection
+    if (!remotePort) return
+    const key = keyOf(connection)
+    this.#connections.set(key, { connection, address })
+    const ofAddress = this.#ofAddress.get(address) ?? new Set()
+    this.#ofAddress.set(address, ofAddress.add(key))
+    if (this.#isGreedy(ofAddress)) this.#greedy.add(address)
+    connection.once('close', () => this.#connections.get(key)?.connection === connection && this.#forget(key))
+    if (this.#connections.size > this.#most) this.#closeOne()
+  }
+
+  /** The client has shown valid credentials. */
+  know(connection: StrangerConnection): void {
+    this.#forget(keyOf(connection))
+  }
+
+  #forget(key: string): Stranger | undefined {
+    const stranger = this.#connections.get(key)
+    if (!stranger) return undefined
+    this.#connections.delete(key)
+    const ofAddress = this.#ofAddress.get(stranger.address) ?? new Set()
+    ofAddress.delete(key)
+    if (ofAddress.size === 0) this.#ofAddress.delete(stranger.address)
+    if (!this.#isGreedy(ofAddress)) this.#greedy.delete(stranger.address)
+    return stranger
+  }
+
+  #isGreedy(ofAddress: ReadonlySet<string>): boolean {
+    return ofAddress.size > this.#most * SHARE_OF_ADDRESS
+  }
+
+  #closeOne(): void {
+    const [greedy = ''] = this.#greedy
+    const [oldest = ''] = this.#ofAddress.get(greedy) ?? this.#connections.keys()
+    this.#forget(oldest)?.connection.destroy()
+    this.#report()
+  }
+
+  #report(): void {
+    this.#closed++
+    const nowMs = performance.now()
+    if (nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return
+    this.#reportedAtMs = nowMs
+    this.#onClosed?.(this.#closed)
+    this.#closed = 0
+  }
+}
+
+const keyOf = ({ remoteAddress, remotePort }: StrangerConnection): string => `${remoteAddress} ${remotePort}`
