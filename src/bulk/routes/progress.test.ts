@@ -44,6 +44,15 @@ describeOnStore('sqlite', 'the progress of a bulk action', (openStore) => {
     const answer = await service.ask('acc', 'DELETE', '/v2/workflows/runs', { async: true })
     const { actionId } = answer.body as { actionId: string }
     const url = `${service.url}${ACTIONS}/${actionId}`
+    const leaving = new AbortController()
+    const more = (signal = leaving.signal) =>
+      fetch(url, { headers: { authorization, accept: 'text/event-stream' }, signal })
+    const others = await Promise.all(Array.from({ length: 100 }, () => more()))
+    expect(new Set(others.map(({ status }) => status))).toEqual(new Set([200]))
+    expect((await more()).status).toBe(429)
+    leaving.abort()
+    const free = async () => (await more(AbortSignal.timeout(60_000))).status === 200
+    await waitFor(free, { what: 'streams that have ended to be uncounted' })
     const response = await fetch(url, { headers: { authorization, accept: 'text/event-stream' } })
     expect(response.headers.get('content-type')).toContain('text/event-stream')
     expect(response.headers.get('x-accel-buffering')).toBe('no')

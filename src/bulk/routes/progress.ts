@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type Call, type Reply, reply } from '../../http/index.js'
 import * as bulkActionTransactions from '../transactions/bulk-action.js'
 import * as bulkRead from '../transactions/bulk-read.js'
@@ -16,28 +17,58 @@ const ELSEWHERE_MS = 1_000
 /** Minimum time between events: nobody reads faster. */
 const EVENT_INTERVAL_MS = 100
 
+/** Streams of one account at a node: each reads its action now and then. */
+const MOST_STREAMS = 100
+
 const EMPTY_BODY = new Uint8Array()
+const EVENT_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  // nginx would buffer some kilobytes of events.
+  'x-accel-buffering': 'no',
+  // A stopping server must not wait for this connection.
+  connection: 'close',
+} as const
 
 /** The caller that reads the events. */
 type Reader = Pick<Call, 'headers' | 'signal' | 'isStillAllowed'>
 
 /**
- * Streams the progress of an action as server-sent events: `progress` at once and after changes, `end` when it is over.
+ * Streams the progress of actions as server-sent events: `progress` at once and after changes, `end` when one is over.
  * The stream closes after `end`, when the reader disconnects or loses its access, and when the server stops. Each event
  * holds the whole action, so a reader that reconnects misses nothing. Any node streams any action. `EventSource` reconnects after every close; a
  * reader that has seen `end` gets 204, which stops it.
  */
-export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Reader): Reply {
-  if (isOver(action) && call.headers['last-event-id'] === eventId(action)) return reply(204, EMPTY_BODY)
-  const headers = {
-    'content-type': 'text/event-stream; charset=utf-8',
-    'cache-control': 'no-store',
-    // nginx would buffer some kilobytes of events.
-    'x-accel-buffering': 'no',
-    // A stopping server must not wait for this connection.
-    connection: 'close',
+export class ProgressStreams {
+  readonly #deps: RouteDeps
+  /** Open streams by account. */
+  readonly #open = new Map<string, number>()
+
+  constructor(deps: RouteDeps) {
+    this.#deps = deps
   }
-  return reply(200, Readable.from(events(deps, action, call)), headers)
+
+  /** @throws HomeportError `too_many_progress_readers` */
+  open(action: BulkActionRow, call: Reader): Reply {
+    if (isOver(action) && call.headers['last-event-id'] === eventId(action)) return reply(204, EMPTY_BODY)
+    const { account_id: accountId } = action
+    if ((this.#open.get(accountId) ?? 0) >= MOST_STREAMS)
+      throw new HomeportError('too_many_progress_readers', { most: MOST_STREAMS })
+    this.#count(accountId, 1)
+    const { signal } = call
+    const stream = Readable.from(events(this.#deps, action, call, signal))
+    // Also for a stream that is never read: one behind other answers of its connection.
+    stream.once('close', () => this.#count(accountId, -1))
+    if (signal.aborted) stream.destroy()
+    else signal.addEventListener('abort', () => stream.destroy(), { once: true })
+    return reply(200, stream, EVENT_HEADERS)
+  }
+
+  #count(accountId: string, change: 1 | -1): void {
+    const open = (this.#open.get(accountId) ?? 0) + change
+    if (open === 0) this.#open.delete(accountId)
+    else this.#open.set(accountId, open)
+  }
 }
 
 const isOver = ({ state }: BulkActionRow): boolean => state === 'finished' || state === 'aborted'
@@ -52,10 +83,11 @@ function event(name: 'progress' | 'end', action: BulkActionRow, data: string): s
 async function* events(
   { worker, store, clock, cluster }: RouteDeps,
   { account_id: accountId, action_id: actionId, seq }: BulkActionRow,
-  reader: Reader,
+  reader: Pick<Reader, 'isStillAllowed'>,
+  gone: AbortSignal,
 ): AsyncGenerator<string> {
   const isHere = ({ owner }: BulkActionRow): boolean => owner === cluster.incarnation
-  const changes = new ChangeSignal(worker, seq, reader.signal)
+  const changes = new ChangeSignal(worker, seq, gone)
   try {
     let sent = ''
     let keepAliveAt = 0

@@ -10,7 +10,7 @@ import * as bulkRead from '../transactions/bulk-read.js'
 import { bulkAction, outcomeEntry, pageOf, storedOutcomes } from './answers.js'
 import { cancelRuns } from './cancel.js'
 import type { RouteDeps } from './creation.js'
-import { progressOf } from './progress.js'
+import { ProgressStreams } from './progress.js'
 import { startRoutes } from './start.js'
 import { undoRoutes } from './undo.js'
 import { workflowPauseRoutes } from './workflow-pause.js'
@@ -19,12 +19,13 @@ const DEFAULT_PAGE = 100
 
 /** The HTTP operations of the module. */
 export function bulkRoutes(deps: RouteDeps): Route[] {
+  const streams = new ProgressStreams(deps)
   return [
     route(contract.cancelWorkflowRuns, (call) => cancelRuns(deps, call)),
     route(contract.listBulkActions, (call) => listActions(deps, call.caller, call.query)),
     route(contract.getBulkAction, async (call) => {
       const action = await requireAction(deps, call.caller, call.params.actionId)
-      return wantsEvents(call) ? progressOf(deps, action, call) : bulkAction(action)
+      return wantsEvents(call) ? streams.open(action, call) : bulkAction(action)
     }),
     route(contract.listBulkOutcomes, async (call) => {
       const action = await requireAction(deps, call.caller, call.params.actionId)

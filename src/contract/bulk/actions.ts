@@ -216,11 +216,11 @@ export const getBulkAction = endpoint({
   scopes: ['read'],
   summary: 'Show the progress of a bulk action',
   description:
-    'The state and current counts of an action. The sum of `outcomes` is `done`, and `matched` at the end. With `Accept: text/event-stream` the response is a stream of server-sent events: `progress` with the action after each change, then one `end` with the action when it is finished or aborted, and the stream closes. A reader that reconnects gets the current state first. A reader whose `Last-Event-ID` is that of the `end` event gets 204, so that an `EventSource` stops reconnecting.',
+    'The state and current counts of an action. The sum of `outcomes` is `done`, and `matched` at the end. With `Accept: text/event-stream` the response is a stream of server-sent events: `progress` with the action after each change, then one `end` with the action when it is finished or aborted, and the stream closes. A reader that reconnects gets the current state first. A reader whose `Last-Event-ID` is that of the `end` event gets 204, so that an `EventSource` stops reconnecting. An account may have 100 streams open at a node.',
   params: actionParams,
   body: { kind: 'none' },
   success: { status: 200, description: 'The action.', body: BulkAction },
-  errors: ['bulk_action_not_found'],
+  errors: ['bulk_action_not_found', 'too_many_progress_readers'],
 })
 
 /** Lists the outcome of each item of a bulk action. */

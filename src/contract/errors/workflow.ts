@@ -77,6 +77,13 @@ export const workflowErrors = {
     text: ({ actionId }) =>
       `There is no bulk action ${actionId}. GET /v2/workflows/bulkActions lists the bulk actions of this account.`,
   }),
+  too_many_progress_readers: define<{ most: number }>({
+    status: 429,
+    blame: 'caller',
+    retry: 'later',
+    text: ({ most }) =>
+      `This account has ${most} streams of bulk actions open, the most at once. End one of them, or ask without \`Accept: text/event-stream\`.`,
+  }),
   saved_selector_not_found: define<{ name: string }>({
     status: 404,
     blame: 'caller',
