@@ -211,10 +211,14 @@ export class AccountDirectory implements Authenticator {
     return key && this.#isValid(key) ? callerOfKey(this.#noted(key), ip) : undefined
   }
 
-  /** Whether a session that began with a secret of this key has ended with that secret, by a rotation. */
-  hasOutlivedSecret(keyId: string, beganAt: number): boolean {
-    const until = this.#keysById.get(keyId)?.row.previous_until ?? null
-    return until !== null && until <= this.#clock.now() && beganAt < until
+  /**
+   * The caller of the API key with this id while it is accepted with the secret of this hash, and its holder is a member.
+   * @param hash `null`: unknown, so it must be the only one that the key has had.
+   */
+  callerOfSecret(keyId: string, hash: string | null, ip: string): Caller | undefined {
+    const key = this.#keysById.get(keyId)
+    const isAccepted = hash === null ? key?.row.previous_hash === null : this.#keyOfHash(hash) === key
+    return key && isAccepted ? this.callerOfKeyId(keyId, ip) : undefined
   }
 
   #isValid({ row }: Key): boolean {

@@ -28,8 +28,8 @@ export function rotationOf(secret: string, body: RotateBody, now: number): Rotat
   const overlapMs = overlapOf(body).overlap * 1000
   return {
     hash: sha256Hex(secret),
-    overlapMs,
-    previousUntil: now + overlapMs,
+    // A clock that is set back accepts no secret again that was refused at once.
+    previousUntil: overlapMs === 0 ? 0 : now + overlapMs,
     expiresAt: expires_in === undefined ? undefined : now + expires_in * 1000,
   }
 }
@@ -54,6 +54,6 @@ export function lifeOf({ expires_at, last_used_at, previous_until }: Life, usedA
   return {
     ...(expires_at === null ? {} : { expires_at: seconds(expires_at) }),
     ...(used === 0 ? {} : { last_used_at: seconds(used) }),
-    ...(previous_until === null ? {} : { previous_valid_until: seconds(previous_until) }),
+    ...(!previous_until ? {} : { previous_valid_until: seconds(previous_until) }),
   }
 }

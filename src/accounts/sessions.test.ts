@@ -96,6 +96,23 @@ describeOnSampledStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
   })
 
+  it('outlive a second rotation within the overlap of the first if they began with the secret between', async () => {
+    const { key_id, api_key } = await accounts.keys.create(owner(), { name: 'twice' })
+    const begin = async (key: string) => (await accounts.sessions.begin({ email: body.email, api_key: key }, IP)).secret
+    const isValid = async (secret: string) => (await accounts.sessions.caller(secret, IP)) !== undefined
+    const first = await begin(api_key)
+    const second = await begin((await accounts.keys.rotate(owner(), key_id, undefined, { overlap: 60 })).api_key)
+    expect([await isValid(first), await isValid(second)]).toEqual([true, true])
+    const third = await begin((await accounts.keys.rotate(owner(), key_id, undefined, { overlap: 60 })).api_key)
+    expect([await isValid(first), await isValid(second), await isValid(third)]).toEqual([false, true, true])
+    clock.advance(60_000)
+    expect([await isValid(second), await isValid(third)]).toEqual([false, true])
+    await accounts.keys.rotate(owner(), key_id, undefined, { overlap: 0 })
+    clock.advance(-120_000)
+    expect(await isValid(third)).toBe(false)
+    clock.advance(120_000)
+  })
+
   it('do not begin with a secret that is replaced meanwhile', async () => {
     const { key_id, api_key } = await accounts.keys.create(owner(), { name: 'raced' })
     const rotated = accounts.keys.rotate(owner(), key_id, undefined, { overlap: 0 })

@@ -27,7 +27,7 @@ export interface NewSession {
 
 /**
  * Sessions of the console. Each belongs to one API key and has its rights. When the key is deleted, or its holder leaves
- * the team, the session is invalid. The store has the hash of the secret, so every node knows every session, and a
+ * the team, the session is invalid, and so it is when the secret that it began with is no longer accepted. The store has the hash of the secret, so every node knows every session, and a
  * restart signs nobody out.
  */
 export class Sessions implements SessionResolver {
@@ -59,10 +59,9 @@ export class Sessions implements SessionResolver {
     if (directory.standingOf(caller.accountId) === 'suspended') throw new HomeportError('account_suspended', {})
     const secret = randomSecret(SECRET_BYTES)
     const now = clock.now()
-    const row = { key_id: keyId, created_at: now, expires_at: now + SESSION_LASTS_MS }
-    const session = { ...row, secret_hash: sha256Hex(secret) }
-    const isBegun = await store.run(consoleSessions.create, { session, keyHash: sha256Hex(apiKey) })
-    if (!isBegun) throw new HomeportError('sign_in_refused', {})
+    const life = { created_at: now, expires_at: now + SESSION_LASTS_MS }
+    const hashes = { secret_hash: sha256Hex(secret), key_hash: sha256Hex(apiKey) }
+    await store.run(consoleSessions.create, { ...hashes, ...life, key_id: keyId })
     return { secret, caller }
   }
 
@@ -71,12 +70,13 @@ export class Sessions implements SessionResolver {
     const now = clock.now()
     const secretHash = sha256Hex(secret)
     const session = await store.run(consoleSessions.find, { secretHash, at: now })
-    if (!session || directory.hasOutlivedSecret(session.key_id, session.created_at)) return undefined
+    const caller = session && directory.callerOfSecret(session.key_id, session.key_hash, ip)
+    if (!caller) return undefined
     const expiresAt = now + SESSION_LASTS_MS
     if (expiresAt - session.expires_at > EXTEND_EVERY_MS) {
       await store.run(consoleSessions.extend, { secretHash, expiresAt })
     }
-    return directory.callerOfKeyId(session.key_id, ip)
+    return caller
   }
 
   /** Ends the session with this secret, if there is one. */

@@ -5,7 +5,6 @@ import { query } from '../../store/query.js'
 import type { QueueTokensTable } from '../../store/schema/accounts.js'
 import { type ApiKeyRow, type NewAuditRow, recordAudit } from './accounts.js'
 import { holderRefusal } from './api-keys.js'
-import { endSessionsOf } from './console-sessions.js'
 import { followToken } from './first-tokens.js'
 import type { TeamRole } from './teams.js'
 
@@ -112,10 +111,8 @@ export const remove = write(
 /** What a rotation writes. Times are Unix milliseconds. */
 export interface Rotation {
   readonly hash: string
-  /** Until when the old secret is accepted. */
+  /** Until when the old secret is accepted, and with it the sessions of the console that it began; 0: not at all. */
   readonly previousUntil: number
-  /** For how long that is; 0 ends the sessions of the console too. */
-  readonly overlapMs: number
   /** The new expiry of what expires; undefined keeps it. */
   readonly expiresAt: number | undefined
 }
@@ -204,7 +201,6 @@ export const rotateKey = write(
     if (row.expires_at === null && args.rotation.expiresAt !== undefined) return { kind: 'never_expires' }
     const secret = newSecretOf(row, row.key_hash, args.rotation)
     yield* change(setKey, { ...secret, keyId: row.key_id })
-    yield* endSessionsOf(row, args.rotation.overlapMs)
     yield* recordAudit(args.audit)
     const { hash: key_hash, previousUntil: previous_until, expiresAt: expires_at } = secret
     return { kind: 'rotated', row: { ...row, key_hash, previous_until, expires_at }, oldHash: row.key_hash }

@@ -53,7 +53,7 @@ export const rotateApiKey = endpoint({
   access: 'write',
   summary: 'Rotate an API key',
   description:
-    'Creates a new secret, which only this response contains. The old one is accepted for the overlap, then it and the sessions of the console from before are refused. A second rotation ends the overlap of the first.',
+    'Creates a new secret, which only this response contains. The old one is accepted for the overlap, then it and the sessions of the console that began with it are refused. A second rotation ends the overlap of the first.',
   params: Type.Object({ id: text('`key_id` of the key.') }),
   query: TeamQuery,
   body: rotateBody,

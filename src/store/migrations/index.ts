@@ -61,6 +61,7 @@ import { runsByName } from './093-runs-by-name.js'
 import { waitsInOrder } from './094-waits-in-order.js'
 import { setAsideFiles } from './095-set-aside-files.js'
 import { standbySets } from './096-standby-sets.js'
+import { sessionSecrets } from './097-session-secrets.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -126,6 +127,7 @@ export const MIGRATIONS: readonly Migration[] = [
   waitsInOrder,
   setAsideFiles,
   standbySets,
+  sessionSecrets,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

@@ -128,6 +128,8 @@ export interface ConsoleSessionsTable {
   /** SHA-256 of the secret in the cookie, hexadecimal. */
   secret_hash: string
   key_id: string
+  /** SHA-256 of the secret of the key that it began with. NULL: a node of an older version has begun it. */
+  key_hash: string | null
   created_at: number
   /** Extended while the session is used. */
   expires_at: number
