@@ -317,7 +317,7 @@ describeOnSampledStore('alerts', (openStore) => {
       })
     await Promise.all(Array.from({ length: 201 }, (_, place) => put(accountId, `s${place}`)))
     await put(other, 's')
-    const found = await store.run(conditions.stored, { dueBefore: start, createdBefore: start, failing: [] })
+    const found = await store.run(conditions.stored, { dueBefore: start, createdBefore: start, failing: [], known: [] })
     const of = (id: string) => found.schedules.filter(({ account_id }) => account_id === id).length
     expect([of(accountId), of(other)]).toEqual([200, 1])
     const all = found.schedules.map(({ account_id: accountId, schedule_id: scheduleId }) => ({ accountId, scheduleId }))

@@ -26,6 +26,8 @@ export interface DiskFigures {
 /** Everything that is judged at one moment. */
 export interface Observed {
   readonly now: number
+  /** The node that sees the disk, the certificate and the problems; undefined on a server that is alone. */
+  readonly node?: string | undefined
   /** The account that gets what concerns the whole server. */
   readonly firstAccountId: string | undefined
   readonly rules: readonly RuleRow[]
@@ -141,14 +143,24 @@ function failingCondition({ account_id, database_id, name, failure }: FailingBac
   })
 }
 
-function problemConditions(problem: Problem, { firstAccountId }: Observed): Condition[] {
+/** What is about one node of several says which. */
+const ofNode = (subject: string, node: string | undefined): string =>
+  node === undefined ? subject : `${subject} (${node})`
+
+const byNode = (title: string, node: string | undefined): string =>
+  node === undefined ? title : `Node ${node}: ${title}`
+
+function problemConditions(problem: Problem, { firstAccountId, node }: Observed): Condition[] {
   const accountId = problem.accountId ?? firstAccountId
   if (accountId === undefined) return []
   const { kind, subject, severity, title, advice } = problem
   const text = { severity, title, advice }
   if (kind === 'engine_hung') return [condition('engine_restarting', { accountId, subject }, 1, text)]
   if (kind === 'store_damaged') return [condition('store_corrupt', { accountId, subject }, 1, text)]
-  return [condition('problem', { accountId, subject: `${kind} ${subject}` }, 1, text)]
+  // The owner of a database need not know its node.
+  const at = problem.accountId === undefined ? node : undefined
+  const about = { accountId, subject: ofNode(`${kind} ${subject}`, at) }
+  return [condition('problem', about, 1, { ...text, title: byNode(title, at) })]
 }
 
 const DISK_WORST = 97
@@ -156,31 +168,35 @@ const DISK_WORST = 97
 const sizeOf = (bytes: number): string =>
   bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GB` : `${Math.floor(bytes / 2 ** 20)} MB`
 
-function diskConditions({ disk, firstAccountId: accountId, rules }: Observed): Condition[] {
+function diskConditions({ disk, node, firstAccountId: accountId, rules }: Observed): Condition[] {
   if (!disk || disk.totalBytes <= 0 || accountId === undefined) return []
   const percent = (1 - disk.freeBytes / disk.totalBytes) * 100
   if (percent < thresholdOf(rules, accountId, 'disk_full')) return []
   const isWorst = percent >= DISK_WORST
   return [
-    condition('disk_full', { accountId, subject: 'data directory' }, isWorst ? 2 : 1, {
+    condition('disk_full', { accountId, subject: ofNode('data directory', node) }, isWorst ? 2 : 1, {
       severity: isWorst ? 'error' : 'warning',
-      title: `The disk with the data directory is ${Math.floor(percent)} % full: ${sizeOf(disk.freeBytes)} are free.`,
+      title: byNode(
+        `The disk with the data directory is ${Math.floor(percent)} % full: ${sizeOf(disk.freeBytes)} are free.`,
+        node,
+      ),
       advice:
         'Free space or enlarge the disk. When it is full, databases accept only deletions and nothing is published.',
     }),
   ]
 }
 
-function certificateConditions({ certificateExpiresAt, firstAccountId: accountId, now, rules }: Observed): Condition[] {
+function certificateConditions(observed: Observed): Condition[] {
+  const { certificateExpiresAt, node, firstAccountId: accountId, now, rules } = observed
   if (certificateExpiresAt === undefined || accountId === undefined) return []
   const days = (certificateExpiresAt - now) / DAY_MS
   if (days >= thresholdOf(rules, accountId, 'certificate_expiring')) return []
   const hasExpired = days <= 0
   const at = new Date(certificateExpiresAt).toISOString()
   return [
-    condition('certificate_expiring', { accountId, subject: 'certificate' }, hasExpired ? 2 : 1, {
+    condition('certificate_expiring', { accountId, subject: ofNode('certificate', node) }, hasExpired ? 2 : 1, {
       severity: hasExpired ? 'error' : 'warning',
-      title: `The certificate of databases with TLS ${hasExpired ? 'expired' : 'expires'} at ${at}.`,
+      title: byNode(`The certificate of databases with TLS ${hasExpired ? 'expired' : 'expires'} at ${at}.`, node),
       advice: 'Replace its files; docs/tls.md says how. `homeport doctor` shows which they are.',
     }),
   ]

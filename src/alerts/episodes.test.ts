@@ -11,7 +11,7 @@ const state = (kind: AlertKind, subject: string): Condition => ({
   ...{ accountId: 'a', kind, subject, level: 1, severity: 'error', title: 'T.', advice: 'A.' },
 })
 const changes = (current: readonly Condition[], known: readonly ConditionRow[], some: Partial<Judged> = {}) =>
-  changesOf(current, { now: NOW, known, unjudged: [], nameOf: () => 'shop', ...some })
+  changesOf(current, { now: NOW, known, isUnjudged: () => false, nameOf: () => 'shop', ...some })
 const ends = ({ resolved }: ReturnType<typeof changesOf>) =>
   resolved.map(({ episodeId, found }) => [found.subject, episodeId, found.title])
 
@@ -41,7 +41,7 @@ it('ends at once what does not come and go, and names the database, or says that
 
 it('ends nothing that it cannot see', () => {
   const { put } = changes([state('disk_full', 'd')], [])
-  const blind = changes([], put, { unjudged: ['disk_full'] })
+  const blind = changes([], put, { isUnjudged: () => true })
   expect([blind.put, blind.forget]).toEqual([[], []])
 })
 

@@ -1,6 +1,6 @@
 import { newId } from '../base/index.js'
-import { type AlertKind, CALM_MINUTES, isAlertKind, ruleShape } from '../contract/alerts/kinds.js'
-import type { Condition, Observed } from './conditions.js'
+import { CALM_MINUTES, isAlertKind, ruleShape } from '../contract/alerts/kinds.js'
+import type { Condition } from './conditions.js'
 import type { ConditionChanges, ConditionRow, Raised } from './transactions/alerts-conditions.js'
 import { OTHER_SUBJECTS } from './transactions/alerts-sources.js'
 
@@ -15,8 +15,8 @@ export interface Judged {
   readonly now: number
   /** States that accounts know of. */
   readonly known: readonly ConditionRow[]
-  /** Rules that cannot be judged now, because what they look at could not be read. */
-  readonly unjudged: readonly AlertKind[]
+  /** Whether a state cannot be judged now, because what it is judged by could not be read. */
+  readonly isUnjudged: (row: ConditionRow) => boolean
   /** What databases are called. Those that are gone have no name. */
   readonly nameOf: (databaseId: string) => string | undefined
 }
@@ -46,7 +46,7 @@ export function changesOf(current: readonly Condition[], judged: Judged): Condit
       put.push({ ...row, level: one.level, gone_at: null, alerted_at: Math.min(row.alerted_at, now) })
   }
   const news = newsOf(alerting, now)
-  const missing = [...rows.values()].filter((row) => !judged.unjudged.some((kind) => kind === row.kind))
+  const missing = [...rows.values()].filter((row) => !judged.isUnjudged(row))
   const forget = missing.filter((row) => isOver(row, now))
   const leaving = missing.filter((row) => !isOver(row, now) && (row.gone_at ?? Infinity) > now)
   put.push(...news.put, ...leaving.map((row) => ({ ...row, gone_at: now })))
@@ -152,6 +152,3 @@ function endedTitle(kind: string, subject: string, nameOf: Judged['nameOf']): st
       return `This problem is over: ${subject}.`
   }
 }
-
-/** Rules that cannot be judged by what was observed. */
-export const unjudgedOf = ({ disk }: Pick<Observed, 'disk'>): AlertKind[] => (disk === undefined ? ['disk_full'] : [])

@@ -8,6 +8,7 @@
  *
  * - `watch.ts`: one timer that looks, and publishes what is due. Nothing is added to the path of a delivery or a run: what
  *   they have stored is read afterwards (`transactions/alerts-sources.ts`).
+ * - `nodes.ts`: what the other nodes of a cluster see, for the one that judges.
  * - `conditions.ts`: states that last, judged by the thresholds of the account's rules. `episodes.ts`: when they begin,
  *   are repeated and end.
  * - `settle.ts`: which channels get an alert now, later or not at all. `notify.ts`: its message. `words.ts`: what it says.
@@ -30,7 +31,7 @@ import { type AlertRoutesDeps, alertRoutes } from './routes.js'
 import { AlertWatch, type AlertWatchDeps } from './watch.js'
 
 export type { DiskFigures, WatchedDatabase } from './conditions.js'
-export type { AlertSources } from './watch.js'
+export type { AlertSources } from './nodes.js'
 
 /** The collaborators of the module. */
 export interface AlertsDeps extends Omit<AlertWatchDeps, 'link'>, Omit<AlertRoutesDeps, 'link'> {

@@ -1,13 +1,12 @@
-import { type Clock, newId, type Service, type Timer } from '../base/index.js'
-import type { Cluster } from '../cluster/index.js'
+import { newId, type Service, type Timer } from '../base/index.js'
 import { ALERT_HISTORY_DAYS } from '../contract/alerts/kinds.js'
 import type { Queue } from '../queue/index.js'
 import { freshOf } from '../queue/transactions/messages-publish.js'
 import { offersOf } from '../queue/transactions/queue-turns.js'
-import type { Store } from '../store/index.js'
-import type { Logger, Problems } from '../telemetry/index.js'
-import { conditionsOf, type DiskFigures, type WatchedDatabase } from './conditions.js'
-import { changesOf, unjudgedOf } from './episodes.js'
+import type { Logger } from '../telemetry/index.js'
+import { conditionsOf } from './conditions.js'
+import { changesOf } from './episodes.js'
+import { AlertNodes, type AlertNodesDeps } from './nodes.js'
 import { settleAlerts } from './settle.js'
 import * as conditions from './transactions/alerts-conditions.js'
 import * as history from './transactions/alerts-history.js'
@@ -15,25 +14,10 @@ import * as notify from './transactions/alerts-notify.js'
 import * as rules from './transactions/alerts-rules.js'
 import * as sources from './transactions/alerts-sources.js'
 
-/** What is looked at besides the store. */
-export interface AlertSources {
-  /** All served databases. */
-  databases(): readonly WatchedDatabase[]
-  disk(): Promise<DiskFigures>
-  /** Unix milliseconds; `undefined`: no certificate. */
-  certificateExpiresAt(): number | undefined
-}
-
 /** What the watch is built from. */
-export interface AlertWatchDeps {
-  readonly store: Store
-  readonly clock: Clock
+export interface AlertWatchDeps extends AlertNodesDeps {
   readonly logger: Pick<Logger, 'warn'>
   readonly queue: Pick<Queue, 'offer'>
-  readonly problems: Pick<Problems, 'all'>
-  readonly sources: AlertSources
-  /** Of several nodes on one store, one looks. Default: this one. */
-  readonly cluster?: Pick<Cluster, 'isLeader'>
   /** The page of the console with the alerts. */
   readonly link: string
 }
@@ -54,16 +38,20 @@ const ACCOUNTS_AT_ONCE = 10
 export class AlertWatch implements Service {
   readonly name = 'alerts'
   readonly #deps: AlertWatchDeps
+  readonly #nodes: AlertNodes
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
   #phase: 'new' | 'running' | 'stopped' = 'new'
   #wideAt = 0
   #sweptAt: number
-  #nextAccount = 0
+  /** Where the next look begins, by kind. */
+  readonly #next = { often: 0, seldom: 0 }
   #isBehind = false
 
   constructor(deps: AlertWatchDeps) {
     this.#deps = deps
+    this.#nodes = new AlertNodes(deps)
+    this.#nodes.join()
     this.#sweptAt = deps.clock.now()
   }
 
@@ -124,12 +112,21 @@ export class AlertWatch implements Service {
   }
 
   async #collectEvents(accounts: readonly sources.Watched[], isWide: boolean): Promise<void> {
-    const { store, clock } = this.#deps
-    const from = this.#nextAccount < accounts.length ? this.#nextAccount : 0
-    const watched = accounts.slice(from, from + MOST_ACCOUNTS)
-    this.#nextAccount = from + MOST_ACCOUNTS
+    const often = () => this.#lookAt(this.#nextOf('often', accounts), ['dead_letter', 'run_failed'])
     // Failed backups are few, but finding them reads all backups of an account.
-    const looked = sources.EVENT_SOURCES.filter((source) => isWide || source !== 'backup_failed')
+    const seldom = () => this.#lookAt(this.#nextOf('seldom', accounts), ['backup_failed'])
+    await each(isWide ? [often, seldom] : [often], (look) => look())
+  }
+
+  /** The accounts of this look. Looks of each kind go on by themselves: those of one must not skip accounts of the other. */
+  #nextOf(kind: 'often' | 'seldom', accounts: readonly sources.Watched[]): readonly sources.Watched[] {
+    const from = this.#next[kind] < accounts.length ? this.#next[kind] : 0
+    this.#next[kind] = from + MOST_ACCOUNTS
+    return accounts.slice(from, from + MOST_ACCOUNTS)
+  }
+
+  async #lookAt(watched: readonly sources.Watched[], looked: readonly sources.EventSource[]): Promise<void> {
+    const { store, clock } = this.#deps
     await each(inBatches(watched), async (some) => {
       const waiting = await store.run(sources.waiting, { watched: some, sources: looked, now: clock.now() })
       await each(waiting, (one) => this.#collect(one))
@@ -147,29 +144,28 @@ export class AlertWatch implements Service {
   }
 
   async #judge(firstAccountId: string | undefined): Promise<void> {
-    const { store, clock, problems, sources: around } = this.#deps
+    const { store, clock } = this.#deps
     const now = clock.now()
     const known = await store.run(conditions.list, {})
     const failing = known.filter(({ kind }) => kind === 'backup_failed').map(({ subject }) => subject)
+    const subjects = [...new Set(known.map(({ subject }) => subject))]
     // The shortest thresholds there are: rules with longer ones sort out what is found.
-    const bounds = { dueBefore: now - 60_000, createdBefore: now - 25 * 3_600_000, failing }
-    const [found, changed, disk] = await Promise.all([
+    const bounds = { dueBefore: now - 60_000, createdBefore: now - 25 * 3_600_000, failing, known: subjects }
+    const [found, changed, others] = await Promise.all([
       store.run(conditions.stored, bounds),
       store.run(rules.listAll, {}),
-      around.disk().catch(() => undefined),
+      this.#nodes.elsewhere(firstAccountId),
     ])
-    const databases = around.databases()
-    const observed = {
-      ...{ now, firstAccountId, rules: changed, ...found, disk, databases },
-      problems: problems.all(),
-      certificateExpiresAt: around.certificateExpiresAt(),
-    }
+    const here = await this.#nodes.here(firstAccountId, changed)
     const isOn = (accountId: string, kind: string): boolean =>
       !changed.some((row) => row.account_id === accountId && row.kind === kind && row.enabled === 0)
-    const current = conditionsOf(observed).filter(({ accountId, kind }) => isOn(accountId, kind))
-    const names = new Map(databases.map(({ databaseId, name }) => [databaseId, name]))
+    const all = [...conditionsOf({ ...here, ...found }), ...others.conditions]
+    const current = all.filter(({ accountId, kind }) => isOn(accountId, kind))
+    const served = here.databases.map(({ databaseId, name }) => [databaseId, name] as const)
+    const names = new Map([...found.known.map(({ database_id, name }) => [database_id, name] as const), ...served])
     const nameOf = (databaseId: string): string | undefined => names.get(databaseId)
-    const changes = changesOf(current, { now, known, unjudged: unjudgedOf(observed), nameOf })
+    const isUnjudged = this.#nodes.unjudged(others, here.disk !== undefined, found.known)
+    const changes = changesOf(current, { now, known, isUnjudged, nameOf })
     const isAny = changes.put.length + changes.forget.length + changes.raised.length > 0
     if (isAny) await store.run(conditions.apply, { ...changes, now })
   }

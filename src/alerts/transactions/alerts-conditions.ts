@@ -185,6 +185,17 @@ const failingBackups = query<{ databaseIds: readonly string[] }, FailingBackup>(
     .orderBy('databases.database_id'),
 )
 
+/** A database of which accounts know a state, with the node that serves it; NULL on a server that is alone. */
+export interface KnownDatabase {
+  readonly database_id: string
+  readonly name: string
+  readonly home: string | null
+}
+
+const databasesBy = query<{ databaseIds: readonly string[] }, KnownDatabase>(({ db, p, d }) =>
+  db.selectFrom('databases').select(['database_id', 'name', 'home']).where(d.inTexts('database_id', p.databaseIds)),
+)
+
 /** Schedules of one account that are read in one look. */
 const MOST_SCHEDULES = 200
 
@@ -196,12 +207,20 @@ export const stored = read(
     createdBefore: number
     /** Databases whose failing backups are looked for. */
     failing: readonly string[]
-  }): Transaction<{ schedules: LateSchedule[]; backups: BackedUp[]; failing: FailingBackup[] }> {
-    const { dueBefore, createdBefore, failing } = args
+    /** Subjects that may be databases. */
+    known: readonly string[]
+  }): Transaction<{
+    schedules: LateSchedule[]
+    backups: BackedUp[]
+    failing: FailingBackup[]
+    known: KnownDatabase[]
+  }> {
+    const { dueBefore, createdBefore, failing, known } = args
     return {
       schedules: yield* all(lateSchedules, { dueBefore, limit: MOST_SCHEDULES }),
       backups: yield* all(dailyBackups, { createdBefore }),
       failing: failing.length === 0 ? [] : yield* all(failingBackups, { databaseIds: failing }),
+      known: known.length === 0 ? [] : yield* all(databasesBy, { databaseIds: known }),
     }
   },
 )

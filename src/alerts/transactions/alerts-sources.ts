@@ -13,9 +13,7 @@ import { type Occurrences, raise } from './alerts-history.js'
 import { isEnabled } from './alerts-rules.js'
 
 /** Where events are read; also the name of their rule. */
-export const EVENT_SOURCES = ['dead_letter', 'run_failed', 'backup_failed'] as const
-/** Where events are read. */
-export type EventSource = (typeof EVENT_SOURCES)[number]
+export type EventSource = 'dead_letter' | 'run_failed' | 'backup_failed'
 
 /** Rows that ended this long ago are read again. */
 const OVERLAP_MS = 10 * 60_000
