@@ -273,9 +273,7 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const activity = composeActivity(foundations, dataPlane, options)
   const alerts = createAlerts({
     ...{ store, queue, clock: options.queueClock ?? clock, logger, problems: foundations.problems, cluster },
-    node: config.node,
-    publicUrl: config.publicApiUrl,
-    targets: config.deliveryTargets,
+    ...{ node: config.node, publicUrl: config.publicApiUrl, targets: config.deliveryTargets },
     isFirst: (accountId) => accounts.isFirst(accountId),
     sources: alertSources({ ...foundations, ...dataPlane, dataDir: config.dataDir }),
   })

@@ -33,7 +33,7 @@ const READS: Readonly<Record<Name, Read>> = {
   homeport_database_keys: ({ ledger }) => ledger.gauges.keys,
   homeport_database_used_bytes: ({ ledger }) => ledger.usedBytes,
   homeport_database_disk_bytes: ({ ledger }) => ledger.gauges.diskBytes,
-  homeport_database_month_requests: ({ ledger }) => ledger.meter.month.requests,
+  homeport_database_month_requests: ({ ledger }, nowMs) => ledger.monthRequests(nowMs),
   homeport_database_month_cost_dollars: ({ ledger }, nowMs) => ledger.monthCostNano(nowMs) / NANO,
   homeport_database_budget_dollars: ({ ledger }) => ledger.row.budget,
 }

@@ -1,4 +1,4 @@
-import { renameSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
@@ -86,6 +86,21 @@ describe('a certificate of the operator', () => {
     replace(files.key, second.key)
     await waitFor(() => source.current.key === second.key, { what: 'the pair that fits to be noticed' })
     expect(complaints).toHaveLength(1)
+  })
+
+  it('does not keep the server from starting where its folder cannot be watched', async () => {
+    const pair = await newPair()
+    replace(files.certificate, pair.certificate)
+    replace(files.key, pair.key)
+    const silent = (): void => {}
+    const warned: LogEvent[] = []
+    const warn = (event: LogEvent): void => void warned.push(event)
+    const logger = { debug: silent, info: silent, warn, error: silent }
+    const source = await openServerCertificate({ dataDir: directory, hostNames: [], files, clock: systemClock, logger })
+    rmSync(directory, { recursive: true })
+    await source.start()
+    await source.stop()
+    expect([warned, source.current]).toEqual([['certificate_not_watched'], pair])
   })
 
   it.each([

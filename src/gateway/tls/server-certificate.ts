@@ -124,9 +124,14 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
   #watch(): void {
     const { files, logger } = this.#options
     for (const directory of new Set(files && [dirname(files.certificate), dirname(files.key)])) {
-      const watcher = watch(directory, { persistent: false }, () => this.#onChanged())
-      watcher.on('error', (error) => logger.warn('certificate_not_watched', { error }))
-      this.#watchers.push(watcher)
+      try {
+        const watcher = watch(directory, { persistent: false }, () => this.#onChanged())
+        watcher.on('error', (error) => logger.warn('certificate_not_watched', { error }))
+        this.#watchers.push(watcher)
+      } catch (error) {
+        // The system has no watch left; the files are checked now and then.
+        logger.warn('certificate_not_watched', { error })
+      }
     }
   }
 
