@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { addTeamMember, createApiKey, createTeam } from '../contract/accounts/accounts.js'
+import { createQueueToken } from '../contract/accounts/credentials.js'
 import { createAccount } from '../contract/accounts/operator.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { compileChecker } from '../http/index.js'
@@ -13,7 +14,11 @@ function isValid({ body }: Endpoint, value: object): boolean {
     return false
   }
 }
-const isTeamName = (team_name: string): boolean => isValid(createTeam, { team_name, copy_cc: false })
+const isTeamName = (team_name: string): boolean => {
+  const ofTeam = isValid(createTeam, { team_name, copy_cc: false })
+  expect(isValid(createQueueToken, { name: team_name }), JSON.stringify(team_name)).toBe(ofTeam)
+  return ofTeam
+}
 const isEmail = (email: string): boolean => {
   const ofMember = isValid(addTeamMember, { team_id: 't', member_email: email, member_role: 'dev' })
   expect(isValid(createAccount, { email }), JSON.stringify(email)).toBe(ofMember)

@@ -90,6 +90,12 @@ function* findChangeable(accountId: string): Transaction<AccountRefusal | { kind
   return row.operator === 1 ? { kind: 'is_operator' } : { kind: 'found', row }
 }
 
+/** Notes whose account it is: when it is deleted, nothing else says so. */
+const naming = (audit: NewAuditRow, { email }: AccountRow): NewAuditRow => ({
+  ...audit,
+  details: JSON.stringify({ email }),
+})
+
 /** The outcome of `setSuspended`. */
 export type SuspendOutcome =
   | AccountRefusal
@@ -106,7 +112,7 @@ export const setSuspended = write(
     if (found.row.state === 'deleting') return { kind: 'deleting' }
     if (found.row.state === args.state) return { kind: 'same' }
     yield* change(setState, args)
-    yield* recordAudit(args.audit)
+    yield* recordAudit(naming(args.audit, found.row))
     return { kind: 'changed' }
   },
 )
@@ -191,7 +197,7 @@ export const beginDelete = write(
     }
     yield* change(dropHeldKeys, { emailKey })
     yield* change(dropMemberships, { emailKey })
-    if (found.row.state !== 'deleting') yield* recordAudit(args.audit)
+    if (found.row.state !== 'deleting') yield* recordAudit(naming(args.audit, found.row))
     return { kind: 'begun' }
   },
 )

@@ -28,7 +28,8 @@ const yesNo = (description: string) => Type.Boolean({ description })
 const VISIBLE = '^(?:(?!\\p{Cc})\\s)*[^\\s\\p{Cc}\\p{Cs}][^\\p{Cc}\\p{Cs}]*$'
 /** An e-mail. A colon would end the user name of HTTP Basic. */
 export const EMAIL = '^[^\\s\\p{Cc}\\p{Cs}@:]+@[^\\s\\p{Cc}\\p{Cs}@:]+$'
-const label = (description: string) =>
+/** A name that a person gives: of a team, a key or a token. */
+export const label = (description: string) =>
   Type.String({
     minLength: 1,
     maxLength: LONGEST_LABEL,

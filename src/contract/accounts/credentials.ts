@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { endpoint, QUEUE_TOKEN_SCOPES } from '../endpoint.js'
-import { expiresIn, LONGEST_LABEL, LONGEST_LIFETIME_S, NewApiKeySchema } from './accounts.js'
+import { expiresIn, LONGEST_LABEL, LONGEST_LIFETIME_S, label, NewApiKeySchema } from './accounts.js'
 
 /** Most named queue tokens of an account or team. */
 export const MOST_QUEUE_TOKENS = 50
@@ -114,12 +114,7 @@ export const listQueueTokens = endpoint({
 // Nothing but what is known: a misspelt `scope` must not make a token that may do everything.
 const CreateQueueTokenSchema = Type.Object(
   {
-    name: Type.String({
-      minLength: 1,
-      maxLength: LONGEST_LABEL,
-      pattern: '\\S',
-      description: `Name of the token, at most ${LONGEST_LABEL} characters, unique in its account or team.`,
-    }),
+    name: label(`Name of the token, at most ${LONGEST_LABEL} characters, unique in its account or team.`),
     scope: Type.Optional(Type.Enum([...QUEUE_TOKEN_SCOPES], { description: 'What it may do. Default: `all`.' })),
     queue: Type.Optional(
       Type.String({ minLength: 1, maxLength: LONGEST_SCOPE_NAME, description: 'The queue of the scope `queue`.' }),
