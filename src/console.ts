@@ -11,7 +11,6 @@ import * as consoleCounts from './bulk/transactions/console-counts.js'
 import type { Config } from './config/index.js'
 import {
   type ConsoleSettings,
-  type DatabaseUsage,
   getConsoleSettings,
   getOverview,
   getRegionStatus,
@@ -23,7 +22,7 @@ import {
 } from './contract/console/console.js'
 import { PLAN_NAMES, type PlanTable } from './contract/databases/plans.js'
 import { HomeportError } from './contract/errors/errors.js'
-import { type Databases, withHomes } from './databases/index.js'
+import { type Databases, summariesOf, tallyOf, usageOf, withHomes } from './databases/index.js'
 import type { EngineInfo, Fleet, MemberStatus } from './fleet/index.js'
 import { type Route, route, Site } from './http/index.js'
 import type { Store } from './store/index.js'
@@ -37,7 +36,7 @@ export interface ConsoleDeps {
   readonly store: Store
   /** Certificate of the Redis ports, PEM; undefined while there is no usable one. */
   readonly certificate: string | undefined
-  readonly databases: Pick<Databases, 'directory' | 'homes' | 'others' | 'placement' | 'summaries' | 'tally' | 'usage'>
+  readonly databases: Pick<Databases, 'directory' | 'homes' | 'known' | 'others' | 'placement'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
   readonly problems: Pick<Problems, 'visibleTo'>
   readonly version: string
@@ -53,8 +52,11 @@ export function consoleRoutes(deps: ConsoleDeps): Route[] {
       const regions = await deps.databases.placement.regions()
       return regions ? { ...settings, regions: [...regions] } : settings
     }),
-    route(listDatabaseSummaries, ({ caller, query }) => deps.databases.summaries(caller.accountId, query)),
-    route(getUsage, async ({ caller }) => usageOf(deps.databases.usage, caller.accountId)),
+    route(listDatabaseSummaries, async ({ caller, query }) => {
+      const { known, settings } = await deps.databases.known(caller.accountId)
+      return summariesOf(known, query, settings)
+    }),
+    route(getUsage, async ({ caller }) => usageOf(await deps.databases.known(caller.accountId))),
     ...withHomes(deps.databases.homes, [
       route(getRegionStatus, ({ caller, params }) => regions(deps, caller.accountId, params.id)),
     ]),
@@ -93,10 +95,10 @@ function settingsOf({ config, engine, plans, version }: ConsoleDeps): ConsoleSet
 
 async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview> {
   const { config, engine, store, version, startedAt } = deps
-  const [counts, disk, databases] = await Promise.all([
+  const [counts, disk, { known, settings }] = await Promise.all([
     store.run(consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
     statfs(config.dataDir),
-    deps.databases.tally(accountId),
+    deps.databases.known(accountId),
   ])
   return {
     version,
@@ -107,7 +109,7 @@ async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview>
     disk: { free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
     memory: { resident_bytes: process.memoryUsage.rss() },
     problems: deps.problems.visibleTo(accountId).map(renderProblem),
-    databases,
+    databases: tallyOf(known, settings),
     messages: {
       waiting: counts.pendingMessages,
       ...(counts.morePending && { waiting_at_least: true }),
@@ -134,20 +136,6 @@ const expiryOf = (certificate: string | undefined): { certificate_expires_at?: n
   certificate === undefined
     ? {}
     : { certificate_expires_at: Math.floor(Date.parse(new X509Certificate(certificate).validTo) / 1000) }
-
-/** Usage of the current month, from memory: the cost of a call does not depend on the store. */
-function usageOf({ ledgers, nowMs }: ConsoleDeps['databases']['usage'], accountId: string): DatabaseUsage[] {
-  const own = ledgers.filter(({ row }) => row.account_id === accountId)
-  const entries = own.map((ledger) => ({
-    database_id: ledger.row.database_id,
-    database_name: ledger.row.name,
-    requests: ledger.monthRequests(nowMs),
-    storage_bytes: ledger.usedBytes,
-    cost: ledger.monthCostNano(nowMs) / 1e9,
-    budget: ledger.row.budget,
-  }))
-  return entries.sort((one, other) => other.cost - one.cost)
-}
 
 async function regions({ databases, fleet }: ConsoleDeps, accountId: string, id: string): Promise<RegionStatus[]> {
   if (databases.directory.rowOf(id)?.account_id !== accountId)

@@ -1,7 +1,7 @@
 import { AccountDeletion } from './account-deletion.js'
 import { type Accounts, installationOf } from './accounts/index.js'
 import { systemClock, VERSION } from './base/index.js'
-import type { Databases } from './databases/index.js'
+import { type Databases, withHomes } from './databases/index.js'
 import type { Foundations } from './foundations.js'
 import { databaseMetricsRoute, metricsSource } from './metrics.js'
 import { nodesAdministrationRoutes } from './nodes-administration.js'
@@ -49,7 +49,8 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
   return {
     metrics,
     routes: [
-      ...[...queues, ...nodes, metrics.route, databaseMetricsRoute({ databases }), logs.route],
+      ...[...queues, ...nodes, metrics.route, logs.route],
+      ...withHomes(databases.homes, [databaseMetricsRoute({ databases })]),
       ...serviceBackupRoutes(serviceBackups, accounts),
     ],
     services: [composeDeletion(foundations, { accounts, databases, queue }), logs, serviceBackups, schedule],

@@ -5,6 +5,7 @@ import { sha256Hex } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { DEFAULT_PLANS, NO_LIMIT } from '../contract/databases/plans.js'
 import { everyRow } from './life.js'
+import { tallyOf } from './summaries.js'
 import { ask, create, enginesOf, expectNothing, least } from './testing/checks.js'
 import { type ManagementServer, startManagement } from './testing/management.js'
 
@@ -250,9 +251,9 @@ describe('a deletion', () => {
     const auditLog = () => server.store.run(accountsTransactions.auditLog, { accountId, limit: 100 })
     const [creation] = await auditLog()
     expect(creation).toMatchObject({ entity: database_id, entity_name: database_name })
-    const { databases } = await server.databases.summaries(accountId, {})
-    expect(databases.map((found) => found.database_id)).toEqual([database_id])
-    expect(await server.databases.tally(accountId)).toMatchObject({ active: 1, passive: 0, modifying: 0 })
+    const { known, settings } = await server.databases.known(accountId)
+    expect(known.map(({ row }) => row.database_id)).toEqual([database_id])
+    expect(tallyOf(known, settings)).toMatchObject({ active: 1, passive: 0, modifying: 0 })
     const answers = await Promise.all(
       sent.map((body) => server.api('DELETE', `/v2/redis/database/${database_id}`, body)),
     )
@@ -261,7 +262,7 @@ describe('a deletion', () => {
       { status: 200, body: 'OK' },
     ])
     await expectNothing(server)
-    expect((await server.databases.summaries(accountId, {})).matched).toBe(0)
+    expect((await server.databases.known(accountId)).known).toEqual([])
     expect((await server.api('DELETE', `/v2/redis/database/${database_id}`)).status).toBe(404)
     const entries = (await auditLog()).filter((entry) => entry.entity === database_id)
     expect(entries.map((entry) => entry.action)).toEqual(['Delete Database', 'Create Database'])

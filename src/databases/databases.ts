@@ -1,5 +1,4 @@
 import { type Service, TargetGate } from '../base/index.js'
-import type { DatabaseSummaries, DatabaseTally, SummariesQuery } from '../contract/console/console.js'
 import type { AwakeRecord } from '../contract/databases/awake.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'
@@ -31,7 +30,7 @@ import { type RecordSettings, renderRecord, shownTo, withSetAside } from './reco
 import { Recovery } from './recovery.js'
 import { validateCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
-import { type KnownDatabase, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
+import type { KnownDatabase, KnownDatabases, SummarySettings } from './summaries.js'
 import { NOBODY_SUSPENDED, refusalOfSuspended, type Suspended, suspensionOf } from './suspended.js'
 import * as databases from './transactions/databases.js'
 import { systemCaller, Usage } from './usage/index.js'
@@ -61,10 +60,8 @@ export interface Databases extends Service {
   get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord>
   /** All databases of the account, oldest first. One that is created or deleted meanwhile may or may not be listed. */
   list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]>
-  /** Counts the databases of an account by state, from memory. */
-  tally(accountId: string): Promise<DatabaseTally>
-  /** A page of database summaries of an account, oldest first, from memory. */
-  summaries(accountId: string, query: SummariesQuery): Promise<DatabaseSummaries>
+  /** The databases of an account for lists and counts (`summaries.ts`), from memory; of a cluster also those of other nodes. */
+  known(accountId: string): Promise<KnownDatabases>
   /** Which node serves which database. */
   readonly homes: Homes
   /** Which node a new database gets. */
@@ -267,14 +264,11 @@ class StoredDatabases implements Databases {
     return records
   }
 
-  async tally(accountId: string): Promise<DatabaseTally> {
-    const { known, settings } = await this.#everyKnown(accountId)
-    return tallyOf(known, settings)
-  }
-
-  async summaries(accountId: string, query: SummariesQuery): Promise<DatabaseSummaries> {
-    const { known, settings } = await this.#everyKnown(accountId)
-    return summariesOf(known, query, settings)
+  async known(accountId: string): Promise<KnownDatabases> {
+    const [known, settings] = [this.#known(accountId), this.#summarySettings]
+    const elsewhere = await this.homes.everyElsewhere(accountId)
+    const isAwake = (id: string): boolean => this.isAwake(id) || elsewhere.isAwake(id)
+    return { known: [...known, ...elsewhere.known], settings: { ...settings, isAwake } }
   }
 
   recordFor(row: DatabaseRow, caller: Caller): DatabaseRecord {
@@ -382,18 +376,11 @@ class StoredDatabases implements Databases {
 
   #factsOf(accountId: string) {
     const own = this.usage.ledgers.filter(({ row }) => row.account_id === accountId)
+    const { nowMs } = this.usage
     return own.map((ledger) => {
       const { row, usedBytes } = ledger
-      const isAwake = this.isAwake(row.database_id)
-      return [row.database_id, { isAwake, usedBytes, monthRequests: ledger.monthRequests(this.usage.nowMs) }] as const
+      const use = { usedBytes, monthRequests: ledger.monthRequests(nowMs), monthCostNano: ledger.monthCostNano(nowMs) }
+      return [row.database_id, { isAwake: this.isAwake(row.database_id), ...use }] as const
     })
-  }
-
-  /** The databases of an account in this process, and on a node of a cluster also those of other nodes. */
-  async #everyKnown(accountId: string): Promise<{ known: KnownDatabase[]; settings: SummarySettings }> {
-    const [known, settings] = [this.#known(accountId), this.#summarySettings]
-    const elsewhere = await this.homes.everyElsewhere(accountId)
-    const isAwake = (id: string): boolean => this.isAwake(id) || elsewhere.isAwake(id)
-    return { known: [...known, ...elsewhere.known], settings: { ...settings, isAwake } }
   }
 }

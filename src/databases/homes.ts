@@ -22,6 +22,8 @@ export interface HomeFacts {
   readonly isAwake: boolean
   readonly monthRequests: number
   readonly usedBytes: number
+  /** Billionths of a US dollar. */
+  readonly monthCostNano: number
 }
 
 /** What `Homes` is built from. */
@@ -216,12 +218,15 @@ export class Homes {
     if (addresses) this.#addresses.set(name, addresses)
     for (const entry of Array.isArray(answer.databases) ? answer.databases : []) {
       if (!Array.isArray(entry) || !isObject(entry[1])) continue
-      const { isAwake, monthRequests, usedBytes } = entry[1]
-      const numbers = { monthRequests: Number(monthRequests ?? 0), usedBytes: Number(usedBytes ?? 0) }
-      facts.set(String(entry[0]), { isAwake: isAwake === true, ...numbers })
+      const { isAwake, monthRequests, usedBytes, monthCostNano } = entry[1]
+      const use = { monthRequests: numberOf(monthRequests), usedBytes: numberOf(usedBytes) }
+      facts.set(String(entry[0]), { isAwake: isAwake === true, ...use, monthCostNano: numberOf(monthCostNano) })
     }
   }
 }
+
+/** A node of an older version does not tell all of them. */
+const numberOf = (value: unknown): number => Number(value ?? 0)
 
 /** What is known of the databases that other nodes serve. */
 export interface OtherNodes {
@@ -232,7 +237,9 @@ export interface OtherNodes {
 /** A database of another node, as lists show it. */
 function knownElsewhere(row: DatabaseRow, { facts }: OtherNodes): KnownDatabase {
   const known = facts.get(row.database_id)
-  return known ? { row, monthRequests: () => known.monthRequests, usedBytes: known.usedBytes } : { row }
+  if (!known) return { row }
+  const { monthRequests, usedBytes, monthCostNano } = known
+  return { row, monthRequests: () => monthRequests, monthCostNano: () => monthCostNano, usedBytes }
 }
 
 /** Where a record says that clients reach a database of another node. */

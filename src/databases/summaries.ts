@@ -3,6 +3,7 @@ import {
   type DatabaseSummaries,
   type DatabaseSummary,
   type DatabaseTally,
+  type DatabaseUsage,
   MOST_SUMMARIES,
   type SummariesQuery,
   type SummaryOrder,
@@ -12,10 +13,19 @@ import { planOf } from './desired-engine.js'
 import type { DatabaseRow } from './life.js'
 import { knownReadRegionsOf, paymentType, primaryRegionOf, stateOf } from './record.js'
 import type { Suspended } from './suspended.js'
+import { NANO } from './usage/cost.js'
 import type { UsageLedger } from './usage/index.js'
 
 /** A database in memory: its usage ledger, or only its row while it is being deleted. */
-export type KnownDatabase = { readonly row: DatabaseRow } & Partial<Pick<UsageLedger, 'monthRequests' | 'usedBytes'>>
+export type KnownDatabase = { readonly row: DatabaseRow } & Partial<
+  Pick<UsageLedger, 'monthRequests' | 'monthCostNano' | 'usedBytes'>
+>
+
+/** All databases of an account, and what lists and counts of them need besides. */
+export interface KnownDatabases {
+  readonly known: readonly KnownDatabase[]
+  readonly settings: SummarySettings
+}
 
 /** What summaries need besides the rows. */
 export interface SummarySettings {
@@ -72,6 +82,19 @@ export function summariesOf(
     matched: found.length,
     ...(last !== undefined && last !== found.at(-1) && { cursor: cursorOf(last.place) }),
   }
+}
+
+/** What the databases used this month, the most expensive first. */
+export function usageOf({ known, settings: { nowMs } }: KnownDatabases): DatabaseUsage[] {
+  const entries = known.map((one) => ({
+    database_id: one.row.database_id,
+    database_name: one.row.name,
+    requests: one.monthRequests?.(nowMs) ?? 0,
+    storage_bytes: one.usedBytes ?? 0,
+    cost: (one.monthCostNano?.(nowMs) ?? 0) / NANO,
+    budget: one.row.budget,
+  }))
+  return entries.sort((one, other) => other.cost - one.cost)
 }
 
 const isMatch = ({ name, database_id }: DatabaseRow, search: string): boolean =>

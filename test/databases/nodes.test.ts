@@ -144,6 +144,12 @@ describe('databases of a cluster', () => {
       expect((await node.api('GET', '/v2/console/databases')).body).toMatchObject({ matched: 2 })
       const overview = (await node.api('GET', '/v2/console/overview')).body
       expect(overview).toMatchObject({ databases: { active: 2 } })
+      const usage = (await node.api('GET', '/v2/console/usage')).body as { database_id: string; requests: number }[]
+      expect(new Set(usage.map(({ database_id }) => database_id))).toEqual(new Set([old.database_id, made.database_id]))
+      expect(usage.every(({ requests }) => requests > 0)).toBe(true)
+      expect((await node.api('POST', `/v2/redis/enable-prodpack/${made.database_id}`)).status).toBe(200)
+      const scrape = `http://${node.host}:${node.place.apiPort}/metrics/databases/${made.database_id}`
+      expect((await fetch(scrape, { headers: { authorization } })).status).toBe(200)
     }
 
     // An account is deleted with its databases on other nodes.
