@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { GENERATION } from '../store/migrations/migration.js'
 import { type CuttableProxy, cuttableProxy } from '../store/testing/cuttable-proxy.js'
 import { describeOnStore } from '../store/testing/index.js'
@@ -112,21 +112,29 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     await rig.until(() => counts([a, b])[0] === 32)
     expect(b.cluster.isDraining).toBe(false)
 
-    // Nobody can take what the last one has.
-    await rig.during(b.cluster.stop())
-    await rig.until(() => a.cluster.owned.length === PARTITIONS)
-    await a.store.run(nodesAdmin.steer, { name: 'a', state: 'draining' })
-    await rig.until(() => a.cluster.isDraining)
+    // While all are drained, they go on, and take over from those that end.
+    for (const name of ['a', 'b']) await a.store.run(nodesAdmin.steer, { name, state: 'draining' })
+    await rig.until(() => a.cluster.isDraining && b.cluster.isDraining)
     await rig.pass(2_000)
-    expect([a.cluster.owned, a.holder.held.size]).toEqual([ALL, PARTITIONS])
-    const c = await rig.add('c')
-    await rig.until(() => c.cluster.owned.length === PARTITIONS)
+    expect([counts([a, b]), a.cluster.isLeader]).toEqual([[32, 32], true])
+    await rig.during(a.cluster.stop())
+    await rig.until(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader)
+
+    // A node that starts can take nothing yet.
+    const letGo = vi.spyOn(b.holder, 'letGo')
+    const c = await rig.make('c')
+    await rig.during(c.cluster.start())
+    await rig.pass(2_000)
+    expect([b.cluster.owned, b.cluster.isLeader, letGo.mock.calls]).toEqual([ALL, true, []])
+    c.cluster.open()
+    await rig.until(() => c.cluster.owned.length === PARTITIONS && c.cluster.isLeader)
+    expect(b.cluster.isLeader).toBe(false)
 
     const { remove, list } = nodesAdmin
-    await expect(c.store.run(remove, { name: 'a' })).rejects.toMatchObject({ code: 'node_running' })
-    await c.store.run(remove, { name: 'b' })
+    await expect(c.store.run(remove, { name: 'b' })).rejects.toMatchObject({ code: 'node_running' })
+    await c.store.run(remove, { name: 'a' })
     expect((await c.store.run(list, {})).map(({ name, state, partitions }) => [name, state, partitions])).toEqual([
-      ['a', 'draining', 0],
+      ['b', 'draining', 0],
       ['c', 'live', PARTITIONS],
     ])
   })
@@ -146,14 +154,13 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
   })
 
   it('take over from a node that was removed before anybody could', async () => {
-    const [a, b] = [await rig.add('a'), await rig.add('b')]
-    await rig.until(() => counts([a, b])[0] === 32 && a.cluster.isLeader)
-    await a.store.run(nodesAdmin.steer, { name: 'b', state: 'draining' })
-    await rig.until(() => a.cluster.owned.length === PARTITIONS)
+    const [a, b] = [await rig.add('a'), await rig.make('b')]
+    await rig.during(b.cluster.start())
+    await rig.until(() => a.cluster.owned.length === PARTITIONS && a.cluster.isLeader)
     a.clock.pause()
     await rig.until(() => b.gone.length > 0)
     await b.store.run(nodesAdmin.remove, { name: 'a' })
-    await b.store.run(nodesAdmin.steer, { name: 'b', state: 'live' })
+    b.cluster.open()
     await rig.until(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader)
   })
 

@@ -4,13 +4,15 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import type { ClusterMeter, Logger } from '../telemetry/index.js'
 import { Cleaning } from './cleaning.js'
+import { Deaths } from './deaths.js'
 import { HandOver } from './hand-over.js'
 import { Holdings } from './holdings.js'
 import { partitionOfKey } from './key-partition.js'
-import { DeathWatch, type Moment, Tenure } from './membership.js'
+import { Leadership } from './leadership.js'
+import { type Moment, Tenure } from './membership.js'
 import { Neighbours } from './neighbours.js'
 import { Notifications } from './notifications.js'
-import { planOwnership } from './ownership.js'
+import { hasHeir, planOwnership } from './ownership.js'
 import type { OnPeerRequest, OnTunnel, PeerLink } from './peer-link.js'
 import { describeNode, type NodeIdentity, register } from './registration.js'
 import { Rhythm } from './rhythm.js'
@@ -54,20 +56,19 @@ export class Clustered implements Cluster {
   readonly #deps: ClusteredDeps
   readonly #monotonicMs: () => number
   readonly #tenure = new Tenure()
-  readonly #watch = new DeathWatch()
+  readonly #deaths: Deaths
   readonly #holdings = new Holdings()
   readonly #link: PeerLink
   readonly #notifications: Notifications
   readonly #handOver: HandOver
   readonly #cleaning: Cleaning
   readonly #neighbours = new Neighbours()
-  readonly #leading: ((isLeader: boolean) => void)[] = []
+  readonly #leadership: Leadership
   readonly #services = new Map<string, StreamHandler>()
   #incarnation: Incarnation = 0
   /** `draining`: until the operator resumes it; `leaving`: it stops. */
   #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
-  #leader: Incarnation | null = null
-  #wasLeader = false
+  #drainForOperator: Promise<void> | undefined
   readonly #rhythm: Rhythm
   #isBeating = false
   /** The rows of the last look. */
@@ -77,6 +78,7 @@ export class Clustered implements Cluster {
     this.#deps = deps
     const { store, upkeep, clock, logger, meter } = deps
     this.#monotonicMs = deps.monotonicMs ?? (() => performance.now())
+    this.#deaths = new Deaths(upkeep, (incarnation) => this.#hasDied(incarnation))
     this.#cleaning = new Cleaning(upkeep, clock, this.#monotonicMs)
     const me = (): Incarnation => this.#incarnation
     this.#link = deps.link({
@@ -87,6 +89,11 @@ export class Clustered implements Cluster {
         accept?.(stream, ip, detail)
         return accept !== undefined
       },
+    })
+    this.#leadership = new Leadership({
+      ...{ me, store: upkeep, mayAct: () => this.mayAct() },
+      onChange: (isLeader) =>
+        logger.info(isLeader ? 'cluster_leader' : 'cluster_leader_no_more', { node: deps.identity.name }),
     })
     const own = { me, pause: (ms: number) => pause(clock, ms), nowMs: this.#monotonicMs }
     this.#notifications = new Notifications({
@@ -118,7 +125,7 @@ export class Clustered implements Cluster {
   }
 
   get isLeader(): boolean {
-    return this.#leader === this.#incarnation && this.#phase === 'open' && this.mayAct()
+    return this.#leadership.isMine
   }
 
   get peers(): readonly Peer[] {
@@ -146,7 +153,7 @@ export class Clustered implements Cluster {
   }
 
   onLeader(listener: (isLeader: boolean) => void): void {
-    this.#leading.push(listener)
+    this.#leadership.onChange(listener)
   }
 
   hold(holder: PartitionHolder): void {
@@ -174,11 +181,12 @@ export class Clustered implements Cluster {
   }
 
   hintLeader(topic: string, payload: unknown): void {
-    this.#hintTo(this.#leader, topic, payload)
+    this.#hintTo(this.#leadership.leader, topic, payload)
   }
 
   #hintTo(to: Incarnation | null, topic: string, payload: unknown): void {
-    for (const peer of this.peers) if (peer.incarnation === to) this.#notifications.hint(peer, topic, payload)
+    const peer = this.#neighbours.of(to)
+    if (peer) this.#notifications.hint(peer, topic, payload)
   }
 
   async ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]> {
@@ -222,35 +230,44 @@ export class Clustered implements Cluster {
   async drain(graceMs: number): Promise<void> {
     if (!['joined', 'open', 'draining'].includes(this.#phase)) return
     this.#phase = 'leaving'
-    await this.#giveUp(graceMs, 'draining')
+    this.#leadership.mayLead = false
+    const endMs = this.#monotonicMs() + graceMs
+    // What has requests in flight has not let go yet.
+    if (this.#drainForOperator) await Promise.race([this.#drainForOperator, pause(this.#deps.clock, graceMs)])
+    await this.#giveUp(Math.max(0, endMs - this.#monotonicMs()), 'draining')
   }
 
-  /** Follows what the operator has written into the row of this node. */
-  #follow(state: nodeRows.NodeRow['state'] | undefined): void {
+  /** Follows what the operator has written into the row of this node, and gives up what others can take. */
+  async #follow({ nodes, leader }: partitionRows.Seen): Promise<void> {
+    const me = this.#incarnation
+    const state = nodes.find(({ incarnation }) => incarnation === me)?.state
     if (state === 'draining' && this.#phase === 'open') this.#phase = 'draining'
     else if (state === 'live' && this.#phase === 'draining') this.#phase = 'open'
-    const hasHeir = this.peers.some((peer) => peer.state === 'live')
-    if (this.#phase === 'draining' && hasHeir && this.#holdings.owned.length > 0) void this.#drainForOperator()
+    const mustGiveUp = this.#phase === 'draining' && hasHeir(nodes)
+    this.#leadership.mayLead = this.#takesPart && !mustGiveUp
+    if (!mustGiveUp) return
+    if (this.#holdings.owned.length > 0) this.#startDrain()
+    else if (leader === me) await this.#handOver.resign()
   }
 
-  /** What nobody takes stays, and is given up as soon as somebody can take it. Never rejects. */
-  async #drainForOperator(): Promise<void> {
-    await this.#giveUp(OPERATOR_GRACE_MS, 'resigned')
-    const left = this.#holdings.all.filter((partition) => !this.#holdings.owns(partition))
-    if (this.#phase === 'draining' || this.#phase === 'open') this.#holdings.keep(left, new Map())
+  /** What nobody takes stays, and is given up as soon as somebody can take it. */
+  #startDrain(): void {
+    this.#drainForOperator = this.#giveUp(OPERATOR_GRACE_MS, 'resigned').then(() => {
+      this.#drainForOperator = undefined
+      const left = this.#holdings.all.filter((partition) => !this.#holdings.owns(partition))
+      if (this.#takesPart) this.#holdings.keep(left, new Map())
+    })
+  }
+
+  /** Everything in this process has started, and it does not stop. */
+  get #takesPart(): boolean {
+    return this.#phase === 'open' || this.#phase === 'draining'
   }
 
   /** Gives everything up; never rejects. */
   async #giveUp(graceMs: number, becomes: 'resigned' | 'draining'): Promise<void> {
-    const [{ upkeep: store }, me] = [this.#deps, this.#incarnation]
-    this.#tellLeader()
-    await this.#handOver.drain({
-      ...{ graceMs, becomes, known: this.#seen && { ...this.#seen, me } },
-      view: async () => {
-        const seen = await store.run(partitionRows.look, { seen: this.#notifications.seen }).catch(() => undefined)
-        return seen && { ...seen, me }
-      },
-    })
+    this.#leadership.tell()
+    await this.#handOver.drain({ graceMs, becomes, known: this.#seen && { ...this.#seen, me: this.#incarnation } })
     // Somebody leads now, and all send hints to the new owners.
     this.#wake(this.#neighbours.incarnations)
   }
@@ -274,10 +291,11 @@ export class Clustered implements Cluster {
 
   #end(): void {
     this.#phase = 'ended'
+    this.#leadership.mayLead = false
     this.#tenure.end()
     this.#rhythm.end()
     this.#holdings.lose(this.#holdings.all)
-    this.#tellLeader()
+    this.#leadership.tell()
   }
 
   /** Others have declared this life dead. */
@@ -313,33 +331,31 @@ export class Clustered implements Cluster {
 
   /** What found this node unable to act, such as a timer, waits to hear that it leads: also when no look has ended since. */
   #beaten(sent: Moment): void {
-    this.#tellLeader()
+    this.#leadership.tell()
     this.#tenure.beaten(sent)
-    this.#tellLeader()
+    this.#leadership.tell()
   }
 
   /** Never rejects. */
   async #look(): Promise<void> {
-    await this.#lookOnce().catch((error) => this.#lookFailed(error))
-    this.#tellLeader()
-  }
-
-  #lookFailed(error: unknown): void {
-    this.#watch.failed()
-    this.#deps.logger.debug('cluster_look_failed', { error })
+    await this.#lookOnce().catch((error) => {
+      this.#deaths.failed()
+      this.#deps.logger.debug('cluster_look_failed', { error })
+    })
+    this.#leadership.tell()
   }
 
   async #lookOnce(): Promise<void> {
     const [sentMs, epochs] = [this.#monotonicMs(), this.#holdings.epochs]
     const seen = await this.#deps.upkeep.run(partitionRows.look, { seen: this.#notifications.seen })
     const returnedMs = this.#monotonicMs()
-    if (this.#hasEnded()) return
+    if (this.#phase === 'ended') return
     if (!seen.nodes.some(({ incarnation }) => incarnation === this.#incarnation)) return this.#die()
     void this.#handleAll(seen.announcements)
     const others = seen.nodes.filter(({ incarnation }) => incarnation !== this.#incarnation)
-    await this.#declareDead(this.#watch.looked({ sentMs, returnedMs, beats: others }))
+    await this.#deaths.looked({ sentMs, returnedMs, beats: others })
     this.#neighbours.note(others)
-    this.#leader = seen.leader
+    this.#leadership.leader = seen.leader
     this.#seen = seen
     await this.#settle(seen, epochs)
     if (this.isLeader) await this.#cleaning.runIfDue()
@@ -350,18 +366,11 @@ export class Clustered implements Cluster {
     if (await this.#notifications.handleAll(announcements)) await this.#beat()
   }
 
-  #hasEnded(): boolean {
-    return this.#phase === 'ended'
-  }
-
-  async #declareDead(silent: readonly { incarnation: Incarnation; beat: number }[]): Promise<void> {
-    const { upkeep: store, logger, meter } = this.#deps
-    for (const { incarnation, beat } of silent) {
-      if (!(await store.run(nodeRows.declareDead, { incarnation, beat }))) continue
-      meter.declaredDead++
-      this.#rhythm.lookAgain()
-      logger.warn('cluster_node_dead', { node: this.#neighbours.of(incarnation)?.name ?? '', incarnation })
-    }
+  #hasDied(incarnation: Incarnation): void {
+    const { logger, meter } = this.#deps
+    meter.declaredDead++
+    this.#rhythm.lookAgain()
+    logger.warn('cluster_node_dead', { node: this.#neighbours.of(incarnation)?.name ?? '', incarnation })
   }
 
   /** Brings what this node holds in line with the rows. @param epochs those that were known before the look. */
@@ -370,10 +379,9 @@ export class Clustered implements Cluster {
     const me = this.#incarnation
     await this.#handOver.receive(this.#holdings.reconcile(me, seen.partitions, epochs))
     if (this.#phase === 'leaving') await this.#handOver.giveRest({ ...seen, me })
-    const self = seen.nodes.find(({ incarnation }) => incarnation === me)
-    this.#follow(self?.state)
-    if (this.#phase !== 'open') return
-    if (self?.is_open === 0) {
+    await this.#follow(seen)
+    if (!this.#takesPart) return
+    if (seen.nodes.some(({ incarnation, is_open }) => incarnation === me && is_open === 0)) {
       await store.run(nodeRows.open, { incarnation: me })
       this.#rhythm.lookAgain()
       return
@@ -381,16 +389,7 @@ export class Clustered implements Cluster {
     const { take, give } = planOwnership({ me, nodes: seen.nodes, partitions: seen.partitions })
     if (take > 0) this.#handOver.gain(await store.run(partitionRows.take, { incarnation: me, most: take }))
     if (give) void this.#handOver.balance(give.count, give.to)
-    const isVacant = !seen.nodes.some(({ incarnation }) => incarnation === seen.leader)
-    if (isVacant && (await store.run(partitionRows.lead, { incarnation: me }))) this.#leader = me
-  }
-
-  #tellLeader(): void {
-    const { isLeader } = this
-    if (isLeader === this.#wasLeader) return
-    this.#wasLeader = isLeader
-    this.#deps.logger.info(isLeader ? 'cluster_leader' : 'cluster_leader_no_more', { node: this.#deps.identity.name })
-    for (const listener of this.#leading) listener(isLeader)
+    await this.#leadership.claim(seen)
   }
 
   #wake(nodes: ReadonlySet<Incarnation>): void {

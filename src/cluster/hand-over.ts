@@ -13,6 +13,9 @@ const BALANCE_GRACE_MS = 100
 /** In a drain, partitions that become quiet within this time of each other share a transaction. */
 const GATHER_MS = 10
 
+/** A version that no announcement reaches. */
+const NO_ANNOUNCEMENTS = Number.MAX_SAFE_INTEGER
+
 /** What acts on partitions may be this late to say that it has let go. */
 const LATE_MS = 1_000
 
@@ -48,8 +51,6 @@ export interface Drain {
   readonly becomes: Exclude<partitionRows.GiverState, 'owner'>
   /** The rows of the last look. They only choose heirs: the transaction checks that those may be given anything. */
   readonly known: OwnershipView | undefined
-  /** Reads the rows again. */
-  readonly view: () => Promise<OwnershipView | undefined>
 }
 
 /** Partitions that have let go, and what they left for their next owners. */
@@ -196,6 +197,11 @@ export class HandOver {
     await Promise.all(this.#telling)
   }
 
+  /** Gives up what it leads, and nothing else. */
+  async resign(): Promise<void> {
+    await this.#change([], new Map(), new Map(), 'resigned')
+  }
+
   /** Gives what is left after a drain, because there was nobody to give it to. Never rejects. */
   async giveRest(view: OwnershipView): Promise<void> {
     const { holdings } = this.#deps
@@ -240,7 +246,7 @@ export class HandOver {
    */
   async #giveQuiet(
     quiet: Quiet,
-    { becomes, graceMs, view }: Drain,
+    { becomes, graceMs }: Drain,
     startedMs: number,
     known: OwnershipView | undefined,
   ): Promise<OwnershipView | undefined> {
@@ -249,7 +255,7 @@ export class HandOver {
     let seen = known
     let to = seen ? planDrain(seen, ready) : new Map<number, Incarnation>()
     if (to.size < ready.length) {
-      seen = await view()
+      seen = await this.#read()
       to = seen ? planDrain(seen, ready) : to
     }
     const given = await this.#change(ready, quiet.notes, to, becomes)
@@ -259,6 +265,13 @@ export class HandOver {
     const canTryAgain = (!seen || to.size > 0) && nowMs() - startedMs < graceMs
     if (canTryAgain) quiet.partitions.push(...left)
     return seen && left.length === 0 ? withOwners(seen, to) : undefined
+  }
+
+  /** Never rejects. */
+  async #read(): Promise<OwnershipView | undefined> {
+    const { store, me } = this.#deps
+    const seen = await store.run(partitionRows.look, { seen: NO_ANNOUNCEMENTS }).catch(() => undefined)
+    return seen && { ...seen, me: me() }
   }
 }
 

@@ -32,6 +32,17 @@ describe('what a node does about partitions', () => {
     expect(planOwnership({ me: 3, nodes, partitions: partitionsOf({ 3: 20 }) }).take).toBe(0)
   })
 
+  it('takes while it drains if no other node can', () => {
+    const drained = [node(1, { state: 'draining' }), node(2, { state: 'draining' })]
+    expect(planOwnership({ me: 1, nodes: drained, partitions: partitionsOf({ 2: 24 }) }).take).toBe(32)
+    const uneven = partitionsOf({ 1: 40, 2: 24 })
+    expect(planOwnership({ me: 1, nodes: drained, partitions: uneven })).toEqual({ take: 0, give: undefined })
+    const starting = [...drained, node(3, { is_open: 0 })]
+    expect(planOwnership({ me: 1, nodes: starting, partitions: partitionsOf({}) }).take).toBe(32)
+    const others = [...drained, node(3)]
+    expect(planOwnership({ me: 1, nodes: others, partitions: partitionsOf({}) }).take).toBe(0)
+  })
+
   it('gives its part of the difference to the node with the fewest', () => {
     const nodes = [node(1), node(2), node(3)]
     const give = (owned: Readonly<Record<number, number>>) =>

@@ -33,8 +33,18 @@ export interface OwnershipPlan {
 }
 
 /** The nodes that may be given partitions: live, and everything in them has started. */
-function takersOf(nodes: readonly NodeView[]): readonly Incarnation[] {
+function heirsOf(nodes: readonly NodeView[]): readonly Incarnation[] {
   return nodes.filter(({ state, is_open }) => state === 'live' && is_open === 1).map(({ incarnation }) => incarnation)
+}
+
+/** Whether a draining node can give up what it has. */
+export const hasHeir = (nodes: readonly NodeView[]): boolean => heirsOf(nodes).length > 0
+
+/** The nodes that do what somebody must: the same, or while there is none, those that drain. */
+function takersOf(nodes: readonly NodeView[]): readonly Incarnation[] {
+  const heirs = heirsOf(nodes)
+  if (heirs.length > 0) return heirs
+  return nodes.filter(({ is_open }) => is_open === 1).map(({ incarnation }) => incarnation)
 }
 
 /** How many partitions each of these nodes owns. */
@@ -70,7 +80,7 @@ export function planOwnership({ me, nodes, partitions }: OwnershipView): Ownersh
   const free = partitions.filter(({ owner }) => owner === null || !isPresent.has(owner)).length
   const share = Math.ceil(PARTITIONS / takers.length)
   if (free > 0) return { take: Math.max(0, Math.min(free, share - mine)), give: undefined }
-  const to = fewest(counts)
+  const to = hasHeir(nodes) ? fewest(counts) : undefined
   const difference = to === undefined ? 0 : mine - (counts.get(to) ?? 0)
   if (to === undefined || difference < 2) return { take: 0, give: undefined }
   const count = Math.min(MOST_AT_ONCE, Math.max(1, Math.floor(difference / takers.length)))
@@ -83,7 +93,7 @@ export function planDrain(
   giving: readonly number[],
 ): Map<number, Incarnation> {
   const counts = countsOf(
-    takersOf(nodes).filter((incarnation) => incarnation !== me),
+    heirsOf(nodes).filter((incarnation) => incarnation !== me),
     partitions,
   )
   const heirs = new Map<number, Incarnation>()

@@ -2,7 +2,8 @@ import { type Clock, pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { SCHEMA_RANGE, type SchemaRange, type Store } from '../store/index.js'
 import { differences } from './agreement.js'
-import { DEAD_AFTER_MS, DeathWatch, LOOK_EVERY_MS } from './membership.js'
+import { Deaths } from './deaths.js'
+import { DEAD_AFTER_MS, LOOK_EVERY_MS } from './membership.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import type { Incarnation } from './types.js'
 
@@ -60,7 +61,7 @@ export interface Registered {
  */
 export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): Promise<Registered> {
   const { store, clock, monotonicMs } = deps
-  const watch = new DeathWatch()
+  const deaths = new Deaths(store)
   const beats = new Map<Incarnation, number>()
   const endMs = monotonicMs() + GIVE_UP_AFTER_MS
   for (;;) {
@@ -72,17 +73,15 @@ export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): 
     const hasBeaten = (beats.get(other.incarnation) ?? other.beat) !== other.beat
     if (hasBeaten || monotonicMs() >= endMs) throw refusal(node, result)
     beats.set(other.incarnation, other.beat)
-    await endSilent(watch, deps)
+    await endSilent(deaths, deps)
     await pause(clock, LOOK_EVERY_MS)
   }
 }
 
-async function endSilent(watch: DeathWatch, { store, monotonicMs }: RegistrationDeps): Promise<void> {
+async function endSilent(deaths: Deaths, { store, monotonicMs }: RegistrationDeps): Promise<void> {
   const sentMs = monotonicMs()
   const beats = await store.run(nodeRows.list, {})
-  for (const { incarnation, beat } of watch.looked({ sentMs, returnedMs: monotonicMs(), beats })) {
-    await store.run(nodeRows.declareDead, { incarnation, beat })
-  }
+  await deaths.looked({ sentMs, returnedMs: monotonicMs(), beats })
 }
 
 function refusal(

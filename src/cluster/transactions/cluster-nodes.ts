@@ -204,7 +204,11 @@ export const declareDead = write(
 )
 
 const setOpen = query<{ incarnation: number }>(({ db, p }) =>
-  db.updateTable('nodes').set({ is_open: 1 }).where('incarnation', '=', p.incarnation).where('state', '=', 'live'),
+  db
+    .updateTable('nodes')
+    .set({ is_open: 1 })
+    .where('incarnation', '=', p.incarnation)
+    .where('state', 'in', TAKING_PART),
 )
 
 /** From now on the node may own partitions. */

@@ -64,10 +64,32 @@ export const notes = read(
   { isSingle: () => true },
 )
 
-/** A node that may be given something; locked, so that it cannot be declared dead meanwhile. */
-const lockLive = query<{ incarnation: number }, { incarnation: number }>(({ db, p, d }) =>
+/**
+ * A node that may take something; locked, so that it cannot be declared dead meanwhile. One that drains may while there is no
+ * other one to take it.
+ */
+const lockTaker = query<{ incarnation: number }, { incarnation: number }>(({ db, p, d }) =>
   d.forUpdate(
-    db.selectFrom('nodes').select('incarnation').where('incarnation', '=', p.incarnation).where('state', '=', 'live'),
+    db
+      .selectFrom('nodes')
+      .select('incarnation')
+      .where('incarnation', '=', p.incarnation)
+      .where(({ or, and, eb, not, exists, selectFrom }) =>
+        or([
+          eb('state', '=', 'live'),
+          and([
+            eb('state', '=', 'draining'),
+            not(
+              exists(
+                selectFrom('nodes as other')
+                  .select('other.incarnation')
+                  .where('other.state', '=', 'live')
+                  .where('other.is_open', '=', 1),
+              ),
+            ),
+          ]),
+        ]),
+      ),
   ),
 )
 
@@ -99,7 +121,7 @@ export const take = write('partitions.take', function* (args: { incarnation: num
   PartitionRow[]
 > {
   const { incarnation, most } = args
-  if (!(yield* first(lockLive, { incarnation }))) return []
+  if (!(yield* first(lockTaker, { incarnation }))) return []
   const free = yield* all(lockFree, { most })
   if (free.length === 0) return []
   yield* change(setOwner, { partitions: free.map(({ partition }) => partition), incarnation })
@@ -158,7 +180,7 @@ const takeLease = query<{ incarnation: number }>(({ db, p }) =>
 
 /** Becomes the leader, if no node is that takes part. */
 export const lead = write('leases.lead', function* (args: { incarnation: number }): Transaction<boolean> {
-  if (!(yield* first(lockLive, args))) return false
+  if (!(yield* first(lockTaker, args))) return false
   return (yield* change(takeLease, args)) === 1
 })
 

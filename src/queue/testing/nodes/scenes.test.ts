@@ -16,6 +16,7 @@ import { ClusterMemory } from './cluster-memory.js'
 import { Effects } from './effects.js'
 import { ACCOUNT, KEYS, Ledger, QUEUE, type Tracked } from './ledger.js'
 import { Network } from './network.js'
+import { Operator } from './operator.js'
 import { type Redirect, SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
 import { type Replace, SimulatedStore } from './simulated-store.js'
@@ -275,4 +276,16 @@ it('sends nothing of a cancelled message that another cancel had given its turn'
   cancel(b, second)
   await pass(3_000)
   expect([first?.isCancelled, second?.isCancelled, timeline.problem]).toEqual([true, true, undefined])
+})
+
+it('sends nothing twice of a node that is stopped while it drains for the operator', async () => {
+  const { timeline, nodes, pass, at } = await scene(['a', 'b'], { answersAfterMs: () => 4_000 })
+  const [a] = nodes
+  const message = at(a).publish({ hasCallback: false })
+  await pass(100)
+  new Operator({ timeline, memory }).drain(['a'])
+  await pass(1_500)
+  a?.drain()
+  await pass(10_000)
+  expect([message?.starts, message?.successes, a?.phase]).toEqual([1, 1, 'over'])
 })

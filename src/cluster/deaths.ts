@@ -1,0 +1,28 @@
+import type { Store } from '../store/index.js'
+import { DeathWatch, type Look } from './membership.js'
+import * as nodeRows from './transactions/cluster-nodes.js'
+import type { Incarnation } from './types.js'
+
+/** Declares nodes dead that no longer beat. */
+export class Deaths {
+  readonly #store: Store
+  readonly #watch = new DeathWatch()
+  readonly #onDeath: (incarnation: Incarnation) => void
+
+  /** @param onDeath a life has ended. */
+  constructor(store: Store, onDeath: (incarnation: Incarnation) => void = () => undefined) {
+    this.#store = store
+    this.#onDeath = onDeath
+  }
+
+  /** A look has failed. */
+  failed(): void {
+    this.#watch.failed()
+  }
+
+  /** Takes a look in, and ends the lives that have been silent for too long. */
+  async looked(look: Look): Promise<void> {
+    for (const { incarnation, beat } of this.#watch.looked(look))
+      if (await this.#store.run(nodeRows.declareDead, { incarnation, beat })) this.#onDeath(incarnation)
+  }
+}
