@@ -82,3 +82,12 @@ export const life = read('simulation.life', function* (args: { incarnation: numb
 > {
   return (yield* all(lifeOf, args))[0]
 })
+
+const takers = query<object, { incarnation: number }>(({ db }) =>
+  db.selectFrom('nodes').select('incarnation').where('state', '=', 'live').where('is_open', '=', 1),
+)
+
+/** Whether a node may be given partitions. */
+export const hasTaker = read('simulation.hasTaker', function* (_: object): Transaction<boolean> {
+  return (yield* all(takers, {})).length > 0
+})

@@ -165,20 +165,26 @@ export class Checks {
     }
   }
 
-  /** Whether all partitions have owners, and each node about as many. */
+  /** Whether all partitions have owners, and each node about as many; drained nodes have some only if all are drained. */
   get isBalanced(): boolean {
-    const counts = this.#counts()
+    const counts = this.#takers.map(({ cluster }) => cluster.owned.length)
     const sum = counts.reduce((one, other) => one + other, 0)
-    return sum === PARTITIONS && Math.max(...counts) - Math.min(...counts) <= 1
+    const isEven = Math.max(...counts) - Math.min(...counts) <= 1
+    return sum === PARTITIONS && (isEven || this.#takers.every(({ cluster }) => cluster.isBeingDrained))
   }
 
   checkBalance(): void {
-    if (!this.isBalanced) this.#timeline.fail(`nodes own ${this.#counts().join(', ')} partitions`)
+    const nodes = this.#nodes()
+    const counts = nodes.map(({ cluster }) => `${cluster.owned.length}${cluster.isBeingDrained ? ' (drained)' : ''}`)
+    if (!this.isBalanced) this.#timeline.fail(`nodes own ${counts.join(', ')} partitions`)
+    const leaders = nodes.filter(({ cluster }) => cluster.isLeader)
+    if (leaders.length !== 1) this.#timeline.fail(`${leaders.length} of ${nodes.length} nodes lead`)
   }
 
-  #counts(): number[] {
+  get #takers(): readonly SimulatedNode[] {
     const open = this.#nodes().filter(({ phase }) => phase === 'open')
-    return open.map(({ cluster }) => cluster.owned.length)
+    const undrained = open.filter(({ cluster }) => !cluster.isBeingDrained)
+    return undrained.length > 0 ? undrained : open
   }
 }
 

@@ -7,6 +7,7 @@ import { Checks } from './checks.js'
 import { Effects } from './effects.js'
 import { Ledger } from './ledger.js'
 import { Network } from './network.js'
+import { Operator } from './operator.js'
 import type { Plant } from './plants.js'
 import { SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
@@ -22,6 +23,8 @@ const ENDS_WITHIN_MS = 60_000
 const BALANCED_WITHIN_MS = 30_000
 /** Slow calls and restarts of the time with faults have ended. */
 const SETTLED_AFTER_MS = 14_000
+/** What the operator writes is noticed within this time. */
+const NOTICED_WITHIN_MS = 2_000
 const NAMES = ['a', 'b', 'c', 'd']
 const NODES = 3
 /** Clocks of nodes may differ by this much in each direction: more is refused, or reported. */
@@ -70,6 +73,7 @@ export class Simulation {
   readonly #parts: readonly Part[]
   readonly #checks: Checks
   readonly #traffic: Traffic
+  readonly #operator: Operator
   readonly #plant: Plant
   /** Whether the clocks of the nodes are right and never set. */
   readonly #hasOneClock: boolean
@@ -90,6 +94,7 @@ export class Simulation {
     this.#parts = parts.map((partOf) => partOf(stage))
     this.#checks = new Checks(stage)
     this.#traffic = new Traffic(stage)
+    this.#operator = new Operator(stage)
     this.#watch()
   }
 
@@ -120,6 +125,8 @@ export class Simulation {
     if (timeline.problem === undefined) this.#checks.checkEnd()
     if (timeline.problem === undefined) for (const part of this.#parts) part.checkEnd()
     await this.#until(FAULTS_UNTIL_MS + SETTLED_AFTER_MS)
+    if (timeline.random.chance(0.1)) this.#operator.drain(NAMES)
+    await this.#until(timeline.now + NOTICED_WITHIN_MS)
     await this.#until(FAULTS_UNTIL_MS + BALANCED_WITHIN_MS, () => this.#checks.isBalanced)
     if (timeline.problem === undefined) await this.#quiet()
   }
@@ -137,10 +144,16 @@ export class Simulation {
     for (const message of messages) {
       if (!message || message.key !== undefined) continue
       const { label, acknowledgedAt, firstStartAt, starts } = message
-      if (starts === 0 || firstStartAt - acknowledgedAt > QUIET_WITHIN_MS)
+      if (starts === 0 || firstStartAt - acknowledgedAt > this.#quietWithinMs)
         this.#timeline.fail(`I3: ${label} was sent late, without a fault`)
     }
     if (this.#strays > strays) this.#timeline.fail('I3: a sweep found a message, without a fault')
+  }
+
+  /** What a drained node accepts is due by its clock, and sent by that of another one. */
+  get #quietWithinMs(): number {
+    const isOfOther = !this.#hasOneClock && this.#nodes.some(({ cluster }) => cluster.isBeingDrained)
+    return QUIET_WITHIN_MS + (isOfOther ? 2 * MOST_OFFSET_MS : 0)
   }
 
   #isOver(): boolean {
@@ -201,13 +214,14 @@ export class Simulation {
     })
   }
 
-  /** I1: only a node that is live takes partitions. */
+  /** I1: only a node that is live takes partitions, or one that drains while nobody else may. */
   #checkTaker(incarnation: number, count: number): void {
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (count === 0) return
     this.#timeline.note(`${node?.process.name ?? 'a node'} takes ${count} partitions`)
     const state = this.#memory.run(census.life, { incarnation })?.state ?? 'gone'
-    if (state !== 'live') this.#timeline.fail(`I1: life ${incarnation} took partitions, and is ${state}`)
+    const mayTake = state === 'draining' ? !this.#memory.run(census.hasTaker, {}) : state === 'live'
+    if (!mayTake) this.#timeline.fail(`I1: life ${incarnation} took partitions, and is ${state}`)
   }
 
   /** I1: only a node that has not beaten since is declared dead. */
@@ -245,6 +259,8 @@ export class Simulation {
       'suspend',
       'kill',
       'drain',
+      'steer',
+      'remove',
       'join',
       'store',
       'storm',
@@ -261,6 +277,8 @@ export class Simulation {
       suspend: () => process.pause(ms, true),
       kill: () => node.end('is killed'),
       drain: () => node.phase === 'open' && node.drain(),
+      steer: () => this.#steer(process.name, ms),
+      remove: () => this.#operator.remove(timeline.random.pick(NAMES) ?? ''),
       join: () => this.#joinAnother(),
       store: () => {
         network.storeAwayUntil = timeline.now + ms
@@ -273,6 +291,14 @@ export class Simulation {
       clock: () => this.#setClock(node),
     }
     faults[kind]()
+  }
+
+  /** The operator drains a node, or all of them, and mostly resumes them later. */
+  #steer(name: string, ms: number): void {
+    const timeline = this.#timeline
+    const names = timeline.random.chance(0.2) ? NAMES : [name]
+    this.#operator.drain(names)
+    if (timeline.random.chance(0.7)) timeline.after(ms, () => this.#operator.resume(names))
   }
 
   #joinAnother(): void {
