@@ -53,7 +53,8 @@ export class LastUses {
     const { store, clock, logger, directory } = this.#deps
     // A use within the same millisecond is written twice rather than not at all.
     const now = clock.now() - 1
-    const uses = directory.usedSince(this.#writtenAt)
+    // After the clock was set back, all of them: the store keeps what it has that is later.
+    const uses = directory.usedSince(now < this.#writtenAt ? 0 : this.#writtenAt)
     try {
       if (uses.keys.length + uses.tokens.length > 0) await store.run(queueTokens.noteUses, uses)
       this.#writtenAt = now

@@ -125,7 +125,13 @@ describeOnSampledStore('credentials', (openStore, on) => {
     const again = createAccounts({ store, dataDir, clock, logger: { warn: () => {} } })
     const stored = async () => (await again.tokens.list(owner, undefined)).find((one) => one.token_id === token_id)
     await waitFor(async () => (await stored())?.last_used_at === at, { what: 'the use' })
+    // Also one from after the clock was set back.
+    const other = await create('other')
+    clock.advance(-3_600_000)
+    byToken(other.token)
     await accounts.stop()
+    const found = (await again.tokens.list(owner, undefined)).find((one) => one.token_id === other.token_id)
+    expect(found?.last_used_at).toBe(Math.floor(clock.now() / 1000))
   })
 
   it('lists the first tokens, which are used, rotated and deleted like the others', async () => {
