@@ -8,27 +8,26 @@ import { isBefore, type Place } from './entry.js'
 const PAUSE_AFTER_FAILURE_MS = 1_000
 /** What does not pass by itself, such as damage, has a retry delay that doubles up to this. */
 const LONGEST_PAUSE_MS = 60_000
-/** An outcome that cannot be stored is given up after this many failures in a row. */
+/** An outcome that cannot be stored is given up after this many failures in a row that do not pass. */
 const GIVE_UP_AFTER = 5
 /** What the store itself refuses for a while. */
 const PASSING = ['store_full', 'store_unavailable', 'store_outcome_unknown', 'store_in_use', 'starting'] as const
 /** When unreadable messages are tried again: somebody may have repaired the store. */
 const READ_AGAIN_MS = 10 * 60_000
 
-/** Retry delay after this many failures in a row. */
-export function pauseAfter(error: unknown, failures: number): number {
-  if (isPassing(error)) return PAUSE_AFTER_FAILURE_MS
-  return Math.min(LONGEST_PAUSE_MS, PAUSE_AFTER_FAILURE_MS * 2 ** Math.min(failures, 10))
-}
+/** Retry delay after this many failures in a row that do not pass by themselves. */
+export const pauseAfter = (failures: number): number =>
+  Math.min(LONGEST_PAUSE_MS, PAUSE_AFTER_FAILURE_MS * 2 ** Math.min(failures, 10))
 
-const isPassing = (error: unknown): boolean => PASSING.some((code) => isError(error, code))
+/** Whether a failure passes by itself. */
+export const isPassing = (error: unknown): boolean => PASSING.some((code) => isError(error, code))
 
 /**
- * What is stored instead of an outcome that has failed this often for a reason that no retry changes: the message fails.
- * `undefined`: it is tried again.
+ * What is stored instead of an outcome that has failed this often in a row for a reason that no retry changes: the message
+ * fails. `undefined`: it is tried again.
  */
 export function insteadOf(outcome: AttemptOutcome, failure: unknown, failures: number): AttemptOutcome | undefined {
-  if (failures !== GIVE_UP_AFTER || isPassing(failure) || isError(failure, 'store_damaged')) return undefined
+  if (failures !== GIVE_UP_AFTER || isError(failure, 'store_damaged')) return undefined
   const { startedAt, finishedAt } = outcome
   const what = outcome.kind === 'answered' ? `the answer ${outcome.response.status}` : outcome.error
   const why =

@@ -2,6 +2,7 @@ import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { newId } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
@@ -278,9 +279,11 @@ describeOnEveryStore('the dispatcher', (openStore) => {
   })
 
   it('makes a dead letter of a message whose answer can never be stored', async () => {
-    const picky = wrappedStore(store, (operation, args) =>
-      operation.name === 'messages.deliver' ? Promise.reject(new Error('no')) : store.run(operation, args),
-    )
+    let tries = 0
+    const picky = wrappedStore(store, (operation, args) => {
+      if (operation.name !== 'messages.deliver') return store.run(operation, args)
+      return Promise.reject(++tries > 6 ? new Error('no') : new HomeportError('store_unavailable', {}))
+    })
     const service = await start({ store: picky })
     const messageId = await publish(service)
     const isFailed = async () => {
@@ -290,6 +293,6 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await waitFor(isFailed, { what: 'the failure to be stored' })
     expect(await message(messageId)).toMatchObject({ dlq_id: expect.any(String) })
     expect((await message(messageId))?.error).toMatch(/^the answer 200 could not be stored/)
-    expect(sink.received).toHaveLength(1)
+    expect([sink.received.length, tries]).toEqual([1, 11])
   })
 })

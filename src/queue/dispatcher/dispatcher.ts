@@ -8,7 +8,7 @@ import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, QueueLoad, Settled } from '../types.js'
 import { Backlog } from './backlog.js'
 import { countAttempt } from './count-attempt.js'
-import { damagedOutcome, insteadOf, pauseAfter } from './damage.js'
+import { damagedOutcome, insteadOf, isPassing, pauseAfter } from './damage.js'
 import { DueSweep } from './due-sweep.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
@@ -363,7 +363,7 @@ export class Dispatcher implements Service {
     traced: TracedAttempt | undefined,
   ): Promise<void> {
     let outcome = answered
-    for (let failures = 1; ; failures++) {
+    for (let failures = 0; ; ) {
       try {
         const settled = await kind.settle(message, outcome)
         countAttempt(this.#deps.meter, message, outcome, settled, entry.host)
@@ -371,8 +371,9 @@ export class Dispatcher implements Service {
       } catch (error) {
         if (this.#phase !== 'running' || entry.state === 'dropped') return this.#backlog.release(entry)
         this.#deps.logger.error('queue_outcome_not_stored', { error, messageId: message.messageId })
+        failures = isPassing(error) ? 0 : failures + 1
         outcome = insteadOf(outcome, error, failures) ?? outcome
-        await this.#pauseUnlessStopping(pauseAfter(error, failures))
+        await this.#pauseUnlessStopping(pauseAfter(failures))
       }
     }
   }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../base/index.js'
+import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger, QueueMeter } from '../../telemetry/index.js'
 import type { PendingRow } from '../transactions/messages.js'
@@ -84,7 +85,8 @@ export class Loader {
       this.#noteTry(load, 'failed')
       if (this.#isStopped) return
       logger.error('queue_due_not_read', { error })
-      this.#pause = clock.after(pauseAfter(error, ++this.#failures), () => {
+      const failures = isError(error, 'store_damaged') ? ++this.#failures : 0
+      this.#pause = clock.after(pauseAfter(failures), () => {
         this.#pause = undefined
         onOver()
       })
