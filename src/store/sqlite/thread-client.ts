@@ -253,6 +253,8 @@ function openingError(failure: Failure, path: string): Error {
   const error = toError(failure, 'open')
   if (isError(error, 'store_damaged'))
     return new HomeportError('store_not_opened', { where: path, reason: error.details.found })
+  if (isError(error, 'store_unavailable'))
+    return new HomeportError('store_not_opened', { where: path, reason: 'another process keeps it locked' })
   if (failure.code !== undefined) return error
   return new HomeportError('store_not_opened', { where: path, reason: failure.message })
 }
