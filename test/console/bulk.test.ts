@@ -1,7 +1,7 @@
 import { Client } from '@upstash/workflow'
 import { beforeAll, expect, it } from 'vitest'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { DEADLINE_MS, heading, PHONE, type SignedIn, signIn } from './support/browser.js'
+import { DEADLINE_MS, heading, loseAnswer, PHONE, type SignedIn, signIn } from './support/browser.js'
 import './support/patience.js'
 import { problemsOf } from './support/problems.js'
 
@@ -154,7 +154,11 @@ it('cancels messages by label', async () => {
   await page.getByLabel('Command line').getByText('homeport bulk start cancelMessages --label mails --rate 1').waitFor()
   await page.getByLabel('Items per second').fill('')
   await page.getByRole('button', { name: 'Continue' }).click()
+  await loseAnswer(page, '**/v2/workflows/bulkActions')
   await confirmNumber(30, 'message')
+  await page.getByText('The action may have started all the same').waitFor()
+  expect(await page.getByRole('button', { name: 'Cancel 30 messages' }).isDisabled()).toBe(true)
+  await page.getByRole('link', { name: 'open it' }).click()
   await page.getByText('Cancelled 30').waitFor()
   expect(await problemsOf(page)).toEqual([])
 })

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { withoutScheme } from '../../console/src/lib/format.js'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { DEADLINE_MS, heading, PHONE, type SignedIn, signIn } from './support/browser.js'
+import { DEADLINE_MS, heading, loseAnswer, PHONE, type SignedIn, signIn } from './support/browser.js'
 import './support/patience.js'
 import { problemsOf, tooWide } from './support/problems.js'
 
@@ -186,6 +186,12 @@ it('a paused queue holds its messages, and deleting it cancels them', async () =
   await page.getByRole('button', { name: 'Actions for mails' }).click()
   await page.getByRole('menuitem', { name: 'Pause the queue' }).click()
   await page.getByText('Paused', { exact: true }).waitFor()
+  // To create it again would resume it.
+  await page.getByRole('button', { name: 'Create a queue' }).click()
+  await page.getByLabel('Name').fill('mails')
+  await page.getByText('A queue with this name exists already').waitFor()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
   await publish('/good', { Queue: 'mails' })
   // Loaded again: the list that was read before the message shows none, and would ask for no name.
   await browser.load('/queues', 'Queues')
@@ -251,9 +257,46 @@ it('the pages fit a phone', async () => {
     await browser.visit(path, title)
     expect(await tooWide(page), path).toEqual([])
   }
+  const longUrl = `http://127.0.0.1:9/${'a-long-path/'.repeat(40)}`
+  await homeport.queue('POST', `/v2/publish/${longUrl}`, undefined, { 'upstash-delay': '1h', 'upstash-retries': '0' })
+  await browser.enter('/messages', 'Messages')
+  await page.getByRole('link', { name: /a-long-path/ }).waitFor()
+  const heights = await page.getByRole('row').evaluateAll((rows) => rows.map((row) => row.clientHeight))
+  expect(Math.max(...heights)).toBeLessThan(130)
+  await browser.visit('/flow-control', 'Flow control')
   // The name gets more space than the state.
   const widthOf = async (name: string) => (await page.getByRole('columnheader', { name }).boundingBox())?.width ?? 0
   expect(await widthOf('Key')).toBeGreaterThan(await widthOf('State'))
+})
+
+it('a message is published once, and a database created once, when the answer is lost and the button pressed again', async () => {
+  const { page } = browser
+  const pressTwice = async (name: string) => {
+    const button = page.getByRole('button', { name })
+    await button.click()
+    await page.getByRole('dialog').getByRole('alert').getByText('cannot be reached').waitFor()
+    await button.click()
+  }
+  await browser.visit('/messages?publish=true', 'Messages')
+  await page.getByRole('combobox', { name: 'Destination' }).fill(`${sinkUrl}/good`)
+  await page.getByLabel('Body').fill('"once"')
+  await loseAnswer(page, '**/v2/batch')
+  await pressTwice('Publish the message')
+  await page.getByText('Delivered').first().waitFor()
+  expect(received.filter((one) => one === '/good "once"')).toHaveLength(1)
+
+  await browser.visit('/databases', 'Databases')
+  await page.getByRole('button', { name: 'Create a database' }).first().click()
+  await page.getByLabel('Name', { exact: true }).fill('once')
+  await loseAnswer(page, '**/v2/redis/database')
+  await pressTwice('Create the database')
+  await heading(page, 'once').waitFor()
+  // The dialog is not opened again.
+  await page.goBack()
+  await heading(page, 'Databases').waitFor()
+  expect(await page.getByRole('dialog').count()).toBe(0)
+  const { body } = await homeport.api('GET', '/v2/redis/databases')
+  expect((body as { database_name: string }[]).map((one) => one.database_name)).toEqual(['once'])
 })
 
 it('an ended session asks for the key where something was typed, and keeps it', async () => {

@@ -51,6 +51,10 @@ export const isSignedOut = (error: unknown): boolean => error instanceof ApiErro
 export const isWithoutAnswer = (error: unknown): error is ApiError =>
   error instanceof ApiError && [0, 429, 502, 503, 504].includes(error.status)
 
+/** Whether a change that failed with this error may have been made all the same. */
+export const isOfUnknownOutcome = (error: Error): boolean =>
+  !(error instanceof ApiError) || error.status === 0 || error.status >= 500
+
 interface LooseArgs {
   readonly params?: unknown
   readonly query?: unknown

@@ -9,7 +9,6 @@ export function FormDialog({
   action,
   onSubmit,
   children,
-  note,
   isReady = true,
   ...modal
 }: {
@@ -19,8 +18,6 @@ export function FormDialog({
   action: string
   onSubmit: FormEventHandler<HTMLFormElement>
   children: ReactNode
-  /** Beside the buttons, such as a price. */
-  note?: ReactNode
   isReady?: boolean
 } & Pick<ModalProps, 'opened' | 'onClose' | 'title' | 'size'>) {
   const close = () => {
@@ -35,16 +32,13 @@ export function FormDialog({
         <Stack gap="md">
           {children}
           <Refusal error={task.error} />
-          <Group justify="space-between" gap="sm">
-            <div>{note}</div>
-            <Group gap="xs" ml="auto">
-              <Button variant="default" onClick={close} disabled={task.isPending}>
-                Cancel
-              </Button>
-              <Button type="submit" loading={task.isPending} disabled={!isReady}>
-                {action}
-              </Button>
-            </Group>
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={close} disabled={task.isPending}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={task.isPending} disabled={!isReady}>
+              {action}
+            </Button>
           </Group>
         </Stack>
       </form>

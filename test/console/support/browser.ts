@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Page, type Route } from 'playwright-core'
 import { atCleanup, type RunningHomeport } from '../../support/index.js'
 
 /** The deadline for a page to show its content, milliseconds: for the slowest machine, not a performance target. */
@@ -131,6 +131,17 @@ export async function signInAt(
   await heading(page, 'Home').waitFor()
 }
 
+/** Lets the server do what the next request to a path asks for, and loses its answer. */
+export const loseAnswer = (page: Page, path: string): Promise<unknown> =>
+  page.route(
+    path,
+    async (request: Route) => {
+      await request.fetch()
+      await request.abort()
+    },
+    { times: 1 },
+  )
+
 /** The title of the page. */
 export const heading = (page: Page, name: string | RegExp) => page.getByRole('heading', { level: 1, name })
 
@@ -140,7 +151,7 @@ function watch(page: Page): string[] {
   page.on('pageerror', (error) => complaints.push(String(error)))
   page.on('console', (message) => {
     const text = message.text()
-    if (message.type() === 'error' && !/^Failed to load resource: the server responded/.test(text))
+    if (message.type() === 'error' && !/^Failed to load resource: (the server responded|net::ERR_FAILED)/.test(text))
       complaints.push(text)
   })
   return complaints

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { listBulkActions, startBulkAction } from '../../../../src/contract/bulk/actions.js'
@@ -6,11 +6,15 @@ import { listDeadLetters } from '../../../../src/contract/queue/dead-letters.js'
 import { listLogs } from '../../../../src/contract/queue/messages.js'
 import { listDeadRuns } from '../../../../src/contract/workflow/dead-letters.js'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
-import { useChange } from '../../api/hooks.js'
+import { isOfUnknownOutcome } from '../../api/client.js'
+import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
+import { TextLink } from '../../components/link.js'
 import { Panel } from '../../components/page.js'
+import { Refusal } from '../../components/states.js'
+import { When } from '../../components/when.js'
 import { counted } from '../../lib/format.js'
 import { type Choice, kindOf, type Settings, selectorOf, sendingHeaders, settingsOf } from './selector.js'
-import { KIND_WORDS } from './words.js'
+import { KIND_WORDS, type Kind } from './words.js'
 
 /** The last step: typing the number confirms it. */
 export function ConfirmStep({
@@ -35,6 +39,7 @@ export function ConfirmStep({
     errors: 'inline',
     onDone: ({ actionId }) => void navigate({ to: '/bulk-actions/$id', params: { id: actionId } }),
   })
+  const isLost = start.error !== null && isOfUnknownOutcome(start.error)
   const isReady = typed.replaceAll(/[\s,.]/g, '') === String(matched)
   const submit = () =>
     start.mutate({
@@ -45,7 +50,7 @@ export function ConfirmStep({
     <form
       onSubmit={(event) => {
         event.preventDefault()
-        if (isReady) submit()
+        if (isReady && !isLost) submit()
       }}
     >
       <Panel title={`${sentence}?`}>
@@ -67,21 +72,41 @@ export function ConfirmStep({
             value={typed}
             onChange={(event) => setTyped(event.currentTarget.value)}
           />
-          {start.error ? (
-            <Alert color="red" role="alert">
-              {start.error.message}
-            </Alert>
-          ) : null}
+          <Refusal error={start.error} />
+          {isLost ? <MayHaveStarted kind={kind} /> : null}
           <Group justify="space-between">
             <Button variant="default" onClick={onBack}>
-              Back
+              {isLost ? 'Check the matches again' : 'Back'}
             </Button>
-            <Button type="submit" color="red.9" disabled={!isReady} loading={start.isPending}>
+            <Button type="submit" color="red.9" disabled={!isReady || isLost} loading={start.isPending}>
               {sentence}
             </Button>
           </Group>
         </Stack>
       </Panel>
     </form>
+  )
+}
+
+/** The answer to the start was lost: shows the newest action of the kind, because a second one would act on another set. */
+function MayHaveStarted({ kind }: { kind: Kind }) {
+  const newest = useApi(listBulkActions, { query: { kind: [kind], count: 1 } }, { everyMs: LIVE_MS })
+  const action = newest.data?.bulkActions[0]
+  return (
+    <Text size="sm" role="status">
+      The action may have started all the same.{' '}
+      {action === undefined ? (
+        newest.isSuccess && 'So far, there is none of this kind.'
+      ) : (
+        <>
+          The newest of this kind was started <When atMs={action.createdAt} /> by {action.createdBy}, with{' '}
+          {counted(action.matched, 'match', 'matches')}:{' '}
+          <TextLink to="/bulk-actions/$id" params={{ id: action.actionId }}>
+            open it
+          </TextLink>
+          .
+        </>
+      )}
+    </Text>
   )
 }

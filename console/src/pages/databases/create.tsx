@@ -3,11 +3,12 @@ import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
 import { useNavigate } from '@tanstack/react-router'
 import { listDatabaseSummaries } from '../../../../src/contract/console/console.js'
-import { createDatabase } from '../../../../src/contract/databases/databases.js'
+import { type CreateDatabaseBody, createDatabase } from '../../../../src/contract/databases/databases.js'
 import type { Platform, Region } from '../../../../src/contract/databases/regions.js'
 import { useChange } from '../../api/hooks.js'
 import { useSession, useSettings } from '../../api/session.js'
 import { FormDialog } from '../../components/form-dialog.js'
+import { useRequestNames } from '../../lib/repeated.js'
 import {
   bodyOf,
   CREATE_RULES,
@@ -25,16 +26,20 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
   const navigate = useNavigate()
   const [isMoreOpen, more] = useDisclosure()
   const form = useCreateForm()
+  const names = useRequestNames('console-')
   const create = useChange(createDatabase, {
     refreshes: [listDatabaseSummaries],
     errors: 'inline',
     done: ({ database_name }) => `The database ${database_name} was created.`,
     onDone: ({ database_id }) => {
+      names.answered()
       form.reset()
       more.close()
-      void navigate({ to: '/databases/$id', params: { id: database_id } })
+      void navigate({ to: '/databases/$id', params: { id: database_id }, replace: true })
     },
   })
+  const send = (body: CreateDatabaseBody) =>
+    create.mutate({ body, headers: { 'idempotency-key': names.of(body) } }, { onError: showRefusal })
   /** A refusal of the server is shown at its field, if it names one. */
   const showRefusal = ({ message }: Error) => {
     const field = refusedField(message)
@@ -52,7 +57,7 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
       task={create}
       action="Create the database"
       onSubmit={form.onSubmit(
-        (values) => create.mutate({ body: bodyOf(values) }, { onError: showRefusal }),
+        (values) => send(bodyOf(values)),
         (errors) => {
           if (hasRefusedMore(errors)) more.open()
         },

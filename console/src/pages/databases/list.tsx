@@ -40,7 +40,8 @@ export function DatabasesPage() {
   // In the URL, so that filters and order are kept when the reader comes back from a database.
   const show = (search: ListSearch & { create?: true }) => void navigate({ to: '/databases', search, replace: true })
   const open = (isOpen: boolean) =>
-    void navigate({ to: '/databases', search: isOpen ? { ...shown, create: true } : shown })
+    // Going back afterwards opens no dialog that was closed.
+    void navigate({ to: '/databases', search: isOpen ? { ...shown, create: true } : shown, replace: !isOpen })
   const button = canWrite ? (
     <Button leftSection={<IconDatabasePlus size={16} />} onClick={() => open(true)}>
       Create a database

@@ -88,7 +88,11 @@ export function MessagesPage() {
           }
         />
       </Panel>
-      <PublishForm isOpen={isPublishing === true && canWrite} onClose={() => show(filters)} />
+      <PublishForm
+        isOpen={isPublishing === true && canWrite}
+        // Going back afterwards opens no dialog that was closed.
+        onClose={() => void navigate({ to: '/messages', search: filters, replace: true })}
+      />
       {again === undefined ? null : (
         <PublishForm isOpen initial={valuesOfMessage(again)} onClose={() => setAgain(undefined)} />
       )}
@@ -231,7 +235,7 @@ const COLUMNS: readonly Column<MessageSummary>[] = [
     wraps: true,
     render: ({ latest, messageId, publishedAtMs }) => (
       <>
-        <TextLink to="/messages/$id" params={{ id: messageId }} title={latest.url}>
+        <TextLink to="/messages/$id" params={{ id: messageId }} title={latest.url} className="truncate">
           {withoutScheme(latest.url)}
         </TextLink>
         <Text size="xs" c="dimmed" hiddenFrom="sm">

@@ -27,6 +27,9 @@ export interface PublishValues extends DeliveryValues {
   readonly dedupId: string
 }
 
+/** The setting that drops duplicates. */
+export const DEDUPLICATION_ID = 'upstash-deduplication-id'
+
 /** An empty form. */
 export const EMPTY: PublishValues = {
   ...NO_DELIVERY,
@@ -59,7 +62,7 @@ export function itemOf(values: PublishValues): BatchItem {
     ['upstash-method', values.method],
     ['upstash-timeout', values.timeout],
     ['upstash-callback', values.callback],
-    ['upstash-deduplication-id', values.dedupId],
+    [DEDUPLICATION_ID, values.dedupId],
   ])
   return {
     destination: values.destination.trim(),

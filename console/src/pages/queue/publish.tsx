@@ -7,8 +7,9 @@ import { listQueues } from '../../../../src/contract/queue/queues.js'
 import { ApiError, api } from '../../api/client.js'
 import { useApi, useTask } from '../../api/hooks.js'
 import { FormDialog } from '../../components/form-dialog.js'
+import { useRequestNames } from '../../lib/repeated.js'
 import { AllSettings, BodyField, DeliveryFields, LabelField } from './delivery-fields.js'
-import { type BatchItem, EMPTY, itemOf, PUBLISH_RULES, type PublishValues } from './publish-form.js'
+import { type BatchItem, DEDUPLICATION_ID, EMPTY, itemOf, PUBLISH_RULES, type PublishValues } from './publish-form.js'
 
 type PublishFormState = UseFormReturnType<PublishValues>
 
@@ -21,10 +22,12 @@ interface Published {
   readonly said: string
 }
 
-/** Publishes one item. */
-async function publish(item: BatchItem): Promise<Published> {
+/** Publishes one item, with this deduplication id unless the form has one: a repeated request publishes nothing more. */
+async function publish(item: BatchItem, ownId: string): Promise<Published> {
+  const hasId = item.headers?.[DEDUPLICATION_ID] !== undefined
+  const named = hasId ? item : { ...item, headers: { ...item.headers, [DEDUPLICATION_ID]: ownId } }
   // A batch of one: the browser would normalize a destination in the URL.
-  const [answer] = await api(publishBatch, { body: [item] })
+  const [answer] = await api(publishBatch, { body: [named] })
   const first = Array.isArray(answer) ? answer[0] : answer
   if (first !== undefined && 'error' in first) throw new ApiError(400, first.error)
   if (first === undefined)
@@ -32,7 +35,8 @@ async function publish(item: BatchItem): Promise<Published> {
   const { messageId: id, because } = first
   return {
     id,
-    said: because ?? (first.deduplicated ? 'It is a duplicate of this message.' : 'The message was published.'),
+    said:
+      because ?? (hasId && first.deduplicated ? 'It is a duplicate of this message.' : 'The message was published.'),
   }
 }
 
@@ -50,14 +54,17 @@ export function PublishForm({
   const navigate = useNavigate()
   const form = useForm<PublishValues>({ initialValues: initial, validateInputOnChange: true, validate: PUBLISH_RULES })
   const groups = useApi(listUrlGroups, {}, { enabled: isOpen })
-  const task = useTask(publish, {
+  const names = useRequestNames('console-')
+  const task = useTask((item: BatchItem) => publish(item, names.of(item)), {
     refreshes: [listLogs],
     errors: 'inline',
     done: ({ said }) => said,
     onDone: ({ id }) => {
+      names.answered()
       form.reset()
       if (initial !== EMPTY) onClose()
-      void navigate({ to: '/messages/$id', params: { id } })
+      // The address of the list says that the dialog is open.
+      void navigate({ to: '/messages/$id', params: { id }, replace: initial === EMPTY })
     },
   })
   return (

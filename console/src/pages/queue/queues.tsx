@@ -6,6 +6,7 @@ import { useState } from 'react'
 import type { Static } from 'typebox'
 import {
   deleteQueue,
+  getQueue,
   listQueues,
   MOST_PARALLEL,
   pauseQueue,
@@ -14,7 +15,7 @@ import {
 } from '../../../../src/contract/queue/queues.js'
 import { pauseWord } from '../../../../src/contract/words/states.js'
 import { api } from '../../api/client.js'
-import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
+import { LIVE_MS, useApi, useChange, useTask } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -65,7 +66,9 @@ export function QueuesPage() {
           )}
         </Loaded>
       </Panel>
-      {editing === undefined ? null : <QueueForm editing={editing} onClose={() => setEditing(undefined)} />}
+      {editing === undefined ? null : (
+        <QueueForm editing={editing} known={queues.data ?? []} onClose={() => setEditing(undefined)} />
+      )}
     </Page>
   )
 }
@@ -76,7 +79,7 @@ function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Q
       key: 'name',
       title: 'Name',
       render: ({ name }) => (
-        <TextLink to="/messages" search={{ queue: name }}>
+        <TextLink to="/messages" search={{ queue: name }} title={name} className="truncate">
           {name}
         </TextLink>
       ),
@@ -143,23 +146,49 @@ function QueueActions({ queue: { name, paused, lag }, onEdit }: { queue: Queue; 
   )
 }
 
-function QueueForm({ editing, onClose }: { editing: Editing; onClose: () => void }) {
+interface QueueValues {
+  readonly name: string
+  readonly parallelism: number
+}
+
+/** The request says whether the queue is paused, which others may have changed since the form was opened. */
+async function putParallelism({ name, parallelism }: QueueValues, kind: Editing['kind']): Promise<unknown> {
+  const { paused } = kind === 'new' ? { paused: false } : await api(getQueue, { params: { name } })
+  return api(putQueue, { body: { queueName: name, parallelism, paused } })
+}
+
+function QueueForm({
+  editing,
+  known,
+  onClose,
+}: {
+  editing: Editing
+  /** The queues that there are: to create one of them again would change it. */
+  known: readonly Queue[]
+  onClose: () => void
+}) {
   const queue = editing.kind === 'change' ? editing.queue : undefined
   const form = useForm({
     initialValues: { name: queue?.name ?? '', parallelism: queue?.parallelism ?? 1 },
     validateInputOnChange: true,
     validate: {
-      name: (name) => (/^[\w.-]+$/.test(name) ? null : 'Use letters, digits, - _ and . only'),
+      name: (name) => {
+        if (queue === undefined && known.some((one) => one.name === name))
+          return 'A queue with this name exists already'
+        return /^[\w.-]+$/.test(name) ? null : 'Use letters, digits, - _ and . only'
+      },
       parallelism: (count) =>
         Number.isInteger(count) && count >= 1 && count <= MOST_PARALLEL
           ? null
           : `Enter a number from 1 to ${MOST_PARALLEL}`,
     },
   })
-  const put = useChange(putQueue, { refreshes: [listQueues], errors: 'inline', onDone: onClose })
-  const submit = form.onSubmit(({ name, parallelism }) =>
-    put.mutate({ body: { queueName: name, parallelism, paused: queue?.paused ?? false } }),
-  )
+  const put = useTask((values: QueueValues) => putParallelism(values, editing.kind), {
+    refreshes: [listQueues],
+    errors: 'inline',
+    onDone: onClose,
+  })
+  const submit = form.onSubmit((values) => put.mutate(values))
   return (
     <FormDialog
       opened

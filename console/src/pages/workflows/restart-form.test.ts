@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { oneIdForEach, RESTART_RULES, restartFrom, restartOf, unchanged } from './restart-form.js'
+import { RESTART_RULES, restartFrom, restartOf, unchanged } from './restart-form.js'
 import type { Run, Step } from './words.js'
 
 const step = (stepId: number, more: Partial<Step> = {}): Step => ({
@@ -43,12 +43,4 @@ it('refuses results that are no JSON, or that the server would get rounded', () 
   expect(RESTART_RULES.results({ 1: String(kept) })).toBeNull()
   expect(RESTART_RULES.results({ 1: '{' })).toContain('not valid JSON')
   expect(RESTART_RULES.results({ 1: '{"id": 9007199254740993}' })).toContain('9007199254740993')
-})
-
-it('names one run for a request that is repeated, and another one for another request', () => {
-  const idFor = oneIdForEach()
-  const id = idFor({ fromStep: 2 })
-  expect(id).toMatch(/^wfr_\w{10,}$/)
-  expect(idFor({ fromStep: 2 })).toBe(id)
-  expect(idFor({ fromStep: 2, payload: 'x' })).not.toBe(id)
 })

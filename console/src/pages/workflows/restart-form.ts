@@ -100,16 +100,3 @@ export function restartOf({ fromStep, payload, hasSiblings, kept }: Restart, val
     ...(hasSiblings && values.again && { siblings: 'again' as const }),
   }
 }
-
-/** Names the new run of a request. A request that is repeated, because its answer was lost, names the same one. */
-export function oneIdForEach(): (body: RestartBody) => string {
-  let last = { asked: '', id: '' }
-  return (body) => {
-    const asked = JSON.stringify(body)
-    if (asked !== last.asked) last = { asked, id: newRunId() }
-    return last.id
-  }
-}
-
-const newRunId = (): string =>
-  `wfr_${[...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join('')}`

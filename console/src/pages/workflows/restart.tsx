@@ -1,13 +1,13 @@
 import { Checkbox, MultiSelect, Text, Textarea } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import { restartRun } from '../../../../src/contract/workflow/restart.js'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { api } from '../../api/client.js'
 import { useTask } from '../../api/hooks.js'
 import { FormDialog } from '../../components/form-dialog.js'
-import { oneIdForEach, RESTART_RULES, type Restart, type RestartValues, restartOf, unchanged } from './restart-form.js'
+import { useRequestNames } from '../../lib/repeated.js'
+import { RESTART_RULES, type Restart, type RestartValues, restartOf, unchanged } from './restart-form.js'
 
 const CODE = { input: { fontFamily: 'var(--mantine-font-family-monospace)' } }
 
@@ -19,11 +19,11 @@ export function RestartForm({ runId, plan, onClose }: { runId: string; plan: Res
     validateInputOnChange: true,
     validate: RESTART_RULES,
   })
-  const [idFor] = useState(oneIdForEach)
+  const names = useRequestNames('wfr_')
   const task = useTask(
     (values: RestartValues) => {
       const body = restartOf(plan, values)
-      const headers = { 'Upstash-Workflow-RunId': idFor(body) }
+      const headers = { 'Upstash-Workflow-RunId': names.of(body) }
       return api(restartRun, { params: { workflowRunId: runId }, body, headers })
     },
     {

@@ -56,7 +56,11 @@ export function RunsPage() {
       <Panel flush title="Runs" actions={<RunFilters filters={filters} onChange={show} />}>
         <List key={JSON.stringify({ ...filters, sort: undefined })} filters={filters} empty={button} onChange={show} />
       </Panel>
-      <TriggerForm isOpen={isTriggering === true && canWrite} onClose={() => show(filters)} />
+      <TriggerForm
+        isOpen={isTriggering === true && canWrite}
+        // Going back afterwards opens no dialog that was closed.
+        onClose={() => void navigate({ to: '/runs', search: filters, replace: true })}
+      />
     </Page>
   )
 }

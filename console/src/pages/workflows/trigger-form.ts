@@ -20,6 +20,9 @@ export interface TriggerValues extends DeliveryValues {
   readonly runId: string
 }
 
+/** The setting that names the run. */
+export const RUN_ID = 'upstash-workflow-runid'
+
 /** An empty form. */
 export const NO_TRIGGER: TriggerValues = { ...NO_DELIVERY, url: '', runId: '' }
 
@@ -37,7 +40,7 @@ export function triggerOf(values: TriggerValues): TriggerItem {
     destination: values.url.trim(),
     headers: headersOf(values, [
       ['content-type', contentTypeOf(values.body)],
-      ['upstash-workflow-runid', values.runId],
+      [RUN_ID, values.runId],
     ]),
     ...(values.body !== '' && { body: values.body }),
   }

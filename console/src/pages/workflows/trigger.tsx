@@ -5,8 +5,9 @@ import { listRuns, triggerRuns } from '../../../../src/contract/workflow/runs.js
 import { ApiError, api } from '../../api/client.js'
 import { useTask } from '../../api/hooks.js'
 import { FormDialog } from '../../components/form-dialog.js'
+import { useRequestNames } from '../../lib/repeated.js'
 import { AllSettings, BodyField, DeliveryFields, LabelField } from '../queue/delivery-fields.js'
-import { NO_TRIGGER, TRIGGER_RULES, type TriggerItem, type TriggerValues, triggerOf } from './trigger-form.js'
+import { NO_TRIGGER, RUN_ID, TRIGGER_RULES, type TriggerItem, type TriggerValues, triggerOf } from './trigger-form.js'
 
 /** The triggered run, or the active one that kept it from starting. */
 interface Triggered {
@@ -14,12 +15,14 @@ interface Triggered {
   readonly said: string
 }
 
-/** Triggers one run. */
-async function trigger(item: TriggerItem): Promise<Triggered> {
+/** Triggers one run, under this id unless the form names one: the run that a repeated request has triggered before is the one. */
+async function trigger(item: TriggerItem, ownId: string): Promise<Triggered> {
+  const hasId = item.headers?.[RUN_ID] !== undefined
+  const named = hasId ? item : { ...item, headers: { ...item.headers, [RUN_ID]: ownId } }
   // A batch of one: the browser would normalize a URL within the URL.
-  const [run] = await api(triggerRuns, { body: [item] })
+  const [run] = await api(triggerRuns, { body: [named] })
   if (run === undefined) throw new ApiError(500, 'The server responded without a run.')
-  if (run.deduplicated && run.because === undefined)
+  if (hasId && run.deduplicated && run.because === undefined)
     throw new ApiError(409, `A run with the ID ${run.workflowRunId} exists already. Choose another ID.`)
   return { id: run.workflowRunId, said: run.because ?? 'The run was triggered.' }
 }
@@ -41,14 +44,17 @@ export function TriggerForm({
     validateInputOnChange: true,
     validate: TRIGGER_RULES,
   })
-  const task = useTask(trigger, {
+  const names = useRequestNames('wfr_')
+  const task = useTask((item: TriggerItem) => trigger(item, names.of(item)), {
     refreshes: [listRuns],
     errors: 'inline',
     done: ({ said }) => said,
     onDone: ({ id }) => {
+      names.answered()
       form.reset()
       if (initial !== NO_TRIGGER) onClose()
-      void navigate({ to: '/runs/$id', params: { id } })
+      // The address of the list says that the dialog is open.
+      void navigate({ to: '/runs/$id', params: { id }, replace: initial === NO_TRIGGER })
     },
   })
   return (
