@@ -78,6 +78,16 @@ const CHANGE_FIELD = `if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
 end
 return redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])`
 
+/** To add what exists would replace it. */
+const ADD_FIELD = `if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then
+  return redis.error_reply('ERR the field exists already. Edit it in the list, or choose another name')
+end
+return 1`
+const ADD_MEMBER = `if redis.call('ZADD', KEYS[1], 'NX', ARGV[1], ARGV[2]) == 0 then
+  return redis.error_reply('ERR the member exists already. Edit it in the list')
+end
+return 1`
+
 const hash: Collection = {
   parts: [
     { key: 'field', label: 'Field', fixed: true },
@@ -89,7 +99,7 @@ const hash: Collection = {
     readScan(reply, (list) =>
       pairsOf(list).map(([field, value]) => ({ id: idOf(field), cells: [bytesOf(field), bytesOf(value)] })),
     ),
-  add: (key, [field = '', value = '']) => [['HSET', key, field, value]],
+  add: (key, [field = '', value = '']) => [['EVAL', ADD_FIELD, 1, key, field, value]],
   change: (key, _id, [field = '', value = ''], [, before = '']) => [
     ['EVAL', CHANGE_FIELD, 1, key, field, before, value],
   ],
@@ -156,7 +166,7 @@ const zset: Collection = {
     const elements = pairs.map(([member, score]) => ({ id: idOf(member), cells: [bytesOf(score), bytesOf(member)] }))
     return { elements, next: nextOffset(from, pairs.length) }
   },
-  add: (key, [score = '', member = '']) => [['ZADD', key, score, member]],
+  add: (key, [score = '', member = '']) => [['EVAL', ADD_MEMBER, 1, key, score, member]],
   // A member that was removed meanwhile stays removed.
   change: (key, _id, [score = '', member = '']) => [['ZADD', key, 'XX', score, member]],
   remove: (key, _id, [, member = '']) => [['ZREM', key, member]],
