@@ -1,6 +1,16 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { DEADLINE_MS, DESKTOP, heading, PHONE, type SignedIn, signIn } from './support/browser.js'
+import {
+  DEADLINE_MS,
+  DESKTOP,
+  follow,
+  heading,
+  newContext,
+  PHONE,
+  type SignedIn,
+  signIn,
+  signInAt,
+} from './support/browser.js'
 import './support/patience.js'
 import { problemsOf, tooWide } from './support/problems.js'
 
@@ -253,6 +263,68 @@ describe('the data browser', () => {
     }
     await browser.page.setViewportSize(DESKTOP)
   })
+})
+
+it('adds no field over one that exists', async () => {
+  const { page } = browser
+  await command('HSET', 'kept', 'field', 'first')
+  await browser.enter(`/databases/${database.database_id}?tab=data`, 'shop')
+  await page.getByLabel('Pattern').fill('kept')
+  await page.getByRole('button', { name: 'kept', exact: true }).click()
+  await page.getByRole('button', { name: 'Add', exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Field').fill('field')
+  await dialog.getByLabel('Value').fill('second')
+  await dialog.getByRole('button', { name: 'Add', exact: true }).click()
+  await dialog.getByRole('alert').getByText('the field exists already').waitFor()
+  expect(await command('HGET', 'kept', 'field')).toBe('first')
+  await dialog.getByLabel('Field').fill('other')
+  await dialog.getByRole('button', { name: 'Add', exact: true }).click()
+  await dialog.waitFor({ state: 'detached' })
+  expect(await command('HGET', 'kept', 'other')).toBe('second')
+})
+
+it('offers members of a team what their roles may do', async () => {
+  const { body } = await homeport.api('POST', '/v2/team', { team_name: 'crew', copy_cc: false })
+  const { team_id } = body as { team_id: string }
+  const pageOf = async (member_role: 'dev' | 'finance') => {
+    const member_email = `${member_role}@example.com`
+    await homeport.api('POST', '/v2/teams/member', { team_id, member_email, member_role })
+    const made = await homeport.api('POST', '/v2/apikeys', { name: member_role, team_id, member_email })
+    const { api_key } = made.body as { api_key: string }
+    const context = await newContext(browser.context.browser(), homeport.apiUrl)
+    const page = await context.newPage()
+    await signInAt(page, {
+      ...homeport,
+      credentials: { ...homeport.credentials, email: member_email, apiKey: api_key },
+    })
+    return { page, api_key, member_email }
+  }
+  const { page: dev, api_key, member_email } = await pageOf('dev')
+  const authorization = `Basic ${Buffer.from(`${member_email}:${api_key}`).toString('base64')}`
+  const made = await fetch(`${homeport.apiUrl}/v2/redis/database`, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json' },
+    body: JSON.stringify({ platform: 'aws', primary_region: 'eu-central-1', database_name: 'of-the-crew' }),
+  })
+  const { database_id } = (await made.json()) as Made
+  const { page: finance } = await pageOf('finance')
+
+  await follow(dev, '/api-keys', 'API keys')
+  await dev.getByRole('cell', { name: 'finance@example.com' }).waitFor()
+  await dev.getByRole('button', { name: 'Rotate dev' }).waitFor()
+  expect(await dev.getByRole('button', { name: 'Rotate finance' }).count()).toBe(0)
+  await follow(dev, '/queue-tokens', 'Queue tokens')
+  await dev.getByText('There is no token').waitFor()
+  expect(await dev.getByRole('button', { name: 'Create a token' }).count()).toBe(0)
+
+  await follow(finance, `/databases/${database_id}?tab=data`, 'of-the-crew')
+  await finance.getByText('Your role sees no data').waitFor()
+  expect(await problemsOf(finance)).toEqual([])
+  await finance.getByRole('tab', { name: 'Overview' }).click()
+  await finance.getByText('not shown to your key').first().waitFor()
+  expect(await finance.getByRole('tab', { name: 'redis-cli' }).count()).toBe(0)
+  for (const page of [dev, finance]) await page.context().close()
 })
 
 it('the pages caused no errors and no browser complaints', () => {

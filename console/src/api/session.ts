@@ -59,6 +59,12 @@ export function useCanWrite(): boolean {
   return useSession().access === 'write'
 }
 
+/** Whether what belongs to nobody in particular may be changed, such as tokens: in a team by its owner and admins only. */
+export function useManages(): boolean {
+  const { access, role } = useSession()
+  return access === 'write' && (role === undefined || role === 'owner' || role === 'admin')
+}
+
 /** What this server offers. For pages inside the shell, which renders once it is known. */
 export function useSettings(): ConsoleSettings {
   return useSuspenseQuery(settingsQuery).data

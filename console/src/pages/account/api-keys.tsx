@@ -35,6 +35,7 @@ export function ApiKeysPage() {
   const [made, setMade] = useState<NewApiKey | undefined>()
   const canWrite = useCanWrite()
   const keys = useApi(listApiKeys, { query: { team_id: teamId } })
+  const holders = useHolders(teamId)
   const create = canWrite ? (
     <Button leftSection={<IconPlus size={16} />} onClick={open}>
       Create a key
@@ -51,7 +52,7 @@ export function ApiKeysPage() {
           {(rows) => (
             <DataTable
               label="API keys"
-              columns={columnsFor(teamId, canWrite, setMade)}
+              columns={columnsFor(holders, teamId, setMade)}
               rows={rows}
               rowKey={(key) => key.key_id}
               empty={
@@ -87,9 +88,36 @@ function Owner({ teamId, onChange }: { teamId: string | undefined; onChange: (te
   )
 }
 
+/** Who holds keys, and what may be done with them. */
+interface Holders {
+  readonly isOfTeam: boolean
+  /** Whether a key may only read, by itself or by the role of its holder. */
+  readonly reads: (key: ApiKey) => boolean
+  /** Whether the signed-in user may rotate and delete a key: in a team those of others only as its owner or an admin. */
+  readonly mayChange: (key: ApiKey) => boolean
+}
+
+function useHolders(chosenTeamId: string | undefined): Holders {
+  const canWrite = useCanWrite()
+  const { email, role, account_id } = useSession()
+  const teamId = role === undefined ? chosenTeamId : account_id
+  const isOfTeam = teamId !== undefined
+  const members = useApi(listTeamMembers, { params: { team_id: teamId ?? '' } }, { enabled: isOfTeam })
+  const isSame = (one: string, other = '') => one.toLowerCase() === other.toLowerCase()
+  const roleOf = (holder = '') => members.data?.find(({ member_email }) => isSame(member_email, holder))?.member_role
+  const own = role ?? roleOf(email)
+  const mayChangeOthers = (key: ApiKey): boolean =>
+    own === 'owner' || (own === 'admin' && roleOf(key.member_email) !== 'owner')
+  return {
+    isOfTeam,
+    reads: (key) => key.read_only || roleOf(key.member_email) === 'finance',
+    mayChange: (key) => canWrite && (!isOfTeam || isSame(email, key.member_email) || mayChangeOthers(key)),
+  }
+}
+
 function columnsFor(
+  { isOfTeam, reads, mayChange }: Holders,
   teamId: string | undefined,
-  canWrite: boolean,
   onRotated: (key: NewApiKey) => void,
 ): Column<ApiKey>[] {
   const holder: Column<ApiKey> = { key: 'holder', title: 'Member', render: (key) => key.member_email ?? '', from: 'sm' }
@@ -99,9 +127,9 @@ function columnsFor(
       key: 'access',
       title: 'Access',
       width: '110px',
-      render: (key) => <Badge color={key.read_only ? 'gray' : 'harbour'}>{key.read_only ? 'read only' : 'full'}</Badge>,
+      render: (key) => <Badge color={reads(key) ? 'gray' : 'harbour'}>{reads(key) ? 'read only' : 'full'}</Badge>,
     },
-    ...(teamId === undefined ? [] : [holder]),
+    ...(isOfTeam ? [holder] : []),
     ...lifeColumns<ApiKey>(),
     {
       key: 'created',
@@ -116,7 +144,7 @@ function columnsFor(
       width: '150px',
       isMenuOnPhones: true,
       align: 'right',
-      render: (key) => (canWrite ? <KeyActions apiKey={key} teamId={teamId} onRotated={onRotated} /> : null),
+      render: (key) => (mayChange(key) ? <KeyActions apiKey={key} teamId={teamId} onRotated={onRotated} /> : null),
     },
   ]
 }

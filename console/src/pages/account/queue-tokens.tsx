@@ -16,7 +16,7 @@ import {
 import { QUEUE_TOKEN_SCOPES } from '../../../../src/contract/endpoint.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
-import { useCanWrite } from '../../api/session.js'
+import { useManages } from '../../api/session.js'
 import { CellActions } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -41,9 +41,9 @@ const SCOPE_WORDS: Readonly<Record<Scope, string>> = {
 export function QueueTokensPage() {
   const [isOpen, { open, close }] = useDisclosure()
   const [made, setMade] = useState<NewQueueToken | undefined>()
-  const canWrite = useCanWrite()
+  const manages = useManages()
   const tokens = useApi(listQueueTokens, {})
-  const create = canWrite ? (
+  const create = manages ? (
     <Button leftSection={<IconPlus size={16} />} onClick={open}>
       Create a token
     </Button>
@@ -59,7 +59,7 @@ export function QueueTokensPage() {
           {(rows) => (
             <DataTable
               label="Queue tokens"
-              columns={columnsFor(canWrite, setMade)}
+              columns={columnsFor(manages, setMade)}
               rows={rows}
               rowKey={(token) => token.token_id}
               empty={
@@ -82,7 +82,7 @@ export function QueueTokensPage() {
   )
 }
 
-function columnsFor(canWrite: boolean, onRotated: (token: NewQueueToken) => void): Column<QueueToken>[] {
+function columnsFor(manages: boolean, onRotated: (token: NewQueueToken) => void): Column<QueueToken>[] {
   return [
     { key: 'name', title: 'Name', render: (token) => <Name token={token} /> },
     {
@@ -111,7 +111,7 @@ function columnsFor(canWrite: boolean, onRotated: (token: NewQueueToken) => void
       width: '150px',
       isMenuOnPhones: true,
       align: 'right',
-      render: (token) => (canWrite ? <Actions token={token} onRotated={onRotated} /> : null),
+      render: (token) => (manages ? <Actions token={token} onRotated={onRotated} /> : null),
     },
   ]
 }

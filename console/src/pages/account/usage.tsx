@@ -3,6 +3,7 @@ import { SimpleGrid, Stack } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { type DatabaseUsage, getUsage } from '../../../../src/contract/console/console.js'
 import { CALM_MS, useApi } from '../../api/hooks.js'
+import { useCanWrite } from '../../api/session.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { Figure } from '../../components/figure.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
@@ -29,6 +30,7 @@ export function UsagePage() {
 
 function Usage({ rows }: { rows: readonly DatabaseUsage[] }) {
   const navigate = useNavigate()
+  const canWrite = useCanWrite()
   const sum = (of: (row: DatabaseUsage) => number): number => rows.reduce((total, row) => total + of(row), 0)
   return (
     <Stack gap="lg">
@@ -51,9 +53,11 @@ function Usage({ rows }: { rows: readonly DatabaseUsage[] }) {
               title="No databases yet"
               icon={IconReportMoney}
               action={
-                <ButtonLink to="/databases" search={{ create: true }}>
-                  Create a database
-                </ButtonLink>
+                canWrite ? (
+                  <ButtonLink to="/databases" search={{ create: true }}>
+                    Create a database
+                  </ButtonLink>
+                ) : undefined
               }
             >
               The usage and cost of your databases will be listed here.

@@ -13,7 +13,7 @@ import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { bytes, counted, dollars, durationNs, limit, whole } from '../../lib/format.js'
 import { type Snippet, snippetsOf } from './snippets.js'
-import { awakeText, paymentTitle, placeOf, regionText } from './words.js'
+import { awakeText, hasCredentials, paymentTitle, placeOf, regionText } from './words.js'
 
 /** How to connect, and how much of the limits is used. */
 export function OverviewTab({ database }: { database: DatabaseRecord }) {
@@ -33,6 +33,11 @@ export function OverviewTab({ database }: { database: DatabaseRecord }) {
 }
 
 function Connect({ database }: { database: DatabaseRecord }) {
+  if (!hasCredentials(database)) return null
+  return <Ways database={database} />
+}
+
+function Ways({ database }: { database: DatabaseRecord }) {
   const snippets = snippetsOf(database)
   return (
     <Panel title="Connect">
@@ -89,7 +94,7 @@ function Credentials({ database }: { database: DatabaseRecord }) {
 }
 
 function Secret({ name, value }: { name: string; value: string | undefined }) {
-  if (value === undefined) return <Fact name={name}>not shown to read-only keys</Fact>
+  if (value === undefined) return <Fact name={name}>not shown to your key</Fact>
   return (
     <Fact name={name} copy={value} secret>
       {value}

@@ -11,6 +11,7 @@ import {
 import { type DatabaseRecord, deleteDatabase } from '../../../../src/contract/databases/databases.js'
 import { api } from '../../api/client.js'
 import { useApi } from '../../api/hooks.js'
+import { useSession } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Panel } from '../../components/page.js'
 import { DATABASE_READS, SaveForm, Setting } from './setting.js'
@@ -85,7 +86,8 @@ function Suspend({ database: { database_id, database_name, suspended_by } }: { d
 
 function MoveToTeam({ database: { database_id, database_name } }: { database: DatabaseRecord }) {
   const navigate = useNavigate()
-  const teams = useApi(listTeams, {})
+  const { role } = useSession()
+  const teams = useApi(listTeams, {}, { enabled: role === undefined })
   const [teamId, setTeamId] = useState<string | null>(null)
   const team = teams.data?.find(({ team_id }) => team_id === teamId)
   const ask = () =>
@@ -100,7 +102,8 @@ function MoveToTeam({ database: { database_id, database_name } }: { database: Da
       },
       refreshes: DATABASE_READS,
     })
-  if (teams.data?.length === 0) return null
+  // A key of a team sees only that team.
+  if (role !== undefined || teams.data?.length === 0) return null
   return (
     <Setting title="Team" about="Moves the database to a team that you are a member of.">
       <SaveForm isChanged={team !== undefined} isPending={false} onSave={() => ask()} action="Move">

@@ -28,6 +28,10 @@ export const planTitle = (plan: PlanName): string => PLAN_TITLES[plan]
 export const paymentTitle = ({ type, db_disk_threshold }: Pick<DatabaseRecord, 'type' | 'db_disk_threshold'>): string =>
   capital(planWords(type, db_disk_threshold))
 
+/** Whether the caller may connect: the role finance sees no credentials. */
+export const hasCredentials = ({ rest_token, read_only_rest_token }: DatabaseRecord): boolean =>
+  rest_token !== undefined || read_only_rest_token !== undefined
+
 /** The state of a database, or the change that is in progress. */
 export const stateOf = ({ state, modifying_state }: Pick<DatabaseRecord, 'state' | 'modifying_state'>): StateWord =>
   modifying_state === '' ? DATABASE_WORDS[state] : CHANGE_WORDS[modifying_state]

@@ -1,9 +1,13 @@
+import IconKey from 'icon:key'
 import { Alert, SegmentedControl, Select, Stack } from '@mantine/core'
 import { useMediaQuery } from '@mantine/hooks'
 import { useState } from 'react'
 import type { DatabaseRecord } from '../../../../../src/contract/databases/databases.js'
 import type { DataPlane } from '../../../api/data-plane.js'
+import { Panel } from '../../../components/page.js'
+import { EmptyState } from '../../../components/states.js'
 import { useDataPlane } from '../use-data-plane.js'
+import { hasCredentials } from '../words.js'
 import { Browse } from './browse.js'
 import { CommandBox } from './command-box.js'
 import { Memory } from './memory.js'
@@ -25,6 +29,17 @@ const FOR_WRITERS: ReadonlySet<Mode> = new Set(['memory', 'profiler', 'slow'])
 
 /** The data of a database: the key browser, the command prompt, and what the engine does. */
 export function DataTab({ database }: { database: DatabaseRecord }) {
+  if (hasCredentials(database)) return <DataTools database={database} />
+  return (
+    <Panel>
+      <EmptyState title="Your role sees no data" icon={IconKey}>
+        The role finance sees what databases cost, not what they hold.
+      </EmptyState>
+    </Panel>
+  )
+}
+
+function DataTools({ database }: { database: DatabaseRecord }) {
   const [mode, setMode] = useState<Mode>('browse')
   const plane = useDataPlane(database)
   const modes = MODES.filter(({ value }) => plane.canWrite || !FOR_WRITERS.has(value))
