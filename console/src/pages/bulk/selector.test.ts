@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { choiceOf, meansEverything, selectorOf, withKind } from './selector.js'
+import { addressOf, choiceOf, meansEverything, selectorOf, withKind } from './selector.js'
 
 const URL = 'https://example.com/nightly'
 
@@ -34,6 +34,12 @@ it('has the conditions of the items, and drops those that others do not have', (
     payload: '$.a = 1',
   })
   expect(withKind({ state: 'retry' }, 'cancelMessages')).toEqual({ kind: 'cancelMessages' })
+})
+
+it('leaves many IDs out of the address', () => {
+  const ids = Array.from({ length: 51 }, (_, number) => `wfr_${number}`)
+  expect(addressOf({ kind: 'cancelRuns', ids: ['wfr_1'] })).toEqual({ kind: 'cancelRuns', ids: ['wfr_1'] })
+  expect(addressOf({ kind: 'cancelRuns', ids })).toEqual({ kind: 'cancelRuns' })
 })
 
 it('knows when no filter is set', () => {

@@ -84,6 +84,13 @@ export function choiceOf(search: Record<string, unknown>): Choice {
   }
 }
 
+/** Servers and proxies refuse addresses of some kilobytes, which the page would have after a reload. */
+const MOST_IDS_IN_ADDRESS = 50
+
+/** The choice as the address of the wizard has it: without IDs if they are many. */
+export const addressOf = ({ ids, ...choice }: Choice): Choice =>
+  ids === undefined || ids.length > MOST_IDS_IN_ADDRESS ? choice : { ...choice, ids }
+
 /** The same selection for another kind, without the filters that it does not have. */
 export function withKind(choice: Choice, kind: Kind): Choice {
   const isAlike = FAMILY_OF[kind] === FAMILY_OF[kindOf(choice)]

@@ -10,7 +10,7 @@ import { DELIVERY_RULES } from '../queue/delivery-form.js'
 import { CheckStep } from './check-step.js'
 import { ChooseStep } from './choose-step.js'
 import { ConfirmStep } from './confirm-step.js'
-import { type Choice, hasConditions, kindOf, NO_SETTINGS, type Settings } from './selector.js'
+import { addressOf, type Choice, hasConditions, kindOf, NO_SETTINGS, type Settings } from './selector.js'
 import { useDryRun } from './use-dry-run.js'
 import { KIND_WORDS } from './words.js'
 
@@ -60,7 +60,7 @@ function Wizard() {
     setChoice(next)
     // A fence cannot test conditions.
     if (hasConditions(next)) form.setFieldValue('fenceMs', 0)
-    void navigate({ to: '/bulk-actions/new', search: next, replace: true })
+    void navigate({ to: '/bulk-actions/new', search: addressOf(next), replace: true })
   }
   return (
     <Stack gap="lg" ref={top} tabIndex={-1} style={{ outline: 'none', scrollMarginTop: 140 }}>
