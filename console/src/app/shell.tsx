@@ -77,7 +77,7 @@ export function Shell() {
         Skip to content
       </a>
       <AppShell.Header>
-        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+        <Group h="100%" px={{ base: 'sm', xs: 'md' }} justify="space-between" wrap="nowrap" gap="xs">
           <Group gap="sm" wrap="nowrap">
             <Burger opened={isOpen} onClick={toggle} hiddenFrom="md" size="sm" aria-label="Navigation" />
             <Anchor component={Link} to="/" underline="never" c="inherit" aria-label="Homeport home page">
@@ -167,7 +167,7 @@ function HeaderTools({ onSearch }: { onSearch: () => void }) {
   const isDark = useComputedColorScheme('light') === 'dark'
   const change = isDark ? 'Switch to the light theme' : 'Switch to the dark theme'
   return (
-    <Group gap="xs" wrap="nowrap">
+    <Group gap={4} wrap="nowrap">
       <Tooltip label="Search the console (Ctrl K)">
         <ActionIcon size="lg" aria-label="Search the console" aria-keyshortcuts="Control+K Meta+K" onClick={onSearch}>
           <IconSearch size={18} stroke={1.6} />
@@ -195,9 +195,15 @@ function HeaderTools({ onSearch }: { onSearch: () => void }) {
   )
 }
 
+/** Nothing stays for the next user of this tab, such as the commands that were sent. */
+function leave(): void {
+  sessionStorage.clear()
+  window.location.assign('/sign-in')
+}
+
 function AccountMenu() {
   const session = useSession()
-  const signOut = useChange(endConsoleSession, { onDone: () => window.location.assign('/sign-in') })
+  const signOut = useChange(endConsoleSession, { onDone: leave })
   const button = useRef<HTMLButtonElement>(null)
   const showKeys = () => {
     // The dialog returns the focus to the element that has it now; the menu will be gone by then.

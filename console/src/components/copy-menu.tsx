@@ -5,14 +5,17 @@ import { copyText } from '../lib/clipboard.js'
 
 /** A menu that copies one of several texts, which are made when it is chosen. */
 export function CopyMenu({
+  titles,
   of,
   done,
 }: {
+  titles: readonly string[]
+  /** Called for the chosen one: the texts may be long. */
   of: () => readonly { readonly title: string; readonly code: string }[]
   /** Said after a text was copied. */
   done: string
 }) {
-  const { mutate } = useTask(copyText, { done })
+  const { mutate } = useTask((title: string) => copyText(of().find((one) => one.title === title)?.code ?? ''), { done })
   return (
     <Menu position="bottom-end" withArrow>
       <Menu.Target>
@@ -21,8 +24,8 @@ export function CopyMenu({
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        {of().map(({ title, code }) => (
-          <Menu.Item key={title} onClick={() => mutate(code)}>
+        {titles.map((title) => (
+          <Menu.Item key={title} onClick={() => mutate(title)}>
             {title}
           </Menu.Item>
         ))}

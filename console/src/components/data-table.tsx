@@ -108,13 +108,13 @@ const ARIA_SORT = { asc: 'ascending', desc: 'descending' } as const
 
 function Heading<Row>({ column, table }: { column: Column<Row>; table: DataTableProps<Row> }) {
   const { order, onOrder } = table
-  const { key, title, width, align = 'left', sorts } = column
+  const { key, title, width, align = 'left', sorts, isMenuOnPhones } = column
   const direction = order?.by === key ? order.direction : undefined
   const isSortable = sorts !== undefined && onOrder !== undefined
   return (
     <Table.Th
       scope="col"
-      w={width}
+      {...(isMenuOnPhones ? { __vars: { '--column-width': width } } : { w: width })}
       ta={align}
       className={classesOf(column)}
       {...(isSortable && { 'aria-sort': direction === undefined ? 'none' : ARIA_SORT[direction] })}
@@ -179,10 +179,22 @@ function Line<Row>({ row, index, table, measure }: LineProps<Row>) {
     >
       {columns.map((column) => (
         <Table.Td key={column.key} ta={column.align ?? 'left'} className={classesOf(column)}>
-          {column.render(row)}
+          <Content>{column.render(row)}</Content>
         </Table.Td>
       ))}
     </Table.Tr>
+  )
+}
+
+/** Longer texts may be cut, and are shown whole on hover. */
+const SHORT_TEXT = 16
+
+function Content({ children }: { children: ReactNode }) {
+  if (typeof children !== 'string') return children
+  return (
+    <div className={classes.text} {...(children.length > SHORT_TEXT && { title: children })}>
+      {children}
+    </div>
   )
 }
 

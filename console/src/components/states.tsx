@@ -80,7 +80,7 @@ export function EmptyState({ title, children, icon: Icon = IconInbox, action }: 
         <Icon size={34} stroke={1.3} aria-hidden />
         <Text fw={600}>{title}</Text>
         {children === undefined ? null : (
-          <Text size="sm" c="dimmed" component="div">
+          <Text size="sm" c="dimmed" component="div" style={{ textWrap: 'balance' }}>
             {children}
           </Text>
         )}

@@ -23,6 +23,7 @@ import { ShownOnce } from '../../components/shown-once.js'
 import { StateOf } from '../../components/state-of.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
+import { whole } from '../../lib/format.js'
 import { CreateAccount, EditLimits } from './account-forms.js'
 
 /** The accounts of the server, for its operator: create, limit, suspend, resume, delete. */
@@ -118,7 +119,7 @@ function columnsFor(canWrite: boolean, onEdit: (account: ManagedAccount) => void
       width: '140px',
       from: 'md',
       align: 'right',
-      render: ({ daily_messages: most }) => (most === undefined ? 'default' : most.toLocaleString()),
+      render: ({ daily_messages: most }) => (most === undefined ? 'default' : whole(most)),
     },
     { key: 'teams', title: 'Teams', width: '80px', from: 'md', align: 'right', render: ({ teams }) => teams },
     {

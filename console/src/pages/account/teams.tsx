@@ -114,12 +114,12 @@ function columnsFor(email: string, manages: boolean, canWrite: boolean): Column<
     member.member_role !== 'owner' && (manages || (canWrite && member.member_email === email))
   return [
     { key: 'email', title: 'E-mail', render: (member) => member.member_email },
-    { key: 'role', title: 'Role', width: '100px', render: (member) => <Badge>{member.member_role}</Badge> },
+    { key: 'role', title: 'Role', width: '96px', render: (member) => <Badge>{member.member_role}</Badge> },
     { key: 'may', title: 'Rights of the role', from: 'sm', render: (member) => ROLE_TEXTS[member.member_role] },
     {
       key: 'actions',
       title: '',
-      width: '100px',
+      width: '88px',
       align: 'right',
       render: (member) =>
         mayRemove(member) ? <RemoveMember member={member} isSelf={member.member_email === email} /> : null,

@@ -1,6 +1,6 @@
 import IconArchive from 'icon:archive'
 import IconPlus from 'icon:plus'
-import { Badge, Button, Group, Stack, Switch, TextInput } from '@mantine/core'
+import { Badge, Button, Group, Stack, Switch, Text, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
 import {
@@ -99,16 +99,26 @@ function DailyBackup({ database: { database_id, daily_backup_enabled } }: { data
 
 function columnsFor(database: DatabaseRecord, canWrite: boolean): Column<BackupRecord>[] {
   return [
-    { key: 'name', title: 'Name', render: ({ name }) => name },
+    {
+      key: 'name',
+      title: 'Name',
+      wraps: true,
+      render: ({ name, failure }) => (
+        <>
+          {name}
+          {failure === undefined ? null : (
+            <Text size="xs" c="var(--mantine-color-error)">
+              {failure}
+            </Text>
+          )}
+        </>
+      ),
+    },
     {
       key: 'state',
       title: 'State',
       width: '130px',
-      render: ({ state, failure }) => (
-        <span title={failure}>
-          <StateOf word={BACKUP_WORDS[state]} />
-        </span>
-      ),
+      render: ({ state }) => <StateOf word={BACKUP_WORDS[state]} />,
     },
     {
       key: 'kind',

@@ -8,7 +8,7 @@ import type { Static } from 'typebox'
 import { listDeadLetters, retryDeadLetter } from '../../../../src/contract/queue/dead-letters.js'
 import type { Message } from '../../../../src/contract/queue/fields.js'
 import { getMessage, listLogs } from '../../../../src/contract/queue/messages.js'
-import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
+import { CALM_MS, LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSettings } from '../../api/session.js'
 import { Fact } from '../../components/copy.js'
 import { CopyMenu } from '../../components/copy-menu.js'
@@ -24,7 +24,7 @@ import { withLocalTimes } from '../workflows/words.js'
 import { sendableOfMessage, valuesOfMessage } from './again.js'
 import { askCancel, undoOf } from './message-menu.js'
 import { PublishForm } from './publish.js'
-import { COPIED, sendSnippets } from './snippets.js'
+import { COPIED, SNIPPET_TITLES, sendSnippets } from './snippets.js'
 import { type LogEntry, messagesOf, standingOf, wordsOf } from './story.js'
 
 const route = getRouteApi('/shell/messages/$id')
@@ -36,7 +36,7 @@ export function MessagePage() {
   const log = useApi(
     listLogs,
     { query: { messageId: [id], order: 'earliestFirst', count: MOST_ENTRIES } },
-    { everyMs: LIVE_MS },
+    { everyMs: ({ logs }) => (isPending(logs) ? LIVE_MS : CALM_MS) },
   )
   return (
     <Page
@@ -55,7 +55,7 @@ export function MessagePage() {
             <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
               <LogPanel entries={logs} />
               <Stack gap="lg">
-                <Content id={id} />
+                <Content id={id} isPending={isPending(logs)} />
               </Stack>
             </SimpleGrid>
           )
@@ -63,6 +63,12 @@ export function MessagePage() {
       </Loaded>
     </Page>
   )
+}
+
+/** Whether more may happen by itself. */
+function isPending(entries: readonly LogEntry[]): boolean {
+  const latest = messagesOf(entries)[0]?.latest
+  return latest === undefined || standingOf(latest.state) === 'unfinished'
 }
 
 /** The state of the message: that of its latest log entry. */
@@ -110,7 +116,7 @@ function SendAgain({ id, canWrite }: { id: string; canWrite: boolean }) {
   const canEdit = canWrite && message.bodyBase64 === undefined
   return (
     <>
-      <CopyMenu of={() => sendSnippets(sendableOfMessage(message), queue_url)} done={COPIED} />
+      <CopyMenu titles={SNIPPET_TITLES} of={() => sendSnippets(sendableOfMessage(message), queue_url)} done={COPIED} />
       {canEdit ? (
         <Button variant="default" leftSection={<IconSend size={16} />} onClick={() => setOpen(true)}>
           Publish again…
@@ -198,8 +204,9 @@ function Answer({ entry: { time, responseStatus, responseBody = '', error } }: {
 /** A message, cancelled or not. */
 const read = (messageId: string) => ({ params: { messageId }, query: { cancelled: true } })
 
-function Content({ id }: { id: string }) {
-  const message = useApi(getMessage, read(id), { everyMs: LIVE_MS })
+/** What was sent may be megabytes, and does not change: only why a message waits does. */
+function Content({ id, isPending }: { id: string; isPending: boolean }) {
+  const message = useApi(getMessage, read(id), { everyMs: isPending ? LIVE_MS : undefined })
   return (
     <Loaded query={message} loading={<LoadingLines />}>
       {(found) => (

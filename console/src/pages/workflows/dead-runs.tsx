@@ -118,7 +118,7 @@ const COLUMNS: readonly Column<Letter>[] = [
         <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
           {workflowRunId}
         </TextLink>
-        <Text size="xs" c="dimmed" hiddenFrom="sm">
+        <Text size="xs" c="dimmed" hiddenFrom="sm" className="truncate">
           {withoutScheme(workflowUrl)}
         </Text>
       </>

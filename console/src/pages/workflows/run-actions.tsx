@@ -28,7 +28,7 @@ import { UndoButton } from '../../components/undo.js'
 import { When } from '../../components/when.js'
 import { payloadOfText } from '../../lib/payload.js'
 import { sendableOfRun, valuesOfRun } from '../queue/again.js'
-import { COPIED, sendSnippets } from '../queue/snippets.js'
+import { COPIED, SNIPPET_TITLES, sendSnippets } from '../queue/snippets.js'
 import { askPause } from './pause.js'
 import { askCancel, undoOf } from './run-menu.js'
 import { TriggerForm } from './trigger.js'
@@ -42,7 +42,7 @@ const MOST_SAID = 500
 export function RunActions({ run }: { run: Run }) {
   const canWrite = useCanWrite()
   const { queue_url } = useSettings()
-  const copy = <CopyMenu of={() => sendSnippets(sendableOfRun(run), queue_url)} done={COPIED} />
+  const copy = <CopyMenu titles={SNIPPET_TITLES} of={() => sendSnippets(sendableOfRun(run), queue_url)} done={COPIED} />
   if (!canWrite) return copy
   return (
     <>

@@ -33,7 +33,7 @@ export function AlertRules() {
 }
 
 const columnsFor = (canWrite: boolean, onOpen: (rule: AlertRule) => void): Column<AlertRule>[] => [
-  { key: 'on', title: 'On', width: '80px', render: (rule) => <RuleSwitch rule={rule} canWrite={canWrite} /> },
+  { key: 'on', title: 'On', width: '64px', render: (rule) => <RuleSwitch rule={rule} canWrite={canWrite} /> },
   { key: 'what', title: 'What', render: ({ summary }) => <span title={summary}>{summary}</span> },
   {
     key: 'threshold',
@@ -45,7 +45,7 @@ const columnsFor = (canWrite: boolean, onOpen: (rule: AlertRule) => void): Colum
   {
     key: 'actions',
     title: '',
-    width: '110px',
+    width: '92px',
     align: 'right',
     render: (rule) =>
       canWrite && rule.threshold !== undefined ? (
