@@ -3,8 +3,8 @@ import { localEngine } from '../../src/fleet/testing/test-fleet.js'
 import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
 import { nodePlace, type RunningNode, startNode } from '../databases/running-nodes.js'
 import { waitFor } from '../support/index.js'
-import { type SignedIn, signIn } from './support/browser.js'
-import { problemsOf } from './support/problems.js'
+import { DESKTOP, PHONE, type SignedIn, signIn } from './support/browser.js'
+import { problemsOf, tooWide } from './support/problems.js'
 
 /** The operator's page of nodes, with two nodes. */
 
@@ -35,6 +35,11 @@ it('shows the standby of a new database, ends it, and keeps one of every databas
   await standbys.getByText('wait for the copies').waitFor()
   await standbys.getByText('following').waitFor()
   expect(await problemsOf(page)).toEqual([])
+  await page.setViewportSize(PHONE)
+  expect(await tooWide(page)).toEqual([])
+  await page.getByText(/at (one|two), standby (one|two)/).waitFor()
+  expect((await page.getByRole('columnheader', { name: 'Node' }).boundingBox())?.width).toBeGreaterThan(120)
+  await page.setViewportSize(DESKTOP)
   const choose = async (action: string, of = 'guarded') => {
     await page.getByRole('button', { name: `Actions for ${of}`, exact: true }).click()
     await page.getByRole('menuitem', { name: action }).click()
@@ -43,12 +48,12 @@ it('shows the standby of a new database, ends it, and keeps one of every databas
   await standbys.getByText('at once').waitFor()
   // A third node would get it: until then one row of two is without a node.
   await choose('Keep another copy')
-  await standbys.getByText('none yet').waitFor()
+  await standbys.getByRole('cell', { name: 'none yet', exact: true }).waitFor()
   expect(await problemsOf(page)).toEqual([])
   await choose('End the standby', 'guarded at no node yet')
   await page.getByText('One other copy stays').waitFor()
   await page.getByRole('button', { name: 'End the standby' }).click()
-  await standbys.getByText('none yet').waitFor({ state: 'detached' })
+  await standbys.getByRole('cell', { name: 'none yet', exact: true }).waitFor({ state: 'detached' })
   await choose('End the standby')
   await page.getByRole('button', { name: 'End the standby' }).click()
   await page.getByText('No database has a standby').waitFor()

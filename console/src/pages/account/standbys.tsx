@@ -1,5 +1,5 @@
 import IconCopy from 'icon:copy'
-import { Button } from '@mantine/core'
+import { Button, Text } from '@mantine/core'
 import {
   type DatabaseStandby,
   endDatabaseStandby,
@@ -62,7 +62,7 @@ function PlaceAll() {
       refreshes: [listDatabaseStandbys],
     })
   return (
-    <Button variant="default" onClick={place}>
+    <Button size="xs" variant="default" onClick={place}>
       Keep a standby of every database
     </Button>
   )
@@ -70,9 +70,9 @@ function PlaceAll() {
 
 function columnsFor(canWrite: boolean, rows: readonly DatabaseStandby[]): Column<DatabaseStandby>[] {
   return [
-    { key: 'database', title: 'Database', render: ({ database_name }) => database_name },
-    { key: 'home', title: 'Home', width: '110px', render: ({ home }) => home },
-    { key: 'standby', title: 'Standby', width: '110px', render: ({ standby }) => standby || 'none yet' },
+    { key: 'database', title: 'Database', render: (standby) => <Name standby={standby} /> },
+    { key: 'home', title: 'Home', width: '110px', from: 'sm', render: ({ home }) => home },
+    { key: 'standby', title: 'Standby', width: '110px', from: 'sm', render: standbyText },
     {
       key: 'state',
       title: 'State',
@@ -105,6 +105,20 @@ function columnsFor(canWrite: boolean, rows: readonly DatabaseStandby[]): Column
       },
     },
   ]
+}
+
+const standbyText = ({ standby }: DatabaseStandby): string => standby || 'none yet'
+
+/** The database; on a phone with both nodes, which have no columns there. */
+function Name({ standby }: { standby: DatabaseStandby }) {
+  return (
+    <>
+      {standby.database_name}
+      <Text size="xs" c="dimmed" hiddenFrom="sm" component="div">
+        at {standby.home}, standby {standbyText(standby)}
+      </Text>
+    </>
+  )
 }
 
 interface ActionsProps {
