@@ -52,6 +52,9 @@ it('backs up and restores, in place and into a new database', async () => {
   expect([await connect(body as Database).get('k'), await client.get('k')]).toEqual(['old', 'new'])
   await db('restore', 'shop', String(backup.backup_id), '--yes')
   expect(await client.get('k')).toBe('old')
+  // The newest one is now the safety backup of that restore.
+  expect(await db('restore', 'shop', '--yes')).toMatchObject({ backup_id: backup.backup_id })
+  expect(await client.get('k')).toBe('old')
 })
 
 it('exports into a file and imports it elsewhere', async () => {

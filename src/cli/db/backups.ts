@@ -33,15 +33,21 @@ export async function dropBackup(api: Api, { database_id: id, backup_id }: Backu
 }
 
 /**
- * Finds a completed backup by id or name; without either, the newest one.
+ * Finds a completed backup by id or name; without either, the newest one that is not a safety backup. Each restore creates
+ * one with the data from before: a restore that is repeated would undo the first.
  * @throws HomeportError `cli_not_found`.
  */
 export async function backupNamed(api: Api, databaseId: string, wanted: string | undefined): Promise<BackupRecord> {
   const completed = (await backupsOf(api, databaseId)).filter((backup) => backup.state === 'completed')
-  const fits = completed.find(({ backup_id, name }) => wanted === undefined || wanted === backup_id || wanted === name)
+  const fits = completed.find(({ backup_id, name, internal_backup_tag: tag }) =>
+    wanted === undefined ? tag !== 'safety' : wanted === backup_id || wanted === name,
+  )
   if (fits) return fits
   const which = wanted === undefined ? 'no completed backup' : `no completed backup "${wanted}"`
-  const problem = `The database has ${which}. Create one with \`homeport db backup\`.`
+  const problem =
+    wanted === undefined && completed.length > 0
+      ? 'The database has only safety backups: name one of `homeport db backups list`.'
+      : `The database has ${which}. Create one with \`homeport db backup\`.`
   throw new HomeportError('cli_not_found', { problem })
 }
 

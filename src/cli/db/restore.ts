@@ -10,7 +10,10 @@ import { DATABASE, databaseNamed, replacement } from './find.js'
 export const restoreCommand = remote<{ asNew?: string }, [string, string | undefined]>({
   name: 'restore',
   summary: 'replace the data of a database with a backup, after a safety backup',
-  args: [DATABASE, ['[backup]', 'id or name of the backup (default: the newest completed one)']],
+  args: [
+    DATABASE,
+    ['[backup]', 'id or name of the backup (default: the newest completed one, without safety backups)'],
+  ],
   flags: (command) =>
     command.option('--as-new <name>', 'restore into a new database with this name; the old one is not changed'),
   isDestructive: true,
