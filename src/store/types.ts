@@ -35,7 +35,8 @@ export interface Store {
   settled(): Promise<void>
   /**
    * Calls `listener` after each `store_outcome_unknown`: what the commit has changed may be in the store, and nothing in
-   * memory knows. Returns a function that ends the calls.
+   * memory knows. Also when another server has taken over, which may lack commits that memory knows. Returns a function that
+   * ends the calls.
    */
   onLostCommit(listener: () => void): () => void
   /**

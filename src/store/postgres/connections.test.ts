@@ -20,7 +20,10 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
   })
 
   /** Connections of which `refuse` may refuse the n-th. */
-  async function connections(refuse: (before: number) => Error | undefined = () => undefined) {
+  async function connections(
+    refuse: (before: number) => Error | undefined = () => undefined,
+    lifeOf: (before: number) => string = () => 'life',
+  ) {
     const place = await on.newPlace()
     const connector = new Connector(targetOf(place.location))
     const clock = new ManualClock()
@@ -33,7 +36,9 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
       connect: async () => {
         const refused = refuse(asked++)
         if (refused) throw refused
-        const session = await connector.connect()
+        const life = lifeOf(asked)
+        const { client, server } = await connector.connect()
+        const session = { client, server: { ...server, life } }
         sessions.push(session)
         return session
       },
@@ -57,6 +62,19 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
       found[setting] = await pool.use(async (client) => (await client.query(`SHOW ${setting}`)).rows[0]?.[setting])
     }
     expect(found).toEqual(expected)
+  })
+
+  it('say when another server, or another life of it, has the place of the one before', async () => {
+    const { pool } = await connections(undefined, (asked) => (asked < 3 ? 'one' : 'other'))
+    const met: string[] = []
+    pool.onOtherServer(() => met.push('other'))
+    const { end } = await occupy(pool, 2)
+    expect(met).toEqual([])
+    const more = await occupy(pool, 2)
+    expect(met).toEqual(['other'])
+    await Promise.all([end(), more.end()])
+    await pool.use(backend)
+    expect(met).toEqual(['other'])
   })
 
   it('are made when they are needed, and closed when they are not, except one', async () => {

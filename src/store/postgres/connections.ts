@@ -54,6 +54,9 @@ export class Connections {
   #unused = 0
   /** The life of the server of the last connection; others are not used again. */
   #life = ''
+  /** The same, also when its connections are in doubt. */
+  #server = ''
+  #onOtherServer: () => void = () => undefined
   #noGrowthUntilMs = 0
   #isClosing = false
   #upkeep: Timer
@@ -137,8 +140,20 @@ export class Connections {
       this.#life = session.server.life
       this.#endIdle()
     }
+    this.#meet(session.server.life)
     this.#deps.onClock(session.server.clockAheadMs)
     this.#release(connection)
+  }
+
+  /** Calls `listener` when another server has the place of the one before, or another life of it: it may lack the last commits. */
+  onOtherServer(listener: () => void): void {
+    this.#onOtherServer = listener
+  }
+
+  #meet(server: string): void {
+    const isOther = this.#server !== '' && server !== this.#server
+    this.#server = server
+    if (isOther) this.#onOtherServer()
   }
 
   /** While others are open, they serve those who wait. Without any, all of them would hear the same. */

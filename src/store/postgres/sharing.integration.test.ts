@@ -13,6 +13,7 @@ import { GENERATION } from '../migrations/migration.js'
 import { openStore } from '../open.js'
 import { describeOnStore, type StorePlace } from '../testing/index.js'
 import type { Store, StoreSharing } from '../types.js'
+import { NUMBERED } from './skip-numbers.js'
 
 describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
   const open = (place: StorePlace, sharing: StoreSharing, onFailure = (): void => undefined): Promise<Store> =>
@@ -40,6 +41,38 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     await expect(open(place, 'alone')).rejects.toThrow(/nodes of a cluster, the first on host/)
     await node.close()
     await (await open(place, 'alone')).close()
+  })
+
+  it('gives no number twice after another server has taken over without the last commits', async () => {
+    const place = await on.newPlace()
+    const numbersAfter = async (change: string): Promise<readonly number[]> => {
+      await sql(place, change)
+      const store = await open(place, 'cluster')
+      const said = { sender: 1, topic: 'news', payload: 'null', now: 0 }
+      const version = await store.run(announcementRows.announce, said)
+      await store.close()
+      const next = (table: string, key: string) =>
+        `nextval(pg_get_serial_sequence('${table}', '${key}'))::float8 AS ${table}`
+      const found = await sql(place, `SELECT ${next('messages', 'seq')}, ${next('nodes', 'incarnation')}`)
+      return [version, found.rows[0].messages, found.rows[0].nodes]
+    }
+    await (await open(place, 'cluster')).close()
+    expect(await numbersAfter('SELECT 1')).toEqual([1, 1, 1])
+    const backTo = (number: number): string =>
+      `ALTER TABLE messages ALTER seq RESTART WITH ${number}; ALTER TABLE nodes ALTER incarnation RESTART WITH ${number};
+       UPDATE leases SET epoch = ${number - 1} WHERE name = 'announcements'; DELETE FROM announcements`
+    // Only the server knows when it was started, so the store is made to remember another one.
+    const other = "; UPDATE leases SET epoch = 1 WHERE name = 'server'"
+    const [version = 0, message = 0, life = 0] = await numbersAfter(backTo(1) + other)
+    expect([version, message, life].map((number) => number > 1_000)).toEqual([true, true, true])
+    expect(life).toBeLessThan(10_000)
+    expect(await numbersAfter('SELECT 1')).toEqual([version + 1, message + 1, life + 1])
+    const { rows } = await sql(
+      place,
+      `SELECT table_name::text AS name FROM information_schema.columns
+       WHERE is_identity = 'YES' AND table_schema = current_schema() ORDER BY table_name COLLATE "C"`,
+    )
+    expect(rows.map(({ name }) => name)).toEqual(NUMBERED)
   })
 
   const liveNode = `INSERT INTO nodes (name, dir, advertise, version, config, state, is_open, beat, seen, started_at, beat_at)

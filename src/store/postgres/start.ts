@@ -8,6 +8,7 @@ import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts, type Session
 import { isLoss, reasonOf } from './errors.js'
 import { countPending, migrate, migrateBeside } from './migrate.js'
 import { NodeLock } from './node-lock.js'
+import { skipNumbers } from './skip-numbers.js'
 
 /** The upkeep of a cluster beats and looks, one after the other. */
 const UPKEEP_CONNECTIONS = 3
@@ -46,7 +47,7 @@ export async function start(url: string, watch: StoreWatch, sharing: StoreSharin
 async function guarded(connector: Connector, lock: NodeLock): Promise<Session> {
   try {
     const session = await connector.connect()
-    await lock.guard(session.client).catch(async (error) => {
+    await makeSafe(session.client, lock).catch(async (error) => {
       await end(session.client)
       throw error
     })
@@ -54,6 +55,11 @@ async function guarded(connector: Connector, lock: NodeLock): Promise<Session> {
   } catch (error) {
     throw error instanceof HomeportError || isLoss(error) ? error : notConnected(error)
   }
+}
+
+async function makeSafe(client: pg.Client, lock: NodeLock): Promise<void> {
+  await lock.guard(client)
+  await skipNumbers(client)
 }
 
 /** Whatever keeps a connection from being made, such as a password that was changed, may pass. */

@@ -48,6 +48,7 @@ class PostgresStore implements Store {
     this.#durability = more.durability
     this.#onDamage = more.onDamage
     this.#meter = more.meter ?? new StoreMeter()
+    connections.onOtherServer(() => this.#mayHaveLost())
   }
 
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Promise<Result> {
@@ -71,11 +72,15 @@ class PostgresStore implements Store {
       return await (isCombined ? this.#combiner.call(operation, combining, args) : this.#run(operation, args))
     } catch (error) {
       meter.failed++
-      if (isError(error, 'store_outcome_unknown')) for (const listener of this.#lostCommit) listener()
+      if (isError(error, 'store_outcome_unknown')) this.#mayHaveLost()
       throw error
     } finally {
       meter.ended(startedMs, performance.now())
     }
+  }
+
+  #mayHaveLost(): void {
+    for (const listener of this.#lostCommit) listener()
   }
 
   #run(operation: AnyOperation, args: unknown): Promise<unknown> {

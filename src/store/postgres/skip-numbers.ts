@@ -1,0 +1,60 @@
+import type pg from 'pg'
+
+/** Key of the advisory lock of those who skip numbers; an arbitrary constant. */
+const SKIP_LOCK = 7_210_003
+/** More numbers than a server may have given out whose commits are lost; it may have had a lag of minutes. */
+const SKIPPED = 2 ** 24
+/** Lives of nodes are also keys of locks, which have 31 bits. */
+const SKIPPED_LIVES = 1_000
+
+/** Which server gave out the last numbers, by its start, microseconds. It is a row of `leases` that nobody owns. */
+const SERVER = `SELECT (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint AS here,
+  (SELECT epoch FROM leases WHERE name = 'server') AS known`
+const LOCK = `SELECT pg_advisory_xact_lock(${SKIP_LOCK})`
+/** The tables that number their rows. */
+export const NUMBERED = [
+  ...['alerts', 'audit_log', 'bulk_actions', 'cancelled_deliveries', 'messages', 'nodes', 'notified_events'],
+  ...['run_events', 'run_remains', 'run_returns', 'run_waits', 'runs'],
+] as const
+const SKIP = `SELECT setval(sequence.oid::regclass,
+    nextval(sequence.oid::regclass) + CASE owner.relname WHEN 'nodes' THEN ${SKIPPED_LIVES} ELSE ${SKIPPED} END)
+  FROM pg_class sequence
+  JOIN pg_depend link ON link.classid = 'pg_class'::regclass AND link.objid = sequence.oid AND link.deptype = 'i'
+  JOIN pg_class owner ON owner.oid = link.refobjid
+  WHERE sequence.relkind = 'S' AND owner.oid IN (SELECT to_regclass(name) FROM unnest($1::text[]) AS ours (name))`
+const SKIP_ANNOUNCEMENTS = `UPDATE leases SET epoch = epoch + ${SKIPPED} WHERE name = 'announcements'`
+const REMEMBER = `INSERT INTO leases (name, owner, epoch) VALUES ('server', NULL, $1)
+  ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch`
+
+interface Servers {
+  readonly here: number
+  readonly known: number | null
+}
+
+/**
+ * Skips the numbers of rows that a server may have given out whose last commits this one lacks, as one does that takes over
+ * without them. What nodes have in memory of such rows would be mistaken for other rows of the same numbers: a message that
+ * is lost would end another one. Call it before a connection is used, so no row gets such a number. A store that has had no
+ * server yet has none to skip.
+ */
+export async function skipNumbers(client: pg.ClientBase): Promise<void> {
+  const { here, known } = await serversOf(client)
+  if (here === known) return
+  await client.query('BEGIN')
+  await client.query(LOCK)
+  // Another connection may have been faster.
+  const found = await serversOf(client)
+  if (found.known !== null && found.known !== here) {
+    await client.query(SKIP, [NUMBERED])
+    await client.query(SKIP_ANNOUNCEMENTS)
+  }
+  if (found.known !== here) await client.query(REMEMBER, [here])
+  await client.query('COMMIT')
+}
+
+async function serversOf(client: pg.ClientBase): Promise<Servers> {
+  const { rows } = await client.query<Servers>(SERVER)
+  const [found] = rows
+  if (!found) throw new Error('the server did not say when it was started')
+  return found
+}
