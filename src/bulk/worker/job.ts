@@ -117,6 +117,15 @@ export class Job {
     if (last) this.#nextChunk = last.chunk + 1
   }
 
+  /**
+   * No batch is left, and the action goes on: the store has lost the end of one. Every chunk that is undecided there is handed
+   * out again. Returns what the worker pauses for.
+   */
+  startOver(): Error {
+    this.#nextChunk = 0
+    return new Error(`bulk action ${this.#action.action_id} has no batch left`)
+  }
+
   /** Puts batches back at the front. */
   putBack(...batches: readonly Batch[]): void {
     this.#batches.unshift(...batches)

@@ -288,7 +288,7 @@ export class BulkWorker implements Service {
     const { account_id: accountId, action_id: actionId } = job.action
     const action = await this.#deps.store.run(bulkRead.action, { accountId, actionId })
     const isRunning = action?.state === 'running'
-    if (isRunning && this.#isMine(action)) throw new Error(`bulk action ${actionId} has no batch left`)
+    if (isRunning && this.#isMine(action)) throw job.startOver()
     if (isRunning || !action) job.interrupt('It is not processed here any more.')
     this.#end(action ?? job.action)
   }
