@@ -39,12 +39,37 @@ const clearAll = write('memory.clear', function* (_: object): Transaction<void> 
   for (const each of [...removals, freePartitions, freeLeases, restartNumbers]) yield* change(each, {})
 })
 
+/** Statements that Kysely has no builder for. */
+const savepoint = (name: string, text: string) => {
+  const statement = query<object>(({ db }) => ({ compile: () => sql.raw(text).compile(db) }))
+  return write(`memory.${name}`, function* (_: object): Transaction<void> {
+    yield* change(statement, {})
+  })
+}
+const mark = savepoint('mark', 'savepoint marked')
+const rollBack = savepoint('rollBack', 'rollback to marked')
+const release = savepoint('release', 'release marked')
+
+/** More numbers than a simulation gives out. */
+const SKIPPED = 100_000
+const skipNumbers = [
+  ...(['messages', 'runs', 'bulk_actions', 'nodes'] as const).map((table) =>
+    savepoint(
+      `skip.${table}`,
+      `insert or replace into sqlite_sequence (rowid, name, seq) select (select rowid from sqlite_sequence where name = '${table}'),
+        '${table}', coalesce((select seq from sqlite_sequence where name = '${table}'), 0) + ${SKIPPED}`,
+    ),
+  ),
+  savepoint('skip.announcements', `update leases set epoch = epoch + ${SKIPPED} where name = 'announcements'`),
+]
+
 /**
  * The real transactions on a SQLite database in the memory of this process, one after the other, without threads: for
  * simulations of several nodes. An operation has happened when the call returns.
  */
 export class MemoryStore {
   readonly #connection = new SqliteConnection(':memory:', 'write', undefined, dialect)
+  #isMarked = false
 
   constructor() {
     this.#connection.migrate(0)
@@ -52,13 +77,41 @@ export class MemoryStore {
 
   /** @throws what the operation throws; then nothing has changed. */
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Result {
-    const work = (): unknown => this.#connection.run(operation as Operation<never, unknown>, args)
+    const connection = this.#connection
+    const work = (): unknown => connection.run(operation as Operation<never, unknown>, args)
+    const transact = (): unknown => (this.#isMarked ? connection.inSavepoint(work) : connection.inTransaction(work))
     // Safe: the connection runs this operation.
-    return (operation.access === 'write' ? this.#connection.inTransaction(work) : work()) as Result
+    return (operation.access === 'write' ? transact() : work()) as Result
+  }
+
+  get isMarked(): boolean {
+    return this.#isMarked
+  }
+
+  /** From now on `goBack` takes back what is committed. */
+  mark(): void {
+    this.keep()
+    this.#connection.run(mark, {})
+    this.#isMarked = true
+  }
+
+  /** The store is as it was when it was marked, as a server is that takes over without the last commits. */
+  goBack(): void {
+    if (this.#isMarked) this.#connection.run(rollBack, {})
+    this.keep()
+    // As a node does before it uses another server.
+    for (const skip of skipNumbers) this.run(skip, {})
+  }
+
+  /** What has been committed since the mark stays. */
+  keep(): void {
+    if (this.#isMarked) this.#connection.run(release, {})
+    this.#isMarked = false
   }
 
   /** As it was when it was new. */
   clear(): void {
+    this.keep()
     this.run(clearAll, {})
   }
 

@@ -149,7 +149,8 @@ export class BulkLedger {
   #checkAction(action: BulkActionRow): void {
     const { timeline } = this.#stage
     const { seq, state, matched, succeeded } = action
-    if (state !== 'finished' && state !== 'aborted') timeline.fail(`I8: action ${seq} has not ended: ${state}`)
+    if (state !== 'finished' && state !== 'aborted')
+      timeline.fail(`${state === 'running' ? 'stuck' : 'I8'}: action ${seq} has not ended: ${state}`)
     if (decidedItems(action) !== matched)
       timeline.fail(`I8: action ${seq} has ${decidedItems(action)} outcomes for ${matched} runs`)
     const known = this.#done.get(seq)?.size ?? 0

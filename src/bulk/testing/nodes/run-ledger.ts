@@ -16,6 +16,8 @@ export interface KnownRun {
   readonly fromStep: number
   /** Responses of its program that were not 2xx. */
   failures: number
+  /** The store has lost commits since it began: perhaps a step of it. */
+  isUnsure: boolean
   /** What its program has returned. */
   results: string | undefined
   /** By block of parallel steps: the message whose list was the first to hold all their results. */
@@ -56,11 +58,17 @@ export class RunLedger {
   trigger(runId: string, program: Program, fromStep = 0): KnownRun {
     const run: KnownRun = {
       ...{ runId, program, fromStep, isPaused: this.#isWorkflowPaused },
-      ...{ isAcknowledged: false, isCancelled: false, failures: 0, results: undefined },
+      ...{ isAcknowledged: false, isCancelled: false, isUnsure: false, failures: 0, results: undefined },
       firsts: new Map(),
     }
     this.runs.set(runId, run)
     return run
+  }
+
+  /** What clients and programs know, the store does not. Runs that begin later must end. */
+  lostCommits(): void {
+    this.#stage.timeline.forgive(/^(I[278]|a (client|program) got HomeportError)/)
+    for (const run of this.runs.values()) run.isUnsure = true
   }
 
   /** I8: a request of a run begins. */
@@ -161,7 +169,7 @@ export class RunLedger {
     const elements = memory.run(census.elements, { runId })
     this.#checkGaps(runId, elements)
     if ((state === 'RUN_CANCELED') !== cancelled.has(seq)) timeline.fail(`I8: ${runId} is ${state}`)
-    if (state === 'RUN_STARTED') timeline.fail(`stuck: ${runId} has not ended`)
+    if (state === 'RUN_STARTED' && !run.isUnsure) timeline.fail(`stuck: ${runId} has not ended`)
     if (state === 'RUN_FAILED' && run.failures <= RETRIES) timeline.fail(`I7: ${runId} has failed without a reason`)
     if (state !== 'RUN_SUCCESS') return
     const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0)

@@ -38,6 +38,7 @@ export function runPart(stage: Stage): Part {
     attach: attachRuns,
     receive: (request) => sdk.receive(request),
     act: () => runClients.act(),
+    lostCommits: () => runs.lostCommits(),
     isOver: () => !stage.memory.run(census.isBusy, {}),
     checkEnd: () => {
       runs.checkEnd(bulk.all)

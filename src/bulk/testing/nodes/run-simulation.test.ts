@@ -11,7 +11,8 @@ const parts = [runPart]
 
 it('keeps its promises about runs and bulk cancels on several nodes', async () => {
   const problems: string[] = []
-  for (const seed of [1, 2]) {
+  // In the second one the store loses the end of a batch.
+  for (const seed of [1, 980_085]) {
     const { problem } = await new Simulation(memory, seed, { parts }).play()
     if (problem !== undefined)
       problems.push(`${problem}. All events: npm run simulate -- --runs --trace --seed ${seed}`)

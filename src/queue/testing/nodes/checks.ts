@@ -52,6 +52,13 @@ export class Checks {
     this.#checkRows()
   }
 
+  /** What the store has forgotten is stored again from now on. */
+  lostCommits(): void {
+    this.#rows = undefined
+    this.#rowsSince.clear()
+    this.#broughtBackAt = this.#timeline.now
+  }
+
   /** I1: a partition has at most one owner that may act. */
   #checkOwners(): void {
     const nodes = this.#nodes()
@@ -59,6 +66,7 @@ export class Checks {
       this.#seen = nodes.map(({ cluster }) => cluster.owned)
       this.#learnOwners(nodes)
     }
+    if (this.#ledger.isUnsure) return
     for (const { partition, nodes } of this.#doubles) {
       const [one, other] = nodes
       if (!one.isActing || !other.isActing) continue
@@ -123,7 +131,7 @@ export class Checks {
     const committedAt = this.#committedAt(row)
     const overAt = this.#ledger.overAt.get(row.message_id) ?? 0
     const since = Math.max(dueAt, calmSince, gainedAt, overAt, committedAt)
-    const isLoaded = Math.max(committedAt, overAt, this.#broughtBackAt) < gainedAt
+    const isLoaded = !this.#ledger.isUnsure && Math.max(committedAt, overAt, this.#broughtBackAt) < gainedAt
     if (now - since <= (isLoaded ? LOADED_WITHIN_MS : FOUND_WITHIN_MS)) return
     if ([...this.#ledger.flights].some(({ messageId }) => messageId === row.message_id)) return
     const label = labelOf(row.url)
@@ -150,8 +158,9 @@ export class Checks {
     if (left.length > 0) this.#timeline.fail(`stuck: ${left.length} messages have not ended: ${names.join(', ')}`)
     const rows = this.#memory.run(census.messages, {})
     const stored = new Set(rows.map(({ url }) => labelOf(url)))
-    for (const { label, isAcknowledged } of this.#ledger.tracked.values()) {
-      if (isAcknowledged && !stored.has(label)) this.#timeline.fail(`I2: the acknowledged message ${label} is gone`)
+    for (const { label, isAcknowledged, mayBeGone } of this.#ledger.tracked.values()) {
+      if (isAcknowledged && !mayBeGone && !stored.has(label))
+        this.#timeline.fail(`I2: the acknowledged message ${label} is gone`)
     }
     for (const row of rows) {
       const message = this.#ledger.tracked.get(labelOf(row.url))

@@ -28,6 +28,11 @@ export class ClusterMemory extends MemoryStore {
     return result
   }
 
+  override goBack(): void {
+    super.goBack()
+    this.#last = undefined
+  }
+
   /** The look itself, for the test that compares both. */
   wholeLook(seen: number): Seen {
     return super.run(look, { seen })

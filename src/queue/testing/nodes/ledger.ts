@@ -29,6 +29,9 @@ export const QUEUE = 'line'
 /** The clocks of two nodes differ by at most this much, and so does a clock from itself after it was set. */
 const CLOCKS_APART_MS = 1_800
 
+/** Nodes have followed a store that has lost commits, also by slow looks, and the requests of before have ended. */
+const UNSURE_FOR_MS = 16_000
+
 /** A request at its destination. */
 export interface Flight {
   readonly label: string
@@ -47,7 +50,10 @@ export interface Tracked {
   messageId?: string
   isAcknowledged: boolean
   acknowledgedAt: number
+  /** The store may have lost it. */
+  mayBeGone: boolean
   isCancelled: boolean
+  cancelledAt: number
   starts: number
   firstStartAt: number
   successes: number
@@ -70,9 +76,13 @@ export class Ledger {
   readonly overAt = new Map<string, number>()
   readonly #open = new Map<string, Set<Flight>>()
   readonly #uses = new Map<string, KeyUse>()
-  /** Fires of schedules: `<schedule> <due time>`. */
-  readonly #fires = new Set<string>()
+  /** Fires of schedules, `<schedule> <due time>`, and when they were. */
+  readonly #fires = new Map<string, number>()
   requests = 0
+  /** How often the store has lost commits. */
+  losses = 0
+  /** Until then, nodes act by what the store has lost. */
+  #unsureUntil = 0
 
   constructor({ timeline, memory }: Pick<Stage, 'timeline' | 'memory'>) {
     this.#timeline = timeline
@@ -83,7 +93,7 @@ export class Ledger {
   publish(message: Pick<Tracked, 'label' | 'key' | 'queue' | 'hasCallback'>): Tracked {
     const made: Tracked = {
       ...message,
-      ...{ isAcknowledged: false, acknowledgedAt: 0, isCancelled: false },
+      ...{ isAcknowledged: false, acknowledgedAt: 0, mayBeGone: false, isCancelled: false, cancelledAt: 0 },
       ...{ starts: 0, firstStartAt: 0, successes: 0 },
     }
     this.tracked.set(made.label, made)
@@ -119,7 +129,7 @@ export class Ledger {
   /** I4: a queue with one turn delivers in the order of arrival. */
   #first(message: Tracked, url: string): void {
     message.firstStartAt = this.#timeline.now
-    if (message.queue === undefined) return
+    if (message.queue === undefined || this.isUnsure) return
     const [before] = this.#memory.run(census.unendedBefore, { queue: message.queue, url })
     if (before) this.#timeline.fail(`I4: ${message.label} was sent before message ${before.seq} of its queue had ended`)
   }
@@ -131,6 +141,7 @@ export class Ledger {
     const open = this.#open.get(key) ?? new Set()
     this.#open.set(key, open.add(flight))
     const alive = [...open].filter(({ node }) => !node.isGone)
+    if (this.isUnsure) return
     if (limits.parallelism !== undefined && alive.length > limits.parallelism) {
       const names = alive.map(({ label, node }) => `${label} of ${node.process.name}`).join(', ')
       this.#timeline.fail(`I5: ${alive.length} requests are open under the key ${key}: ${names}`)
@@ -161,12 +172,31 @@ export class Ledger {
     }
   }
 
+  /**
+   * Commits since then are lost: what they stored may be gone, and what they ended may happen again.
+   * @param backAt when the store answers again.
+   */
+  lostCommits(since: number, backAt: number): void {
+    this.losses++
+    this.#unsureUntil = backAt + UNSURE_FOR_MS
+    this.#uses.clear()
+    for (const message of this.tracked.values()) {
+      if (!message.isAcknowledged || message.acknowledgedAt >= since) message.mayBeGone = true
+      if (message.cancelledAt >= since) message.isCancelled = false
+    }
+    for (const [fire, at] of this.#fires) if (at >= since) this.#fires.delete(fire)
+  }
+
+  get isUnsure(): boolean {
+    return this.#timeline.now < this.#unsureUntil
+  }
+
   /** I6. */
   fired(scheduleId: string, dueAt: number): void {
     const fire = `${scheduleId} ${dueAt}`
     this.#timeline.note(`schedule ${scheduleId} fires`)
     if (this.#fires.has(fire)) this.#timeline.fail(`I6: the schedule ${scheduleId} fired twice at ${dueAt}`)
-    this.#fires.add(fire)
+    this.#fires.set(fire, this.#timeline.now)
   }
 
   get fires(): number {

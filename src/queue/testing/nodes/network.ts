@@ -21,6 +21,8 @@ export class Network {
   /** Until then, many calls get lost. */
   stormUntil = 0
   storeAwayUntil = 0
+  /** Which server of the store serves: no call reaches another one than that which it was sent to. */
+  storeServer = 1
   /** Until when a process does not reach the store. */
   readonly #awayFrom = new Map<Process, number>()
   /** Pairs of names that do not reach each other, until when. */

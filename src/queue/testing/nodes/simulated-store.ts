@@ -32,6 +32,8 @@ export class SimulatedStore implements Store {
   readonly #listeners = new Set<() => void>()
   readonly #running = new Set<Promise<unknown>>()
   #hasLife = false
+  /** The server of the last connection. */
+  #server: number | undefined
 
   constructor(deps: SimulatedStoreDeps) {
     this.#deps = deps
@@ -45,8 +47,10 @@ export class SimulatedStore implements Store {
     const mayBeLate = given.isSingle?.(args) === true || given.name === partitionRows.give.name
     const fate = network.toStore(process, operation.access === 'write', mayBeLate)
     // The transaction of a process that has ended is rolled back, unless all of it is on its way.
-    const isUndone = (): boolean => process.isOver && !mayBeLate
-    const apply = () => (isUndone() ? { error: new Error('rolled back') } : this.#apply(operation, args))
+    const { storeServer } = network
+    const isUndone = (): boolean => (process.isOver && !mayBeLate) || network.storeServer !== storeServer
+    const apply = () =>
+      isUndone() ? { error: new HomeportError('store_unavailable', {}) } : this.#apply(operation, args)
     const call = new Promise<Result>((resolve, reject) =>
       this.#follow(fate, operation.name, apply, { resolve, reject }),
     )
@@ -65,6 +69,7 @@ export class SimulatedStore implements Store {
     { resolve, reject }: { resolve: (result: Result) => void; reject: (error: unknown) => void },
   ): void {
     const { timeline, process, network } = this.#deps
+    const { storeServer } = network
     if (fate.kind !== 'ok') {
       process.disturb()
       if (fate.kind === 'unanswered' && fate.effect !== undefined) {
@@ -81,7 +86,10 @@ export class SimulatedStore implements Store {
       const answer = (): void => {
         if (fate.there + fate.back > SLOW_MS || 'error' in outcome) process.disturb()
         if ('error' in outcome) reject(outcome.error)
-        else resolve(outcome.value)
+        else {
+          this.#meet(storeServer)
+          resolve(outcome.value)
+        }
       }
       timeline.after(fate.back, answer, process)
     })
@@ -90,8 +98,19 @@ export class SimulatedStore implements Store {
   #lost(fate: Fate): HomeportError {
     this.#deps.process.disturb()
     if (fate.kind !== 'unanswered') return new HomeportError('store_unavailable', {})
-    for (const listener of this.#listeners) listener()
+    this.#tellLost()
     return new HomeportError('store_outcome_unknown', {})
+  }
+
+  #tellLost(): void {
+    for (const listener of this.#listeners) listener()
+  }
+
+  /** It may lack commits of the one before. */
+  #meet(server: number): void {
+    const isOther = this.#server !== undefined && server !== this.#server
+    this.#server = server
+    if (isOther) this.#tellLost()
   }
 
   #apply<Args, Result>(operation: Operation<Args, Result>, args: Args): { value: Result } | { error: unknown } {

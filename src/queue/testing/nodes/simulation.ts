@@ -77,6 +77,8 @@ export class Simulation {
   readonly #plant: Plant
   /** Whether the clocks of the nodes are right and never set. */
   readonly #hasOneClock: boolean
+  /** Whether another server of the store takes over at times, without the last commits. */
+  readonly #losesCommits: boolean
   #nodes: SimulatedNode[] = []
   #declaredDead = 0
 
@@ -86,6 +88,7 @@ export class Simulation {
     this.#plant = plant
     this.#timeline = new Timeline(seed, isTraced)
     this.#hasOneClock = seed % 2 === 0
+    this.#losesCommits = seed % 5 === 0
     this.#network = new Network(this.#timeline)
     this.#links = new SimulatedLinks(this.#timeline, this.#network, plant.redirect)
     const [timeline, network, effects] = [this.#timeline, this.#network, this.#effects]
@@ -236,6 +239,12 @@ export class Simulation {
     this.#timeline.note(`${node.process.name} is declared dead`)
   }
 
+  /** Whether a node that has registered is still there, in the store. */
+  #takesPart({ cluster: { incarnation } }: SimulatedNode): boolean {
+    const state = this.#memory.run(census.life, { incarnation })?.state ?? 'gone'
+    return incarnation === 0 || state === 'live' || state === 'draining'
+  }
+
   #act(): void {
     if (this.#timeline.now >= FAULTS_UNTIL_MS) return
     this.#traffic.act()
@@ -268,7 +277,8 @@ export class Simulation {
       'away',
       'clock',
     ] as const
-    const kind = timeline.random.pick(kinds) ?? 'pause'
+    const failovers = this.#losesCommits ? (['failover', 'failover'] as const) : []
+    const kind = timeline.random.pick([...kinds, ...failovers]) ?? 'pause'
     const wanted = timeline.random.chance(0.5) ? timeline.between(200, 3_000) : timeline.between(3_000, 12_000)
     const ms = Math.min(wanted, FAULTS_UNTIL_MS - timeline.now)
     timeline.note(`fault: ${kind} ${process.name} for ${ms} ms`)
@@ -289,6 +299,7 @@ export class Simulation {
       cut: () => network.cutBetween(process, timeline.random.pick(this.#nodes)?.process ?? process, ms),
       away: () => network.cutFromStore(process, ms),
       clock: () => this.#setClock(node),
+      failover: () => this.#failOver(ms),
     }
     faults[kind]()
   }
@@ -304,6 +315,24 @@ export class Simulation {
   #joinAnother(): void {
     const free = NAMES.find((name) => !this.#nodes.some((each) => each.process.name === name))
     if (free !== undefined) this.#join(free)
+  }
+
+  /** Another server of the store takes over, without the last commits. @param ms until it accepts calls. */
+  #failOver(ms: number): void {
+    const [timeline, memory, network] = [this.#timeline, this.#memory, this.#network]
+    const [since, lost] = [timeline.now, timeline.between(5, 2_000)]
+    if (memory.isMarked || since + lost >= FAULTS_UNTIL_MS) return
+    memory.mark()
+    timeline.after(lost, () => {
+      timeline.note(`the store loses the commits of ${lost} ms`)
+      memory.goBack()
+      network.storeServer++
+      network.storeAwayUntil = Math.max(network.storeAwayUntil, timeline.now + ms)
+      this.#ledger.lostCommits(since, network.storeAwayUntil)
+      this.#checks.lostCommits()
+      for (const part of this.#parts) part.lostCommits()
+      for (const node of this.#nodes) node.isDeclaredDead = !this.#takesPart(node)
+    })
   }
 
   #setClock({ process }: SimulatedNode): void {

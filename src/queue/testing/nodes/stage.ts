@@ -24,6 +24,8 @@ export interface Part {
   receive(request: Incoming): (() => Promise<number>) | undefined
   /** A client does something. */
   act(): void
+  /** The store has lost the last commits. */
+  lostCommits(): void
   /** Whether everything has ended that must end without faults. */
   isOver(): boolean
   /** Checks what must hold when everything has ended. */

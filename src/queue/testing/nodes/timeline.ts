@@ -46,6 +46,7 @@ export class Timeline {
   /** Whether somebody has called `process.nextTick`. */
   #hasTicks = false
   #problem: string | undefined
+  #forgiven: RegExp | undefined
 
   constructor(seed: number, isTraced = false) {
     this.random = seeded(seed * 2_654_435_761)
@@ -59,8 +60,14 @@ export class Timeline {
 
   /** A promise is broken. Only the first one counts. */
   fail(what: string): void {
+    if (this.#forgiven?.test(what)) return
     this.#problem ??= `${what} (at ${this.now} ms)`
     this.note(`BROKEN: ${what}`)
+  }
+
+  /** Breaches of this kind do not count from now on. */
+  forgive(kind: RegExp): void {
+    this.#forgiven = kind
   }
 
   /** Remembers an event for a reader. */

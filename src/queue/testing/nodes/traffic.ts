@@ -97,10 +97,12 @@ export class Traffic {
     if (!message?.messageId || !node) return
     const { messageId, label } = message
     this.#timeline.note(`${node.process.name}: a client cancels ${label}`)
+    const { losses } = this.#ledger
     this.#at(node, async () => {
       await node.call(cancelMessage, { params: { messageId } })
       this.#timeline.note(`${node.process.name}: ${label} is cancelled`)
-      message.isCancelled = true
+      message.isCancelled = this.#ledger.losses === losses
+      message.cancelledAt = this.#timeline.now
     })
   }
 
