@@ -62,7 +62,7 @@ function databases({ databases: { suspended } }: Overview): Concern[] {
       title: `${counted(suspended, 'database is', 'databases are')} suspended`,
       advice:
         'Commands are refused, the data is kept. Raise the budget or change the plan, or resume what its owner has suspended.',
-      to: '/databases',
+      to: '/databases?state=suspended',
     },
   ]
 }

@@ -3,6 +3,7 @@ import IconPin from 'icon:pin'
 import IconSearch from 'icon:search'
 import { Button, NumberInput, SimpleGrid, Text, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Static } from 'typebox'
 import { changeFlowKey, getGlobalParallelism, listFlowKeys } from '../../../../src/contract/queue/flow.js'
@@ -18,6 +19,9 @@ import { type RowAction, RowMenu } from '../../components/row-menu.js'
 import { StateOf } from '../../components/state-of.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { duration, whole } from '../../lib/format.js'
+import { given } from '../../lib/search.js'
+
+const route = getRouteApi('/shell/flow-control')
 
 type FlowKey = Static<typeof listFlowKeys.success.body>[number]
 
@@ -26,7 +30,10 @@ type Pinning = { readonly kind: 'new' } | { readonly kind: 'change'; readonly ke
 
 /** Flow control: limits that messages with the same key share. */
 export function FlowControlPage() {
-  const [search, setSearch] = useState<string | undefined>()
+  const { search } = route.useSearch()
+  const navigate = useNavigate()
+  const setSearch = (text: string | undefined) =>
+    void navigate({ to: '/flow-control', search: given({ search: text }), replace: true })
   const [pinning, setPinning] = useState<Pinning | undefined>()
   const canWrite = useCanWrite()
   const keys = useApi(listFlowKeys, { query: { search } }, { everyMs: LIVE_MS })

@@ -1,6 +1,7 @@
 import { createRoute } from '@tanstack/react-router'
 import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
+import { given, textAt } from '../../lib/search.js'
 import { type DeadSearch, deadSearchOf, type MessageSearch, messageSearchOf } from './search.js'
 
 const messages = createRoute({
@@ -38,6 +39,7 @@ const flow = createRoute({
   getParentRoute: () => shellRoute,
   path: '/flow-control',
   component: lazyPage(() => import('./flow.js'), 'FlowControlPage'),
+  validateSearch: (search: Record<string, unknown>): { search?: string } => given({ search: textAt(search, 'search') }),
 })
 
 const dead = createRoute({

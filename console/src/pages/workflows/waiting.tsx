@@ -71,7 +71,7 @@ function Help({ reason, run, canWrite }: { reason: Reason; run: Run; canWrite: b
   }
   if (flowControlKey !== undefined) {
     return (
-      <ButtonLink size="xs" variant="default" to="/flow-control">
+      <ButtonLink size="xs" variant="default" to="/flow-control" search={{ search: flowControlKey }}>
         Show the key
       </ButtonLink>
     )
