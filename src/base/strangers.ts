@@ -71,9 +71,9 @@ export class Strangers {
     if (this.#connections.size > this.#most) this.#closeOne()
   }
 
-  /** The client has shown valid credentials. */
+  /** The client has shown valid credentials. Called for each request, so it costs next to nothing while there are no strangers. */
   know(connection: StrangerConnection): void {
-    this.#forget(keyOf(connection))
+    if (this.#connections.size > 0) this.#forget(keyOf(connection))
   }
 
   #forget(key: string): Stranger | undefined {
