@@ -1,5 +1,7 @@
 import { auditRow } from '../../accounts/index.js'
 import { unreachable } from '../../base/index.js'
+import { isError } from '../../contract/errors/errors.js'
+import type { EngineSpec } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
@@ -57,12 +59,12 @@ export class LossAcceptance implements LostWork {
     const { database_id: databaseId } = database
     const spec = engineSpecOf(database, plans, this.#deps.only)
     try {
-      if (!isCutOnly(database)) {
+      sleep.noteStarted(databaseId)
+      if (!(await this.#serves(spec))) {
         await fleet.ensure({ ...spec, state: 'stopped' })
         await fleet.acceptLoss(spec)
+        await fleet.ensure(spec, 'while-loading')
       }
-      sleep.noteStarted(databaseId)
-      await fleet.ensure(spec, 'while-loading')
     } catch (error) {
       await this.#end(databaseId, 'failed')
       throw error
@@ -72,13 +74,22 @@ export class LossAcceptance implements LostWork {
     onReplaced(databaseId)
   }
 
+  /**
+   * Whether the data can be served as it is, and nothing is to be given up: the rest of a cut log is, the files may be back, and
+   * an acceptance that failed before may have removed the damage.
+   */
+  async #serves(spec: EngineSpec): Promise<boolean> {
+    try {
+      await this.#deps.fleet.ensure(spec, 'while-loading')
+      return true
+    } catch (error) {
+      if (isError(error, 'data_missing') || isError(error, 'data_unreadable')) return false
+      throw error
+    }
+  }
+
   #end(databaseId: string, outcome: 'accepted' | 'failed'): Promise<unknown> {
     const { store } = this.#deps
     return retryUntilDone(this.#deps, databaseId, () => store.run(databasesData.endAccept, { databaseId, outcome }))
   }
-}
-
-/** The rest of a cut log is already served, so only the record of the loss has to go. */
-function isCutOnly({ data_problem }: DatabaseRow): boolean {
-  return data_problem?.includes('"kind":"cut"') === true
 }
