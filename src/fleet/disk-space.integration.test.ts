@@ -57,6 +57,8 @@ describe('on a disk that becomes full', async () => {
     const client = clientOf((await fleet.endpoints('db_full'))[0])
     await waitFor(() => existsSync(reserve) && statSync(reserve).size === MIB / 4, { what: 'the reserve' })
     for (let key = 0; key < 8; key++) await client.set(`key:${key}`, 'x'.repeat(MIB))
+    const snapshot = join(disk ?? '', 'snapshot.rdb')
+    await expect(fleet.takeSnapshot('db_full', snapshot)).rejects.toMatchObject({ code: 'store_full' })
     const isWritten = async (): Promise<boolean> => (await client.info('persistence')).includes('aof_buffer_length:0')
     await waitFor(isWritten, { what: 'the log to hold everything' })
     const filler = fillUp(disk ?? '')

@@ -69,6 +69,7 @@ export class DiskSpace {
   #hasReserve = false
   /** At the last check. */
   #freeBytes = 0
+  #marginBytes = 0
   #timer: Timer | undefined
   #checking: Promise<void> = Promise.resolve()
   #stopped = false
@@ -97,13 +98,13 @@ export class DiskSpace {
     await this.#checking
   }
 
-  /** Checks now. @returns whether there is space. */
-  async check(): Promise<boolean> {
+  /** Checks now. @returns whether there is space, also when this many bytes have been written. */
+  async check(neededBytes = 0): Promise<boolean> {
     this.#checking = this.#checking
       .then(() => this.#updateState())
       .catch((error: unknown) => this.#onCheckFailed(error))
     await this.#checking
-    return this.hasSpace
+    return this.hasSpace && this.#freeBytes - neededBytes >= this.#marginBytes
   }
 
   /** Reports that an engine could not write for lack of space. */
@@ -145,6 +146,7 @@ export class DiskSpace {
     const { freeBytes, marks } = await this.#measure()
     if (this.#state !== 'short' && freeBytes < marks.marginBytes) await this.#enterShort(freeBytes)
     else if (this.#state === 'short' && freeBytes >= marks.ampleBytes) this.#recover(freeBytes)
+    this.#marginBytes = marks.marginBytes
     // With a quota, only the space of the deleted reserve is certain.
     this.#freeBytes = this.#state === 'refused' ? Math.min(freeBytes, marks.reserveBytes) : freeBytes
   }

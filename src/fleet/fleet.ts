@@ -11,7 +11,7 @@ import { deleteEngineFiles, unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
 import { createLauncher, deathSignalPrefix, type Launcher } from './launcher/client.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
-import { compactLog, type ShrinkResult, shrinkLog } from './log-rewrite.js'
+import { compactLog, type ShrinkResult, shrinkLog, snapshotBytes } from './log-rewrite.js'
 import { createMemoryLimiter } from './memory-limit.js'
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
@@ -92,8 +92,8 @@ class EngineFleet implements Fleet {
     return this.#diskSpace.hasSpace
   }
 
-  checkSpace(): Promise<boolean> {
-    return this.#diskSpace.check()
+  checkSpace(neededBytes?: number): Promise<boolean> {
+    return this.#diskSpace.check(neededBytes)
   }
 
   reportNoSpace(): void {
@@ -172,7 +172,7 @@ class EngineFleet implements Fleet {
 
   async takeSnapshot(databaseId: string, file: string): Promise<Evidence> {
     const supervisor = this.#supervisorOf(this.#context(), databaseId)
-    return this.#snapshots.take(databaseId, async () => takeSnapshot(await supervisor.source(), file))
+    return this.#snapshots.take(databaseId, async () => this.#takeSnapshot(await supervisor.source(), file))
   }
 
   checkSnapshot(file: string, evidence?: Evidence): Promise<SnapshotFacts> {
@@ -182,7 +182,7 @@ class EngineFleet implements Fleet {
   }
 
   rewriteSnapshot(file: string, into: string, maxMemoryBytes: number): Promise<Evidence> {
-    return this.#withLoadedEngine(throwawaySpec(maxMemoryBytes), file, (source) => takeSnapshot(source, into))
+    return this.#withLoadedEngine(throwawaySpec(maxMemoryBytes), file, (source) => this.#takeSnapshot(source, into))
   }
 
   async adoptSnapshot(spec: EngineSpec, file: string): Promise<void> {
@@ -256,6 +256,12 @@ class EngineFleet implements Fleet {
     } finally {
       await this.remove(spec.databaseId)
     }
+  }
+
+  /** One that filled the disk would keep the engines of all databases from writing their logs. */
+  async #takeSnapshot(source: SnapshotSource, file: string): Promise<Evidence> {
+    if (!(await this.checkSpace(await snapshotBytes(source)))) throw new HomeportError('store_full', {})
+    return takeSnapshot(source, file)
   }
 
   #requireStopped(databaseId: string): void {

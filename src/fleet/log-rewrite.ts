@@ -70,6 +70,21 @@ export function newLogBytes(info: string): number {
   return Math.max(0, Math.min(heldBytes, writtenBytes))
 }
 
+/**
+ * About the most bytes of a snapshot of a running engine: what its data takes in memory, or its log if that is smaller, which
+ * has the same values. 0 when neither is known.
+ */
+export async function snapshotBytes(target: LogTarget): Promise<number> {
+  const { baseBytes, commandBytes } = await sizesOf(join(target.dir, LOG_DIRECTORY))
+  const heldBytes = await askEngine(target.address, [['INFO']]).then(
+    ([info = '']) => newLogBytes(info),
+    // A long script keeps it from answering.
+    () => 0,
+  )
+  const known = [heldBytes, baseBytes + commandBytes].filter((bytes) => bytes > 0)
+  return known.length === 0 ? 0 : Math.min(...known)
+}
+
 /** Result of `shrinkLog`. `lacks-space`: the old and the new log may not fit on the disk together. */
 export type ShrinkResult =
   | { readonly kind: 'rewritten' }

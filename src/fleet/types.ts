@@ -316,7 +316,7 @@ export interface Fleet extends Service {
 
   /**
    * Takes a snapshot of a database that keeps serving, and puts it at `file`. @returns evidence of the exact moment of
-   * the snapshot. Rejects with `snapshot_failed`; then there is no file.
+   * the snapshot. Rejects with `snapshot_failed`, and with `store_full` before it begins; then there is no file.
    */
   takeSnapshot(databaseId: string, file: string): Promise<Evidence>
 
@@ -367,8 +367,8 @@ export interface Fleet extends Service {
    */
   readonly hasSpace: boolean
 
-  /** Checks the disk now. @returns the new `hasSpace`. */
-  checkSpace(): Promise<boolean>
+  /** Checks the disk now. @returns the new `hasSpace`; whether it holds when `neededBytes` have been written, if given. */
+  checkSpace(neededBytes?: number): Promise<boolean>
 
   /**
    * Reports that an engine could not write although the disk seems to have space, as with an exhausted quota.

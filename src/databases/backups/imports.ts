@@ -1,6 +1,6 @@
 import { createWriteStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { type Readable, Transform } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { auditRow } from '../../accounts/index.js'
 import { newId, randomSecret } from '../../base/index.js'
@@ -185,9 +185,12 @@ export class Imports {
       const upload = await files.prepareUpload(backup)
       try {
         const limitBytes = planOf(database, plans).db_disk_threshold
-        const count = counting(limitBytes, (bytes) => this.#count(backup, 0, bytes))
+        const hasSpace = (): Promise<boolean> => fleet.checkSpace(LOOK_EVERY_BYTES)
+        const counting: Counting = { limitBytes, hasSpace, onBytes: (bytes) => this.#count(backup, 0, bytes) }
         const disk = createWriteStream(upload, { mode: 0o600, flush: true })
-        await pipeline(content, count, disk, { signal }).catch(asImportFailure)
+        await pipeline(content, (chunks: AsyncIterable<Buffer>) => passing(chunks, counting), disk, { signal }).catch(
+          asImportFailure,
+        )
         if (!(await mayGoOn())) throw new HomeportError('unauthorized', { scheme: 'Basic' })
         await this.#note(backup, { state: 'checking' })
         const { maxMemoryBytes } = engineSpecOf(database, plans)
@@ -283,17 +286,27 @@ function stagingSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSp
   }
 }
 
-/** Counts the bytes that pass through, and fails beyond `limitBytes`. */
-function counting(limitBytes: number, onBytes: (bytes: number) => void): Transform {
-  let total = 0
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      total += chunk.length
-      onBytes(chunk.length)
-      if (total > limitBytes) done(new HomeportError('body_too_large', { limitBytes }))
-      else done(null, chunk)
-    },
-  })
+/** Bytes of a file after which the disk is looked at again. */
+const LOOK_EVERY_BYTES = 4 * 2 ** 20
+
+interface Counting {
+  readonly limitBytes: number
+  /** Without space for more, no engine can write its log. */
+  readonly hasSpace: () => Promise<boolean>
+  readonly onBytes: (bytes: number) => void
+}
+
+/** Counts the bytes that pass through, and fails beyond `limitBytes` and before they fill the disk. */
+async function* passing(chunks: AsyncIterable<Buffer>, { limitBytes, hasSpace, onBytes }: Counting) {
+  let [total, lookAt] = [0, 0]
+  for await (const chunk of chunks) {
+    total += chunk.length
+    onBytes(chunk.length)
+    if (total > limitBytes) throw new HomeportError('body_too_large', { limitBytes })
+    if (total > lookAt && !(await hasSpace())) throw new HomeportError('store_full', {})
+    if (total > lookAt) lookAt = total + LOOK_EVERY_BYTES
+    yield chunk
+  }
 }
 
 function asImportFailure(error: unknown): never {

@@ -197,7 +197,7 @@ function fleetOf(fleet: Fleet, options: ManagementOptions): DatabasesDeps['fleet
     replicationWith: (databaseId) => fleet.replicationWith(databaseId),
     occupancy: (databaseId) => fleet.occupancy(databaseId),
     sample: (databaseId) => fleet.sample(databaseId),
-    checkSpace: () => fleet.checkSpace(),
+    checkSpace: (neededBytes) => fleet.checkSpace(neededBytes),
     quarantineData: (spec, reason) => fleet.quarantineData(spec, reason),
     acceptLoss: (spec) => fleet.acceptLoss(spec),
     inspectData: (spec) => fleet.inspectData(spec),
