@@ -1,9 +1,11 @@
+import { createServer as createPlainServer } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { makeAuthority, makeServerCertificate } from '../../certificates/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { orMissing, unreachable } from './api.js'
+import { getSigningKeys } from '../../contract/queue/messages.js'
+import { Api, orMissing, unreachable } from './api.js'
 
 const errorOf = (url: string) => fetch(url).then(String, (cause: unknown) => unreachable(url, cause))
 
@@ -19,6 +21,21 @@ it('tells an untrusted certificate from an unreachable server', async () => {
   })
   await new Promise((resolve) => server.close(resolve))
   expect(await errorOf(url)).toMatchObject({ code: 'server_unreachable' })
+})
+
+it('says that the server went away in the middle of an answer', async () => {
+  const server = createPlainServer((_, response) => {
+    response.writeHead(200, { 'content-length': '100' })
+    response.write('{', () => response.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const queueUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const api = new Api({ origin: 'a test', profile: { queueUrl, queueToken: 'token' } })
+  await expect(api.call(getSigningKeys)).rejects.toMatchObject({
+    code: 'server_unreachable',
+    message: expect.stringContaining(queueUrl),
+  })
+  await new Promise((resolve) => server.close(resolve))
 })
 
 const PROBLEM = 'There is no thing "x". See: homeport things list.'

@@ -70,7 +70,9 @@ export class Api {
     request: Request<Params, Query, Body> = {},
   ): Promise<Answer> {
     const response = await this.stream(endpoint, request)
-    const text = await response.text()
+    const text = await response.text().catch((cause: unknown) => {
+      throw unreachable(new URL(response.url).origin, cause)
+    })
     return { status: response.status, headers: response.headers, value: text === '' ? {} : tryParseJson(text) }
   }
 
