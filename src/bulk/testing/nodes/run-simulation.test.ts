@@ -24,14 +24,14 @@ it('keeps its promises about runs and bulk cancels on several nodes', async () =
 const MORE = 60
 
 const mistakes = [
-  ['deliver what has joined a list later', 2],
-  ['answer a cancel before the other nodes have dropped its messages', 2],
-  ['answer a pause of a run before the other nodes have dropped its messages', 1],
-  ['count an ended run as cancelled', 6],
-  ['answer a pause and go on', 27],
-  ['report no end of an invoked run', 2],
-  ['let runs begin while their workflow is paused', 2],
-  ['deliver nothing of a restarted run', 3],
+  ['deliver what has joined a list later', 1],
+  ['answer a cancel before the other nodes have dropped its messages', 1],
+  ['answer a pause of a run before the other nodes have dropped its messages', 8],
+  ['count an ended run as cancelled', 2],
+  ['answer a pause and go on', 7],
+  ['report no end of an invoked run', 1],
+  ['let runs begin while their workflow is paused', 1],
+  ['deliver nothing of a restarted run', 1],
 ] as const
 it.each(sampled(mistakes, 4))('would find a mistake: %s', async (name, from) => {
   let seed = from - 1
