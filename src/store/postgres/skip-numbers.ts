@@ -9,7 +9,8 @@ const SKIPPED_LIVES = 1_000
 
 /** Which server gave out the last numbers, by its start, microseconds. It is a row of `leases` that nobody owns. */
 const SERVER = `SELECT (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint AS here,
-  (SELECT epoch FROM leases WHERE name = 'server') AS known`
+  (SELECT epoch FROM leases WHERE name = 'server') AS known,
+  has_sequence_privilege(pg_get_serial_sequence('messages', 'seq'), 'UPDATE') AS may`
 const LOCK = `SELECT pg_advisory_xact_lock(${SKIP_LOCK})`
 /** The tables that number their rows. */
 export const NUMBERED = [
@@ -29,6 +30,8 @@ const REMEMBER = `INSERT INTO leases (name, owner, epoch) VALUES ('server', NULL
 interface Servers {
   readonly here: number
   readonly known: number | null
+  /** Whether this user may skip numbers: one that does not own the tables may not, and leaves it to the nodes that do. */
+  readonly may: number
 }
 
 /**
@@ -38,8 +41,8 @@ interface Servers {
  * server yet has none to skip.
  */
 export async function skipNumbers(client: pg.ClientBase): Promise<void> {
-  const { here, known } = await serversOf(client)
-  if (here === known) return
+  const { here, known, may } = await serversOf(client)
+  if (here === known || may === 0) return
   await client.query('BEGIN')
   await client.query(LOCK)
   // Another connection may have been faster.
