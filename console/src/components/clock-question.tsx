@@ -41,6 +41,8 @@ const LONGEST_REASON = 500
 
 /** Asks what becomes of due times, and why. */
 export function askClock<Clock extends string>(question: ClockQuestion<Clock>): void {
+  // As in `confirm`.
+  modals.closeAll()
   const id = modals.open({
     title: question.title,
     children: <Body question={question} onClose={() => modals.close(id)} />,

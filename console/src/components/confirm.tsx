@@ -23,6 +23,8 @@ export interface Question {
 
 /** Opens the confirmation of a destructive action. */
 export function confirm(question: Question): void {
+  // A button that is pressed again before the dialog has the focus leaves no second dialog below the first.
+  modals.closeAll()
   const id = modals.open({
     title: question.title,
     children: <ConfirmBody question={question} onClose={() => modals.close(id)} />,

@@ -8,6 +8,7 @@ import { postgresDialect } from '../dialect.js'
 import { databaseStandbys } from '../migrations/064-database-standbys.js'
 import { standbyPlacement } from '../migrations/068-standby-placement.js'
 import { standbyMode } from '../migrations/069-standby-mode.js'
+import { standbySets } from '../migrations/096-standby-sets.js'
 import { MIGRATIONS } from '../migrations/index.js'
 import { GENERATION } from '../migrations/migration.js'
 import { openStore } from '../open.js'
@@ -89,7 +90,10 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     const standby = (id: string) =>
       `INSERT INTO database_standbys (database_id, node, state, epoch, asked_at) VALUES ('${id}', 'b', 'asked', 1, 0)`
     await sql(place, ['DROP TABLE database_standbys', ...before096, standby('one'), liveNode, range].join('; '))
-    await sql(place, `DELETE FROM schema_migrations WHERE number = ${last?.number}`)
+    await sql(
+      place,
+      `ALTER TABLE console_sessions DROP COLUMN key_hash; DELETE FROM schema_migrations WHERE number >= ${standbySets.number}`,
+    )
     const opened = await Promise.all([open(place, 'cluster'), open(place, 'cluster')])
     // What the older node stores is the first standby of a database.
     await sql(place, standby('two'))
