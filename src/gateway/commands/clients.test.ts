@@ -119,6 +119,14 @@ describe('iovalkey', () => {
     expect(await waiting.get('x')).toBeNull()
   })
 
+  it('ends a timeout of BLPOP when it has passed, not only in the next round of an idle engine', async () => {
+    const [waiting, other] = [connect(), connect()]
+    const pings = async () => Number(/cmdstat_ping:calls=(\d+)/.exec(await other.info('commandstats'))?.[1] ?? 0)
+    const before = await pings()
+    for (let count = 0; count < 5; count++) expect(await waiting.blpop('nothing', 0.02)).toBeNull()
+    expect(await pings()).toBeGreaterThan(before)
+  })
+
   it('does not lose an element to a blocked client that has disconnected', async () => {
     const [gone, other] = [connect(), connect()]
     const popped = gone.blpop('jobs', 0)

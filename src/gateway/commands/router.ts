@@ -1,10 +1,12 @@
-import { unreachable } from '../../base/index.js'
+import { type Timer, unreachable } from '../../base/index.js'
 import type { PauseHold } from '../client/pause-hold.js'
 import { DISCARD } from '../engine/reply-sink.js'
+import { askOver } from '../limits/engine-questions.js'
 import { frameArguments } from '../resp/arguments.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 import { keep } from '../resp/lent-memory.js'
 import { administer } from './administer.js'
+import { blockTimeoutMs } from './block-timeout.js'
 import type { CommandContext } from './command-context.js'
 import { bareContainer, findSubcommand, type KnownCommand, type ServedCommand } from './command-table.js'
 import { Login } from './login.js'
@@ -31,6 +33,8 @@ const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 const OK = encodeSimple('OK')
 const PING = encodeCommand(['PING'])
+/** The engine begins to count a timeout when the command arrives. */
+const ENGINE_IS_LATER_MS = 2
 /** The part of a command that an error repeats. */
 const MOST_SHOWN_WORDS = 48
 const MOST_SHOWN_BYTES = 512
@@ -281,11 +285,26 @@ export class CommandRouter {
     meter.holds++
     context.blocked++
     const { frameBuffer, frameStart, frameEnd } = context.frame
+    const timeout = this.#wakeAtTimeout(name)
     lane.sendWatched(frameBuffer, frameStart, frameEnd, 'event', () => {
+      timeout?.cancel()
       meter.holds--
       context.blocked--
       meter.lastActivityAtMs = context.deps.clock.now()
     })
+  }
+
+  /**
+   * An engine looks at the timeouts of its blocked clients when it has something to do, and otherwise in each round of its
+   * background work only, five times a second. So it gets something to do when a timeout has passed.
+   */
+  #wakeAtTimeout(name: string): Timer | undefined {
+    const { deps, protocol, frame } = this.#context
+    const ms = blockTimeoutMs(name, frameArguments(frame.frameBuffer, frame.frameStart, frame.argumentCount))
+    if (ms === undefined) return undefined
+    const { databaseId } = deps.guard.database
+    const wake = async () => askOver(deps.lanes.shared({ databaseId, user: 'default', protocol }))(PING)
+    return deps.clock.after(Math.ceil(ms) + ENGINE_IS_LATER_MS, () => void wake().catch(() => undefined))
   }
 
   #asksToBlock(): boolean {
