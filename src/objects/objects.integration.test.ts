@@ -115,8 +115,8 @@ describe('object storage', () => {
   })
 
   it('takes an upload that lasts longer than a request may stand still', async () => {
-    server.fault = () => ({ kind: 'slow', pauseMs: 10 })
-    const one = new ObjectStorage({ ...server.options(), timeoutMs: 500 })
+    server.fault = () => ({ kind: 'slow', pauseMs: 25 })
+    const one = new ObjectStorage({ ...server.options(), timeoutMs: 2_000 })
     await one.put('slow', bytes(8 * MIB), 8 * MIB)
     await one.close()
     server.fault = () => undefined
