@@ -19,7 +19,8 @@ export interface EnginePaths {
 /**
  * `hz`, the rate of background work of an engine, per second. 200 idle engines cost 17 % of a core at the default of
  * 10, 8 % at 5 and 3 % at 2; but one round of expiring keys may block commands for a quarter of the interval, 50 ms at
- * 5 and 125 ms at 2. A clean stop by signal also waits for the next round.
+ * 5 and 125 ms at 2. A clean stop by signal also waits for the next round, and so would the timeouts of blocked clients, for
+ * which the gateway wakes the engine.
  */
 export const HZ = 5
 
