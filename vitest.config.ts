@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import { SlowestFirst } from './test/support/slowest-first.js'
+import { filesOfOtherTurns } from './test/support/turns.js'
 
 /** Where temporary files are; ends last, because the others delete theirs. */
 const memoryFolder = 'test/support/memory-folder.ts'
@@ -25,6 +26,7 @@ const sample = 'test/support/sample.ts'
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'console/src/**/*.test.ts', 'test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...filesOfOtherTurns],
     pool: 'forks',
     // Many tests wait for a server, a browser or a disk, so two for each core of a small machine; and no more than there
     // are stretches of ports (`test/support/ports.ts`).

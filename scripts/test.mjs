@@ -25,6 +25,18 @@ const UNSTEADY_FILES_TOLERATED = 3
 /** Which cases of long lists the tests try (`test/support/sample.ts`): a second run must try those that have failed. */
 const SAMPLE = process.env.HOMEPORT_TEST_SAMPLE || String(Math.floor(Math.random() * 1_000))
 
+/**
+ * Each process of Node that has authorities of its own to trust reads those of Node as well when it starts, for 70 ms of
+ * processor time. Only tests that install packages need them.
+ */
+const WITHOUT_AUTHORITIES = {
+  NODE_EXTRA_CA_CERTS: undefined,
+  HOMEPORT_TEST_AUTHORITIES: process.env.NODE_EXTRA_CA_CERTS,
+}
+
+/** Which campaigns are played (`test/support/turns.ts`): all, when files are chosen or every case is tried. */
+const turnOf = (filters) => (filters.length > 0 || SAMPLE === 'all' ? {} : { HOMEPORT_TEST_TURN: SAMPLE })
+
 function readReport(path) {
   try {
     return JSON.parse(readFileSync(path, 'utf8'))
@@ -50,7 +62,8 @@ async function runOnce(filters, options = []) {
     const vitest = inProject('node_modules/vitest/vitest.mjs')
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`]
     const costs = join(folder, 'costs.jsonl')
-    const how = { cwd: ROOT, env: { HOMEPORT_TEST_COSTS: costs, HOMEPORT_TEST_SAMPLE: SAMPLE } }
+    const env = { HOMEPORT_TEST_COSTS: costs, HOMEPORT_TEST_SAMPLE: SAMPLE, ...turnOf(filters), ...WITHOUT_AUTHORITIES }
+    const how = { cwd: ROOT, env }
     const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...options, ...filters], how)
     return { code, report: readReport(path), costs: readCosts(costs) }
   } finally {

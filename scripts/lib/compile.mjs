@@ -194,10 +194,13 @@ async function bundleConsole(outDir) {
   await compress(join(outDir, 'assets'))
 }
 
-/** Writes each file of a folder also compressed with Brotli, too slow for a server that would do it when asked. */
+/**
+ * Writes each file of a folder also compressed with Brotli, too slow for a server that would do it when asked. Quality 11 takes
+ * three times as long for 2 % less.
+ */
 async function compress(folder) {
   const files = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name))
-  const params = { [constants.BROTLI_PARAM_QUALITY]: 11 }
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 10 }
   await Promise.all(
     files.map(async (name) => {
       const path = join(folder, name)

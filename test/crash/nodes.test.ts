@@ -8,7 +8,6 @@ import { startLoad } from './load.js'
 import { NODE_FAULTS, type NodeFault } from './node-faults.js'
 import { NodeScene } from './nodes.js'
 import { CALM, FAST } from './pace.js'
-import { isPlayed } from './played.js'
 import { startQueueDestinations } from './queue-destinations.js'
 import { QueueLedger } from './queue-ledger.js'
 import { startQueueLoad } from './queue-ledger-load.js'
@@ -65,7 +64,7 @@ function nextFault(cycle: number, random: () => number): NodeFault {
   return NODE_FAULTS[Math.floor(random() * NODE_FAULTS.length)] ?? 'kill'
 }
 
-it.runIf(isPlayed('nodes'))(
+it(
   'loses nothing and leaves nothing behind, whatever happens to the nodes',
   async () => {
     const random = randomFrom(SEED)

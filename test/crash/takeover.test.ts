@@ -7,7 +7,6 @@ import { engineCalls } from '../databases/engine-calls.js'
 import { Recorder, type Route } from '../histories/recorder.js'
 import { atCleanup, call, waitFor } from '../support/index.js'
 import { isRunning, NodeScene, type SceneNode } from './nodes.js'
-import { isPlayed } from './played.js'
 import { randomFrom } from './random.js'
 import { begin, end, isWithoutFirst, lostIn, type Roles, scenesOf } from './takeover-faults.js'
 import { type Ask, Pairs } from './takeover-pairs.js'
@@ -263,38 +262,34 @@ function summary(name: string, reported: readonly Reported[]): string {
   return `${name}: ${own.length} times, ${served}; ${sum('lost')} of ${sum('answered')} answered writes lost, none from before the reported moment`
 }
 
-it.runIf(isPlayed('takeover'))(
-  'a standby takes over from a home that is lost, and only then',
-  { timeout: 120_000 + CYCLES * 90_000 },
-  async () => {
-    vi.spyOn(console, 'warn').mockImplementation(() => undefined)
-    const regions = [...Array<string>(HOMES).fill(REGION), READ_REGION]
-    const scene = await NodeScene.start({
-      // The clients do not use the balancer.
-      ...{ nodes: regions.length, regions, random: randomFrom(SEED), readyEveryMs: 1_000 },
-      onDisturbance: () => undefined,
-    })
-    atCleanup(() => scene.stop())
-    const nodes = scene.nodes.slice(0, HOMES)
-    const [first] = nodes as [SceneNode]
-    const asked = { database_name: 'guarded', platform: 'aws', primary_region: REGION, read_regions: [READ_REGION] }
-    const made = (await first.homeport.api('POST', '/v2/redis/database', { ...asked, plan: 'payg' })).body as Made
-    const { home } = await guard(nodes, made, 'async', 2)
+it('a standby takes over from a home that is lost, and only then', { timeout: 120_000 + CYCLES * 90_000 }, async () => {
+  vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+  const regions = [...Array<string>(HOMES).fill(REGION), READ_REGION]
+  const scene = await NodeScene.start({
+    // The clients do not use the balancer.
+    ...{ nodes: regions.length, regions, random: randomFrom(SEED), readyEveryMs: 1_000 },
+    onDisturbance: () => undefined,
+  })
+  atCleanup(() => scene.stop())
+  const nodes = scene.nodes.slice(0, HOMES)
+  const [first] = nodes as [SceneNode]
+  const asked = { database_name: 'guarded', platform: 'aws', primary_region: REGION, read_regions: [READ_REGION] }
+  const made = (await first.homeport.api('POST', '/v2/redis/database', { ...asked, plan: 'payg' })).body as Made
+  const { home } = await guard(nodes, made, 'async', 2)
 
-    // PostgreSQL is away: the home serves on, because the nodes of both standbys promise not to take over.
-    for (const { toPostgres } of scene.nodes) toPostgres.swallow('everything')
-    const endAt = Date.now() + AWAY_MS
-    const answers = new Set<number>()
-    while (Date.now() < endAt) {
-      answers.add((await rest(home, made.rest_token, ['INCR', 'meanwhile'])).status)
-      await pause(systemClock, BETWEEN_MS)
-    }
-    for (const { toPostgres } of scene.nodes) toPostgres.mend()
-    expect([...answers]).toEqual([200])
+  // PostgreSQL is away: the home serves on, because the nodes of both standbys promise not to take over.
+  for (const { toPostgres } of scene.nodes) toPostgres.swallow('everything')
+  const endAt = Date.now() + AWAY_MS
+  const answers = new Set<number>()
+  while (Date.now() < endAt) {
+    answers.add((await rest(home, made.rest_token, ['INCR', 'meanwhile'])).status)
+    await pause(systemClock, BETWEEN_MS)
+  }
+  for (const { toPostgres } of scene.nodes) toPostgres.mend()
+  expect([...answers]).toEqual([200])
 
-    const reported = []
-    for (let cycle = 0; cycle < CYCLES; cycle++) reported.push(await suffer(scene, cycle, made))
-    console.log(`takeover: ${JSON.stringify(reported)}`)
-    for (const name of new Set(reported.map(nameOf))) console.log(summary(name, reported))
-  },
-)
+  const reported = []
+  for (let cycle = 0; cycle < CYCLES; cycle++) reported.push(await suffer(scene, cycle, made))
+  console.log(`takeover: ${JSON.stringify(reported)}`)
+  for (const name of new Set(reported.map(nameOf))) console.log(summary(name, reported))
+})

@@ -14,7 +14,9 @@ const DRIVER = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
 async function installPackage(): Promise<string> {
   const [packed, project, cache] = [tempDir(), tempDir(), tempDir()]
   const npm = async (cwd: string, ...args: string[]) => {
-    const env = { npm_config_cache: cache, npm_config_audit: 'false', npm_config_fund: 'false' }
+    const settings = { npm_config_cache: cache, npm_config_audit: 'false', npm_config_fund: 'false' }
+    const authorities = process.env.HOMEPORT_TEST_AUTHORITIES
+    const env = { ...settings, ...(authorities !== undefined && { NODE_EXTRA_CA_CERTS: authorities }) }
     const { code, stdout, stderr } = await run('npm', args, { cwd, env, deadlineMs: 110_000 })
     expect(code, stderr).toBe(0)
     return stdout

@@ -10,7 +10,7 @@ const NUMBERS = 1_000
 /** Chooses the sample of this run and prints it, before the processes of the tests start. */
 export default function setup(): void {
   process.env[VARIABLE] ||= String(Math.floor(Math.random() * NUMBERS))
-  console.log(`Long lists of cases: ${VARIABLE}=${process.env[VARIABLE]} (all: every case)`)
+  console.log(`Long lists and campaigns: ${VARIABLE}=${process.env[VARIABLE]} (all: every case)`)
 }
 
 /** The number of this run's sample; `undefined` where every case is tried. */

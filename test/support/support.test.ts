@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { expect, it } from 'vitest'
 import { atCleanup, cleanup, freePort, isPortFree, processesMarked, run, tempDir, waitFor } from './index.js'
+import { GROUPS } from './turns.js'
 
 it('waits until the condition answers and returns the answer', async () => {
   let looks = 0
@@ -15,6 +16,10 @@ it('gives up at the deadline, with the awaited condition and the last error', as
   await expect(waitFor(failing, { what: 'a miracle', deadlineMs: 20 })).rejects.toThrow(
     'gave up waiting for a miracle after 20 ms (Error: still broken)',
   )
+})
+
+it('plays campaigns in turn that exist', () => {
+  expect(GROUPS.flat().filter((path) => !existsSync(path))).toEqual([])
 })
 
 it('hands out free ports, each once, and sees a port that is taken', async () => {
