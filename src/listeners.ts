@@ -33,7 +33,9 @@ export function managementListener(
   const forConsole = [
     ...sessionRoutes({ sessions, publicUrl, isOperator: (accountId) => accounts.isFirst(accountId) }),
     ...consoleRoutes({
-      ...{ ...foundations, version: VERSION, startedAt: systemClock.now() },
+      ...foundations,
+      version: VERSION,
+      startedAt: systemClock.now(),
       get certificate() {
         return tls?.current.certificate
       },
@@ -41,10 +43,29 @@ export function managementListener(
   ]
   return new HttpServer({
     ...listenerSettings(foundations, accounts, 'management'),
-    ...{ sessions, publicUrl, site: consoleSite(config), routes: [...routes, ...forConsole] },
+    sessions,
+    publicUrl,
+    site: consoleSite(config),
+    routes: [...routes, ...forConsole],
     guests: { routes: queueRoutes, bodyLimitBytes: config.queueBodyLimitBytes },
     port: config.apiPort,
     bodyLimitBytes: config.managementBodyLimitBytes,
+  })
+}
+
+/** The listener of the queue, of workflows and of bulk actions. */
+export function queueListener(
+  foundations: Foundations & { readonly readiness: Readiness },
+  accounts: Accounts,
+  routes: readonly Route[],
+): HttpServer {
+  const { config } = foundations
+  return new HttpServer({
+    ...listenerSettings(foundations, accounts, 'queue'),
+    routes,
+    port: config.queuePort,
+    bodyLimitBytes: config.queueBodyLimitBytes,
+    publicUrl: config.publicQueueUrl,
   })
 }
 
@@ -75,7 +96,7 @@ const PROBES: ReadonlySet<string> = new Set(['/health', '/livez', '/readyz'])
 const OTHER_PATH = '(other)'
 
 /** The settings that all HTTP listeners share. */
-export function listenerSettings(
+function listenerSettings(
   foundations: Foundations & { readonly readiness: Readiness },
   accounts: Accounts,
   service: HttpSettings['service'],
