@@ -80,7 +80,9 @@ async function database(nodes: readonly BenchNode[], kind: 'alone' | 'standby'):
   }
   const engines = () => nodes.flatMap((node) => enginesIn(folderAt(node, made)).map(({ pid }) => pid))
   return {
-    ...{ name: kind === 'alone' ? 'database' : 'database with a standby', usPerMb: [], lagMs: [] },
+    name: kind === 'alone' ? 'database' : 'database with a standby',
+    usPerMb: [],
+    lagMs: [],
     primary: connected({ host: home.host, port: made.port, password: made.password }),
     copy: kind === 'standby' ? engineOf(other, made) : undefined,
     pids: () => [...nodes.map(({ homeport }) => homeport.pid), ...engines()],
@@ -104,8 +106,11 @@ async function bare(binary: string, kind: 'alone' | 'replica'): Promise<Contesta
   const isLinked = async () => (await replica?.client.info('replication'))?.includes('master_link_status:up') !== false
   await waitFor(isLinked, { what: 'the replica to follow' })
   return {
-    ...{ name: kind === 'alone' ? 'bare engine' : 'bare engine with a replica', usPerMb: [], lagMs: [] },
-    ...{ primary: primary.client, copy: replica?.client },
+    name: kind === 'alone' ? 'bare engine' : 'bare engine with a replica',
+    usPerMb: [],
+    lagMs: [],
+    primary: primary.client,
+    copy: replica?.client,
     pids: () => [primary.pid, ...(replica ? [replica.pid] : [])],
   }
 }

@@ -93,8 +93,13 @@ function readAll(): Reading {
 async function measure(workload: Workload, callers: number): Promise<Round> {
   const machine = measureMachine(dataDir)
   const options: BenchOptions = {
-    ...{ seconds: Number(given.seconds), callers, size: 64, pipeline: 1, database: 'bench' },
-    ...{ runs: 20_000, receiver: '127.0.0.1' },
+    seconds: Number(given.seconds),
+    callers,
+    size: 64,
+    pipeline: 1,
+    database: 'bench',
+    runs: 20_000,
+    receiver: '127.0.0.1',
   }
   let before = readAll()
   let after = before

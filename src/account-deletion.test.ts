@@ -30,7 +30,10 @@ async function scene(openStore: OpenStore, depsFor: (busyId: string) => Deletion
   )
   const [busy = '', idle = ''] = made.map(({ account_id }) => account_id)
   const deletion = new AccountDeletion({
-    ...{ ...common, databases: NO_DATABASES, queue: NO_QUEUE, ...depsFor(busy) },
+    ...common,
+    databases: NO_DATABASES,
+    queue: NO_QUEUE,
+    ...depsFor(busy),
     reload: () => accounts.reload(),
   })
   accounts.operator.watch({

@@ -28,6 +28,7 @@ function certificateOptions({ dataDir, publicRedisHost, redisDomain, ...files }:
     dataDir,
     hostNames: redisDomain === undefined ? [publicRedisHost] : [publicRedisHost, `*.${redisDomain}`],
     files: certificate === undefined || key === undefined ? undefined : { certificate, key },
-    ...{ clock: systemClock, logger },
+    clock: systemClock,
+    logger,
   }
 }

@@ -42,7 +42,9 @@ export async function openCluster(deps: ClusterDeps): Promise<OpenCluster> {
   }
   try {
     upkeep = await openStore({
-      ...{ location: location.url, dataDir: config.dataDir, onFailure },
+      location: location.url,
+      dataDir: config.dataDir,
+      onFailure,
       sharing: 'cluster upkeep',
     })
     const cluster = await clusteredOn(upkeep, node, deps)
@@ -60,7 +62,12 @@ async function clusteredOn(upkeep: Store, name: string, deps: ClusterDeps): Prom
   const dir = await idOf(config.dataDir)
   const { host: advertised = config.host, port } = config.advertise ?? {}
   return new Clustered({
-    ...{ store, upkeep, clock: systemClock, logger, meter: meters.cluster, onDead: onFailure },
+    store,
+    upkeep,
+    clock: systemClock,
+    logger,
+    meter: meters.cluster,
+    onDead: onFailure,
     identity: {
       name,
       dir,
@@ -72,8 +79,12 @@ async function clusteredOn(upkeep: Store, name: string, deps: ClusterDeps): Prom
     },
     link: (how) =>
       createPeerLink({
-        ...{ ...how, store, clock: systemClock, logger },
-        ...{ host: listenOn(config.host, advertised), port: config.peerPort },
+        ...how,
+        store,
+        clock: systemClock,
+        logger,
+        host: listenOn(config.host, advertised),
+        port: config.peerPort,
       }),
   })
 }
@@ -116,7 +127,9 @@ export function agreedOptions(config: Config, plans: unknown): Readonly<Record<s
   const { publicApiUrl = '', publicQueueUrl = '' } = config.givenUrls
   const values = Object.entries({
     ...Object.fromEntries(AGREED.map((name) => [name, config[name]])),
-    ...{ publicApiUrl, publicQueueUrl, plansFile: plans },
+    publicApiUrl,
+    publicQueueUrl,
+    plansFile: plans,
   })
   return Object.fromEntries(
     values.map(([name, value]) => [name, sha256Hex(JSON.stringify(value ?? null)).slice(0, 16)] as const),

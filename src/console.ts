@@ -144,7 +144,9 @@ async function regions({ databases, fleet }: ConsoleDeps, accountId: string, id:
   const members = fleet.observe(id).filter(({ state }) => state !== 'stopped')
   const elsewhere = (await databases.others.replicas?.statuses(id)) ?? []
   const atOtherNodes = elsewhere.map(({ region, isServing, lagBytes, heardSecondsAgo }) => ({
-    ...{ region, role: 'replica' as const, state: isServing ? ('serving' as const) : ('starting' as const) },
+    region,
+    role: 'replica' as const,
+    state: isServing ? ('serving' as const) : ('starting' as const),
     ...(isServing && { lag_bytes: lagBytes, heard_seconds_ago: heardSecondsAgo }),
   }))
   const here = members.map(({ region, role, state }) => {

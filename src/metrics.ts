@@ -134,7 +134,12 @@ function isToken(authorization: string | undefined, expected: Buffer | undefined
 }
 
 const scraper = (ip: string): Caller => ({
-  ...{ accountId: '', email: '', accountType: 'paid', source: SCRAPER, access: 'read', ip },
+  accountId: '',
+  email: '',
+  accountType: 'paid',
+  source: SCRAPER,
+  access: 'read',
+  ip,
 })
 
 /** Collects the figures of a scrape. */
@@ -185,9 +190,16 @@ class ServerMetrics {
     const suspended = isSuspended.filter(Boolean).length
     const [process, stored, disk] = await Promise.all([ofProcess.figures(), this.#stored(), this.#disk()])
     return {
-      ...{ ...this.#about(), ...process, ...disk, ...stored },
-      ...{ ...storeFigures(meters), ...queueFigures(meters, queue.load), ...workflowFigures(meters) },
-      ...{ ...this.#totals.figures, ...databasesFigures(meters), ...endpointFigures(meters) },
+      ...this.#about(),
+      ...process,
+      ...disk,
+      ...stored,
+      ...storeFigures(meters),
+      ...queueFigures(meters, queue.load),
+      ...workflowFigures(meters),
+      ...this.#totals.figures,
+      ...databasesFigures(meters),
+      ...endpointFigures(meters),
       ...clusterFigures(meters, this.#deps.cluster),
       homeport_databases: byLabel('state', { awake, suspended, asleep: ledgers.length - awake - suspended }),
     }
@@ -249,8 +261,12 @@ function countsOf({ store, clock }: MetricsDeps) {
       slice: (after) => store.run(runsCensus.slice, { what, after, size: SLICE_ROWS }),
     })
   return {
-    ...{ pending: messages('pending'), held: messages('held'), dead: messages('dead') },
-    ...{ active: runs('active'), deadRuns: runs('dead'), waits: runs('waits') },
+    pending: messages('pending'),
+    held: messages('held'),
+    dead: messages('dead'),
+    active: runs('active'),
+    deadRuns: runs('dead'),
+    waits: runs('waits'),
   }
 }
 

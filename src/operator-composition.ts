@@ -23,38 +23,67 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
   const clock = systemClock
   const isOperator = (accountId: string): boolean => accounts.isFirst(accountId)
   const metrics = metricsSource({
-    ...{ ...foundations, databases, queue, clock, version: VERSION, isOperator },
+    ...foundations,
+    databases,
+    queue,
+    clock,
+    version: VERSION,
+    isOperator,
     heldAccounts: () => accounts.heldIds,
   })
   const logs = new ServerLogs({
-    ...{ lines: foundations.recentLines, clock, isOperator },
+    lines: foundations.recentLines,
+    clock,
+    isOperator,
     startedAt: Math.floor(clock.now()),
   })
   const nodes = nodesAdministrationRoutes({
-    ...{ accounts, cluster: foundations.cluster, store },
-    ...{ placement: databases.placement, moves: databases.others.moves, standbys: databases.others.standbys },
+    accounts,
+    cluster: foundations.cluster,
+    store,
+    placement: databases.placement,
+    moves: databases.others.moves,
+    standbys: databases.others.standbys,
   })
-  const { serviceBackupPlace: placeAt } = foundations
-  const installation = () => installationOf(config.dataDir)
-  const serviceBackups = new ServiceBackups({
-    ...{ placeAt, installation },
-    ...{ dataDir: config.dataDir, clock, logger: foundations.logger, refusal: backupRefusal(config) },
-    snapshot: (databaseId, file) => databases.backups.snapshot(databaseId, file),
-  })
-  const schedule = new BackupSchedule({
-    ...{ to: config.backupTo, placeAt, installation, everyMs: config.backupEvery, keep: config.backupKeep },
-    ...{ backups: serviceBackups, clock, problems: foundations.problems },
-  })
+  const { serviceBackups, schedule } = composeServiceBackups(foundations, databases)
   const queues = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
   return {
     metrics,
     routes: [
-      ...[...queues, ...nodes, metrics.route, logs.route],
+      ...queues,
+      ...nodes,
+      metrics.route,
+      logs.route,
       ...withHomes(databases.homes, [databaseMetricsRoute({ databases })]),
       ...serviceBackupRoutes(serviceBackups, accounts),
     ],
     services: [composeDeletion(foundations, { accounts, databases, queue }), logs, serviceBackups, schedule],
   }
+}
+
+/** Backups of the whole service, on demand and by themselves. */
+function composeServiceBackups({ config, logger, problems, serviceBackupPlace }: Foundations, databases: Databases) {
+  const shared = {
+    placeAt: serviceBackupPlace,
+    installation: () => installationOf(config.dataDir),
+    clock: systemClock,
+  }
+  const serviceBackups = new ServiceBackups({
+    ...shared,
+    dataDir: config.dataDir,
+    logger,
+    refusal: backupRefusal(config),
+    snapshot: (databaseId, file) => databases.backups.snapshot(databaseId, file),
+  })
+  const schedule = new BackupSchedule({
+    ...shared,
+    to: config.backupTo,
+    everyMs: config.backupEvery,
+    keep: config.backupKeep,
+    backups: serviceBackups,
+    problems,
+  })
+  return { serviceBackups, schedule }
 }
 
 /** Why a server cannot back up all of itself. */
@@ -69,7 +98,11 @@ function backupRefusal({ node, store }: Foundations['config']): string | undefin
 /** What follows when the operator suspends or deletes an account. */
 function composeDeletion({ store, logger }: Foundations, { accounts, databases, queue }: Operated) {
   const deletion = new AccountDeletion({
-    ...{ store, clock: systemClock, logger, databases, queue },
+    store,
+    clock: systemClock,
+    logger,
+    databases,
+    queue,
     reload: () => accounts.reload(),
   })
   const follow = async (): Promise<void> => {

@@ -46,7 +46,13 @@ const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
 /** Minutes of an interval of each period. */
 const STEP_MINUTES: Readonly<Record<StatsPeriod, number>> = {
-  ...{ '1h': 1, '3h': 3, '12h': 12, '1d': 24, '3d': 72, '7d': 168, '30d': 180 },
+  '1h': 1,
+  '3h': 3,
+  '12h': 12,
+  '1d': 24,
+  '3d': 72,
+  '7d': 168,
+  '30d': 180,
 }
 
 /** The operations of the management API on queues. */
@@ -99,11 +105,20 @@ function render({ config, accounts }: QueueAdministrationDeps, caller: Caller, q
     customer_id: row.email,
     ...(token !== undefined && caller.access === 'write' && { token }),
     ...(readToken !== undefined && { read_only_token: readToken }),
-    ...{ active: true, state: 'active', last_plan_upgrade_time: 0 },
+    active: true,
+    state: 'active',
+    last_plan_upgrade_time: 0,
     max_message_size: config.queueBodyLimitBytes,
-    ...{ max_requests_per_day: perDay, max_requests_per_day_hard: perDay, max_requests_per_second: NO_LIMIT },
-    ...{ max_endpoints_per_topic: NO_LIMIT, max_topics: NO_LIMIT, max_schedules: NO_LIMIT, max_queues: NO_LIMIT },
-    ...{ max_dlq_size: NO_LIMIT, max_events_size: NO_LIMIT, max_bandwidth_per_second: NO_LIMIT },
+    max_requests_per_day: perDay,
+    max_requests_per_day_hard: perDay,
+    max_requests_per_second: NO_LIMIT,
+    max_endpoints_per_topic: NO_LIMIT,
+    max_topics: NO_LIMIT,
+    max_schedules: NO_LIMIT,
+    max_queues: NO_LIMIT,
+    max_dlq_size: NO_LIMIT,
+    max_events_size: NO_LIMIT,
+    max_bandwidth_per_second: NO_LIMIT,
     max_retries: MAX_RETRIES,
     max_dlq_retention_time_milis: config.retentionMs,
     max_delay: LONGEST_DELAY_MS / 1000,

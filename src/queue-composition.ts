@@ -12,14 +12,27 @@ export function composeQueue(
   { queueClock: clock = systemClock, onAttempt }: { readonly queueClock?: Clock; readonly onAttempt?: OnAttempt },
 ) {
   const queue = createQueue({
-    ...{ ...config, store, clock, logger, onAttempt, tracer, cluster },
+    ...config,
+    store,
+    clock,
+    logger,
+    onAttempt,
+    tracer,
+    cluster,
     keys: accounts,
     meter: meters.queue,
     heldAccounts: () => accounts.heldIds,
     dailyMessagesOf: (accountId: string) => accounts.dailyMessagesOf(accountId),
   })
   const workflow = createWorkflow({
-    ...{ ...config, store, queue, clock, logger, meter: meters.workflow, tracer, cluster },
+    ...config,
+    store,
+    queue,
+    clock,
+    logger,
+    meter: meters.workflow,
+    tracer,
+    cluster,
     publicUrl: config.publicQueueUrl,
     accountOfUser: (userId) => accounts.accountOfQueueUser(userId)?.accountId,
   })

@@ -28,8 +28,16 @@ function started() {
   const ask = (given: Partial<Call> = {}): Promise<unknown> =>
     logs.route.handler(
       Object.assign(access, {
-        ...{ caller: { accountId: OPERATOR } as Call['caller'], query: {}, headers: {}, params: {}, body: undefined },
-        ...{ signal: new AbortController().signal, ip: '', target: '', requestId: '', ...given },
+        caller: { accountId: OPERATOR } as Call['caller'],
+        query: {},
+        headers: {},
+        params: {},
+        body: undefined,
+        signal: new AbortController().signal,
+        ip: '',
+        target: '',
+        requestId: '',
+        ...given,
       }),
     )
   const follow = async (lastId?: string, query: object = {}): Promise<Readable> => {

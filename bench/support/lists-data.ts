@@ -112,7 +112,9 @@ const AUDIT: Model = {
 
 const WAIT = JSON.stringify({
   step: { stepId: 1, stepName: 'paid', stepType: 'Wait', concurrent: 1 },
-  ...{ url: 'https://work.test/jobs', timeoutUrl: 'https://work.test/jobs', headers: {} },
+  url: 'https://work.test/jobs',
+  timeoutUrl: 'https://work.test/jobs',
+  headers: {},
 })
 
 /**

@@ -28,8 +28,15 @@ interface Recipe {
 export function startWebdis(facts: GatewayFacts, launcher: readonly string[]): Promise<Program | undefined> {
   const settings = (http_port: number, directory: string): string =>
     JSON.stringify({
-      ...{ http_host: '127.0.0.1', http_port, threads: 2, pool_size: 20, verbosity: 0, daemonize: false },
-      ...{ redis_host: '127.0.0.1', redis_port: facts.enginePort, redis_auth: facts.enginePassword },
+      http_host: '127.0.0.1',
+      http_port,
+      threads: 2,
+      pool_size: 20,
+      verbosity: 0,
+      daemonize: false,
+      redis_host: '127.0.0.1',
+      redis_port: facts.enginePort,
+      redis_auth: facts.enginePassword,
       logfile: join(directory, 'log'),
     })
   return start({ program: 'webdis', debian: 'webdis', settings, args: (file) => [file] }, launcher)

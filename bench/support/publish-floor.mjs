@@ -11,9 +11,22 @@ import { startFront } from './publish-front.ts'
 const DAYS_7 = 7 * 86_400_000
 const pool = new pg.Pool({ connectionString: process.env.BENCH_STORE, max: 20 })
 const SHARED = {
-  ...{ account_id: 'acc_test', kind: 'http', state: 'pending', url: '', method: 'POST', config: '{}', max_retries: 3 },
-  ...{ headers: '{"Content-Type":["application/json"]}', retried: 0, next_at: 0, created_at: 0, labels: '' },
-  ...{ host: '127.0.0.1:9', path: '/hook', caller_ip: '127.0.0.1', partition: 0 },
+  account_id: 'acc_test',
+  kind: 'http',
+  state: 'pending',
+  url: '',
+  method: 'POST',
+  config: '{}',
+  max_retries: 3,
+  headers: '{"Content-Type":["application/json"]}',
+  retried: 0,
+  next_at: 0,
+  created_at: 0,
+  labels: '',
+  host: '127.0.0.1:9',
+  path: '/hook',
+  caller_ip: '127.0.0.1',
+  partition: 0,
 }
 const columns = Object.keys(SHARED)
 const text = `INSERT INTO messages (message_id, body, body_crc, ${columns.join(', ')})

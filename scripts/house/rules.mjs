@@ -234,6 +234,14 @@ function unusedExports(file, files) {
     }))
 }
 
+/** The properties of such an object belong to the one around it. */
+function spreadLiterals(file) {
+  return [...file.code.matchAll(/\.{3}\{/g)].map(({ index }) => ({
+    line: lineAt(file.code, index),
+    text: 'a literal object is spread into another: write its properties there',
+  }))
+}
+
 function unfinished(file) {
   // The words are joined at run time, so that the rule does not find itself.
   const pattern = new RegExp(`\\b(?:${['TO', 'FIX'].map((start, i) => start + ['DO', 'ME'][i]).join('|')})\\b`, 'g')
@@ -252,6 +260,7 @@ export const RULES = [
   droppedPromises,
   undocumentedExports,
   unusedExports,
+  spreadLiterals,
   unfinished,
   fileLength,
 ]

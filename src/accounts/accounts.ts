@@ -125,12 +125,17 @@ class StoredAccounts implements Accounts {
     cluster.handle(CHANGED, () => this.#followOthers())
     cluster.handle(ROTATED, (payload) => this.#rotatedElsewhere(payload))
     this.#afterLostCommits = new AfterLostCommits({
-      ...{ store, clock, logger: deps.logger, what: 'accounts' },
+      store,
+      clock,
+      logger: deps.logger,
+      what: 'accounts',
       recover: () => this.#recover(),
     })
     this.#uses = new LastUses({ ...deps, directory: this.#directory })
     const teamDeps = {
-      ...{ store, clock, reload: () => this.#changed() },
+      store,
+      clock,
+      reload: () => this.#changed(),
       lastUseOf: (id: string) => this.#directory.lastUseOf(id),
       onTeamDeletion: (teamId: string) => this.operator.completeDeletions(teamId),
       onRotated: (oldHash: string, secret: string) => this.#followRotation(oldHash, secret),
@@ -138,7 +143,8 @@ class StoredAccounts implements Accounts {
     this.teams = new Teams(teamDeps)
     this.keys = new ApiKeys(teamDeps)
     this.queues = new QueueAccounts({
-      ...{ ...teamDeps, cluster },
+      ...teamDeps,
+      cluster,
       rows: () => this.#directory.rows,
       onRotated: () => this.#refreshFile(),
     })
@@ -373,7 +379,10 @@ class StoredAccounts implements Accounts {
     const queueToken = this.queues.tokenOf(owner) ?? this.#ownFile.queueToken
     const { queueTokenDeleted: _, ...kept } = this.#ownFile
     const fresh: Credentials = {
-      ...{ ...kept, queueToken, currentSigningKey: current, nextSigningKey: next },
+      ...kept,
+      queueToken,
+      currentSigningKey: current,
+      nextSigningKey: next,
       ...(this.queues.isRevoked(owner) && { queueTokenDeleted: true }),
     }
     if (JSON.stringify(fresh) === JSON.stringify(this.#ownFile)) return

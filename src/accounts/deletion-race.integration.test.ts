@@ -16,8 +16,12 @@ describeOnEveryStore('the deletion of an account', (openStore) => {
       const secrets = { queue_user_id: id, queue_token_hash: id, signing_current: 'a', signing_next: 'b' }
       await store.run(accounts.create, {
         account: {
-          ...{ account_id: id, email: `${id}@x.test`, type: 'paid', ...secrets },
-          ...{ created_at: T, operator: isOperator },
+          account_id: id,
+          email: `${id}@x.test`,
+          type: 'paid',
+          ...secrets,
+          created_at: T,
+          operator: isOperator,
         },
         key: { key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0, created_at: T },
       })
@@ -27,8 +31,15 @@ describeOnEveryStore('the deletion of an account', (openStore) => {
     const accountId = await newAccount(0)
     const emailKey = `${accountId}@x.test`
     const audit = (owner: string): accounts.NewAuditRow => ({
-      ...{ log_id: randomUUID(), account_id: owner, actor: 'a', source: 's', action: 'Act', entity: 'e' },
-      ...{ details: '{}', ip: '', at: T },
+      log_id: randomUUID(),
+      account_id: owner,
+      actor: 'a',
+      source: 's',
+      action: 'Act',
+      entity: 'e',
+      details: '{}',
+      ip: '',
+      at: T,
     })
     expect(await store.run(operator.beginDelete, { accountId, audit: audit(operatorId) })).toEqual({ kind: 'begun' })
 
@@ -36,9 +47,18 @@ describeOnEveryStore('the deletion of an account', (openStore) => {
     const row = { ...key, read_only: 0 as const, created_at: T }
     await store.run(apiKeys.create, { key: row, emailKey, limit: 37, audit: audit(accountId) })
     const token: queueTokens.QueueTokenRow = {
-      ...{ token_id: randomUUID(), account_id: accountId, name: 'late', token_hash: randomUUID(), scope: 'all' },
-      ...{ scope_name: null, created_at: T, expires_at: null, last_used_at: null },
-      ...{ previous_hash: null, previous_until: null, first_token: null },
+      token_id: randomUUID(),
+      account_id: accountId,
+      name: 'late',
+      token_hash: randomUUID(),
+      scope: 'all',
+      scope_name: null,
+      created_at: T,
+      expires_at: null,
+      last_used_at: null,
+      previous_hash: null,
+      previous_until: null,
+      first_token: null,
     }
     await store.run(queueTokens.create, { accountId, emailKey, token, limit: 50, audit: audit(accountId) })
 

@@ -89,7 +89,9 @@ export class Operator {
     this.#refuseOthers(caller)
     const event = { action: 'Change Account', entity: accountId, details: { ...changed } } as const
     const outcome = await this.#deps.store.run(operator.changeLimits, {
-      ...{ accountId, changed, audit: this.#audit(caller, event) },
+      accountId,
+      changed,
+      audit: this.#audit(caller, event),
     })
     if (outcome.kind === 'deleting') throw new HomeportError('account_deleting', {})
     if (outcome.kind !== 'changed') throw refusalOf(outcome, accountId)
@@ -181,7 +183,8 @@ function managedOf({ row, teams, databases }: Shown): ManagedAccount {
     state: row.state,
     operator: row.operator === 1,
     creation_time: Math.floor(row.created_at / 1000),
-    ...{ databases, teams },
+    databases,
+    teams,
     ...(row.database_limit === null ? {} : { database_limit: row.database_limit }),
     ...(row.daily_messages === null ? {} : { daily_messages: row.daily_messages }),
   }

@@ -44,7 +44,9 @@ describeOnSampledStore('credentials', (openStore, on) => {
     const { token, ...shown } = await create('ci', { scope: 'queue', queue: 'orders' })
     expect(shown).toMatchObject({ name: 'ci', scope: 'queue', queue: 'orders' })
     expect(byToken(token)).toMatchObject({
-      ...{ accountId: owner.accountId, source: 'QUEUE_TOKEN - ci', scope: { kind: 'queue', name: 'orders' } },
+      accountId: owner.accountId,
+      source: 'QUEUE_TOKEN - ci',
+      scope: { kind: 'queue', name: 'orders' },
     })
     expect(await named()).toMatchObject([shown])
     expect(JSON.stringify(await accounts.tokens.list(owner, undefined))).not.toContain(token)

@@ -33,7 +33,11 @@ describeOnSampledStore('teams and keys', (openStore) => {
     await store.run(accountsTransactions.create, {
       account: { account_id: name, email: `${name}@homeport.local`, type: 'paid', ...secrets, created_at: 1 },
       key: {
-        ...{ key_id: name, account_id: name, name: 'default', read_only: 0, created_at: 1 },
+        key_id: name,
+        account_id: name,
+        name: 'default',
+        read_only: 0,
+        created_at: 1,
         key_hash: sha256Hex(`${name}-key`),
       },
     })
@@ -214,9 +218,19 @@ describeOnSampledStore('teams and keys', (openStore) => {
     const numbers: Record<string, number> = AUDIT_ACTIONS
     expect(log.map((entry) => entry.action)).toEqual(acts.map((act) => numbers[act]))
     expect(log[0]).toEqual({
-      ...{ log_id: log[0]?.log_id, customer_id: owner.email, actor: owner.email, timestamp: log[0]?.timestamp },
-      ...{ action: 13, action_string: 'Delete Team', source: 'API_KEY - default', entity: team_id },
-      ...{ secondary_entity: 'NA', third_entity: 'NA', ip: '127.0.0.1', reason: '', notes: '' },
+      log_id: log[0]?.log_id,
+      customer_id: owner.email,
+      actor: owner.email,
+      timestamp: log[0]?.timestamp,
+      action: 13,
+      action_string: 'Delete Team',
+      source: 'API_KEY - default',
+      entity: team_id,
+      secondary_entity: 'NA',
+      third_entity: 'NA',
+      ip: '127.0.0.1',
+      reason: '',
+      notes: '',
       readable_format: `${owner.email}: Delete Team ${team_id}`,
       ttl: (log[0]?.timestamp ?? 0) + 182 * 86_400,
     })

@@ -76,7 +76,10 @@ describeOnEveryStore('the activity of accounts', (openStore) => {
   it('deletes what is older than a day, in batches', async () => {
     const old = newId('writer', 1)
     const blocks = Array.from({ length: 1_100 }, (_, index) => ({
-      ...{ account_id: `old-${index}`, start: T - 30 * HOUR_MS, writer: old, counts: '[]' },
+      account_id: `old-${index}`,
+      start: T - 30 * HOUR_MS,
+      writer: old,
+      counts: '[]',
     }))
     await store.run(activityBlocks.store, { blocks })
     const kept = { account_id: account(), start: T - BLOCK_MS, writer: old, counts: '[[0,1]]' }

@@ -93,7 +93,9 @@ export class ActivityLog implements Service {
 
   async #store(blocks: readonly BlockCounts[]): Promise<void> {
     const packed = blocks.map(({ accountId, start, writer, counts }) => ({
-      ...{ account_id: accountId, start, writer },
+      account_id: accountId,
+      start,
+      writer,
       counts: packCounts(counts),
     }))
     if (packed.length > 0) await this.#deps.store.run(activityBlocks.store, { blocks: packed })

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { auditRow, newAccountRows } from '../accounts/testing/rows.js'
 import * as accounts from '../accounts/transactions/accounts.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
+import { creationOf } from '../databases/testing/rows.js'
 import * as backups from '../databases/transactions/backups.js'
 import * as databaseRows from '../databases/transactions/databases.js'
+import { messageRow } from '../queue/testing/rows.js'
 import type { PendingRow } from '../queue/transactions/messages.js'
 import * as messages from '../queue/transactions/messages.js'
 import { settle } from '../queue/transactions/messages-settle.js'
@@ -12,6 +15,7 @@ import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
 import { Problems, silentLogger } from '../telemetry/index.js'
 import type { WatchedDatabase } from './conditions.js'
+import { channelRow } from './testing/rows.js'
 import * as channels from './transactions/alerts-channels.js'
 import * as conditions from './transactions/alerts-conditions.js'
 import * as history from './transactions/alerts-history.js'
@@ -23,7 +27,14 @@ const T = Date.parse('2026-03-01T12:00:00Z')
 const LOOK = 5_000
 const MINUTE = 60_000
 const DAY = 86_400_000
-const LATE = { cron: '* * * * *', destination: 'http://e.test', headers: '{}', body: null, queue: null }
+const LATE = {
+  cron: '* * * * *',
+  destination: 'http://e.test',
+  headers: '{}',
+  body: null,
+  queue: null,
+  caller_ip: null,
+}
 
 describeOnSampledStore('alerts', (openStore) => {
   let shared: Store | undefined
@@ -41,7 +52,11 @@ describeOnSampledStore('alerts', (openStore) => {
   let offered: PendingRow[]
   const startWatch = async (): Promise<void> => {
     watch = new AlertWatch({
-      ...{ store, clock, problems, logger: silentLogger, link: 'http://h.test/alerts' },
+      store,
+      clock,
+      problems,
+      logger: silentLogger,
+      link: 'http://h.test/alerts',
       queue: { offer: (rows) => void offered.push(...rows) },
       sources: { databases: () => databases, disk: async () => disk, certificateExpiresAt: () => undefined },
     })
@@ -63,34 +78,16 @@ describeOnSampledStore('alerts', (openStore) => {
   })
   afterEach(() => watch.stop())
 
-  const audit = (): accounts.NewAuditRow => ({
-    ...{ log_id: randomUUID(), account_id: accountId, actor: 'a', source: 's', action: 'Act', entity: 'e' },
-    ...{ details: '{}', ip: '', at: start },
-  })
+  const audit = () => auditRow(accountId, start)
 
   async function newAccount(): Promise<string> {
     const id = randomUUID()
-    const secrets = { queue_user_id: id, queue_token_hash: id, signing_current: 'a', signing_next: 'b' }
-    await store.run(accounts.create, {
-      account: {
-        account_id: id,
-        email: `${id}@homeport.local`,
-        type: 'paid',
-        ...secrets,
-        created_at: start - MINUTE + ++made,
-      },
-      key: { key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0, created_at: start },
-    })
+    await store.run(accounts.create, newAccountRows(id, start - MINUTE + ++made))
     return id
   }
 
   async function addChannel(some: Partial<channels.ChannelRow> = {}): Promise<string> {
-    const channel = {
-      ...{ channel_id: randomUUID(), account_id: accountId, name: 'ops', url: 'http://a.test/hook' },
-      ...{ format: 'json' as const, enabled: 1 as const, group_minutes: 5, send_resolved: 1 as const },
-      ...{ kinds: '[]', hourly_limit: 30, created_at: start + ++made, window_start: 0, window_sent: 0, held_back: 0 },
-      ...some,
-    }
+    const channel = channelRow({ account_id: accountId, created_at: start + ++made, ...some })
     expect(await store.run(channels.create, { channel, limit: 20, audit: audit() })).toBe('created')
     return channel.channel_id
   }
@@ -99,17 +96,19 @@ describeOnSampledStore('alerts', (openStore) => {
   async function deadLetter(some: { at?: number; host?: string; config?: string } = {}): Promise<string> {
     const { at = clock.now(), host = 'x.test', config = '{}' } = some
     const id = `msg_${randomUUID()}`
-    const [seq = 0] = await store.run(messages.insert, [
-      {
-        ...{ message_id: id, account_id: accountId, kind: 'http', group_key: null, url: `http://${host}/a` },
-        ...{ method: 'POST', headers: '{}', body: null, config, max_retries: 0, next_at: T, created_at: start },
-        ...{ labels: '', flow_key: null, caller_ip: null, host, path: '/a' },
-      },
-    ])
-    await store.run(settle, {
-      ...{ seq, retried: 0, at, end: { kind: 'failed', dlqId: `${at}-${seq}` }, follow: [], turn: undefined },
-      attempt: { startedAt: at, status: 500, headers: '{}', body: null, error: null },
-    })
+    const row = {
+      message_id: id,
+      account_id: accountId,
+      created_at: start,
+      url: `http://${host}/a`,
+      host,
+      config,
+      next_at: T,
+    }
+    const [seq = 0] = await store.run(messages.insert, [messageRow(row)])
+    const end = { kind: 'failed' as const, dlqId: `${at}-${seq}` }
+    const attempt = { startedAt: at, status: 500, headers: '{}', body: null, error: null }
+    await store.run(settle, { seq, retried: 0, at, end, follow: [], turn: undefined, attempt })
     return id
   }
 
@@ -245,14 +244,8 @@ describeOnSampledStore('alerts', (openStore) => {
 
   it('alerts of a backup that failed', async () => {
     const databaseId = randomUUID()
-    const database: databaseRows.NewDatabase = {
-      ...{ database_id: databaseId, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
-      ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
-      ...{ password: 'p', rest_token: databaseId, read_only_rest_token: `ro-${databaseId}`, created_at: start },
-    }
     await store.run(accounts.identify, { freshId: 'store', at: 1 })
-    const ports = { from: 20_000, to: 20_000, avoid: [] }
-    await store.run(databaseRows.create, { database, ports, slugs: [databaseId], limit: 9, forgetBefore: 0 })
+    await store.run(databaseRows.create, creationOf(databaseId, accountId, start))
     await store.run(databaseRows.finishCreate, { databaseId, audit: audit() })
     const backup = { backup_id: 'b', database_id: databaseId, name: 'n', kind: 'manual', created_at: start } as const
     await store.run(backups.begin, { backup, accountId })
@@ -280,8 +273,16 @@ describeOnSampledStore('alerts', (openStore) => {
     problems.report({ kind: 'store_damaged', subject: 'messages', severity: 'error', title: 'Bad.', advice: 'Look.' })
     databases = [{ accountId: other, databaseId: 'db', name: 'shop', budget: 0, spent: 0, restarts: '3 times' }]
     await store.run(schedules.put, {
-      ...{ account_id: other, schedule_id: 'late', cron: '* * * * *', destination: 'http://e.test', headers: '{}' },
-      ...{ body: null, queue: null, caller_ip: null, created_at: start, next_at: start - 6 * MINUTE },
+      account_id: other,
+      schedule_id: 'late',
+      cron: '* * * * *',
+      destination: 'http://e.test',
+      headers: '{}',
+      body: null,
+      queue: null,
+      caller_ip: null,
+      created_at: start,
+      next_at: start - 6 * MINUTE,
     })
     await pass(MINUTE)
     const server = (await alerts(first)).filter(({ first_at }) => first_at > start)
@@ -299,9 +300,8 @@ describeOnSampledStore('alerts', (openStore) => {
     const times = { caller_ip: null, created_at: start, next_at: start }
     const put = async (id: string, error: string) => {
       await store.run(schedules.put, { account_id: accountId, schedule_id: id, ...LATE, ...times })
-      await store.run(schedules.fire, {
-        ...{ accountId, scheduleId: id, dueAt: start, nextAt: start + DAY, now: start, entries: [], error },
-      })
+      const fired = { accountId, scheduleId: id, dueAt: start, nextAt: start + DAY, now: start, entries: [], error }
+      await store.run(schedules.fire, fired)
     }
     await put('skipped', schedules.SUSPENDED_FIRE)
     await put('broken', 'The URL group is empty.')
@@ -312,9 +312,7 @@ describeOnSampledStore('alerts', (openStore) => {
   it('sees the late schedules of each account, however many another one has', async () => {
     const other = await newAccount()
     const put = (account_id: string, schedule_id: string) =>
-      store.run(schedules.put, {
-        ...{ ...LATE, account_id, schedule_id, caller_ip: null, created_at: start, next_at: start - DAY },
-      })
+      store.run(schedules.put, { ...LATE, account_id, schedule_id, created_at: start, next_at: start - DAY })
     await Promise.all(Array.from({ length: 201 }, (_, place) => put(accountId, `s${place}`)))
     await put(other, 's')
     const found = await store.run(conditions.stored, { dueBefore: start, createdBefore: start, failing: [], known: [] })
@@ -387,10 +385,12 @@ describeOnSampledStore('alerts', (openStore) => {
     expect(briefNotices().map(([, status]) => status)).toEqual(['firing', 'resolved'])
     expect((await alerts()).at(-1)).toMatchObject({ status: 'resolved', state: 'no_channel' })
     await spend(8)
-    const silence = { ...{ silence_id: randomUUID(), account_id: accountId, kind: 'budget', subject: null } }
+    const silence = { silence_id: randomUUID(), account_id: accountId, kind: 'budget', subject: null }
     await store.run(silences.create, {
       silence: { ...silence, until: clock.now() + DAY, reason: '', actor: 'a', created_at: start },
-      ...{ limit: 9, now: start, audit: audit() },
+      limit: 9,
+      now: start,
+      audit: audit(),
     })
     await spend(0)
     expect(briefNotices().map(([, status]) => status)).toEqual(['firing', 'resolved', 'firing'])

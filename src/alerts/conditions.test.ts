@@ -6,17 +6,16 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
 const calm: Observed = {
-  ...{
-    now: NOW,
-    firstAccountId: 'first',
-    rules: [],
-    databases: [],
-    schedules: [],
-    backups: [],
-    failing: [],
-    problems: [],
-  },
-  ...{ disk: { freeBytes: 50, totalBytes: 100 }, certificateExpiresAt: NOW + 90 * DAY },
+  now: NOW,
+  firstAccountId: 'first',
+  rules: [],
+  databases: [],
+  schedules: [],
+  backups: [],
+  failing: [],
+  problems: [],
+  disk: { freeBytes: 50, totalBytes: 100 },
+  certificateExpiresAt: NOW + 90 * DAY,
 }
 const found = (some: Partial<Observed>) =>
   conditionsOf({ ...calm, ...some }).map(({ accountId, kind, subject, level }) => [accountId, kind, subject, level])

@@ -8,7 +8,13 @@ const NOW = Date.parse('2026-03-10T00:00:00Z')
 const CALM = 15 * 60_000
 
 const state = (kind: AlertKind, subject: string): Condition => ({
-  ...{ accountId: 'a', kind, subject, level: 1, severity: 'error', title: 'T.', advice: 'A.' },
+  accountId: 'a',
+  kind,
+  subject,
+  level: 1,
+  severity: 'error',
+  title: 'T.',
+  advice: 'A.',
 })
 const changes = (current: readonly Condition[], known: readonly ConditionRow[], some: Partial<Judged> = {}) =>
   changesOf(current, { now: NOW, known, isUnjudged: () => false, nameOf: () => 'shop', ...some })

@@ -90,8 +90,13 @@ function newsOfRule(group: readonly Alerting[], now: number): { put: ConditionRo
 }
 
 const alertedRow = ({ one, row }: Alerting, now: number): ConditionRow => ({
-  ...{ account_id: one.accountId, kind: one.kind, subject: one.subject, level: one.level },
-  ...{ alerted_at: now, gone_at: null, alert_subject: row?.alert_subject ?? null },
+  account_id: one.accountId,
+  kind: one.kind,
+  subject: one.subject,
+  level: one.level,
+  alerted_at: now,
+  gone_at: null,
+  alert_subject: row?.alert_subject ?? null,
   episode_id: row?.episode_id ?? newId('epi_', now),
   began_at: row?.began_at ?? row?.alerted_at ?? now,
 })
@@ -115,9 +120,15 @@ function resolvedOf(forget: readonly ConditionRow[], { now, known, nameOf }: Jud
     const { account_id: accountId, kind, began_at, alerted_at, gone_at } = row
     const subject = row.alert_subject ?? row.subject
     const found = {
-      ...{ kind, subject, severity: 'warning' as const, title: endedTitle(kind, subject, nameOf) },
+      kind,
+      subject,
+      severity: 'warning' as const,
+      title: endedTitle(kind, subject, nameOf),
       advice: 'There is nothing to do.',
-      ...{ count: 1, examples: [], firstAt: began_at ?? alerted_at, lastAt: gone_at ?? now },
+      count: 1,
+      examples: [],
+      firstAt: began_at ?? alerted_at,
+      lastAt: gone_at ?? now,
     }
     return [{ accountId, alertId: newId('alert_', now), episodeId, found }]
   })

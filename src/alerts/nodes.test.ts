@@ -6,7 +6,13 @@ import type { Problem } from '../telemetry/index.js'
 import { AlertNodes } from './nodes.js'
 
 const PROBLEM: Problem = {
-  ...{ kind: 'tls_files', subject: 'cert.pem', severity: 'warning', title: 'T.', advice: 'A.', sinceMs: 0, count: 1 },
+  kind: 'tls_files',
+  subject: 'cert.pem',
+  severity: 'warning',
+  title: 'T.',
+  advice: 'A.',
+  sinceMs: 0,
+  count: 1,
 }
 const PEER = { incarnation: 2, name: 'b', advertise: '', state: 'live' } as const
 
@@ -16,7 +22,10 @@ function nodes(some: { readonly disk?: 'unknown'; readonly answer?: unknown; rea
   const store = { run: async () => [] } as unknown as Store
   const node = (name: string) => {
     const made = new AlertNodes({
-      ...{ store, clock: new ManualClock(), node: name, problems: { all: () => [PROBLEM] } },
+      store,
+      clock: new ManualClock(),
+      node: name,
+      problems: { all: () => [PROBLEM] },
       sources: {
         databases: () => [{ accountId: 't', databaseId: `db-${name}`, name: 'shop', budget: 10, spent: 9 }],
         disk: async () => {
@@ -26,7 +35,9 @@ function nodes(some: { readonly disk?: 'unknown'; readonly answer?: unknown; rea
         certificateExpiresAt: () => undefined,
       },
       cluster: {
-        ...{ isLeader: name === 'a', isAlone: false, peers: [PEER] },
+        isLeader: name === 'a',
+        isAlone: false,
+        peers: [PEER],
         handle: (_topic, given) => {
           handler = given
         },

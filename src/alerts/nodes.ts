@@ -41,14 +41,12 @@ const BY_HOMES: readonly string[] = ['budget', 'engine_restarting']
 
 const text = Type.String()
 const ConditionSchema = Type.Object({
-  ...{
-    accountId: text,
-    kind: Type.Enum([...BY_NODES]),
-    subject: text,
-    level: Type.Number(),
-    title: text,
-    advice: text,
-  },
+  accountId: text,
+  kind: Type.Enum([...BY_NODES]),
+  subject: text,
+  level: Type.Number(),
+  title: text,
+  advice: text,
   severity: Type.Enum(['warning', 'error']),
 })
 const SeenSchema = Type.Object({ conditions: Type.Array(ConditionSchema), seesDisk: Type.Boolean() })
@@ -81,9 +79,14 @@ export class AlertNodes {
   async here(firstAccountId: string | undefined, changed: readonly rules.RuleRow[]) {
     const { clock, problems, sources, node } = this.#deps
     return {
-      ...{ now: clock.now(), node, firstAccountId, rules: changed },
-      ...{ databases: sources.databases(), problems: problems.all() },
-      ...{ disk: await sources.disk().catch(() => undefined), certificateExpiresAt: sources.certificateExpiresAt() },
+      now: clock.now(),
+      node,
+      firstAccountId,
+      rules: changed,
+      databases: sources.databases(),
+      problems: problems.all(),
+      disk: await sources.disk().catch(() => undefined),
+      certificateExpiresAt: sources.certificateExpiresAt(),
     } satisfies Partial<Observed>
   }
 

@@ -75,12 +75,18 @@ const shownUrl = (url: string, { access }: Caller): string => (access === 'write
 
 function channelView(row: channels.ChannelRow, caller: Caller): contract.AlertChannel {
   return {
-    ...{ channel_id: row.channel_id, name: row.name, url: shownUrl(row.url, caller), format: row.format },
+    channel_id: row.channel_id,
+    name: row.name,
+    url: shownUrl(row.url, caller),
+    format: row.format,
     // Only this file writes the column; a newer Homeport may have written kinds that this one does not know.
     kinds: (JSON.parse(row.kinds) as string[]).filter(isAlertKind),
-    ...{ hourly_limit: row.hourly_limit, group_minutes: row.group_minutes },
-    ...{ send_resolved: row.send_resolved === 1, enabled: row.enabled === 1 },
-    ...{ held_back: row.held_back, creation_time: seconds(row.created_at) },
+    hourly_limit: row.hourly_limit,
+    group_minutes: row.group_minutes,
+    send_resolved: row.send_resolved === 1,
+    enabled: row.enabled === 1,
+    held_back: row.held_back,
+    creation_time: seconds(row.created_at),
   }
 }
 
@@ -106,7 +112,10 @@ async function createChannel(deps: AlertRoutesDeps, caller: Caller, body: contra
     group_minutes: body.group_minutes ?? DEFAULT_GROUP_MINUTES,
     send_resolved: flag(body.send_resolved ?? true),
     enabled: flag(body.enabled ?? true),
-    ...{ created_at: now, window_start: 0, window_sent: 0, held_back: 0 },
+    created_at: now,
+    window_start: 0,
+    window_sent: 0,
+    held_back: 0,
   } as const
   const entry = audit(deps, caller, 'Create Alert Channel', channel.channel_id, { name: body.name })
   const args = { channel, limit: MOST_ALERT_CHANNELS, audit: entry }
@@ -194,11 +203,16 @@ function ruleFields(kind: AlertKind, { enabled, threshold }: contract.ChangeRule
 function ruleView(kind: AlertKind, row: rules.RuleRow | undefined): contract.AlertRule {
   const { summary, subject, scope, threshold } = ruleShape(kind)
   return {
-    ...{ kind, summary, subject, scope, enabled: row?.enabled !== 0 },
+    kind,
+    summary,
+    subject,
+    scope,
+    enabled: row?.enabled !== 0,
     ...(threshold && {
       threshold: row?.threshold ?? threshold.default,
       default_threshold: threshold.default,
-      ...{ unit: threshold.unit, meaning: threshold.meaning },
+      unit: threshold.unit,
+      meaning: threshold.meaning,
     }),
   }
 }
@@ -225,8 +239,12 @@ async function createSilence(deps: AlertRoutesDeps, caller: Caller, body: Create
   const silence = {
     silence_id: newId('sil_', now),
     account_id: caller.accountId,
-    ...{ kind: body.kind ?? null, subject: body.subject ?? null, until: untilMs, reason: body.reason ?? '' },
-    ...{ actor: caller.email, created_at: now },
+    kind: body.kind ?? null,
+    subject: body.subject ?? null,
+    until: untilMs,
+    reason: body.reason ?? '',
+    actor: caller.email,
+    created_at: now,
   }
   const entry = audit(deps, caller, 'Create Alert Silence', silence.silence_id, body)
   const outcome = await deps.store.run(silences.create, { silence, limit: MOST_SILENCES, now, audit: entry })
@@ -245,7 +263,10 @@ function silenceView(row: silences.SilenceRow): Silence {
     silence_id: row.silence_id,
     ...(row.kind === null ? {} : { kind: row.kind }),
     ...(row.subject === null ? {} : { subject: row.subject }),
-    ...{ until: seconds(row.until), reason: row.reason, actor: row.actor, creation_time: seconds(row.created_at) },
+    until: seconds(row.until),
+    reason: row.reason,
+    actor: row.actor,
+    creation_time: seconds(row.created_at),
   }
 }
 

@@ -62,9 +62,14 @@ class Round {
 
   get settlement(): Settlement {
     return {
-      ...{ alerts: this.#alerts, postponed: this.#postponed, late: this.#late, entries: this.#entries },
+      alerts: this.#alerts,
+      postponed: this.#postponed,
+      late: this.#late,
+      entries: this.#entries,
       channels: [...this.#counters.values()],
-      ...{ groups: [...this.#changed.values()], notified: this.#notified, ended: this.#ended },
+      groups: [...this.#changed.values()],
+      notified: this.#notified,
+      ended: this.#ended,
     }
   }
 

@@ -9,7 +9,10 @@ import { AlertWatch } from './watch.js'
 function watchOf(run: (operation: unknown, args: never) => Promise<unknown>) {
   const clock = new ManualClock()
   const watch = new AlertWatch({
-    ...{ store: { run } as unknown as Store, clock, logger: silentLogger, link: '' },
+    store: { run } as unknown as Store,
+    clock,
+    logger: silentLogger,
+    link: '',
     queue: { offer: () => undefined },
     problems: { all: () => [] },
     sources: {

@@ -32,7 +32,11 @@ export function alertView(row: AlertRow): Alert {
     alert_id: row.alert_id,
     status: row.status,
     ...(row.episode_id === null ? {} : { episode_id: row.episode_id }),
-    ...{ kind: row.kind, subject: row.subject, severity: row.severity, title: titleOf(row), advice: row.advice },
+    kind: row.kind,
+    subject: row.subject,
+    severity: row.severity,
+    title: titleOf(row),
+    advice: row.advice,
     count: row.count,
     examples: examplesOf(row).map(({ at, id, text }) => ({ at: seconds(at), id, text })),
     first_at: seconds(row.first_at),
@@ -83,10 +87,17 @@ export function slackBody({ alert, heldBack, isTest, link }: Notice): object {
 /** The notification of the test button. */
 export function testNotice(channelName: string, atMs: number, link: string): Notice {
   const alert = {
-    ...{ alert_id: 'test', status: 'event' as const, kind: 'test', subject: channelName, severity: 'warning' as const },
+    alert_id: 'test',
+    status: 'event' as const,
+    kind: 'test',
+    subject: channelName,
+    severity: 'warning' as const,
     title: `This is a test of the alert channel "${channelName}".`,
     advice: 'Nothing has happened. Alerts of this account will look like this.',
-    ...{ count: 1, examples: [], first_at: seconds(atMs), last_at: seconds(atMs) },
+    count: 1,
+    examples: [],
+    first_at: seconds(atMs),
+    last_at: seconds(atMs),
   }
   return { alert, heldBack: 0, isTest: true, link }
 }

@@ -198,7 +198,9 @@ describeOnSampledStore(
       await send({ country: 'DE', order: { total: 1_000 }, filling: 'x'.repeat(300_000) })
       const matching = (payload: string) => found('cancelRuns', { label: 'payload', payload })
       expect(await matching('$.order.total > 100 and $.country = "DE"')).toMatchObject({
-        ...{ matched: 1, unreadable: 2, sample: [german] },
+        matched: 1,
+        unreadable: 2,
+        sample: [german],
       })
       expect(await matching("$.order.items[*].sku = 'b'")).toMatchObject({ matched: 1 })
       expect(await matching('not ($.order exists)')).toMatchObject({ matched: 1 })
@@ -241,7 +243,8 @@ describeOnSampledStore(
       expect(await letters({ attemptsAtLeast: 2 })).toMatchObject({ matched: 0 })
       expect(await letters({ olderThan: '1h' })).toMatchObject({ matched: 0 })
       expect(await start('deleteDeadLetters', { label: 'msg', payload: '$.size = 4' })).toMatchObject({
-        ...{ status: 202, body: { matched: 1 } },
+        status: 202,
+        body: { matched: 1 },
       })
       await waitFor(async () => (await letters({})).matched === 0, { what: 'the deletion' })
     })

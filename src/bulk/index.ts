@@ -78,23 +78,19 @@ export function createBulk(deps: BulkDeps): Bulk {
   const fences = new Fences()
   const worker = new BulkWorker({ ...deps, cluster, fences })
   const nodes = new BulkNodes({
-    ...{ store, clock, cluster, fences, worker },
+    store,
+    clock,
+    cluster,
+    fences,
+    worker,
     leftChildren: new LeftChildren(deps),
   })
-  const retention = new Retention({
-    name: 'bulk actions',
+  const retention = retentionOf(deps, cluster)
+  const afterLostCommits = new AfterLostCommits({
+    store,
     clock,
     logger,
-    keepMs: deps.retentionMs,
-    sweep: async (step) => {
-      if (!cluster.isLeader) return undefined
-      // Those that a lost commit has left behind.
-      if (step.after === 0) await store.run(bulkDraft.dropDrafts, { before: step.finishedBefore })
-      return store.run(bulkRetention.sweepActions, step)
-    },
-  })
-  const afterLostCommits = new AfterLostCommits({
-    ...{ store, clock, logger, what: 'bulk actions' },
+    what: 'bulk actions',
     recover: async () => {
       await nodes.loadFences()
       await worker.adoptRunning()
@@ -121,4 +117,19 @@ export function createBulk(deps: BulkDeps): Bulk {
     },
     routes: () => routes,
   }
+}
+
+function retentionOf({ store, clock, logger, retentionMs }: BulkDeps, cluster: Cluster): Retention {
+  return new Retention({
+    name: 'bulk actions',
+    clock,
+    logger,
+    keepMs: retentionMs,
+    sweep: async (step) => {
+      if (!cluster.isLeader) return undefined
+      // Those that a lost commit has left behind.
+      if (step.after === 0) await store.run(bulkDraft.dropDrafts, { before: step.finishedBefore })
+      return store.run(bulkRetention.sweepActions, step)
+    },
+  })
 }

@@ -218,8 +218,13 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
   })
 
   const starting = (run_id: string): Starting => ({
-    ...{ run_id, url: 'https://x.test/work', host: 'x.test', path: '/work' },
-    ...{ labels: '', flow_key: null, caller_ip: '' },
+    run_id,
+    url: 'https://x.test/work',
+    host: 'x.test',
+    path: '/work',
+    labels: '',
+    flow_key: null,
+    caller_ip: '',
   })
   const pass = (at: BulkUnderTest, runId: string, work: () => Promise<unknown> = async () => undefined) =>
     at.bulk.gate.pass(account, [starting(runId)], Date.now(), work)

@@ -11,15 +11,17 @@ import * as bulkSelect from './transactions/bulk-select.js'
 import * as consoleCounts from './transactions/console-counts.js'
 
 const ACTION = {
-  ...{ accountId: 'acc', selector: '{}', settings: null, reason: null, ratePerSecond: null },
-  ...{
-    kind: 'cancelRuns' as const,
-    fence: null,
-    actor: 'a@example.test',
-    source: 'QUEUE_TOKEN',
-    ip: '127.0.0.1',
-    at: 1,
-  },
+  accountId: 'acc',
+  selector: '{}',
+  settings: null,
+  reason: null,
+  ratePerSecond: null,
+  kind: 'cancelRuns' as const,
+  fence: null,
+  actor: 'a@example.test',
+  source: 'QUEUE_TOKEN',
+  ip: '127.0.0.1',
+  at: 1,
 } as const
 
 describeOnEveryStore('the open runs', suite, [OPEN_RUNS_MODULE])
@@ -46,7 +48,9 @@ function suite(openStore: OpenStore): void {
     const chunks = bulkSelect.packChunks(chosen, 10)
     const { seq: actionSeq } = await store.run(bulkAction.createAction, {
       ...ACTION,
-      ...{ actionId: 'bulk_open', chunks, absent: [] },
+      actionId: 'bulk_open',
+      chunks,
+      absent: [],
     })
     const batch = { actionSeq, chunk: 0, from: 0, to: chosen.length, at: 3 }
     expect((await store.run(cancelRunsBatch, batch)).succeeded).toHaveLength(3)

@@ -184,7 +184,11 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     }
     const kind = 'undoCancelRuns' as const
     const action = await store.run(bulkAction.createAction, {
-      ...{ ...who, ...more, kind, accountId: ACCOUNT, actionId: newId('bulk_', at) },
+      ...who,
+      ...more,
+      kind,
+      accountId: ACCOUNT,
+      actionId: newId('bulk_', at),
     })
     const workflow = { url, at: at + 500, pause: { by: 'a', clock: 'hold' as const, ofWorkflow: true as const } }
     const batch = { actionSeq: action.seq, chunk: 0, from: 0, to: 1, at: at + 1_000 }

@@ -45,8 +45,14 @@ const DATABASE = {
 
 /** The settings of a server, as the console reads them. */
 const SETTINGS = {
-  ...{ version: '1', api_url: 'http://a.test', rest_url: 'http://r.test', queue_url: 'http://q.test' },
-  ...{ redis_host: 'localhost', tls_by_default: false, engine_capabilities: [], plans: [] },
+  version: '1',
+  api_url: 'http://a.test',
+  rest_url: 'http://r.test',
+  queue_url: 'http://q.test',
+  redis_host: 'localhost',
+  tls_by_default: false,
+  engine_capabilities: [],
+  plans: [],
 }
 
 /** A management API with these databases and one API key. */
@@ -166,8 +172,14 @@ describe('of the server that variables or a profile name', () => {
     const { url, out, err } = await elsewhere(by, [...args, '--json'])
     expect(err).toBe('')
     expect(JSON.parse(out)).toEqual({
-      ...{ email: 'admin@localhost', apiKey: 'key-1', apiUrl: url, restUrl: 'http://r.test' },
-      ...{ queueUrl: url, queueToken: 'token-1', currentSigningKey: 'sig_3', nextSigningKey: 'sig_4' },
+      email: 'admin@localhost',
+      apiKey: 'key-1',
+      apiUrl: url,
+      restUrl: 'http://r.test',
+      queueUrl: url,
+      queueToken: 'token-1',
+      currentSigningKey: 'sig_3',
+      nextSigningKey: 'sig_4',
       ...(args.includes('cache') && { database: expect.objectContaining({ restToken: 'rest-1' }) }),
     })
   })

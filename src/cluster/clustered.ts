@@ -1,9 +1,8 @@
 import type { Duplex } from 'node:stream'
-import { type Clock, pause } from '../base/index.js'
+import { pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import type { Store } from '../store/index.js'
-import type { ClusterMeter, Logger } from '../telemetry/index.js'
 import { Cleaning } from './cleaning.js'
+import type { ClusteredDeps } from './clustered-deps.js'
 import { Deaths } from './deaths.js'
 import { HandOver } from './hand-over.js'
 import { Holdings } from './holdings.js'
@@ -13,9 +12,10 @@ import { type Moment, Tenure } from './membership.js'
 import { Neighbours } from './neighbours.js'
 import { Notifications } from './notifications.js'
 import { hasHeir, planOwnership } from './ownership.js'
-import type { OnPeerRequest, OnTunnel, PeerLink } from './peer-link.js'
-import { describeNode, type NodeIdentity, register } from './registration.js'
+import type { PeerLink } from './peer-link.js'
+import { describeNode, register } from './registration.js'
 import { Rhythm } from './rhythm.js'
+import { Services } from './services.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
 import type { Cluster, Incarnation, PartitionHolder, Peer, PeerAnswer, PeerHandler, StreamHandler } from './types.js'
@@ -26,23 +26,6 @@ const LOOK = 'cluster.look'
 const OPERATOR_GRACE_MS = 60_000
 /** A store that does not answer must not keep a process from ending. */
 const LEAVE_WITHIN_MS = 2_000
-
-/** What a node of a cluster needs. */
-export interface ClusteredDeps {
-  readonly store: Store
-  /** The same store over connections of its own, so that nothing else delays a beat. */
-  readonly upkeep: Store
-  readonly identity: NodeIdentity
-  /** Makes the link to the other nodes. */
-  readonly link: (how: { incarnation: () => Incarnation; onRequest: OnPeerRequest; onTunnel: OnTunnel }) => PeerLink
-  readonly clock: Clock
-  /** Monotonic time, milliseconds. Default: that of the process. */
-  readonly monotonicMs?: () => number
-  readonly logger: Logger
-  readonly meter: ClusterMeter
-  /** Called once, when this life was declared dead: the process must end. */
-  readonly onDead: (error: Error) => void
-}
 
 /**
  * A node of a cluster: a thin shell around the decisions of `membership.ts` and `ownership.ts`.
@@ -64,7 +47,7 @@ export class Clustered implements Cluster {
   readonly #cleaning: Cleaning
   readonly #neighbours = new Neighbours()
   readonly #leadership: Leadership
-  readonly #services = new Map<string, StreamHandler>()
+  readonly #services = new Services()
   #incarnation: Incarnation = 0
   /** `draining`: until the operator resumes it; `leaving`: it stops. */
   #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
@@ -84,25 +67,30 @@ export class Clustered implements Cluster {
     this.#link = deps.link({
       incarnation: me,
       onRequest: (request) => this.#notifications.receive(request),
-      onTunnel: ({ service, ip, detail = '' }, stream) => {
-        const accept = this.#services.get(service)
-        accept?.(stream, ip, detail)
-        return accept !== undefined
-      },
+      onTunnel: (head, stream) => this.#services.accept(head, stream),
     })
     this.#leadership = new Leadership({
-      ...{ me, store: upkeep, mayAct: () => this.mayAct() },
+      me,
+      store: upkeep,
+      mayAct: () => this.mayAct(),
       onChange: (isLeader) =>
         logger.info(isLeader ? 'cluster_leader' : 'cluster_leader_no_more', { node: deps.identity.name }),
     })
     const own = { me, pause: (ms: number) => pause(clock, ms), nowMs: this.#monotonicMs }
     this.#notifications = new Notifications({
-      ...{ ...own, store, link: this.#link, logger, meter },
+      ...own,
+      store,
+      link: this.#link,
+      logger,
+      meter,
       wallMs: () => clock.now(),
       isOver: () => this.#tenure.isOver,
     })
     this.#handOver = new HandOver({
-      ...{ ...own, store: upkeep, holdings: this.#holdings, notifications: this.#notifications },
+      ...own,
+      store: upkeep,
+      holdings: this.#holdings,
+      notifications: this.#notifications,
       heirs: () => this.peers,
       isOver: () => this.#tenure.isOver,
       wake: (nodes) => this.#wake(nodes),
@@ -195,7 +183,7 @@ export class Clustered implements Cluster {
   }
 
   serve(service: string, accept: StreamHandler): void {
-    this.#services.set(service, accept)
+    this.#services.serve(service, accept)
   }
 
   tunnel(node: string, service: string, ip: string, detail = ''): Promise<Duplex> {

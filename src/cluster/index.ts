@@ -31,7 +31,8 @@
  * - A server that is alone (`alone`) owns everything and pays nothing.
  */
 export { alone } from './alone.js'
-export { Clustered, type ClusteredDeps } from './clustered.js'
+export { Clustered } from './clustered.js'
+export type { ClusteredDeps } from './clustered-deps.js'
 export { partitionOfKey } from './key-partition.js'
 export { DEAD_AFTER_MS, type Moment, Tenure } from './membership.js'
 export { createPeerLink } from './peer/index.js'

@@ -17,7 +17,9 @@ function storeOfLeader() {
   const looks: (() => void)[] = []
   const seen = {
     nodes: [{ incarnation: ME, name: 'a', advertise: '', state: 'live', is_open: 1, beat: 1 }],
-    ...{ partitions: [], leader: ME, announcements: [] },
+    partitions: [],
+    leader: ME,
+    announcements: [],
   }
   const run = async (operation: unknown) => {
     if (operation === nodeRows.register) return { kind: 'registered', incarnation: ME, seen: 0 }
@@ -32,7 +34,12 @@ it('hear that it could not act, although no look has ended meanwhile', async () 
   const { store, answerLooks } = storeOfLeader()
   const clock = new ManualClock()
   const cluster = new Clustered({
-    ...{ store, upkeep: store, clock, meter: new ClusterMeter(), logger: silentLogger, link: new DirectLinks().make },
+    store,
+    upkeep: store,
+    clock,
+    meter: new ClusterMeter(),
+    logger: silentLogger,
+    link: new DirectLinks().make,
     identity: { name: 'a', host: '127.0.0.1', dir: 'a', version: '1', config: {} },
     monotonicMs: () => clock.now(),
     onDead: () => undefined,

@@ -27,7 +27,9 @@ export class Neighbours {
   note(rows: readonly nodeRows.NodeRow[]): void {
     const before = this.#all
     this.#all = rows.map(({ incarnation, name, advertise, state }) => ({
-      ...{ incarnation, name, advertise },
+      incarnation,
+      name,
+      advertise,
       state: state === 'draining' ? 'draining' : 'live',
     }))
     for (const { incarnation } of before) {

@@ -4,7 +4,9 @@ import { type NodeView, type PartitionView, planDrain, planOwnership } from './o
 import type { Gained, LetGo } from './types.js'
 
 const node = (incarnation: number, more: Partial<NodeView> = {}): NodeView => ({
-  ...{ incarnation, state: 'live', is_open: 1 },
+  incarnation,
+  state: 'live',
+  is_open: 1,
   ...more,
 })
 

@@ -114,7 +114,10 @@ async function leaveHalfDone({ store, owner, dataDir, redisPorts }: ManagementSe
   const { port: _, slug: _slug, state: _state, modifying_state: _modifying, ...rest } = half
   await store.run(databases.create, {
     database: { ...rest, database_id: 'half-made', rest_token: 'h1', read_only_rest_token: 'h2' },
-    ...{ ports: { ...redisPorts, avoid: [] }, slugs: ['half-made-1'], limit: 9, forgetBefore: 0 },
+    ports: { ...redisPorts, avoid: [] },
+    slugs: ['half-made-1'],
+    limit: 9,
+    forgetBefore: 0,
     idempotency: { key: 'half', requestHash: 'h' },
   })
   for (const name of ['half-made', 'orphan'])

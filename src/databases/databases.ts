@@ -1,4 +1,4 @@
-import { type Service, TargetGate } from '../base/index.js'
+import { TargetGate } from '../base/index.js'
 import type { AwakeRecord } from '../contract/databases/awake.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'
@@ -12,6 +12,7 @@ import type { ChangeDeps, DatabasesDeps } from './deps.js'
 import { DesiredEngines, engineSpecOf, planOf, regionOf, settingBoundsOf } from './desired-engine.js'
 import { ServingDirectory, servingOf } from './directory.js'
 import { Homes, type OtherNodes, settingsElsewhere } from './homes.js'
+import type { Databases } from './interface.js'
 import {
   abandonChange,
   type DatabaseRow,
@@ -36,68 +37,6 @@ import * as databases from './transactions/databases.js'
 import { systemCaller, Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
 import { type WithOtherNodes, withOtherNodes } from './with-other-nodes.js'
-
-/** The databases of all accounts. */
-export interface Databases extends Service {
-  /** What the data plane serves, with credentials and limits. Complete once `start` has resolved. */
-  readonly directory: ServingDirectory
-  /** Backups of the databases. Start it after the listeners and stop it before them. */
-  readonly backups: Backups
-  /** Databases whose node is gone. */
-  readonly recovery: Recovery
-  /** What the databases use. Start it after the databases and before the data plane; stop it after the data plane. */
-  readonly usage: Usage
-  /** Files of the data directory that the store does not know. */
-  readonly quarantine: Quarantine
-
-  /**
-   * Creates a database; resolves when it accepts commands and every read region replicates. When it rejects, nothing is
-   * left.
-   * @param key value of `Idempotency-Key`, if the caller sent one.
-   */
-  create(caller: Caller, body: CreationRequest, key?: string): Promise<DatabaseRecord>
-  /** One database of the account; rejects with `database_not_found`. */
-  get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord>
-  /** All databases of the account, oldest first. One that is created or deleted meanwhile may or may not be listed. */
-  list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]>
-  /** The databases of an account for lists and counts (`summaries.ts`), from memory; of a cluster also those of other nodes. */
-  known(accountId: string): Promise<KnownDatabases>
-  /** Which node serves which database. */
-  readonly homes: Homes
-  /** Which node a new database gets. */
-  readonly placement: Placement
-  /** What is done with other nodes. */
-  readonly others: WithOtherNodes
-  /** Changes of existing databases. */
-  readonly changes: Changes
-  /** Answers the ACL and CONFIG commands of the data plane. */
-  readonly administration: Administration
-  /** The record of a database, with the credentials that this caller may see. */
-  recordFor(row: DatabaseRow, caller: Caller): DatabaseRecord
-  /** Deletes a database of the account; resolves when nothing is left of it. */
-  remove(caller: Caller, databaseId: string): Promise<void>
-
-  /** The ids of all databases of an account, in whatever state. */
-  idsOf(accountId: string): Promise<string[]>
-  /** Accounts were suspended or resumed: their databases refuse or serve accordingly. */
-  followAccounts(): void
-
-  /** What keeps a database of the account awake, or since when it sleeps. Does not wake it. */
-  whyAwake(caller: Caller, databaseId: string): Promise<AwakeRecord>
-  /** Whether the engines of a database run or are starting. */
-  isAwake(databaseId: string): boolean
-  /** Whether any database is awake. */
-  readonly isAnyAwake: boolean
-
-  /**
-   * Where a client's request reaches the engines of a database. Wakes a sleeping database and waits while its engines
-   * make progress. Rejects as `Fleet.endpoints` does, and with the reason while the database is suspended.
-   */
-  endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]>
-
-  /** Records what the fleet found about a database's data. */
-  noteData(databaseId: string, report: DataReport): void
-}
 
 /** Builds the databases of a store. */
 export function createDatabases(deps: DatabasesDeps): Databases {
@@ -139,7 +78,12 @@ class StoredDatabases implements Databases {
     this.homes = this.#homesOf()
     this.placement = this.#place()
     const changeDeps: ChangeDeps = {
-      ...{ ...deps, directory, sleep, engines, placement: this.placement, homes: this.homes },
+      ...deps,
+      directory,
+      sleep,
+      engines,
+      placement: this.placement,
+      homes: this.homes,
       replicas: () => this.others.replicas,
     }
     this.#engines = engines
@@ -149,17 +93,10 @@ class StoredDatabases implements Databases {
     this.#recordSettings = { plans, suspended, ...settings, isAwake, isReplicated }
     directory.onChange(() => sleep.recheck())
     this.#creation = new Creation(changeDeps)
-    this.quarantine = new Quarantine({
-      ...{ ...deps, keepMs: settings.quarantineMs, accept: settings.acceptUnknownData },
-      creation: this.#creation,
-    })
+    const { quarantineMs: keepMs, acceptUnknownData: accept } = settings
+    this.quarantine = new Quarantine({ ...deps, keepMs, accept, creation: this.#creation })
     this.#losses = new Losses({ ...changeDeps, isAwake })
-    const onReplaced = (databaseId: string): void => this.#losses.replaced(databaseId)
-    this.backups = new Backups({
-      ...{ ...deps, sleep, onReplaced, home: settings.node ?? '', only },
-      withdraw: async (databaseId) => this.others.replicas?.withdraw(databaseId),
-      targets: new TargetGate(settings.deliveryTargets),
-    })
+    this.backups = this.#newBackups(sleep, only)
     this.recovery = new Recovery({ ...changeDeps, homes: this.homes, backups: this.backups })
     this.#deletion = new Deletion({ ...changeDeps, backups: this.backups })
     this.changes = new Changes(changeDeps, [this.#creation, this.backups, this.#deletion])
@@ -170,10 +107,24 @@ class StoredDatabases implements Databases {
     this.others = withOtherNodes({ ...changeDeps, changes, usage, homes, only }, serving)
   }
 
+  #newBackups(sleep: Sleep, only: string | undefined): Backups {
+    const { settings } = this.#deps
+    return new Backups({
+      ...this.#deps,
+      sleep,
+      onReplaced: (databaseId) => this.#losses.replaced(databaseId),
+      home: settings.node ?? '',
+      only,
+      withdraw: async (databaseId) => this.others.replicas?.withdraw(databaseId),
+      targets: new TargetGate(settings.deliveryTargets),
+    })
+  }
+
   #count(changes: Changes): Usage {
     return new Usage({
       ...this.#deps,
-      ...{ directory: this.directory, suspended: this.#suspended },
+      directory: this.directory,
+      suspended: this.#suspended,
       flushMs: this.#deps.settings.usageFlushMs,
       sample: (databaseId) => this.#deps.fleet.sample(databaseId),
       inTurn: (databaseId, work) => changes.inTurn(databaseId, work),
@@ -357,7 +308,10 @@ class StoredDatabases implements Databases {
   #homesOf(): Homes {
     const { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort, node, host } = this.#deps.settings
     return new Homes({
-      ...{ ...this.#deps, cluster: this.#deps.cluster, node, host },
+      ...this.#deps,
+      cluster: this.#deps.cluster,
+      node,
+      host,
       addresses: { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort },
       servesToken: (digest) => this.directory.hasToken(digest),
       served: (accountId) => this.#factsOf(accountId),

@@ -36,9 +36,10 @@
  * This module starts no process and opens no socket, and it sends no engine command. The exception is `backups/copy.ts`,
  * which reads from foreign servers.
  */
-export { createDatabases, type Databases } from './databases.js'
+export { createDatabases } from './databases.js'
 export type { DatabaseSettings, DatabasesDeps } from './deps.js'
 export { type DataUser, type ServedDatabase, ServingDirectory } from './directory.js'
+export type { Databases } from './interface.js'
 export { removeNodeWithDatabases } from './lost-homes.js'
 export { askForMove, listMoves, type Moves } from './moves/index.js'
 export { loadPlans } from './plan-file.js'

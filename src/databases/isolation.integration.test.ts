@@ -191,7 +191,9 @@ describe('a database of a team', () => {
     const { accounts, owner } = server
     const { database_id } = (
       await server.api('POST', '/v2/redis/database', {
-        ...{ database_name: 'x', platform: 'aws', primary_region: 'us-east-1' },
+        database_name: 'x',
+        platform: 'aws',
+        primary_region: 'us-east-1',
       })
     ).body
     const other = await accounts.teams.create(owner, { team_name: 'other', copy_cc: false })
@@ -201,7 +203,9 @@ describe('a database of a team', () => {
       server.api('POST', '/v2/redis/move-to-team', { team_id, database_id }, headers)
     expect((await move(teamId)).status).toBe(200)
     const dev = await accounts.keys.create(owner, {
-      ...{ name: 'dev-2', team_id: teamId, member_email: 'own-dev@homeport.local' },
+      name: 'dev-2',
+      team_id: teamId,
+      member_email: 'own-dev@homeport.local',
     })
     const asDev = { authorization: basicOf('own-dev@homeport.local', dev.api_key) }
     expect((await move(other.team_id, asDev)).body.error).toContain('Your role in this team is dev')

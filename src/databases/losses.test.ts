@@ -16,10 +16,14 @@ function lossesOver(isAway: () => boolean) {
   }
   const row = { database_id: 'db', account_id: 'a', name: 'shop' }
   const losses = new Losses({
-    ...{ clock, logger: silentLogger, store: { run }, isAwake: () => false },
+    clock,
+    logger: silentLogger,
+    store: { run },
+    isAwake: () => false,
     directory: { rowOf: () => row, follow: () => () => undefined },
     problems: { report: () => undefined, resolve: () => undefined },
-    ...{ fleet: {}, engines: {} },
+    fleet: {},
+    engines: {},
   } as unknown as LossesDeps)
   return { losses, clock, written, asked: () => asked }
 }

@@ -18,15 +18,17 @@ afterEach(() => Promise.all(sides.splice(0).map((side) => side.stop())))
 /** A node `b` that keeps copies of the database `db`, with an engine and a link to other nodes that only note what is asked. */
 function nodeB() {
   const row = {
-    ...{ database_id: 'db', plan: 'payg', home: 'a', primary_region: 'us-east-1', read_regions: '[]' },
-    ...{
-      eviction: 0,
-      acl_users: '[]',
-      engine_settings: '{}',
-      password: 'p',
-      rest_token: 't',
-      read_only_rest_token: 'r',
-    },
+    database_id: 'db',
+    plan: 'payg',
+    home: 'a',
+    primary_region: 'us-east-1',
+    read_regions: '[]',
+    eviction: 0,
+    acl_users: '[]',
+    engine_settings: '{}',
+    password: 'p',
+    rest_token: 't',
+    read_only_rest_token: 'r',
   }
   const [ports, opened, problems]: [number[], string[], unknown[]] = [[], [], []]
   const peers = [{ incarnation: 1 }, { incarnation: 3 }]
@@ -35,10 +37,16 @@ function nodeB() {
     [standbys.list, [{ database_id: 'db', node: 'b' }]],
   ])
   const deps = {
-    ...{ node: 'b', dataDir: tempDir(), clock: systemClock, plans: DEFAULT_PLANS, hasOther: () => false },
+    node: 'b',
+    dataDir: tempDir(),
+    clock: systemClock,
+    plans: DEFAULT_PLANS,
+    hasOther: () => false,
     store: { run: async (operation: unknown) => answers.get(operation) ?? [] },
     fleet: {
-      ...{ suspend: async () => undefined, remove: async () => undefined, checkSpace: async () => true },
+      suspend: async () => undefined,
+      remove: async () => undefined,
+      checkSpace: async () => true,
       ensure: async (spec: EngineSpec) => void ports.push(spec.follows?.port ?? 0),
       replicationWith: async () => ({ position: async () => ({ isLinked: false }) }),
     },
@@ -53,7 +61,10 @@ function nodeB() {
     logger: { info: () => undefined, warn: (_: string, about: unknown) => problems.push(about) },
   }
   return {
-    ...{ row, peers, deps: deps as never, problems },
+    row,
+    peers,
+    deps: deps as never,
+    problems,
     /** Which node the engine reaches when it connects to what it was last asked to follow. */
     followed: async (times: number): Promise<string | undefined> => {
       await waitFor(() => ports.length + problems.length >= times, { what: 'the engine to be asked to follow' })

@@ -3,8 +3,15 @@ import { type Candidate, type Capacity, chooseHome } from './placement.js'
 
 const GIB = 2 ** 30
 const EMPTY: Capacity = {
-  ...{ region: undefined, hasSpace: true, awake: 0, mostAwake: 200, databases: 0 },
-  ...{ promisedBytes: 0, engineBytes: 0, memoryBytes: 64 * GIB, availableBytes: 60 * GIB },
+  region: undefined,
+  hasSpace: true,
+  awake: 0,
+  mostAwake: 200,
+  databases: 0,
+  promisedBytes: 0,
+  engineBytes: 0,
+  memoryBytes: 64 * GIB,
+  availableBytes: 60 * GIB,
 }
 const at = (node: string, capacity: Partial<Capacity> = {}): Candidate => ({
   node,

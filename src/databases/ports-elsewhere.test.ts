@@ -31,9 +31,16 @@ it('a sweep that was read before a database got another home does not bring the 
     return portAt('b')
   }
   const ports = new PortsElsewhere({
-    ...{ store: { run }, node: 'a', host: '127.0.0.1', clock: new ManualClock(), logger: silentLogger },
+    store: { run },
+    node: 'a',
+    host: '127.0.0.1',
+    clock: new ManualClock(),
+    logger: silentLogger,
     cluster: {
-      ...{ peers: [], handle: () => undefined, onGone: () => undefined, ask: async () => [] },
+      peers: [],
+      handle: () => undefined,
+      onGone: () => undefined,
+      ask: async () => [],
       tunnel: async (node: string) => void tunnels.push(node),
     },
   } as unknown as PortsElsewhereDeps)

@@ -13,7 +13,9 @@ it('a recovery that failed after its commit, or whose answer was lost, is comple
     return operation === recoveries.row ? [row] : noted.push('another transaction')
   }
   const recovery = new Recovery({
-    ...{ store: { run }, clock: new ManualClock(), settings: { node: 'b' } },
+    store: { run },
+    clock: new ManualClock(),
+    settings: { node: 'b' },
     cluster: { handle: () => undefined, notify: async () => void noted.push('notified'), peers: [] },
     homes: { isHere: () => true, announce: async () => undefined },
     directory: { has: () => false, put: () => undefined },

@@ -73,7 +73,10 @@ export class Recovery {
     const backup = await backups.newestUsable(row, backupId)
     const to = settings.node ?? ''
     const facts = {
-      ...{ database_id: databaseId, backup_id: backup.backup_id, from_node: from, node: to },
+      database_id: databaseId,
+      backup_id: backup.backup_id,
+      from_node: from,
+      node: to,
       data_time: Math.floor(backup.created_at / 1000),
       age_seconds: Math.max(0, Math.floor((clock.now() - backup.created_at) / 1000)),
     }

@@ -33,25 +33,27 @@ describe('a creation', () => {
 
   it('keeps its values, trims the name and ignores unknown fields', () => {
     const body = {
-      ...{
-        database_name: '  caf\u00e9 \u{1f431} ',
-        platform: 'aws',
-        primary_region: 'eu-west-1',
-        read_regions: ['us-west-2'],
-      },
-      ...{
-        plan: 'fixed_1gb',
-        budget: 360,
-        eviction: true,
-        tls: true,
-        region: 'global',
-        consistent: false,
-        multizone: 7,
-      },
+      database_name: '  caf\u00e9 \u{1f431} ',
+      platform: 'aws',
+      primary_region: 'eu-west-1',
+      read_regions: ['us-west-2'],
+      plan: 'fixed_1gb',
+      budget: 360,
+      eviction: true,
+      tls: true,
+      region: 'global',
+      consistent: false,
+      multizone: 7,
     }
     expect(validate(body)).toEqual({
-      ...{ name: 'café 🐱', platform: 'aws', primaryRegion: 'eu-west-1', readRegions: ['us-west-2'] },
-      ...{ plan: 'fixed_1gb', budget: 360, eviction: true, tls: true },
+      name: 'café 🐱',
+      platform: 'aws',
+      primaryRegion: 'eu-west-1',
+      readRegions: ['us-west-2'],
+      plan: 'fixed_1gb',
+      budget: 360,
+      eviction: true,
+      tls: true,
     })
   })
 

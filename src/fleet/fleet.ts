@@ -11,7 +11,8 @@ import { deleteEngineFiles, unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
 import { createLauncher, deathSignalPrefix, type Launcher } from './launcher/client.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
-import { compactLog, type ShrinkResult, shrinkLog, snapshotBytes } from './log-rewrite.js'
+import { compactLog, snapshotBytes } from './log-rewrite.js'
+import { LogShrinking } from './log-shrinking.js'
 import { createMemoryLimiter } from './memory-limit.js'
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
@@ -70,8 +71,7 @@ class EngineFleet implements Fleet {
   /** An engine writes every snapshot to the same file first: those of one database follow one another. */
   readonly #snapshots = new Turns()
   readonly #diskSpace: DiskSpace
-  /** Databases for which it was logged that there is too little space to rewrite their logs. */
-  readonly #blockedLogs = new Set<string>()
+  readonly #logs: LogShrinking
   #state: FleetState = { kind: 'new' }
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -81,10 +81,11 @@ class EngineFleet implements Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options
+    this.#logs = new LogShrinking(options, () => this.#supervisors)
     this.#diskSpace = new DiskSpace({
       ...options,
       isInUse: () => this.#supervisors.size > 0,
-      reclaimSpace: (freeBytes) => this.#shrinkLogs(freeBytes),
+      reclaimSpace: (freeBytes) => this.#logs.shrinkAll(freeBytes),
     })
   }
 
@@ -121,7 +122,7 @@ class EngineFleet implements Fleet {
     if (!isDatabaseId(databaseId)) return
     await this.#supervisorOf(context, databaseId).remove()
     this.#supervisors.delete(databaseId)
-    this.#blockedLogs.delete(databaseId)
+    this.#logs.forget(databaseId)
   }
 
   async endpoints(
@@ -321,29 +322,6 @@ class EngineFleet implements Fleet {
     await rm(state.context.layout.socketDir, { recursive: true, force: true })
   }
 
-  /** One after the other, because each needs space for its new log. */
-  async #shrinkLogs(freeBytes: number): Promise<void> {
-    const { clock, logger } = this.#options
-    for (const [databaseId, supervisor] of [...this.#supervisors]) {
-      const [primary] = supervisor.serving()
-      if (!primary || supervisor.persistence !== 'append-only') continue
-      const shrinking = await shrinkLog({ ...primary, clock }, freeBytes).catch((error: unknown) => {
-        logger.warn('disk_log_rewrite_failed', { error, databaseId })
-      })
-      if (shrinking) this.#logShrinkResult(databaseId, shrinking, freeBytes)
-    }
-  }
-
-  /** Logs this once per database, and again after the log was small meanwhile. */
-  #logShrinkResult(databaseId: string, shrinking: ShrinkResult, freeBytes: number): void {
-    if (shrinking.kind !== 'lacks-space') this.#blockedLogs.delete(databaseId)
-    else if (!this.#blockedLogs.has(databaseId)) {
-      this.#blockedLogs.add(databaseId)
-      const { neededBytes } = shrinking
-      this.#options.logger.warn('disk_log_rewrite_lacks_space', { databaseId, neededBytes, freeBytes })
-    }
-  }
-
   #endEngines({ databasesDir }: Layout): Promise<number> {
     const { engine, clock } = this.#options
     return endEngines({ databasesDir, binary: engine.binary, graceMs: this.#stopGraceMs, clock })
@@ -356,7 +334,14 @@ class EngineFleet implements Fleet {
   #contextOf(layout: Layout, launcher: Launcher): FleetContext {
     const { engine, clock, logger, problems, meter, readyDeadlineMs = DEFAULT_READY_DEADLINE_MS } = this.#options
     return {
-      ...{ engine, launcher, layout, clock, logger, problems, meter, readyDeadlineMs },
+      engine,
+      launcher,
+      layout,
+      clock,
+      logger,
+      problems,
+      meter,
+      readyDeadlineMs,
       onData: (databaseId, report) => this.#options.onData?.(databaseId, report),
       nextGeneration: () => ++this.#lastGeneration,
       stopGraceMs: () => this.#stopGraceMs,

@@ -18,7 +18,8 @@ it('samples sizes of the database and lookups of each process', async () => {
   await watcher.call('MONITOR')
   const sample = await fleet.sample('db_sampled')
   expect(sample).toMatchObject({
-    ...{ keys: 2, monitors: 1 },
+    keys: 2,
+    monitors: 1,
     lookups: [
       { generation: primary?.generation, hits: 2, misses: 1 },
       { generation: replica?.generation, hits: 1, misses: expect.any(Number) },

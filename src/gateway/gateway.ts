@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream'
-import { ClientMemoryBudget, type Clock, Strangers, type Timer, unreachable } from '../base/index.js'
+import { ClientMemoryBudget, type Clock, Strangers, unreachable } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Readiness } from '../http/index.js'
 import type { Tracer } from '../telemetry/index.js'
 import { asClientSocket } from './client/client-socket.js'
-import { DatabaseListener, type ListenerOptions } from './client/database-listener.js'
+import type { DatabaseListener, ListenerOptions } from './client/database-listener.js'
 import { DomainListener } from './client/domain-listener.js'
 import { Doorway, turnAway } from './client/doorway.js'
 import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './client/outlet.js'
@@ -20,7 +20,6 @@ import type {
   OtherNodes,
   ReadsElsewhere,
   ReplicasHere,
-  ServedDatabase,
   UsageSource,
 } from './deps.js'
 import type { HomeControl } from './engine/held-replies.js'
@@ -28,7 +27,7 @@ import { Lanes } from './engine/lanes.js'
 import type { Gateway, PassedService } from './interface.js'
 import { Guards } from './limits/guards.js'
 import { LoginWatch } from './limits/login-watch.js'
-import { PortFailures } from './port-failures.js'
+import { OpenPorts } from './open-ports.js'
 import { ReadsHere } from './replicas/reads-here.js'
 import { RestListener } from './rest/rest-listener.js'
 import { ServerNames } from './tls/opening.js'
@@ -80,14 +79,7 @@ export interface GatewayOptions {
   readonly stopGraceMs?: number
 }
 
-interface OpenDatabase {
-  readonly listener: DatabaseListener
-  readonly listening: Promise<void>
-}
-
 const DEFAULT_STOP_GRACE_MS = 5_000
-/** Another process of this machine may hold a port for a moment, when the home of its database has just changed. */
-const RETRY_PORTS_MS = 1_000
 const DEFAULT_PATIENCE_MS = 60_000
 
 /** Creates a gateway. Nothing listens before `start`. */
@@ -104,17 +96,11 @@ class DataPlane implements Gateway {
   readonly #logins: LoginWatch
   readonly #doorway = new Doorway()
   readonly #memory: ClientMemoryBudget
-  readonly #open = new Map<string, OpenDatabase>()
+  readonly #ports: OpenPorts
   readonly #domain: DomainListener | undefined
-  /** Databases whose port could not be opened, as they were then. The gateway tries again every second. */
-  readonly #failed = new Map<string, ServedDatabase>()
-  #retry: Timer | undefined
-  readonly #portFailures: PortFailures
   readonly #names = new ServerNames()
-  readonly #closing = new Set<Promise<void>>()
   /** The ports of databases that other nodes serve. */
   readonly #passing: PassingPorts | undefined
-  readonly #listenerOptions: ListenerOptions
   /** Reads of replicas that this node keeps for other nodes. */
   readonly #reads: ReadsHere | undefined
   #unsubscribe: (() => void) | undefined
@@ -122,7 +108,6 @@ class DataPlane implements Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#portFailures = new PortFailures(options.logger)
     this.#guards = new Guards({ ...options, lanes: () => this.#lanes })
     this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
     const administration = options.administration ?? NO_ADMINISTRATION
@@ -144,21 +129,44 @@ class DataPlane implements Gateway {
       reads: this.#reads,
     })
     this.#domain = this.#newDomain(strangers)
-    this.#listenerOptions = {
-      ...{ settings: options.settings, directory: options.directory, administration, clock, logger },
-      ...{ logins: this.#logins, memory: this.#memory, lanes: this.#lanes, doorway: this.#doorway, strangers },
-      loginTimeoutMs: options.patienceMs ?? DEFAULT_PATIENCE_MS,
-      readerBounds: options.readerBounds ?? DEFAULT_READER_BOUNDS,
-      guardOf: (database) => this.#guards.of(database),
-      nextClientId: () => ++this.#lastClientId,
-    }
+    this.#ports = new OpenPorts({
+      ...options,
+      lanes: this.#lanes,
+      guards: this.#guards,
+      listenerOptions: this.#optionsOfListeners(administration, strangers),
+      release: (databaseId) => this.#passing?.release(databaseId),
+    })
     const { otherNodes } = options
     this.#passing =
       otherNodes?.ports &&
       new PassingPorts({
-        ...{ ...options, ports: otherNodes.ports, doorway: this.#doorway, reads: this.#reads, memory: this.#memory },
-        settled: () => Promise.all(this.#closing),
+        ...options,
+        ports: otherNodes.ports,
+        doorway: this.#doorway,
+        reads: this.#reads,
+        memory: this.#memory,
+        settled: () => this.#ports.settled(),
       })
+  }
+
+  #optionsOfListeners(administration: Administration, strangers: Strangers): ListenerOptions {
+    const { settings, directory, clock, logger, patienceMs, readerBounds } = this.#options
+    return {
+      settings,
+      directory,
+      administration,
+      clock,
+      logger,
+      logins: this.#logins,
+      memory: this.#memory,
+      lanes: this.#lanes,
+      doorway: this.#doorway,
+      strangers,
+      loginTimeoutMs: patienceMs ?? DEFAULT_PATIENCE_MS,
+      readerBounds: readerBounds ?? DEFAULT_READER_BOUNDS,
+      guardOf: (database) => this.#guards.of(database),
+      nextClientId: () => ++this.#lastClientId,
+    }
   }
 
   get domainPort(): number | undefined {
@@ -175,17 +183,15 @@ class DataPlane implements Gateway {
     const { directory } = this.#options
     this.#unsubscribe = directory.onChange((databaseId) => this.#onChange(databaseId))
     for (const { databaseId } of directory.list()) this.#follow(databaseId)
-    await Promise.allSettled([...this.#open.values()].map(({ listening }) => listening))
+    await this.#ports.opened()
     await this.#passing?.start()
   }
 
   async stop(graceMs = this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS): Promise<void> {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
-    this.#retry?.cancel()
-    for (const databaseId of [...this.#open.keys()]) this.#close(databaseId, graceMs)
-    const passing = this.#passing?.close()
-    await Promise.all([this.#rest.close(graceMs), this.#domain?.close(), passing, ...this.#closing])
+    const listeners = [this.#ports.stop(graceMs), this.#passing?.close(), this.#domain?.close()]
+    await Promise.all([this.#rest.close(graceMs), ...listeners])
     this.#lanes.close()
     this.#reads?.close()
   }
@@ -194,7 +200,7 @@ class DataPlane implements Gateway {
     const { settings, clock, logger, otherNodes } = this.#options
     if (settings.domainPort === undefined || !settings.tls) return undefined
     const find = (serverName: string): DatabaseListener | undefined =>
-      this.#open.get(this.#names.databaseOf(serverName) ?? '')?.listener
+      this.#ports.listenerOf(this.#names.databaseOf(serverName) ?? '')
     return new DomainListener({
       settings,
       clock,
@@ -210,11 +216,7 @@ class DataPlane implements Gateway {
   }
 
   openDatabase(databaseId: string): Promise<void> {
-    const open = this.#open.get(databaseId)
-    if (open) return open.listening
-    const database = this.#options.directory.find(databaseId)
-    if (!database) return Promise.reject(new HomeportError('database_not_found', { databaseId }))
-    return this.#openListener(database)
+    return this.#ports.open(databaseId)
   }
 
   releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean {
@@ -242,7 +244,7 @@ class DataPlane implements Gateway {
   }
 
   sendAway(databaseId: string): void {
-    this.#open.get(databaseId)?.listener.sendAway()
+    this.#ports.listenerOf(databaseId)?.sendAway()
   }
 
   accept(service: PassedService, connection: Duplex, ip: string, detail: string): void {
@@ -269,7 +271,7 @@ class DataPlane implements Gateway {
   #acceptOnPort(service: 'port' | 'near-port', connection: Duplex, ip: string, detail: string): void {
     const [databaseId = '', port] = detail.split(' ')
     const client = { ip, port: Number(port) || 0 }
-    const listener = this.#open.get(databaseId)?.listener
+    const listener = this.#ports.listenerOf(databaseId)
     if (listener) listener.acceptFor(client, connection)
     else if (service === 'near-port' && this.#passing)
       void this.#passing.acceptFor(databaseId, client, asClientSocket(connection, client, client))
@@ -297,92 +299,8 @@ class DataPlane implements Gateway {
     this.#rest.recheck()
   }
 
-  /** Opens, updates or closes the port of a database, as the directory says. */
   #follow(databaseId: string): void {
-    const database = this.#options.directory.find(databaseId)
-    this.#names.put(databaseId, database?.serverName)
-    const listener = this.#open.get(databaseId)?.listener
-    const before = listener?.database ?? this.#failed.get(databaseId)
-    if (database && before) this.#forgetLogins(before, database)
-    if (database) this.#guards.update(database)
-    if (database && listener && samePort(database, listener.database)) {
-      if (database !== listener.database) listener.update(database)
-      return
-    }
-    if (listener) this.#forget(databaseId)
-    if (database) this.#openOrReport(database)
-    else this.#gone(databaseId)
+    this.#names.put(databaseId, this.#options.directory.find(databaseId)?.serverName)
+    this.#ports.follow(databaseId)
   }
-
-  #openOrReport(database: ServedDatabase): void {
-    const { databaseId } = database
-    const isKnown = this.#failed.has(databaseId)
-    this.#openListener(database).catch((error: unknown) => {
-      if (!isKnown) this.#portFailures.add({ databaseId, error })
-    })
-  }
-
-  /** The credentials of engines change with those of clients. REST also serves a database whose port is not open. */
-  #forgetLogins(before: ServedDatabase, now: ServedDatabase): void {
-    if (now.loginEpoch !== before.loginEpoch) this.#lanes.forget(now.databaseId)
-    for (const user of goneUsers(before, now)) this.#lanes.forgetUser(now.databaseId, user)
-  }
-
-  async #openListener(database: ServedDatabase): Promise<void> {
-    const listener = new DatabaseListener(database, this.#listenerOptions)
-    this.#failed.delete(database.databaseId)
-    const listening = this.#listen(listener)
-    this.#open.set(database.databaseId, { listener, listening })
-    await listening
-  }
-
-  /** Waits for listeners that are closing: one of them may still hold the port. */
-  async #listen(listener: DatabaseListener): Promise<void> {
-    await Promise.all([...this.#closing, this.#passing?.release(listener.database.databaseId)])
-    try {
-      await listener.listen()
-    } catch (error) {
-      const { databaseId } = listener.database
-      if (this.#open.get(databaseId)?.listener === listener) {
-        this.#open.delete(databaseId)
-        this.#failed.set(databaseId, listener.database)
-        this.#retry ??= this.#options.clock.after(RETRY_PORTS_MS, () => this.#retryPorts())
-      }
-      throw error
-    }
-  }
-
-  #retryPorts(): void {
-    this.#retry = undefined
-    if (this.#unsubscribe) for (const databaseId of [...this.#failed.keys()]) this.#follow(databaseId)
-  }
-
-  #forget(databaseId: string): void {
-    this.#close(databaseId, 0)
-    this.#lanes.forget(databaseId)
-  }
-
-  /** The database is no longer served. */
-  #gone(databaseId: string): void {
-    if (this.#failed.delete(databaseId)) this.#lanes.forget(databaseId)
-    this.#guards.forget(databaseId)
-  }
-
-  #close(databaseId: string, graceMs: number): void {
-    const open = this.#open.get(databaseId)
-    if (!open) return
-    this.#open.delete(databaseId)
-    const closed = open.listening.then(() => open.listener.close(graceMs)).catch(() => {})
-    this.#closing.add(closed)
-    void closed.finally(() => this.#closing.delete(closed))
-  }
-}
-
-/** Users that were deleted or replaced by another user of the same name. */
-function goneUsers({ userMarks: past = {} }: ServedDatabase, { userMarks: now = {} }: ServedDatabase): string[] {
-  return Object.keys(past).filter((user) => past[user] !== now[user])
-}
-
-function samePort(one: ServedDatabase, other: ServedDatabase): boolean {
-  return one.port === other.port && one.tls === other.tls
 }

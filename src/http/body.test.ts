@@ -26,15 +26,28 @@ it('joins a body of megabytes correctly', async () => {
 })
 
 const take = endpoint({
-  ...{ id: 'take', service: 'queue', topic: 'Server', path: '/v2/take', errors: [] },
-  ...{ summary: 'Take', description: 'Takes a body.' },
-  ...{ method: 'POST', auth: 'none', access: 'write', body: { kind: 'raw' } },
+  id: 'take',
+  service: 'queue',
+  topic: 'Server',
+  path: '/v2/take',
+  errors: [],
+  summary: 'Take',
+  description: 'Takes a body.',
+  method: 'POST',
+  auth: 'none',
+  access: 'write',
+  body: { kind: 'raw' },
   success: { status: 200, description: 'taken', body: Type.Any() },
 } as const)
 
 it('limits the time for receiving a body, also on endpoints without authentication', async () => {
   const server = new HttpServer({
-    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, bodyTimeoutMs: 20, version: '1.2.3' },
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: 1_000,
+    bodyTimeoutMs: 20,
+    version: '1.2.3',
     authenticator: { basic: () => undefined, bearer: () => undefined },
     routes: [route(take, async () => ({}))],
     publicUrl: 'http://localhost:8702',
@@ -61,7 +74,11 @@ it('limits the time for receiving a body, also on endpoints without authenticati
 it('evicts an incomplete body when incomplete bodies exceed the memory budget', async () => {
   const LIMIT_BYTES = 1_000_000
   const server = new HttpServer({
-    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: LIMIT_BYTES, version: '1.2.3' },
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: LIMIT_BYTES,
+    version: '1.2.3',
     memory: new ClientMemoryBudget(LIMIT_BYTES),
     authenticator: { basic: () => undefined, bearer: () => undefined },
     routes: [route(take, async () => ({}))],
@@ -87,7 +104,12 @@ it('evicts an incomplete body when incomplete bodies exceed the memory budget', 
 
 it('closes a connection whose request was answered and never completed', async () => {
   const server = new HttpServer({
-    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, bodyTimeoutMs: 20, version: '1.2.3' },
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: 1_000,
+    bodyTimeoutMs: 20,
+    version: '1.2.3',
     authenticator: { basic: () => undefined, bearer: () => undefined },
     routes: [route({ ...take, auth: 'bearer', scopes: [] }, async () => ({}))],
     publicUrl: 'http://localhost:8702',

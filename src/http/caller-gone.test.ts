@@ -6,9 +6,17 @@ import { endpoint } from '../contract/endpoint.js'
 import { HttpServer, route } from './index.js'
 
 const patience = endpoint({
-  ...{ id: 'patience', service: 'queue', topic: 'Server', path: '/v2/patience', errors: [] },
-  ...{ summary: 'Wait', description: 'Waits until its caller is gone.' },
-  ...{ method: 'GET', auth: 'none', access: 'read', body: { kind: 'none' } },
+  id: 'patience',
+  service: 'queue',
+  topic: 'Server',
+  path: '/v2/patience',
+  errors: [],
+  summary: 'Wait',
+  description: 'Waits until its caller is gone.',
+  method: 'GET',
+  auth: 'none',
+  access: 'read',
+  body: { kind: 'none' },
   success: { status: 200, description: 'never', body: Type.Any() },
 })
 
@@ -19,7 +27,11 @@ it('the signal of a call is aborted when its caller disconnects, also for a pipe
     return new Promise((resolve) => signal.addEventListener('abort', () => resolve({ waiting: --waiting })))
   })
   const server = new HttpServer({
-    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1.2.3' },
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: 1_000,
+    version: '1.2.3',
     publicUrl: 'http://localhost',
     routes: [handler],
     authenticator: { basic: () => undefined, bearer: () => undefined },

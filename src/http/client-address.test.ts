@@ -25,7 +25,11 @@ const settings: HttpSettings = {
   bodyLimitBytes: 1_000,
   authenticator: {
     basic: (_header, ip) => ({
-      ...{ accountId: 'acc', email: 'a@b.c', accountType: 'paid', source: 'API_KEY - first', access: 'read' },
+      accountId: 'acc',
+      email: 'a@b.c',
+      accountType: 'paid',
+      source: 'API_KEY - first',
+      access: 'read',
       ip,
     }),
     bearer: () => undefined,

@@ -12,13 +12,23 @@ import { cookieNameOf, HttpServer, type HttpSettings, route, Site } from './inde
 /** Features of the listener with the console: pages, cookie, and operations of another service. */
 
 const caller: Caller = {
-  ...{ accountId: 'acc', email: 'a@b.c', accountType: 'paid', source: 'API_KEY - first', ip: '127.0.0.1' },
+  accountId: 'acc',
+  email: 'a@b.c',
+  accountType: 'paid',
+  source: 'API_KEY - first',
+  ip: '127.0.0.1',
   access: 'write',
 }
 
 const declare = (id: string, method: 'GET' | 'POST', service: 'management' | 'queue', auth: 'basic' | 'bearer') =>
   endpoint({
-    ...{ id, method, service, topic: 'Server', summary: id, description: id, errors: [] },
+    id,
+    method,
+    service,
+    topic: 'Server',
+    summary: id,
+    description: id,
+    errors: [],
     ...(auth === 'bearer' ? { auth, scopes: [] } : { auth }),
     path: `/v2/${id}`,
     access: method === 'GET' ? 'read' : 'write',
@@ -44,7 +54,11 @@ function site(): Site | undefined {
 }
 
 const settings: HttpSettings = {
-  ...{ service: 'management', host: '127.0.0.1', port: 0, version: '1.2.3', publicUrl: 'http://localhost:8700' },
+  service: 'management',
+  host: '127.0.0.1',
+  port: 0,
+  version: '1.2.3',
+  publicUrl: 'http://localhost:8700',
   bodyLimitBytes: 100,
   routes: own.map((declared) => route(declared, answer)),
   guests: { routes: guests.map((declared) => route(declared, answer)), bodyLimitBytes: 1_000 },

@@ -6,8 +6,14 @@ import { tempDir } from '../../test/support/temp-dir.js'
 import { HttpServer, type HttpSettings } from './index.js'
 
 const settings: HttpSettings = {
-  ...{ service: 'queue', host: '127.0.0.1', port: 0, version: '1.2.3', publicUrl: 'http://localhost:8702' },
-  ...{ bodyLimitBytes: 100, routes: [], onInternalError: () => undefined },
+  service: 'queue',
+  host: '127.0.0.1',
+  port: 0,
+  version: '1.2.3',
+  publicUrl: 'http://localhost:8702',
+  bodyLimitBytes: 100,
+  routes: [],
+  onInternalError: () => undefined,
   authenticator: { basic: () => undefined, bearer: () => undefined },
 }
 const SCRIPT = 'document.title = "drawn"'

@@ -7,8 +7,16 @@ import type { Authenticator } from './caller.js'
 import { type Elsewhere, HttpServer, route } from './index.js'
 
 const named = endpoint({
-  ...{ id: 'named', service: 'queue', topic: 'Server', path: '/things/{id}', summary: '', description: '', errors: [] },
-  ...{ method: 'POST', auth: 'basic', access: 'write' },
+  id: 'named',
+  service: 'queue',
+  topic: 'Server',
+  path: '/things/{id}',
+  summary: '',
+  description: '',
+  errors: [],
+  method: 'POST',
+  auth: 'basic',
+  access: 'write',
   params: Type.Object({ id: Type.String() }),
   body: { kind: 'json', schema: Type.Object({ text: Type.String() }) },
   success: { status: 200, description: '', body: Type.Unknown() },
@@ -31,8 +39,14 @@ function server(name: string, elsewhere: (id: unknown) => Elsewhere | undefined)
     return { name, ...params, ...body, ip, requestId, trace: [traceparent, tracestate] }
   })
   return new HttpServer({
-    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 10_000, version: '1', publicUrl: 'http://x' },
-    ...{ authenticator, onInternalError: (error: unknown) => expect(error).toBeUndefined() },
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: 10_000,
+    version: '1',
+    publicUrl: 'http://x',
+    authenticator,
+    onInternalError: (error: unknown) => expect(error).toBeUndefined(),
     onAnswered: (_request, headers) => void answered.push(`${name}: ${headers.traceparent}`),
     onForward: ({ traceparent }, sinceMs) =>
       traceparent === undefined ? undefined : { traceparent: `${sinceMs > 0 && name} of ${String(traceparent)}` },
@@ -110,12 +124,15 @@ it('passes nothing on for strangers, or what is too large', async () => {
 
 it('says which node is away, whether something was sent, and passes nothing on twice', async () => {
   expect(await post('away', { text: 'x' })).toMatchObject({
-    ...{ status: 503, body: { error: expect.stringContaining('The node c has to answer') } },
+    status: 503,
+    body: { error: expect.stringContaining('The node c has to answer') },
   })
   expect(await post('lost', { text: 'x' })).toMatchObject({
-    ...{ status: 502, body: { error: expect.stringContaining('it may have been made') } },
+    status: 502,
+    body: { error: expect.stringContaining('it may have been made') },
   })
   expect(await post('loop', { text: 'x' })).toMatchObject({
-    ...{ status: 503, body: { error: expect.stringContaining('pass it on to b') } },
+    status: 503,
+    body: { error: expect.stringContaining('pass it on to b') },
   })
 })

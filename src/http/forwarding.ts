@@ -77,7 +77,11 @@ export async function forward(to: Elsewhere, forwarded: Forwarded): Promise<Inco
   return new Promise((resolve, reject) => {
     const sent = request({
       createConnection: () => connection,
-      ...{ method: original.method, path: target, headers, setHost: false, signal },
+      method: original.method,
+      path: target,
+      headers,
+      setHost: false,
+      signal,
     })
     const fail = (cause: Error): void => {
       connection.destroy()

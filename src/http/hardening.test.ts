@@ -6,18 +6,31 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Strangers } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import { HostNames } from './host-names.js'
+import type { HttpSettings } from './http-settings.js'
 import { route } from './route.js'
-import { HttpServer, type HttpSettings } from './server.js'
+import { HttpServer } from './server.js'
 
 const things = (auth: 'basic' | 'bearer' | 'none', path: string) =>
   endpoint({
-    ...{ id: path.slice(1), service: 'management', topic: 'Server', method: 'GET', path, access: 'read' },
+    id: path.slice(1),
+    service: 'management',
+    topic: 'Server',
+    method: 'GET',
+    path,
+    access: 'read',
     ...(auth === 'bearer' ? { auth, scopes: [] } : { auth }),
-    ...{ summary: '', description: '', body: { kind: 'none' }, errors: [] },
+    summary: '',
+    description: '',
+    body: { kind: 'none' },
+    errors: [],
     success: { status: 200, description: '', body: Type.Unknown() },
   })
 const settings: HttpSettings = {
-  ...{ service: 'management', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1' },
+  service: 'management',
+  host: '127.0.0.1',
+  port: 0,
+  bodyLimitBytes: 1_000,
+  version: '1',
   routes: [
     route(things('none', '/open'), async () => ({ a: 1 })),
     route(things('none', '/bytes'), async () => new Uint8Array([1])),

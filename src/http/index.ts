@@ -28,8 +28,10 @@ export { type Authenticator, type Caller, type Standing, scopeRefusal, type Toke
 export { ClientAddresses } from './client-address.js'
 export { answerHeaders, type Elsewhere, forward, isForwarded, markForwarded } from './forwarding.js'
 export { HostNames } from './host-names.js'
+export type { AnsweredRequest, HttpSettings } from './http-settings.js'
 export { type NotReady, Readiness, readyAnswer } from './readiness.js'
 export { onceOver } from './received-call.js'
+export { LONGEST_HEAD_BYTES, refuseSocket } from './refuse-socket.js'
 export { givenRequestId, REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
 export {
   type Addressed,
@@ -45,7 +47,7 @@ export {
 } from './route.js'
 export { DATA_HEADERS } from './safe-headers.js'
 export { sendWhole } from './send.js'
-export { type AnsweredRequest, HttpServer, type HttpSettings, LONGEST_HEAD_BYTES, refuseSocket } from './server.js'
+export { HttpServer } from './server.js'
 export {
   cookieNameOf,
   requireConsoleHeader,

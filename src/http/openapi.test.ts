@@ -42,7 +42,10 @@ const headersOf = (operation: Operation | undefined) =>
 it('describes headers with their types', () => {
   const headers = headersOf(described(publishMessage)['/v2/publish/{destination}']?.post)
   expect(headers).toContainEqual({
-    ...{ name: 'Upstash-Retries', in: 'header', required: false, description: expect.stringMatching(/attempt/) },
+    name: 'Upstash-Retries',
+    in: 'header',
+    required: false,
+    description: expect.stringMatching(/attempt/),
     schema: { type: 'integer', minimum: 0, maximum: 1_000 },
   })
   expect(headers.map(({ name }) => name)).toContain('Upstash-Failure-Callback-Retries')
@@ -74,7 +77,10 @@ it('uses one path for two that differ in the names of their parameters', () => {
   const at = (id: string, method: 'GET' | 'DELETE', name: string) =>
     declare({
       ...createSchedule,
-      ...{ id, method, path: `/v2/things/{${name}}`, aliases: [] },
+      id,
+      method,
+      path: `/v2/things/{${name}}`,
+      aliases: [],
       params: Type.Object({ [name]: Type.String() }),
     })
   const paths = described(at('one', 'GET', 'id'), at('two', 'DELETE', 'other'))

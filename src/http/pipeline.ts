@@ -174,7 +174,11 @@ export class Pipeline {
     const gone = new AbortController()
     response.raw.once('close', () => gone.abort())
     const answer = await forward(to, {
-      ...{ original: raw, target, ip, body: received, signal: gone.signal },
+      original: raw,
+      target,
+      ip,
+      body: received,
+      signal: gone.signal,
       requestId: { header: REQUEST_ID_HEADER, value: requestId },
       trace: this.#settings.onForward?.(raw.headers, response.elapsedTime),
     })

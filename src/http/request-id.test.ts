@@ -6,8 +6,17 @@ import { type AnsweredRequest, HttpServer, reply, route } from './index.js'
 
 const get = (path: string) =>
   endpoint({
-    ...{ id: path, service: 'queue', topic: 'Server', method: 'GET', path, auth: 'none', access: 'read' },
-    ...{ summary: path, description: path, errors: [], body: { kind: 'none' } },
+    id: path,
+    service: 'queue',
+    topic: 'Server',
+    method: 'GET',
+    path,
+    auth: 'none',
+    access: 'read',
+    summary: path,
+    description: path,
+    errors: [],
+    body: { kind: 'none' },
     success: { status: 200, description: 'made', body: Type.Any() },
   })
 

@@ -51,14 +51,27 @@ it('yields between the chunks', async () => {
 
 describe('a long list as a response', () => {
   const items = endpoint({
-    ...{ id: 'items', service: 'queue', topic: 'Server', method: 'GET', path: '/v2/items/{last}', auth: 'none' },
-    ...{ access: 'read', summary: 'items', description: 'items', params: Type.Object({ last: Type.String() }) },
-    ...{ body: { kind: 'none' }, errors: [] },
+    id: 'items',
+    service: 'queue',
+    topic: 'Server',
+    method: 'GET',
+    path: '/v2/items/{last}',
+    auth: 'none',
+    access: 'read',
+    summary: 'items',
+    description: 'items',
+    params: Type.Object({ last: Type.String() }),
+    body: { kind: 'none' },
+    errors: [],
     success: { status: 200, description: 'items', body: Type.Any() },
   })
   const internalErrors: unknown[] = []
   const server = new HttpServer({
-    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1.2.3' },
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: 1_000,
+    version: '1.2.3',
     authenticator: { basic: () => undefined, bearer: () => undefined },
     publicUrl: 'http://localhost:8702',
     onInternalError: (error) => internalErrors.push(error),

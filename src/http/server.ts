@@ -3,29 +3,25 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { ClientMemoryBudget, codeOf, randomSecret, type Service, Strangers, systemClock } from '../base/index.js'
-import type { ServiceName } from '../contract/endpoint.js'
-import { ERRORS, HomeportError, isError } from '../contract/errors/errors.js'
-import { type Authenticator, arrivalOf, setArrival } from './caller.js'
+import { HomeportError, isError } from '../contract/errors/errors.js'
+import { arrivalOf, setArrival } from './caller.js'
 import { ClientAddresses } from './client-address.js'
 import { Connections } from './connections.js'
 import { DocsPage } from './docs-page.js'
 import { isForwarded, markForwarded } from './forwarding.js'
-import type { HostNames } from './host-names.js'
+import type { HttpSettings } from './http-settings.js'
 import { openApi } from './openapi.js'
-import { type OnForward, Pipeline, send } from './pipeline.js'
-import { type Readiness, readyAnswer } from './readiness.js'
+import { Pipeline, send } from './pipeline.js'
+import { readyAnswer } from './readiness.js'
+import { LONGEST_HEAD_BYTES, refuseSocket } from './refuse-socket.js'
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
 import type { Route } from './route.js'
 import { type PathPattern, parsePath } from './route.js'
-import { challengeFor, DATA_HEADERS } from './safe-headers.js'
+import { challengeFor } from './safe-headers.js'
 import { JSON_TYPE } from './send.js'
-import type { SessionResolver } from './session-cookie.js'
-import type { Site } from './site.js'
 
 /** Longest path parameter, characters; the router's default is 100. */
 const LONGEST_PARAMETER = 2_048
-/** Request line and headers together; a message may carry headers for its destination and callbacks. */
-export const LONGEST_HEAD_BYTES = 65_536
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
 const BODY_TIMEOUT_MS = 300_000
@@ -42,66 +38,6 @@ const UNROUTABLE: ReadonlyMap<string, string> = new Map([
     `The path of the request has a part of more than ${LONGEST_PARAMETER} characters. No id or name is that long.`,
   ],
 ])
-
-/** Settings of an HTTP listener. */
-export interface HttpSettings {
-  /** The service whose endpoints it serves. */
-  readonly service: ServiceName
-  readonly host: string
-  /** 0 picks a free port. */
-  readonly port: number
-  /** Larger bodies are refused with 413. */
-  readonly bodyLimitBytes: number
-  /** Time limit for receiving a body, except streamed ones. Default 300,000. */
-  readonly bodyTimeoutMs?: number
-  /** Budget of incomplete bodies. Default: one for this listener alone. */
-  readonly memory?: ClientMemoryBudget
-  /** Limits the connections without credentials. Default: those of this listener alone. */
-  readonly strangers?: Strangers
-  readonly routes: readonly Route[]
-  readonly authenticator: Authenticator
-  /** Accepts the console's cookie as credentials. Default: cookies are ignored. */
-  readonly sessions?: SessionResolver
-  /** Operations of another service, undocumented here, so that the console needs only one origin. */
-  readonly guests?: { readonly routes: readonly Route[]; readonly bodyLimitBytes: number }
-  /** Proxies whose `X-Forwarded-For` is trusted, as addresses and networks. Default: none. */
-  readonly trustedProxies?: readonly string[]
-  /** Host names that it accepts. Default: any. */
-  readonly hosts?: HostNames | undefined
-  /** Folder with the files of the page `/docs`. Default: the page has no reference. */
-  readonly docsFolder?: string | undefined
-  /** The pages of the console. */
-  readonly site?: Site | undefined
-  /** Number of unsolved problems, for `/health`. Default: none. */
-  readonly problems?: { readonly count: number }
-  /** For `/readyz`. Omitted: ready while it serves. */
-  readonly readiness?: Pick<Readiness, 'reason'>
-  readonly version: string
-  /** Its URL for clients, for OpenAPI. */
-  readonly publicUrl: string
-  /** Receives unexpected errors with the reference that the response contains, and the id of the request. */
-  readonly onInternalError: (error: unknown, reference: string, requestId: string) => void
-  /** Called after each answer. Default: nothing is measured. */
-  readonly onAnswered?: ((request: AnsweredRequest, headers: IncomingHttpHeaders) => void) | undefined
-  /** Default: the other node gets the trace context of the client. */
-  readonly onForward?: OnForward | undefined
-  /** Grace period for requests in flight when the server stops. Default 10,000. */
-  readonly stopGraceMs?: number
-}
-
-/** A request that was answered, without anything that may be secret. */
-export interface AnsweredRequest {
-  readonly requestId: string
-  readonly method: string
-  /** The declared path; absent for one that nobody declares. */
-  readonly path: string | undefined
-  readonly status: number
-  readonly durationMs: number
-  /** Size of the body of the answer; absent for streams. */
-  readonly bytes: number | undefined
-  /** The account or team that the credentials act for; absent without valid ones. */
-  readonly accountId: string | undefined
-}
 
 type RawRest = NonNullable<PathPattern['rest']>
 
@@ -188,8 +124,13 @@ export class HttpServer implements Service {
     const requestId = requestIdOf(request.headers)
     const found = this.#restOf(request.method ?? '', target)
     setArrival(request, {
-      ...{ target, rest: found?.rest, ip, requestId, memory: this.#memory },
-      ...{ caller: undefined, answerBytes: undefined },
+      target,
+      rest: found?.rest,
+      ip,
+      requestId,
+      memory: this.#memory,
+      caller: undefined,
+      answerBytes: undefined,
     })
     return found?.routerTarget ?? target
   }
@@ -376,24 +317,4 @@ function rawRests(mounted: readonly Mounted[]): ReadonlyMap<string, readonly Raw
     byMethod.set(method, [...(byMethod.get(method) ?? []), path.rest])
   }
   return byMethod
-}
-
-const [SNIFF, NO_SNIFF, CACHE, NO_STORE] = DATA_HEADERS
-const SAFE_LINES = `${SNIFF}: ${NO_SNIFF}\r\n${CACHE}: ${NO_STORE}\r\n`
-
-/**
- * Answers malformed HTTP with an error and closes the connection.
- * @param code Node's code of the parser error.
- */
-export function refuseSocket(socket: Duplex, code?: string): void {
-  if (!socket.writable) return
-  const isTooLong = code === 'HPE_HEADER_OVERFLOW'
-  const error = isTooLong
-    ? ERRORS.headers_too_large.text({ limitBytes: LONGEST_HEAD_BYTES })
-    : ERRORS.invalid_request.text({ problem: 'The request is not valid HTTP/1.1.' })
-  const status = isTooLong ? '431 Request Header Fields Too Large' : '400 Bad Request'
-  const body = JSON.stringify({ error })
-  socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\n${SAFE_LINES}Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  )
 }

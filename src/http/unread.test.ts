@@ -10,8 +10,17 @@ import { HttpServer, route } from './index.js'
 const ANSWER_BYTES = 32 * 2 ** 20
 const things = (path: string) =>
   endpoint({
-    ...{ id: path.slice(1), service: 'queue', topic: 'Server', method: 'GET', path, auth: 'none', access: 'read' },
-    ...{ summary: '', description: '', body: { kind: 'none' }, errors: [] },
+    id: path.slice(1),
+    service: 'queue',
+    topic: 'Server',
+    method: 'GET',
+    path,
+    auth: 'none',
+    access: 'read',
+    summary: '',
+    description: '',
+    body: { kind: 'none' },
+    errors: [],
     success: { status: 200, description: '', body: Type.Unknown() },
   } as const)
 
@@ -22,7 +31,11 @@ it.each(['/text', '/list', '/bytes'])('drops clients that leave too much unread:
     return value
   }
   const server = new HttpServer({
-    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1.2.3' },
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: 1_000,
+    version: '1.2.3',
     authenticator: { basic: () => undefined, bearer: () => undefined },
     routes: [
       route(things('/text'), answer({ text: 'x'.repeat(ANSWER_BYTES) })),

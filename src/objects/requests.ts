@@ -71,7 +71,9 @@ export class StorageRequests {
       .then((one) => Object.fromEntries(one.headers))
     const length = body && { 'content-length': String(body.length) }
     const answer = await request(url, {
-      ...{ method, headers: { ...signed, ...length }, dispatcher: this.#agent },
+      method,
+      headers: { ...signed, ...length },
+      dispatcher: this.#agent,
       ...(body && { body: Readable.from(pieces(body), { objectMode: false }) }),
       ...(signal && { signal }),
     }).catch((error: unknown) => this.fail(reasonOf(error), error))

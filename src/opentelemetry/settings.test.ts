@@ -20,7 +20,8 @@ describe('the settings of an export', () => {
   it('are those of each signal', () => {
     expect(exportSettings(ENDPOINT)).toMatchObject({ traces: 'http/protobuf', metrics: 'http/protobuf' })
     expect(exportSettings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://o.test/v1/traces' })).toMatchObject({
-      ...{ traces: 'http/protobuf', metrics: undefined },
+      traces: 'http/protobuf',
+      metrics: undefined,
     })
     const own = { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json', OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'http/protobuf' }
     expect(exportSettings({ ...ENDPOINT, ...own })).toMatchObject({ traces: 'http/json', metrics: 'http/protobuf' })
@@ -38,7 +39,8 @@ describe('the settings of an export', () => {
     expect(wrong.problems.join()).not.toMatch(/secret/)
     const more = { OTEL_TRACES_SAMPLER: 'jaeger', OTEL_METRIC_EXPORT_INTERVAL: '1m' }
     expect(exportSettings({ ...ENDPOINT, ...more })).toMatchObject({
-      ...{ traces: 'http/protobuf', metricIntervalMs: 60_000 },
+      traces: 'http/protobuf',
+      metricIntervalMs: 60_000,
       problems: [expect.stringMatching(/"jaeger".*Known are/), expect.stringMatching(/"1m".*60000 is used/)],
     })
   })

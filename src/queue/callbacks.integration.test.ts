@@ -6,9 +6,23 @@ import { setQueueScenes } from './testing/scene.js'
 
 it('a callback of an older version is made without what it cannot forward, and without a queue', () => {
   const message = {
-    ...{ seq: 1, messageId: 'msg_1', accountId: 'acc', kind: 'http', groupKey: undefined, url: 'https://x.test/' },
-    ...{ method: 'POST', headers: {}, config: {}, body: undefined, maxRetries: 3, retried: 0, nextAt: 1, createdAt: 1 },
-    ...{ callerIp: undefined, labels: [], flowKey: undefined },
+    seq: 1,
+    messageId: 'msg_1',
+    accountId: 'acc',
+    kind: 'http',
+    groupKey: undefined,
+    url: 'https://x.test/',
+    method: 'POST',
+    headers: {},
+    config: {},
+    body: undefined,
+    maxRetries: 3,
+    retried: 0,
+    nextAt: 1,
+    createdAt: 1,
+    callerIp: undefined,
+    labels: [],
+    flowKey: undefined,
   }
   const headers = { 'upstash-forward-x': '日', 'upstash-forward-y': '2', 'upstash-queue-name': 'a b' }
   const outcome = { kind: 'unanswered', error: 'none', startedAt: 1, finishedAt: 1 } as const

@@ -30,7 +30,9 @@ describeOnSampledStore('a limit of messages a day', (openStore) => {
     expect(many.filter(({ status }) => status === 'fulfilled')).toHaveLength(3)
     await expect(publish()).rejects.toMatchObject({
       ...daily,
-      ...{ limit: '4', remaining: '0', reset: String(Date.parse('2026-03-02T00:00:00Z') / 1000) },
+      limit: '4',
+      remaining: '0',
+      reset: String(Date.parse('2026-03-02T00:00:00Z') / 1000),
     })
     // What duplicates a message is no new one.
     await publish({ deduplicationId: 'one' })

@@ -110,7 +110,9 @@ describeOnSampledStore('delivery', (openStore) => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     const headers = {
       ...scene.service.auth,
-      ...{ traceparent, tracestate: 'vendor=1', 'Upstash-Callback': `${scene.sink.url}/callback` },
+      traceparent,
+      tracestate: 'vendor=1',
+      'Upstash-Callback': `${scene.sink.url}/callback`,
     }
     await fetch(`${scene.service.url}/v2/publish/${scene.sink.url}/to`, { method: 'POST', headers })
     await scene.arrived(2)

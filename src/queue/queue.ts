@@ -14,7 +14,8 @@ import { publishRoutes } from './api/publish-routes.js'
 import { queueRoutes } from './api/queue-routes.js'
 import { scheduleRoutes } from './api/schedule-routes.js'
 import { ClockCorrection } from './dispatcher/clock-correction.js'
-import { Dispatcher, type DispatcherDeps } from './dispatcher/dispatcher.js'
+import { Dispatcher } from './dispatcher/dispatcher.js'
+import type { DispatcherDeps } from './dispatcher/dispatcher-deps.js'
 import type { RequestSender } from './dispatcher/sender.js'
 import { sweepKeys } from './key-sweep.js'
 import { PlainKind } from './plain-kind.js'
@@ -161,7 +162,14 @@ class StoredQueue implements Queue {
     const drop: DropReplaced = (seqs, entries) => this.#dropReplaced(seqs, entries)
     this.#publishing = new Publishing({ store, clock, limits, targets, offer, drop, meter, tracer, partitionFor })
     this.#scheduler = new Scheduler({
-      ...{ store, clock, logger, offer, drop, meter, tracer, partitionFor },
+      store,
+      clock,
+      logger,
+      offer,
+      drop,
+      meter,
+      tracer,
+      partitionFor,
       isLeader: () => this.#cluster.isLeader,
       isHeld: (accountId) => this.#heldAccounts().has(accountId),
       dailyMessagesOf: deps.dailyMessagesOf ?? (() => undefined),
@@ -171,7 +179,10 @@ class StoredQueue implements Queue {
     this.#logger = logger
     this.#retention = this.#retentionOf(deps)
     this.#nodes = new QueueNodes({
-      ...{ store, clock, cluster: this.#cluster, dispatcher: this.#dispatcher },
+      store,
+      clock,
+      cluster: this.#cluster,
+      dispatcher: this.#dispatcher,
       onSchedules: () => this.#scheduler.fireDue(),
       onLeader: () => this.#scheduler.clockChanged(),
     })

@@ -28,7 +28,14 @@ export function serviceBackupRoutes(
 }
 
 const NOTHING = {
-  ...{ name: '', path: '', problem: '', databases: 0, databases_done: 0, bytes: 0, start_time: 0, end_time: 0 },
+  name: '',
+  path: '',
+  problem: '',
+  databases: 0,
+  databases_done: 0,
+  bytes: 0,
+  start_time: 0,
+  end_time: 0,
   without: [],
 }
 
@@ -52,14 +59,20 @@ function render(state: BackupState): ServiceBackup {
       const { path, manifest } = state
       const failed = manifest.databases.filter((one) => one.state === 'failed')
       return {
-        ...{ state: 'completed', name: basename(path), path, problem: '', bytes: bytesOf(manifest) },
-        ...{ databases: manifest.databases.length, databases_done: manifest.databases.length - failed.length },
+        state: 'completed',
+        name: basename(path),
+        path,
+        problem: '',
+        bytes: bytesOf(manifest),
+        databases: manifest.databases.length,
+        databases_done: manifest.databases.length - failed.length,
         without: failed.map(({ databaseId, name, problem }) => ({
           database_id: databaseId,
           database_name: name,
           problem,
         })),
-        ...{ start_time: seconds(manifest.startedAt), end_time: seconds(manifest.endedAt) },
+        start_time: seconds(manifest.startedAt),
+        end_time: seconds(manifest.endedAt),
       }
     }
     default:

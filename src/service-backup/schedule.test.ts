@@ -14,10 +14,20 @@ const DAY_MS = 24 * 60 * 60_000
 const T = 1_760_000_000_000
 
 const manifestAt = (startedAt: number, failed = 0, installation = 'own'): Manifest => ({
-  ...{ installation, format: FORMAT, version: '1', schema: 1, startedAt, endedAt: startedAt, files: [] },
+  installation,
+  format: FORMAT,
+  version: '1',
+  schema: 1,
+  startedAt,
+  endedAt: startedAt,
+  files: [],
   databases: Array.from({ length: failed }, (_, n) => ({
-    ...{ databaseId: `0000000${n}-0000-4000-8000-000000000000`, name: 'lost', region: 'us-east-1' },
-    ...{ persistence: 'snapshot' as const, state: 'failed' as const, problem: 'its engine does not answer' },
+    databaseId: `0000000${n}-0000-4000-8000-000000000000`,
+    name: 'lost',
+    region: 'us-east-1',
+    persistence: 'snapshot' as const,
+    state: 'failed' as const,
+    problem: 'its engine does not answer',
   })),
 })
 
@@ -47,7 +57,12 @@ async function schedule({ failed = 0, keep = 7, existing = [] as readonly number
   }
   let making = Promise.resolve()
   const backups = new BackupSchedule({
-    ...{ to: folder, everyMs: DAY_MS, keep, clock, placeAt: () => place, installation: async () => 'own' },
+    to: folder,
+    everyMs: DAY_MS,
+    keep,
+    clock,
+    placeAt: () => place,
+    installation: async () => 'own',
     backups: {
       begin: () => {
         making = begin()

@@ -103,7 +103,13 @@ function readingOf(meter: DatabaseMeter): Reading {
   return {
     commands: meter.totals(),
     counters: {
-      ...{ bytesIn, bytesOut, connectionsTotal, refusedForSpace, refusedForRequests, refusedClients, delayedForRate },
+      bytesIn,
+      bytesOut,
+      connectionsTotal,
+      refusedForSpace,
+      refusedForRequests,
+      refusedClients,
+      delayedForRate,
     },
     reads: secondsOf(meter.readLatency),
     writes: secondsOf(meter.writeLatency),

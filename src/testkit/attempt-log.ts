@@ -47,7 +47,9 @@ function recordOf({ message, outbound, outcome, nextAt }: Attempt): DeliveryReco
     messageId: message.messageId,
     kind: message.kind === 'http' ? 'http' : 'workflow',
     state: nextAt !== undefined ? 'retry' : isDelivered ? 'delivered' : 'failed',
-    ...{ url, method, body: textOf(body) },
+    url,
+    method,
+    body: textOf(body),
     headers: Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, values.join(', ')])),
     attempt: message.retried + 1,
     ...(outcome.kind === 'answered'

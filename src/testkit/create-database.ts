@@ -23,7 +23,9 @@ export async function createTestDatabase(env: Environment, name: string): Promis
   return {
     id: record.database_id,
     name: record.database_name,
-    ...{ url, token, redisUrl },
+    url,
+    token,
+    redisUrl,
     env: databaseVariables(access),
   }
 }

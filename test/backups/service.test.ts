@@ -40,7 +40,9 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   const create = async (name: string): Promise<Database> =>
     (
       await first.api('POST', '/v2/redis/database', {
-        ...{ database_name: name, platform: 'aws', primary_region: 'us-east-1' },
+        database_name: name,
+        platform: 'aws',
+        primary_region: 'us-east-1',
       })
     ).body as Database
   const [full, empty] = [await create('full'), await create('empty')]
@@ -119,7 +121,9 @@ it('backs up to object storage by itself and on demand, and restores on a machin
   const [first] = await listed()
 
   const { body } = await server.api('POST', '/v2/redis/database', {
-    ...{ database_name: 'full', platform: 'aws', primary_region: 'us-east-1' },
+    database_name: 'full',
+    platform: 'aws',
+    primary_region: 'us-east-1',
   })
   const database = body as Database
   await connect(database).set('k', 'v'.repeat(200_000))

@@ -31,8 +31,11 @@ async function cancelLater({ homeport }: Service, label: string, matched: number
 function startWatch({ homeport }: Service, actionId: string) {
   const { apiUrl, queueUrl, credentials } = homeport
   const env = {
-    ...{ HOMEPORT_API_URL: apiUrl, HOMEPORT_EMAIL: credentials.email, HOMEPORT_API_KEY: credentials.apiKey },
-    ...{ QSTASH_URL: queueUrl, QSTASH_TOKEN: credentials.queueToken },
+    HOMEPORT_API_URL: apiUrl,
+    HOMEPORT_EMAIL: credentials.email,
+    HOMEPORT_API_KEY: credentials.apiKey,
+    QSTASH_URL: queueUrl,
+    QSTASH_TOKEN: credentials.queueToken,
   }
   const child = spawn(process.execPath, [MAIN_JS, 'bulk', 'watch', actionId], { env: childEnv(env) })
   atCleanup(() => void child.kill('SIGKILL'))
@@ -68,7 +71,8 @@ it('goes on with actions that were acknowledged before the server was killed, an
   expect(await trigger()).toMatchObject({ status: 409 })
   expect(await see(after, heldId)).toMatchObject({ state: 'paused', ratePerSecond })
   expect(await after.finished(nightlyId)).toMatchObject({
-    ...{ matched: NIGHTLY, cancelled: NIGHTLY },
+    matched: NIGHTLY,
+    cancelled: NIGHTLY,
     outcomes: { cancelled: NIGHTLY, alreadyFinished: 0, notFound: 0, failed: 0 },
   })
   expect(await after.client.cancel({ ids: nightly.slice(0, 500) })).toEqual({ cancelled: 0 })

@@ -37,7 +37,8 @@ describeOnEveryStore('accounts of others', (_openStore, on) => {
         call(`${apiUrl}${path}`, { method, json, headers: { authorization: `Basic ${basic}` } }),
       queue: (method: string, path: string, json?: unknown, headers: object = {}) =>
         call(`${queueUrl}${path}`, {
-          ...{ method, headers: { authorization: `Bearer ${tenant.queue_token}`, ...LATER, ...headers } },
+          method,
+          headers: { authorization: `Bearer ${tenant.queue_token}`, ...LATER, ...headers },
           ...(json === undefined ? {} : { json }),
         }),
     }
@@ -118,7 +119,8 @@ describeOnEveryStore('accounts of others', (_openStore, on) => {
       await asTenant(homeport, crew).queue('GET', '/v2/queues'),
       await ping(),
       await call(`${homeport.apiUrl}/v2/console/session`, {
-        ...{ method: 'POST', headers: { 'x-homeport-console': '1' } },
+        method: 'POST',
+        headers: { 'x-homeport-console': '1' },
         json: { email: tenant.email, api_key: tenant.api_key },
       }),
     ]
@@ -197,7 +199,8 @@ it('a suspended account delivers nothing, also after a crash, and its limits hol
   const authorization = `Basic ${Buffer.from(`${tenant.email}:${tenant.api_key}`).toString('base64')}`
   const create = (name: string) =>
     call(`${homeport.apiUrl}/v2/redis/database`, {
-      ...{ method: 'POST', headers: { authorization } },
+      method: 'POST',
+      headers: { authorization },
       json: { database_name: name, platform: 'aws', primary_region: 'us-east-1' },
     })
   const client = () => new Client({ baseUrl: homeport.queueUrl, token: tenant.queue_token, retry: false })

@@ -35,7 +35,11 @@ const bench = (...args: string[]) => {
 }
 
 const options: BenchOptions = {
-  ...{ seconds: 0.1, callers: 4, size: 64, pipeline: 4, runs: 50 },
+  seconds: 0.1,
+  callers: 4,
+  size: 64,
+  pipeline: 4,
+  runs: 50,
   receiver: '127.0.0.1',
 }
 
@@ -47,7 +51,12 @@ function session(): Session {
   const silent = (): void => {}
   return {
     api: new Api({ origin: 'a test', dataDir, profile: { apiUrl, queueUrl, email, apiKey, queueToken } }),
-    ...{ io: processIo, isJson: true, show: silent, say: silent, endWith: silent, confirm: async () => {} },
+    io: processIo,
+    isJson: true,
+    show: silent,
+    say: silent,
+    endWith: silent,
+    confirm: async () => {},
   }
 }
 
@@ -98,7 +107,9 @@ it('removes everything when it is interrupted', async () => {
 
 it('leaves a database that exists as it was', async () => {
   const { body } = await homeport.api('POST', '/v2/redis/database', {
-    ...{ database_name: 'mine', platform: 'aws', primary_region: 'us-east-1' },
+    database_name: 'mine',
+    platform: 'aws',
+    primary_region: 'us-east-1',
   })
   const { database_id: id } = body as { database_id: string }
   await run('rest', { database: 'mine' })

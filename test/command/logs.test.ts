@@ -34,7 +34,8 @@ async function makeRequests({ apiUrl, restUrl, queueUrl, api, credentials }: Run
   })
   await call(`${apiUrl}/${SECRET}?token=${SECRET}`, { headers: id('req-unknown') })
   await call(`${queueUrl}/v2/publish/https://example.invalid/${SECRET}?key=${SECRET}`, {
-    ...{ method: 'POST', json: { secret: SECRET } },
+    method: 'POST',
+    json: { secret: SECRET },
     headers: { ...id('req-queue'), authorization: `Bearer ${credentials.queueToken}`, 'upstash-delay': '1d' },
   })
   const wrong = { ...id('req-wrong'), authorization: `Bearer ${SECRET}` }
@@ -58,8 +59,14 @@ it('has one line for each request when wanted, with the id of the answer and wit
   const byId = new Map(lines().map((line) => [line.requestId, line]))
   const { accountId } = byId.get('req-api') ?? {}
   expect(byId.get('req-api')).toMatchObject({
-    ...{ level: 'info', service: 'management', method: 'GET', path: '/v2/redis/database/:id', status: 404 },
-    ...{ durationMs: expect.any(Number), bytes: expect.any(Number), accountId: expect.any(String) },
+    level: 'info',
+    service: 'management',
+    method: 'GET',
+    path: '/v2/redis/database/:id',
+    status: 404,
+    durationMs: expect.any(Number),
+    bytes: expect.any(Number),
+    accountId: expect.any(String),
   })
   expect(byId.get('req-unknown')).toMatchObject({ path: '(other)', status: 404 })
   expect(byId.get('req-queue')).toMatchObject({ service: 'queue', method: 'POST', path: '/v2/publish/-', accountId })
@@ -67,7 +74,9 @@ it('has one line for each request when wanted, with the id of the answer and wit
   expect(byId.get('req-wrong')).not.toHaveProperty('accountId')
   expect(byId.get('req-rest')).toMatchObject({ service: 'rest', path: '/{command}', status: 200, databaseId })
   expect(lines().find(({ path }) => path === '/pipeline')).toMatchObject({
-    ...{ requestId: expect.stringMatching(/^[0-9a-f-]{36}$/), status: 200, databaseId },
+    requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    status: 200,
+    databaseId,
   })
   expect(homeport.logs()).not.toContain(SECRET)
   const { apiKey, queueToken, currentSigningKey } = homeport.credentials

@@ -110,7 +110,8 @@ describe('a scrape', () => {
   it('shows an account that is not the first one nothing of the server', async () => {
     const { body } = await service.homeport.api('POST', '/v2/team', { team_name: 'others', copy_cc: false })
     const { body: key } = await service.homeport.api('POST', '/v2/apikeys', {
-      ...{ name: 'theirs', team_id: (body as { team_id: string }).team_id },
+      name: 'theirs',
+      team_id: (body as { team_id: string }).team_id,
     })
     const { email } = service.homeport.credentials
     const seen = await scrape(basic(`${email}:${(key as { api_key: string }).api_key}`))

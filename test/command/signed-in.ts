@@ -7,8 +7,11 @@ export function signedIn(server: () => RunningHomeport) {
   const credentials = (): Readonly<Record<string, string>> => {
     const { apiUrl, queueUrl, credentials: own } = server()
     return {
-      ...{ HOMEPORT_API_URL: apiUrl, HOMEPORT_EMAIL: own.email, HOMEPORT_API_KEY: own.apiKey },
-      ...{ QSTASH_URL: queueUrl, QSTASH_TOKEN: own.queueToken },
+      HOMEPORT_API_URL: apiUrl,
+      HOMEPORT_EMAIL: own.email,
+      HOMEPORT_API_KEY: own.apiKey,
+      QSTASH_URL: queueUrl,
+      QSTASH_TOKEN: own.queueToken,
     }
   }
 

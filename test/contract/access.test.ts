@@ -46,7 +46,8 @@ const ask = (
   headers: Record<string, string> = {},
 ): Promise<Answer> =>
   call(`${auth === 'basic' ? homeport.apiUrl : homeport.queueUrl}${path}`, {
-    ...{ method, headers: { authorization: auth === 'basic' ? basic : bearer, ...headers } },
+    method,
+    headers: { authorization: auth === 'basic' ? basic : bearer, ...headers },
     ...(method === 'GET' ? {} : { json: json ?? {} }),
   })
 
@@ -177,7 +178,8 @@ const askWith = (
   url = 'queueUrl',
 ) =>
   call(`${homeport[url as 'queueUrl' | 'apiUrl']}${path}`, {
-    ...{ method, ...(method === 'GET' ? {} : { json: json ?? {} }) },
+    method,
+    ...(method === 'GET' ? {} : { json: json ?? {} }),
     headers: { authorization: `Bearer ${tokens.get(scope)}`, ...headers },
   })
 const isRefused = ({ status, body }: Answer): boolean =>

@@ -270,8 +270,15 @@ console.log(JSON.stringify({
 
 const TSCONFIG = {
   compilerOptions: {
-    ...{ target: 'es2023', lib: ['es2023', 'dom'], module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] },
-    ...{ strict: true, noUncheckedIndexedAccess: true, skipLibCheck: true, outDir: 'out' },
+    target: 'es2023',
+    lib: ['es2023', 'dom'],
+    module: 'nodenext',
+    moduleResolution: 'nodenext',
+    types: ['node'],
+    strict: true,
+    noUncheckedIndexedAccess: true,
+    skipLibCheck: true,
+    outDir: 'out',
   },
 }
 

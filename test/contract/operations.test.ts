@@ -19,9 +19,18 @@ import { workflowExchanges } from './exchanges/workflow.js'
 
 const exchanges = {
   ...consoleExchanges,
-  ...{ ...databaseExchanges, ...backupExchanges, ...accountExchanges, ...alertExchanges, ...lastDatabaseExchanges },
-  ...{ ...queueExchanges, ...groupExchanges, ...lineExchanges, ...scheduleExchanges },
-  ...{ ...workflowExchanges, ...deadRunExchanges, ...lastExchanges },
+  ...databaseExchanges,
+  ...backupExchanges,
+  ...accountExchanges,
+  ...alertExchanges,
+  ...lastDatabaseExchanges,
+  ...queueExchanges,
+  ...groupExchanges,
+  ...lineExchanges,
+  ...scheduleExchanges,
+  ...workflowExchanges,
+  ...deadRunExchanges,
+  ...lastExchanges,
   ...queueAccountExchanges,
   ...nodeExchanges,
 }

@@ -41,7 +41,8 @@ afterAll(() =>
 
 const start = (program: string, place?: Place): Promise<RunningHomeport> =>
   startHomeport({
-    ...{ ...place, program },
+    ...place,
+    program,
     env: { HOMEPORT_TEST_CLOCK_SPEED: String(SPEED), HOMEPORT_TEST_CLOCK_FROM: String(from) },
   })
 

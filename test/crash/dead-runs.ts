@@ -56,7 +56,10 @@ export class DeadRuns {
     try {
       for (;;) {
         const runs = Array.from({ length: this.#pace.few(DOOMED) }, () => ({
-          ...{ url: `${url}${FRAGILE}`, body: `p${++made}`, retries: 3, failureUrl: `${url}/failure` },
+          url: `${url}${FRAGILE}`,
+          body: `p${++made}`,
+          retries: 3,
+          failureUrl: `${url}/failure`,
         }))
         await client.trigger(runs)
         for (const kind of HOLDS) await this.#act(homeport, kind)

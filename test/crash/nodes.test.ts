@@ -69,7 +69,9 @@ it(
   async () => {
     const random = randomFrom(SEED)
     const scene = await NodeScene.start({
-      ...{ random, nodes: NODES, readyEveryMs: IS_LONG ? 100 : 400 },
+      random,
+      nodes: NODES,
+      readyEveryMs: IS_LONG ? 100 : 400,
       onDisturbance: () => void queueLedger.life++,
     })
     atCleanup(() => scene.stop())
@@ -108,8 +110,13 @@ it(
     expect(revocations.accepted).toEqual([])
 
     account = await judge({
-      ...{ homeport, place: place(), destinations, queueLedger, ledger },
-      ...{ deadlineMs: DEADLINE_MS, commits: 'may be lost' },
+      homeport,
+      place: place(),
+      destinations,
+      queueLedger,
+      ledger,
+      deadlineMs: DEADLINE_MS,
+      commits: 'may be lost',
     })
     if (process.platform === 'linux') expect(senders.known).toBeGreaterThan(0)
     expect(senders.sentWhenDead()).toEqual([])

@@ -84,8 +84,13 @@ it(
     await Promise.all([queueLoad, runLoad.stopped()])
 
     account = await judge({
-      ...{ homeport, place: place(), destinations, queueLedger, ledger },
-      ...{ deadlineMs: DEADLINE_MS, commits: 'may be lost' },
+      homeport,
+      place: place(),
+      destinations,
+      queueLedger,
+      ledger,
+      deadlineMs: DEADLINE_MS,
+      commits: 'may be lost',
     })
   },
   240_000 + CYCLES * 20_000,

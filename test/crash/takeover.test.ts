@@ -48,7 +48,9 @@ interface Answered {
 
 const rest = ({ homeport }: SceneNode, token: string, command: readonly string[], syncToken?: string) =>
   call(`${homeport.restUrl}/`, {
-    ...{ method: 'POST', json: command, signal: AbortSignal.timeout(2_000) },
+    method: 'POST',
+    json: command,
+    signal: AbortSignal.timeout(2_000),
     headers: {
       authorization: `Bearer ${token}`,
       ...(syncToken !== undefined && { 'upstash-sync-token': syncToken }),
@@ -267,7 +269,10 @@ it('a standby takes over from a home that is lost, and only then', { timeout: 12
   const regions = [...Array<string>(HOMES).fill(REGION), READ_REGION]
   const scene = await NodeScene.start({
     // The clients do not use the balancer.
-    ...{ nodes: regions.length, regions, random: randomFrom(SEED), readyEveryMs: 1_000 },
+    nodes: regions.length,
+    regions,
+    random: randomFrom(SEED),
+    readyEveryMs: 1_000,
     onDisturbance: () => undefined,
   })
   atCleanup(() => scene.stop())

@@ -71,8 +71,13 @@ async function upgrade(): Promise<void> {
   await Promise.all([queueLoad, runLoad.stopped()])
   const place = { ...homeport.place, store: scene.storeUrl }
   const account = await judge({
-    ...{ homeport, place, destinations, queueLedger, ledger },
-    ...{ deadlineMs: DEADLINE_MS, commits: 'may be lost' },
+    homeport,
+    place,
+    destinations,
+    queueLedger,
+    ledger,
+    deadlineMs: DEADLINE_MS,
+    commits: 'may be lost',
   })
   const successes = [...callers.successes.values()].reduce((sum, count) => sum + count, 0)
   const dead = await scene.deadNodes()

@@ -57,8 +57,10 @@ interface Endpoints {
 async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
   const { queueToken, currentSigningKey, nextSigningKey } = homeport.credentials
   const env = {
-    ...{ QSTASH_URL: homeport.queueUrl, QSTASH_TOKEN: queueToken },
-    ...{ QSTASH_CURRENT_SIGNING_KEY: currentSigningKey, QSTASH_NEXT_SIGNING_KEY: nextSigningKey },
+    QSTASH_URL: homeport.queueUrl,
+    QSTASH_TOKEN: queueToken,
+    QSTASH_CURRENT_SIGNING_KEY: currentSigningKey,
+    QSTASH_NEXT_SIGNING_KEY: nextSigningKey,
   }
   const strangers: string[] = []
   let isIdle = false

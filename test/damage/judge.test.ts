@@ -11,8 +11,16 @@ const files = (content: Record<string, string>): Files => new Map(Object.entries
 const whole = files({ [BACKUP]: 'whole' })
 
 const calm: Observation = {
-  ...{ start: { kind: 'serves' }, answers: answers('body'), warnings: ['usual'], problems: 0, ended: 'as requested' },
-  ...{ writes: { publish: true }, filesPristine: whole, filesBefore: whole, filesAfter: whole, log: '' },
+  start: { kind: 'serves' },
+  answers: answers('body'),
+  warnings: ['usual'],
+  problems: 0,
+  ended: 'as requested',
+  writes: { publish: true },
+  filesPristine: whole,
+  filesBefore: whole,
+  filesAfter: whole,
+  log: '',
 }
 
 const judged = (seen: Partial<Observation>, complaints: readonly string[] = []): Promise<Verdict> =>

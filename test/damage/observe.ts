@@ -97,8 +97,16 @@ export async function observe(golden: Golden, ending: Ending, damage: (root: str
   const log = homeport.logs()
   const filesAfter = digests(root)
   return {
-    ...{ start: { kind: 'serves' }, answers, writes, problems, ended, warnings: warningsIn(log), log },
-    ...{ filesPristine, filesBefore, filesAfter },
+    start: { kind: 'serves' },
+    answers,
+    writes,
+    problems,
+    ended,
+    warnings: warningsIn(log),
+    log,
+    filesPristine,
+    filesBefore,
+    filesAfter,
   }
 }
 

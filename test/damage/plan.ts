@@ -58,7 +58,11 @@ export function planTrials(golden: Golden, { seed, each, flips }: PlanOptions): 
   }
   const last = seed + trials.length
   trials.push({
-    ...{ seed: last, target: 'store', damage: 'older copy', ending: 'stopped', path: 'homeport.sqlite' },
+    seed: last,
+    target: 'store',
+    damage: 'older copy',
+    ending: 'stopped',
+    path: 'homeport.sqlite',
     swapWith: undefined,
   })
   return trials

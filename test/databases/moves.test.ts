@@ -149,8 +149,12 @@ describe('a database that moves to another node', () => {
     let isOver = false
     const connected = (): RedisClient => {
       const one = new RedisClient({
-        ...{ host: '127.0.0.1', port: made.port, password: made.password, retryStrategy: () => 20 },
-        ...{ maxRetriesPerRequest: 0, tls: made.tls ? { rejectUnauthorized: false } : undefined },
+        host: '127.0.0.1',
+        port: made.port,
+        password: made.password,
+        retryStrategy: () => 20,
+        maxRetriesPerRequest: 0,
+        tls: made.tls ? { rejectUnauthorized: false } : undefined,
       })
       one.on('error', () => undefined)
       atCleanup(() => one.disconnect())
@@ -250,7 +254,8 @@ describe('a database that moves to another node', () => {
     await waitFor(isBegun, { what: 'the move to begin', everyMs: 5 })
     await slow.finishWithin(LARGE_TAKES_MS)
     expect(await moving).toEqual({
-      ...{ code: 0, stdout: '' },
+      code: 0,
+      stdout: '',
       stderr: `${id} has moved to a. b keeps its old files in quarantine.\n`,
     })
     expect(slow.received).toBe('+OK\r\n+OK\r\n')
@@ -352,7 +357,8 @@ describe('a database that moves to another node', () => {
       expect(await move(b, made[0]?.database_id ?? '', 'a')).toMatchObject({ state: 'done', problem: '' })
       await a.stop()
       expect(await b.api('DELETE', '/v2/nodes/a')).toMatchObject({
-        ...{ status: 409, body: { error: expect.stringContaining('is the home of 1 database') } },
+        status: 409,
+        body: { error: expect.stringContaining('is the home of 1 database') },
       })
     },
     90_000 + DRAINED * 10_000,

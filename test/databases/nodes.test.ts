@@ -50,8 +50,11 @@ const nodePlace = async (): Promise<NodePlace> => ({
   redisDomainPort: await freePort(),
 })
 const optionsOf = (name: Name) => ({
-  ...{ host: HOSTS[name], redisDomain: 'db.localhost', redisTlsByDefault: 'false' },
-  ...{ backups: 's3://homeport/nodes', backupsEndpoint: objects.endpoint },
+  host: HOSTS[name],
+  redisDomain: 'db.localhost',
+  redisTlsByDefault: 'false',
+  backups: 's3://homeport/nodes',
+  backupsEndpoint: objects.endpoint,
 })
 const start = (name: Name) =>
   startNode(name, places[name], { ...optionsOf(name), region: REGIONS[name] }, objects.credentials.environment)
@@ -65,7 +68,10 @@ const record = ({ body }: Answer) => body as Made
 const records = ({ body }: Answer) => body as DatabaseRecord[]
 
 const creation = (name: string, at: Name = 'b') => ({
-  ...{ database_name: name, platform: 'aws', primary_region: REGIONS[at], plan: 'payg' },
+  database_name: name,
+  platform: 'aws',
+  primary_region: REGIONS[at],
+  plan: 'payg',
 })
 
 async function rest(node: TestNode, token: string, command: readonly string[]): Promise<unknown> {
@@ -116,7 +122,8 @@ describe('databases of a cluster', () => {
     const renamed = await a.api('POST', `/v2/redis/rename/${made.database_id}`, { name: 'renamed' })
     expect(renamed).toMatchObject({ status: 200, body: { database_name: 'renamed' } })
     expect(await a.api('POST', `/v2/redis/create-backup/${made.database_id}`, { name: 'first' })).toMatchObject({
-      ...{ status: 200, body: 'OK' },
+      status: 200,
+      body: 'OK',
     })
     const [backup] = (await a.api('GET', `/v2/redis/list-backup/${made.database_id}`)).body as { backup_id: string }[]
     const download = `/v2/redis/download-backup/${made.database_id}/${backup?.backup_id}`
@@ -125,7 +132,9 @@ describe('databases of a cluster', () => {
     expect(Buffer.from(snapshot).subarray(0, 5).toString()).toBe('REDIS')
     expect(await rest(b, made.rest_token, ['SET', 'k', 'later'])).toEqual({ result: 'OK' })
     const upload = await fetch(`http://${a.host}:${a.place.apiPort}/v2/redis/import-rdb/${made.database_id}`, {
-      ...{ method: 'POST', body: snapshot, headers: { authorization } },
+      method: 'POST',
+      body: snapshot,
+      headers: { authorization },
     })
     expect(upload.status).toBe(200)
     expect(await rest(b, made.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
@@ -266,7 +275,9 @@ describe('databases of a cluster', () => {
 
     // TLS: the server name decides. The bytes go untouched to the home, which knows the client's address.
     const client = new RedisClient({
-      ...{ host: a.host, port: places.a.redisDomainPort, password: reset.password },
+      host: a.host,
+      port: places.a.redisDomainPort,
+      password: reset.password,
       tls: { servername: made.endpoint, rejectUnauthorized: false },
     })
     atCleanup(() => client.disconnect())

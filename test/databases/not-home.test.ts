@@ -49,7 +49,11 @@ function connect(
   options: { username?: string; password?: string; tls?: object } = {},
 ): Client {
   const client = new Client({
-    ...{ host: HOSTS.near, port, password, enableReadyCheck: false, retryStrategy: () => null },
+    host: HOSTS.near,
+    port,
+    password,
+    enableReadyCheck: false,
+    retryStrategy: () => null,
     ...options,
   })
   client.on('error', () => undefined)

@@ -29,7 +29,11 @@ export const nodePlace = (): Promise<Place> => newPlace({ dataDir: tempDir() })
 /** Starts a node; it is stopped after the test. */
 export async function startNode(name: string, at: Place, options: Record<string, unknown>, engine: EngineInfo) {
   const content = {
-    ...{ logLevel: 'silent', shutdownGraceMs: '0', node: name, advertise: '127.0.0.1', peerPort: await freePort() },
+    logLevel: 'silent',
+    shutdownGraceMs: '0',
+    node: name,
+    advertise: '127.0.0.1',
+    peerPort: await freePort(),
     ...at,
     ...options,
   }
@@ -45,12 +49,19 @@ export async function startNode(name: string, at: Place, options: Record<string,
   await app.start()
   const apiUrl = `http://127.0.0.1:${at.apiPort}`
   const node: RunningNode = {
-    ...{ name, place: at, app, apiUrl, credentials, stop },
+    name,
+    place: at,
+    app,
+    apiUrl,
+    credentials,
+    stop,
     env: { HOMEPORT_API_URL: apiUrl, HOMEPORT_EMAIL: credentials.email, HOMEPORT_API_KEY: credentials.apiKey },
     api: (method, path, json) => call(`${apiUrl}${path}`, { method, json, headers: { authorization } }),
     rest: (token, command) =>
       call(`http://127.0.0.1:${at.restPort}/`, {
-        ...{ method: 'POST', json: command, headers: { authorization: `Bearer ${token}` } },
+        method: 'POST',
+        json: command,
+        headers: { authorization: `Bearer ${token}` },
       }),
   }
   return node

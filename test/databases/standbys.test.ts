@@ -78,7 +78,8 @@ it('follows its home, also after a restart of its node, until it is removed', as
   expect(await b.api('PUT', `/v2/nodes/a/standbys/${id}`)).toMatchObject({ status: 409 })
   // A move would delete the copy first.
   expect(await a.api('POST', '/v2/nodes/b/databases', { database_id: id })).toMatchObject({
-    ...{ status: 409, body: { error: expect.stringContaining('keeps a standby') } },
+    status: 409,
+    body: { error: expect.stringContaining('keeps a standby') },
   })
 
   // Every write moves the offsets on, and the copy follows.

@@ -41,7 +41,10 @@ export async function startNode(
   const host = 'host' in options ? String(options.host) : '127.0.0.1'
   const asNode = name === undefined ? {} : { node: name, advertise: '127.0.0.1', peerPort: await freePort() }
   const content = {
-    ...{ logLevel: 'silent', shutdownGraceMs: '0', store, ...asNode },
+    logLevel: 'silent',
+    shutdownGraceMs: '0',
+    store,
+    ...asNode,
     ...place,
     ...options,
   }

@@ -75,7 +75,9 @@ it('counts requests, and enforces the monthly limit and the budget across a SIGK
   await restOf(limited).eval('return 1', [], [])
   const stats = await statsOf(server, limited)
   expect(stats).toMatchObject({
-    ...{ total_monthly_requests: 20, total_monthly_read_requests: 18, total_monthly_write_requests: 1 },
+    total_monthly_requests: 20,
+    total_monthly_read_requests: 18,
+    total_monthly_write_requests: 1,
     total_monthly_script_requests: 1,
   })
   expect(stats.dailybandwidth).toBeGreaterThan(500)

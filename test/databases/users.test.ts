@@ -34,7 +34,10 @@ interface Connection {
 
 function connect(username: string, password: string, { port }: Database = database): Connection {
   const client = new Client({
-    ...{ host: '127.0.0.1', port, username, password },
+    host: '127.0.0.1',
+    port,
+    username,
+    password,
     retryStrategy: () => null,
     enableReadyCheck: false,
   })

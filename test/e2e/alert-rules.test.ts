@@ -39,7 +39,12 @@ async function writeCertificate(validMs: number): Promise<void> {
   const notBefore = new Date(Date.now() - HOUR)
   const notAfter = new Date(Date.now() + validMs)
   const made = await x509.X509CertificateGenerator.createSelfSigned({
-    ...{ name: 'CN=localhost', serialNumber: '01', notBefore, notAfter, keys, signingAlgorithm: algorithm },
+    name: 'CN=localhost',
+    serialNumber: '01',
+    notBefore,
+    notAfter,
+    keys,
+    signingAlgorithm: algorithm,
   })
   const key = x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey), 'PRIVATE KEY')
   for (const [path, text] of [
@@ -86,7 +91,9 @@ async function createDatabase(name: string, some: object = {}): Promise<Made> {
 
 const command = ({ rest_token }: Made, ...json: string[]) =>
   call(`http://127.0.0.1:${server.place.restPort}`, {
-    ...{ method: 'POST', json, headers: { authorization: `Bearer ${rest_token}` } },
+    method: 'POST',
+    json,
+    headers: { authorization: `Bearer ${rest_token}` },
   })
 
 it('tells of a certificate that expires, that has expired, and that was replaced', async () => {

@@ -55,7 +55,12 @@ it('notifies of a dead letter and of a failed run, in the format of each channel
   expect(await receiverOf(service).verify({ signature, body, url: json.url })).toBe(true)
   const { host } = new URL(sink.url)
   expect(JSON.parse(body)).toMatchObject({
-    ...{ test: false, status: 'event', kind: 'dead_letter', subject: host, severity: 'error', count: 1 },
+    test: false,
+    status: 'event',
+    kind: 'dead_letter',
+    subject: host,
+    severity: 'error',
+    count: 1,
     title: `A message to ${host} became a dead letter.`,
     examples: [{ id, text: `${host}: answered 500` }],
     link: `${service.homeport.apiUrl}/alerts`,

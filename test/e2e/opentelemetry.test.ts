@@ -117,7 +117,10 @@ describe('traces of the queue', () => {
     sink.answer = ({ target }) => (target === '/broken' ? { status: 500 } : {})
     const { traceId, spanId, traceparent } = caller()
     await service.homeport.queue('POST', `/v2/publish/${sink.url}/broken`, 'x', {
-      ...{ traceparent, 'x-request-id': 'request-17', 'Upstash-Retries': '1', 'Upstash-Retry-Delay': '1' },
+      traceparent,
+      'x-request-id': 'request-17',
+      'Upstash-Retries': '1',
+      'Upstash-Retry-Delay': '1',
       'Upstash-Failure-Callback': `${sink.url}/failed`,
     })
     const spans = await collector.trace(traceId, 5)
@@ -190,7 +193,9 @@ describe('traces of databases', () => {
     const ofHome = async () =>
       (await collector.trace(traceId, 1)).find(({ attributes }) => attributes['homeport.database.id'] !== undefined)
     expect(await waitFor(ofHome, { what: 'the span of the node that answers' })).toMatchObject({
-      ...{ name: 'GET /{command}', kind: 'server', parentSpanId: spanId },
+      name: 'GET /{command}',
+      kind: 'server',
+      parentSpanId: spanId,
       attributes: {
         'http.response.status_code': 200,
         'homeport.database.id': database.database_id,

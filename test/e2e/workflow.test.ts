@@ -163,8 +163,10 @@ describe('steps', () => {
     const { url, token, signingKeys } = service.app
     const keys = signingKeys()
     const env = {
-      ...{ QSTASH_URL: url, QSTASH_TOKEN: token },
-      ...{ QSTASH_CURRENT_SIGNING_KEY: keys.current, QSTASH_NEXT_SIGNING_KEY: keys.next },
+      QSTASH_URL: url,
+      QSTASH_TOKEN: token,
+      QSTASH_CURRENT_SIGNING_KEY: keys.current,
+      QSTASH_NEXT_SIGNING_KEY: keys.next,
     }
     const endpoint = serveMany({ parent, child })
     const serve = async (request: Request): Promise<Response> => endpoint.fetch(request, env)
@@ -320,7 +322,10 @@ describe('cancelling', () => {
       { what: 'the bulk action to finish' },
     )
     expect(action).toMatchObject({
-      ...{ selector: { label: ['nightly'] }, createdBy: service.homeport.credentials.email, matched: 5, done: 5 },
+      selector: { label: ['nightly'] },
+      createdBy: service.homeport.credentials.email,
+      matched: 5,
+      done: 5,
       outcomes: { cancelled: 5, alreadyFinished: 0, notFound: 0, failed: 0 },
     })
     const outcomes = await queue('GET', `/v2/workflows/bulkActions/${actionId}/outcomes?count=2`)
@@ -363,8 +368,10 @@ describe('cancelling', () => {
       {
         destination: `${app.url}/hangs`,
         headers: {
-          ...{ 'Upstash-Workflow-RunId': workflowRunId, 'Upstash-Workflow-Url': `${app.url}/hangs` },
-          ...{ 'Upstash-Workflow-Init': 'false', 'Upstash-Workflow-Sdk-Version': '1' },
+          'Upstash-Workflow-RunId': workflowRunId,
+          'Upstash-Workflow-Url': `${app.url}/hangs`,
+          'Upstash-Workflow-Init': 'false',
+          'Upstash-Workflow-Sdk-Version': '1',
         },
         body: JSON.stringify({ stepId: 1, stepName: 'hangs', stepType: 'Run', out: '1', concurrent: 1 }),
       },

@@ -3,10 +3,16 @@ import { describe, expect, it } from 'vitest'
 import { type ListCall, listBreach, type RegisterCall, registerBreach } from './history.js'
 
 const write = (value: string, beganAt: number, endedAt = Number.POSITIVE_INFINITY): RegisterCall => ({
-  ...{ kind: 'write', value, beganAt, endedAt },
+  kind: 'write',
+  value,
+  beganAt,
+  endedAt,
 })
 const read = (value: string | null, beganAt: number, endedAt: number): RegisterCall => ({
-  ...{ kind: 'read', value, beganAt, endedAt },
+  kind: 'read',
+  value,
+  beganAt,
+  endedAt,
 })
 
 /** Whether some order explains the calls: tries all of them. */
@@ -55,10 +61,17 @@ describe('the history of a register', () => {
 
 describe('the history of a list', () => {
   const append = (element: string, length: number | undefined, beganAt: number, endedAt: number): ListCall => ({
-    ...{ kind: 'append', element, length, beganAt, endedAt },
+    kind: 'append',
+    element,
+    length,
+    beganAt,
+    endedAt,
   })
   const seen = (elements: readonly string[], beganAt: number): ListCall => ({
-    ...{ kind: 'read', elements, beganAt, endedAt: beganAt + 1 },
+    kind: 'read',
+    elements,
+    beganAt,
+    endedAt: beganAt + 1,
   })
 
   it('is accepted when the answers tell one order', () => {

@@ -57,6 +57,7 @@ const PLANTED: readonly [path: string, code: string, expected: string][] = [
   ],
   ['src/http/run.ts', "import { spawn } from 'node:child_process'", 'importing node:child_process is banned here'],
   ['src/queue/nap.ts', "import * as t from 'node:timers/promises'", 'importing node:timers/promises is banned here'],
+  ['src/queue/pair.ts', word('const a = { .', '..{ b: 1 } }'), 'a literal object is spread into another'],
   ['src/queue/wait.ts', 'setTimeout(go, 10)', 'setTimeout( is banned here: wait with the Clock of base'],
   ['src/queue/tick.ts', 'setInterval(go, 10)', 'setInterval( is banned here: wait with the Clock of base'],
   ['src/queue/now.ts', 'const t = Date.now()', 'Date.now( is banned here: ask the Clock of base'],

@@ -18,7 +18,9 @@ const LIST_LENGTH = 400
 /** Connects without automatic reconnection. The caller disconnects. */
 export function connect(database: NewDatabase, options: RedisOptions = {}): Redis {
   const client = new Redis({
-    ...{ host: '127.0.0.1', port: database.port, password: database.password },
+    host: '127.0.0.1',
+    port: database.port,
+    password: database.password,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
     enableReadyCheck: false,

@@ -65,8 +65,10 @@ export async function startRichEndpoints(access: ServerAccess): Promise<RichEndp
   let url = ''
   const endpoint = serveMany({ rich: rich(() => url), child })
   const env = {
-    ...{ QSTASH_URL: access.url, QSTASH_TOKEN: access.token },
-    ...{ QSTASH_CURRENT_SIGNING_KEY: access.currentSigningKey, QSTASH_NEXT_SIGNING_KEY: access.nextSigningKey },
+    QSTASH_URL: access.url,
+    QSTASH_TOKEN: access.token,
+    QSTASH_CURRENT_SIGNING_KEY: access.currentSigningKey,
+    QSTASH_NEXT_SIGNING_KEY: access.nextSigningKey,
   }
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const request = await toRequest(incoming)

@@ -63,13 +63,15 @@ async function optionsOf(
   options: StartOptions,
 ): Promise<StartOptions> {
   const flags = {
-    ...{ store: `${postgres.url}/postgres`, node: `n${number}`, advertise: '127.0.0.1', 'peer-port': await freePort() },
+    store: `${postgres.url}/postgres`,
+    node: `n${number}`,
+    advertise: '127.0.0.1',
+    'peer-port': await freePort(),
     ...(number === 0 && { region: REGION_OF_FIRST }),
-    ...{
-      'public-api-url': `http://127.0.0.1:${first.apiPort}`,
-      'public-queue-url': `http://127.0.0.1:${first.queuePort}`,
-    },
-    ...{ 'public-rest-url': `http://127.0.0.1:${first.restPort}`, 'public-redis-host': '127.0.0.1' },
+    'public-api-url': `http://127.0.0.1:${first.apiPort}`,
+    'public-queue-url': `http://127.0.0.1:${first.queuePort}`,
+    'public-rest-url': `http://127.0.0.1:${first.restPort}`,
+    'public-redis-host': '127.0.0.1',
   }
   const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)])
   return { ...options, args: [...args, ...(options.args ?? [])] }

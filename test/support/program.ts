@@ -24,8 +24,16 @@ export async function bundleProgram(entries: Readonly<Record<string, readonly st
     return { in: file, out }
   })
   await build({
-    ...{ entryPoints, entryNames: '[name]', chunkNames: '[name]-[hash]', outdir, bundle: true, splitting: true },
-    ...{ platform: 'node', format: 'esm', target: 'node20.19', logLevel: 'error' },
+    entryPoints,
+    entryNames: '[name]',
+    chunkNames: '[name]-[hash]',
+    outdir,
+    bundle: true,
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20.19',
+    logLevel: 'error',
     external: ['better-sqlite3', 'pg-native'],
     banner: { js: "import { createRequire as __from } from 'node:module'; const require = __from(import.meta.url);" },
   })

@@ -14,9 +14,13 @@ it('the action starts a server for the rest of the job and hands its credentials
   writeFileSync(join(job, 'bin/homeport'), `#!/bin/sh\nexec ${process.execPath} ${MAIN_JS} "$@"\n`)
   chmodSync(join(job, 'bin/homeport'), 0o755)
   const env = {
-    ...{ PATH: `${join(job, 'bin')}:${childEnv().PATH}`, RUNNER_TEMP: job, GITHUB_ENV: join(job, 'env') },
-    ...{ HOMEPORT_API_PORT: String(apiPort), HOMEPORT_REST_PORT: String(restPort) },
-    ...{ HOMEPORT_QUEUE_PORT: String(queuePort), HOMEPORT_REDIS_PORTS: redisPorts },
+    PATH: `${join(job, 'bin')}:${childEnv().PATH}`,
+    RUNNER_TEMP: job,
+    GITHUB_ENV: join(job, 'env'),
+    HOMEPORT_API_PORT: String(apiPort),
+    HOMEPORT_REST_PORT: String(restPort),
+    HOMEPORT_QUEUE_PORT: String(queuePort),
+    HOMEPORT_REDIS_PORTS: redisPorts,
   }
   // The server stays, and would hold the script's output open.
   const { code } = await run('bash', ['-c', `${SCRIPT} > ${join(job, 'output')} 2>&1`], { env, cwd: job })

@@ -17,8 +17,10 @@ const clientOf = ({ env }: Server) => new Client({ baseUrl: env.QSTASH_URL, toke
 
 async function migrate(from: Server, to: Server, ...args: string[]): Promise<string> {
   const env = {
-    ...{ FROM_QSTASH_URL: from.env.QSTASH_URL, FROM_QSTASH_TOKEN: from.env.QSTASH_TOKEN },
-    ...{ TO_QSTASH_URL: to.env.QSTASH_URL, TO_QSTASH_TOKEN: to.env.QSTASH_TOKEN },
+    FROM_QSTASH_URL: from.env.QSTASH_URL,
+    FROM_QSTASH_TOKEN: from.env.QSTASH_TOKEN,
+    TO_QSTASH_URL: to.env.QSTASH_URL,
+    TO_QSTASH_TOKEN: to.env.QSTASH_TOKEN,
   }
   const { code, stdout, stderr } = await run(process.execPath, [SCRIPT, ...args], { env })
   expect([code, stderr]).toEqual([0, ''])
@@ -86,8 +88,10 @@ describe('examples/migrate.mjs', () => {
     const { code, stderr } = await run(process.execPath, [SCRIPT], { env: { FROM_QSTASH_URL: 'http://localhost' } })
     expect([code, stderr]).toEqual([1, 'error: FROM_QSTASH_TOKEN is not set.\n'])
     const env = {
-      ...{ FROM_QSTASH_URL: cloud.env.QSTASH_URL, FROM_QSTASH_TOKEN: 'wrong' },
-      ...{ TO_QSTASH_URL: home.env.QSTASH_URL, TO_QSTASH_TOKEN: home.env.QSTASH_TOKEN },
+      FROM_QSTASH_URL: cloud.env.QSTASH_URL,
+      FROM_QSTASH_TOKEN: 'wrong',
+      TO_QSTASH_URL: home.env.QSTASH_URL,
+      TO_QSTASH_TOKEN: home.env.QSTASH_TOKEN,
     }
     const refused = await run(process.execPath, [SCRIPT], { env })
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/^error: GET .* at FROM: status 401/)])
@@ -101,16 +105,19 @@ async function fill(server: Server, url: string): Promise<void> {
   await client.urlGroups.addEndpoints({ name: 'everybody', endpoints })
   await client.queue({ queueName: 'mails' }).upsert({ parallelism: 3, paused: true })
   await client.schedules.create({
-    ...{ scheduleId: 'report', destination: `${url}/report?x=1`, cron: '0 * * * *', body: '{"n":1}', method: 'PUT' },
-    ...{
-      headers: { 'X-Team': 'red' },
-      retries: 7,
-      delay: 60,
-      timeout: 30,
-      label: 'night',
-      retryDelay: '1000 * retried',
-    },
-    ...{ callback: `${url}/done`, failureCallback: `${url}/failed` },
+    scheduleId: 'report',
+    destination: `${url}/report?x=1`,
+    cron: '0 * * * *',
+    body: '{"n":1}',
+    method: 'PUT',
+    headers: { 'X-Team': 'red' },
+    retries: 7,
+    delay: 60,
+    timeout: 30,
+    label: 'night',
+    retryDelay: '1000 * retried',
+    callback: `${url}/done`,
+    failureCallback: `${url}/failed`,
     flowControl: { key: 'reports', parallelism: 2, rate: 5, period: '1m' },
   })
   await client.schedules.create({

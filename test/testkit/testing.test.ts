@@ -52,8 +52,16 @@ describe('messages', () => {
     const [delivery, ...others] = await deliveriesTo(app, { count: 1 })
     expect(others).toEqual([])
     expect(delivery).toMatchObject({
-      ...{ messageId, kind: 'http', state: 'delivered', url: `${app.url}/mail`, method: 'POST', attempt: 1 },
-      ...{ body: '{"to":"Ada"}', status: 200, responseBody: 'seen', labels: ['welcome'] },
+      messageId,
+      kind: 'http',
+      state: 'delivered',
+      url: `${app.url}/mail`,
+      method: 'POST',
+      attempt: 1,
+      body: '{"to":"Ada"}',
+      status: 200,
+      responseBody: 'seen',
+      labels: ['welcome'],
     })
     const receiver = new Receiver({
       currentSigningKey: homeport.env.QSTASH_CURRENT_SIGNING_KEY,

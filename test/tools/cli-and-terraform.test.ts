@@ -172,8 +172,16 @@ const TEXTS = ['endpoint', 'password', 'rest_token', 'read_only_rest_token', 'da
 
 describe('upstash_redis_database', () => {
   const desired = {
-    ...{ region: 'global', database_name: 'by-terraform', tls: false, consistent: false, multizone: false },
-    ...{ eviction: true, auto_upgrade: true, prod_pack_enabled: true, budget: 20, primary_region: 'us-east-1' },
+    region: 'global',
+    database_name: 'by-terraform',
+    tls: false,
+    consistent: false,
+    multizone: false,
+    eviction: true,
+    auto_upgrade: true,
+    prod_pack_enabled: true,
+    budget: 20,
+    primary_region: 'us-east-1',
   }
   let id: string
   let attributes: ReturnType<typeof attributesOf>
@@ -187,9 +195,18 @@ describe('upstash_redis_database', () => {
     const allowed = await send('POST', `/v2/redis/update-allowlist/${id}`, { allowed_ips: ['127.0.0.0/8'] })
     expect(allowed.status).toBe(200)
     attributes = {
-      ...{ database_name: 'by-terraform', region: 'global', consistent: false, multizone: false, tls: false },
-      ...{ eviction: true, auto_scale: true, prod_pack: true, budget: 20, primary_region: 'us-east-1' },
-      ...{ read_regions: ['eu-west-1'], ip_allowlist: ['127.0.0.0/8'] },
+      database_name: 'by-terraform',
+      region: 'global',
+      consistent: false,
+      multizone: false,
+      tls: false,
+      eviction: true,
+      auto_scale: true,
+      prod_pack: true,
+      budget: 20,
+      primary_region: 'us-east-1',
+      read_regions: ['eu-west-1'],
+      ip_allowlist: ['127.0.0.0/8'],
     }
   })
 

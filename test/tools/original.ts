@@ -14,8 +14,11 @@ const MCP = inPackages('mcp-server/dist/index.js')
 /** The environment that docs/tools.md has users set. */
 function toolEnv({ apiUrl, restUrl, queueUrl, credentials }: RunningHomeport, apiKey: string): Record<string, string> {
   return {
-    ...{ HOMEPORT_API_URL: apiUrl, HOMEPORT_PUBLIC_REST_URL: restUrl, QSTASH_URL: queueUrl },
-    ...{ UPSTASH_EMAIL: credentials.email, UPSTASH_API_KEY: apiKey },
+    HOMEPORT_API_URL: apiUrl,
+    HOMEPORT_PUBLIC_REST_URL: restUrl,
+    QSTASH_URL: queueUrl,
+    UPSTASH_EMAIL: credentials.email,
+    UPSTASH_API_KEY: apiKey,
     UPSTASH_CONFIG_HOME: tempDir(),
     NODE_OPTIONS: `--import ${PRELOAD}`,
   }

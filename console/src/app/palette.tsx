@@ -119,7 +119,9 @@ function useDatabases(text: string): Item[] {
   )
   if (text.trim() === '' || !data) return []
   return data.databases.map(({ database_id: id, database_name: label, primary_region, ...of }) => ({
-    ...{ label, description: `${primary_region}, ${stateOf(of).word}`, icon: IconDatabase },
+    label,
+    description: `${primary_region}, ${stateOf(of).word}`,
+    icon: IconDatabase,
     act: () => void navigate({ to: '/databases/$id', params: { id } }),
   }))
 }
@@ -132,15 +134,19 @@ function useSearches(text: string): Item[] {
   return [
     { label: `Runs with “${search}”`, icon: IconSearch, act: () => void navigate({ to: '/runs', search: { search } }) },
     {
-      ...{ label: `Messages with “${search}”`, icon: IconSearch },
+      label: `Messages with “${search}”`,
+      icon: IconSearch,
       act: () => void navigate({ to: '/messages', search: { search } }),
     },
     {
-      ...{ label: `Runs that wait for the event “${search}”`, icon: IconSearch },
+      label: `Runs that wait for the event “${search}”`,
+      icon: IconSearch,
       act: () => void navigate({ to: '/events', search: { event: search } }),
     },
     {
-      ...{ label: `Changes with “${search}”`, description: 'audit log', icon: IconSearch },
+      label: `Changes with “${search}”`,
+      description: 'audit log',
+      icon: IconSearch,
       act: () => void navigate({ to: '/audit', search: { search } }),
     },
   ]
@@ -161,11 +167,13 @@ function useActions(): Item[] {
   const other = useComputedColorScheme('light') === 'dark' ? 'light' : 'dark'
   const changes: Item[] = [
     {
-      ...{ label: 'Create a database', icon: IconDatabasePlus },
+      label: 'Create a database',
+      icon: IconDatabasePlus,
       act: () => void navigate({ to: '/databases', search: { create: true } }),
     },
     {
-      ...{ label: 'Start a bulk action', icon: IconListCheck },
+      label: 'Start a bulk action',
+      icon: IconListCheck,
       act: () => void navigate({ to: '/bulk-actions/new' }),
     },
   ]

@@ -10,11 +10,13 @@ export type Clock = Static<typeof UndoClock>
 /** When deliveries that are brought back can be due. */
 export const UNDO_CLOCKS: ClockQuestion<Clock>['choices'] = [
   {
-    ...{ value: 'original', label: 'At their original times' },
+    value: 'original',
+    label: 'At their original times',
     description: 'What was due while it was cancelled is sent at once.',
   },
   {
-    ...{ value: 'hold', label: 'Later, by the time it was cancelled' },
+    value: 'hold',
+    label: 'Later, by the time it was cancelled',
     description: 'Sleeps and deadlines go on where they stopped.',
   },
   { value: 'now', label: 'Now', description: 'Sleeps end at once. Waits for events keep their deadlines.' },

@@ -40,8 +40,13 @@ export function ago(atMs: number, nowMs: number): string {
 }
 
 const exact = new Intl.DateTimeFormat('en', {
-  ...{ year: 'numeric', month: 'short', day: 'numeric' },
-  ...{ hour: 'numeric', minute: '2-digit', second: '2-digit', timeZoneName: 'short' },
+  year: 'numeric',
+  month: 'short',
+  day: 'numeric',
+  hour: 'numeric',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZoneName: 'short',
 })
 
 /** Local date and time with the time zone. */

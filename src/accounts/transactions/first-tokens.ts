@@ -114,8 +114,16 @@ function hashOf(account: Columns): string | null {
 function rowOf({ account_id, created_at }: Columns, kind: 'all' | 'read', name: string, token_hash: string) {
   return {
     token_id: `${kind === 'all' ? 'tok_first_' : 'tok_read_'}${account_id}`,
-    ...{ account_id, name, token_hash, scope: kind, scope_name: null, created_at },
-    ...{ expires_at: null, last_used_at: null, previous_hash: null, previous_until: null },
+    account_id,
+    name,
+    token_hash,
+    scope: kind,
+    scope_name: null,
+    created_at,
+    expires_at: null,
+    last_used_at: null,
+    previous_hash: null,
+    previous_until: null,
     first_token: kind,
   }
 }

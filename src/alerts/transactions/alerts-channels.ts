@@ -81,8 +81,14 @@ const setFields = query<ChannelKey & ChannelFields>(({ db, p }) =>
   db
     .updateTable('alert_channels')
     .set({
-      ...{ name: p.name, url: p.url, format: p.format, kinds: p.kinds, hourly_limit: p.hourly_limit },
-      ...{ enabled: p.enabled, group_minutes: p.group_minutes, send_resolved: p.send_resolved },
+      name: p.name,
+      url: p.url,
+      format: p.format,
+      kinds: p.kinds,
+      hourly_limit: p.hourly_limit,
+      enabled: p.enabled,
+      group_minutes: p.group_minutes,
+      send_resolved: p.send_resolved,
     })
     .where('account_id', '=', p.accountId)
     .where('channel_id', '=', p.channelId),

@@ -87,8 +87,15 @@ export function* beginEpisode(key: Key, { freshId, now }: { freshId: string; now
   yield* change(drop, key)
   yield* insertAll('alert_conditions', [
     {
-      ...{ account_id: key.accountId, kind: key.kind, subject: key.subject, level: 1, alerted_at: now, gone_at: null },
-      ...{ episode_id: episodeId, alert_subject: null, began_at: row?.began_at ?? now },
+      account_id: key.accountId,
+      kind: key.kind,
+      subject: key.subject,
+      level: 1,
+      alerted_at: now,
+      gone_at: null,
+      episode_id: episodeId,
+      alert_subject: null,
+      began_at: row?.began_at ?? now,
     },
   ])
   return episodeId

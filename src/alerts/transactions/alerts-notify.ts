@@ -70,7 +70,8 @@ function* dueOf(
   const groups = yield* all(groupsAbout, { accountId, subjects })
   const keyOf = ({ channel_id, kind, subject }: GroupRow): string => JSON.stringify([channel_id, kind, subject])
   return {
-    ...{ accountId, alerts },
+    accountId,
+    alerts,
     channels: yield* all(channelsOf, { accountId }),
     silences: yield* all(lasting, { accountId, now }),
     groups: [...new Map([...groups, ...waiting].map((row) => [keyOf(row), row])).values()],

@@ -277,7 +277,12 @@ function groupsOf(source: EventSource, rows: readonly EventRow[]): Occurrences[]
     else bySubject.set(subject, [row])
   }
   return [...bySubject].map(([subject, group]) => ({
-    ...{ kind: source, subject, severity: 'error', title: '', advice: ADVICE[source], count: group.length },
+    kind: source,
+    subject,
+    severity: 'error',
+    title: '',
+    advice: ADVICE[source],
+    count: group.length,
     examples: group.slice(0, EXAMPLES).map((row) => ({ at: row.at, id: row.id, text: textOf(row) })),
     firstAt: Math.min(...group.map((row) => row.at)),
     lastAt: Math.max(...group.map((row) => row.at)),

@@ -8,7 +8,8 @@ it('keeps the beginning and the length of every long list of a selector', () => 
   const shown = ids.slice(0, 100)
   expect(kept({ dlqIds: ids, count: 7 })).toEqual({ dlqIds: shown, dlqIdsTotal: 101, count: 7 })
   expect(kept({ label: ids, messageIds: ids.slice(0, 100) })).toEqual({
-    ...{ label: shown, labelTotal: 101 },
+    label: shown,
+    labelTotal: 101,
     messageIds: shown,
   })
 })

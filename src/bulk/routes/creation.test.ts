@@ -15,12 +15,24 @@ const MANY = Array.from({ length: 9_000 }, (_, index) => `wfr_unknown${String(in
 const AT = 1_700_000_000_000
 
 const actionOf = (actionId: string): bulkAction.ActionArgs => ({
-  ...{ actionId, accountId: 'acc', kind: 'cancelRuns', selector: '{}', settings: null, reason: null },
-  ...{ ratePerSecond: null, fence: null, actor: 'a', source: 's', ip: '', at: AT },
+  actionId,
+  accountId: 'acc',
+  kind: 'cancelRuns',
+  selector: '{}',
+  settings: null,
+  reason: null,
+  ratePerSecond: null,
+  fence: null,
+  actor: 'a',
+  source: 's',
+  ip: '',
+  at: AT,
 })
 const setOf = async (ids: readonly string[], seqs: readonly number[] = []) => ({
-  ...{ chunks: bulkSelect.packChunks(seqs, 2_000), absent: await packAbsent(new Set(ids)) },
-  ...{ matched: seqs.length, first: [] },
+  chunks: bulkSelect.packChunks(seqs, 2_000),
+  absent: await packAbsent(new Set(ids)),
+  matched: seqs.length,
+  first: [],
 })
 
 describeOnSampledStore('an action with a large set', (openStore) => {

@@ -6,9 +6,23 @@ import * as consoleCounts from './console-counts.js'
 
 describeOnEveryStore('the counts of an account', (openStore) => {
   const message = (message_id: string, more: Partial<NewMessage> = {}): NewMessage => ({
-    ...{ message_id, account_id: 'acc', kind: 'http', group_key: null, url: 'http://x.test/a', method: 'POST' },
-    ...{ headers: '{}', body: null, config: '{}', max_retries: 3, next_at: 1, created_at: 1, labels: '' },
-    ...{ flow_key: null, caller_ip: null, host: 'x.test', path: '/a' },
+    message_id,
+    account_id: 'acc',
+    kind: 'http',
+    group_key: null,
+    url: 'http://x.test/a',
+    method: 'POST',
+    headers: '{}',
+    body: null,
+    config: '{}',
+    max_retries: 3,
+    next_at: 1,
+    created_at: 1,
+    labels: '',
+    flow_key: null,
+    caller_ip: null,
+    host: 'x.test',
+    path: '/a',
     ...more,
   })
 

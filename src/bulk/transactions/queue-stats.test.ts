@@ -10,9 +10,21 @@ const MINUTE = 60_000
 
 describeOnEveryStore('what a queue did', (openStore) => {
   const message = (at: number, more: Partial<NewMessage> = {}): NewMessage => ({
-    ...{ message_id: newId('msg_', at), account_id: 'acc', kind: 'http', url: 'http://x.test/a', method: 'POST' },
-    ...{ headers: '{}', body: Buffer.from('four'), config: '{}', max_retries: 3, next_at: 1, created_at: at },
-    ...{ labels: '', caller_ip: null, host: 'x.test', path: '/a' },
+    message_id: newId('msg_', at),
+    account_id: 'acc',
+    kind: 'http',
+    url: 'http://x.test/a',
+    method: 'POST',
+    headers: '{}',
+    body: Buffer.from('four'),
+    config: '{}',
+    max_retries: 3,
+    next_at: 1,
+    created_at: at,
+    labels: '',
+    caller_ip: null,
+    host: 'x.test',
+    path: '/a',
     ...more,
   })
 

@@ -10,8 +10,13 @@ import { Fences } from './fences.js'
 const ACCOUNT = 'acc'
 const URL_OF_WORKFLOW = 'https://x.test/report'
 const run: Starting = {
-  ...{ run_id: 'wfr_1', url: URL_OF_WORKFLOW, host: 'x.test', path: '/report' },
-  ...{ labels: '', flow_key: null, caller_ip: '' },
+  run_id: 'wfr_1',
+  url: URL_OF_WORKFLOW,
+  host: 'x.test',
+  path: '/report',
+  labels: '',
+  flow_key: null,
+  caller_ip: '',
 }
 
 it('lets no run begin unpaused because all pauses are read again while a workflow is being paused', async () => {

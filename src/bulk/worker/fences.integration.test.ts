@@ -164,8 +164,11 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     const fenceUntil = systemClock.now() + HOUR_MS
     expect(await cancel({ label: 'pink', fenceUntil, count: 0 })).toMatchObject({ body: { cancelled: 0 } })
     const headers = {
-      ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': workflowRunId, 'upstash-label': 'pink' },
-      ...{ 'upstash-workflow-trigger-by-sdk': 'true', 'upstash-workflow-url': target },
+      'upstash-workflow-init': 'true',
+      'upstash-workflow-runid': workflowRunId,
+      'upstash-label': 'pink',
+      'upstash-workflow-trigger-by-sdk': 'true',
+      'upstash-workflow-url': target,
     }
     const answer = await server.ask('POST', '/v2/batch', [{ destination: target, headers, body: 'x' }])
     expect(answer).toMatchObject({ status: 200, body: [{ messageId: expect.any(String) }] })

@@ -125,7 +125,8 @@ async function pauseBatch(
   // This module wrote it when it stored the action.
   const { clock, workflowUrl } = JSON.parse(action.settings ?? '') as PauseSettings
   const pause: RunPause = {
-    ...{ by: action.actor, clock },
+    by: action.actor,
+    clock,
     ...(action.reason !== null && { reason: action.reason }),
     ...(workflowUrl !== undefined && { ofWorkflow: true }),
   }

@@ -58,8 +58,11 @@ describeOnStore('sqlite', 'the worker of bulk actions', (openStore) => {
     const service = await startBulk(store)
     await service.cancel('acc', {})
     const [ended] = await store.run(bulkRead.actions, {
-      ...{ accountId: 'acc', before: Number.MAX_SAFE_INTEGER, limit: 1 },
-      ...{ states: ['finished'], kinds: ['cancelRuns'] },
+      accountId: 'acc',
+      before: Number.MAX_SAFE_INTEGER,
+      limit: 1,
+      states: ['finished'],
+      kinds: ['cancelRuns'],
     })
     if (!ended) throw new Error('the cancel has no action')
     const cluster = alone()

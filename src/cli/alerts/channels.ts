@@ -129,8 +129,14 @@ function fieldsOf({ rules, allRules, on, off, ...options }: UpdateOptions, url: 
   if (rules && allRules) throw new HomeportError('cli_misused', { problem: 'Give --rules or --all-rules, not both.' })
   const { name, format, hourly, groupMinutes, resolved } = options
   return given({
-    ...{ name, url, format, kinds: allRules ? [] : rules, hourly_limit: hourly, group_minutes: groupMinutes },
-    ...{ send_resolved: resolved, enabled: on ? true : off ? false : undefined },
+    name,
+    url,
+    format,
+    kinds: allRules ? [] : rules,
+    hourly_limit: hourly,
+    group_minutes: groupMinutes,
+    send_resolved: resolved,
+    enabled: on ? true : off ? false : undefined,
   })
 }
 

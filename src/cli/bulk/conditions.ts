@@ -42,7 +42,14 @@ export function conditionsOf(options: ConditionOptions) {
   return given({
     // The server validates the values and lists the valid ones.
     state: options.state as Selector['state'],
-    ...{ waitingFor, olderThan, youngerThan, attemptsAtLeast, attemptsAtMost, errorContains: error, payload, saved },
+    waitingFor,
+    olderThan,
+    youngerThan,
+    attemptsAtLeast,
+    attemptsAtMost,
+    errorContains: error,
+    payload,
+    saved,
   })
 }
 

@@ -157,7 +157,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     expect(JSON.parse(cancelled.out)).toEqual({ cancelled: 1 })
     expect(await run('bulk', 'selectors', 'delete', 'late')).toMatchObject({ code: 0 })
     expect(await run('bulk', 'selectors', 'show', 'late')).toMatchObject({
-      ...{ err: expect.stringContaining('There is no saved selector "late"') },
+      err: expect.stringContaining('There is no saved selector "late"'),
     })
   })
 

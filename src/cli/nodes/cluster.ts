@@ -23,7 +23,10 @@ export function runAsProcesses(config: Config, args: readonly string[], io: Io):
   const manager = new ServiceManager(io)
   const specs = Array.from({ length: config.processes }, (_, index) => processSpec(config, args, index))
   return runProcesses({
-    ...{ specs, io, clock: systemClock, stopRequests: stopSignals(systemClock) },
+    specs,
+    io,
+    clock: systemClock,
+    stopRequests: stopSignals(systemClock),
     stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
     onServing: () => {
       void manager.notify('READY=1')
@@ -59,7 +62,10 @@ export async function runDevCluster(nodes: number, config: Config, args: readonl
   })
   try {
     return await runProcesses({
-      ...{ specs, io, clock: systemClock, stopRequests },
+      specs,
+      io,
+      clock: systemClock,
+      stopRequests,
       stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
       onServing: () => io.out(welcome(specs)),
     })

@@ -11,7 +11,11 @@ const RUN: SeenRun = {
   steps: [],
 }
 const attempt = (more: object = {}) => ({
-  ...{ error: 'no luck', status: 500, headers: {}, body: '{"message":"no luck"}', time: 1 },
+  error: 'no luck',
+  status: 500,
+  headers: {},
+  body: '{"message":"no luck"}',
+  time: 1,
   ...more,
 })
 const failed = (more: Partial<SeenRun> = {}, last: object = {}): SeenRun => ({

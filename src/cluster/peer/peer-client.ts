@@ -140,7 +140,10 @@ class Connection {
     if (performance.now() < this.#retryAtMs) throw new Error(`the node at ${this.#address} cannot be reached`)
     const { own, authority } = this.#deps.credentials
     const session = connect(`https://${this.#address}`, {
-      ...{ key: own.current.key, cert: own.current.certificate, ca: authority, servername: PEER_NAME },
+      key: own.current.key,
+      cert: own.current.certificate,
+      ca: authority,
+      servername: PEER_NAME,
       minVersion: 'TLSv1.3',
       ALPNProtocols: ['h2'],
       settings: { enablePush: false, initialWindowSize: WINDOW_BYTES.stream },

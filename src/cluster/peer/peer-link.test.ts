@@ -43,7 +43,11 @@ async function refusalOf(
   papers: { readonly key?: string; readonly cert?: string } = {},
 ): Promise<string> {
   const socket = connectTls({
-    ...{ host: '127.0.0.1', port, ALPNProtocols: ['h2'], rejectUnauthorized: false, ...papers },
+    host: '127.0.0.1',
+    port,
+    ALPNProtocols: ['h2'],
+    rejectUnauthorized: false,
+    ...papers,
   })
   closing.push(() => socket.destroy())
   return await new Promise((resolve) => {

@@ -85,7 +85,10 @@ export class LocalNode implements Cluster {
 
   get peers(): readonly Peer[] {
     return this.#others().map(({ incarnation, nodeName }) => ({
-      ...{ incarnation, name: nodeName, advertise: '127.0.0.1:0', state: 'live' },
+      incarnation,
+      name: nodeName,
+      advertise: '127.0.0.1:0',
+      state: 'live',
     }))
   }
 

@@ -115,7 +115,12 @@ export class NodeRig {
     const [holder, meter] = [new RecordingHolder(), new ClusterMeter()]
     const records = { deaths: [] as Error[], gone: [] as Incarnation[], heard: [] as unknown[] }
     const cluster = new Clustered({
-      ...{ store, upkeep, clock, meter, logger: silentLogger, link: this.links.make },
+      store,
+      upkeep,
+      clock,
+      meter,
+      logger: silentLogger,
+      link: this.links.make,
       identity: { name, host: '127.0.0.1', dir, version: '1', config, ...(range && { range }) },
       monotonicMs: () => this.time.now(),
       onDead: (error) => records.deaths.push(error),

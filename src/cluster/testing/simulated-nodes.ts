@@ -57,7 +57,9 @@ export class SimulatedNodes {
   readonly #events: { at: number; run: () => void }[] = []
   readonly #rows: Row[] = []
   readonly #partitions = Array.from({ length: PARTITIONS }, (_, partition) => ({
-    ...{ partition, owner: null as number | null, epoch: 0 },
+    partition,
+    owner: null as number | null,
+    epoch: 0,
   }))
   readonly #owners = new Array<number>(PARTITIONS).fill(0)
   #nodes: SimulatedNode[] = []
@@ -143,9 +145,18 @@ export class SimulatedNodes {
     const incarnation = this.#rows.length + 1
     this.#rows.push({ incarnation, state: 'live', is_open: 1, beat: 0, beatenAt: this.#now })
     const node: SimulatedNode = {
-      ...{ incarnation, tenure: new Tenure(), watch: new DeathWatch(), holdings: new Holdings() },
-      ...{ rate: 0.92 + this.#random() * 0.16, suspendedMs: 0, suspendedUntil: 0, pausedUntil: 0 },
-      ...{ isBeating: false, isLooking: false, isGiving: false, isEnded: false },
+      incarnation,
+      tenure: new Tenure(),
+      watch: new DeathWatch(),
+      holdings: new Holdings(),
+      rate: 0.92 + this.#random() * 0.16,
+      suspendedMs: 0,
+      suspendedUntil: 0,
+      pausedUntil: 0,
+      isBeating: false,
+      isLooking: false,
+      isGiving: false,
+      isEnded: false,
     }
     node.tenure.beaten(this.#moment(node))
     this.#nodes.push(node)

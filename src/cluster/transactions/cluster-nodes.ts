@@ -55,15 +55,27 @@ const insertNode = query<Omit<NewNode, 'range' | 'region'> & { seen: number; now
     db
       .insertInto('nodes')
       .values({
-        ...{ name: p.name, dir: p.dir, advertise: p.advertise, version: p.version, config: p.config },
-        ...{ state: 'live', is_open: 0, beat: 0, seen: p.seen, started_at: p.now, beat_at: p.now },
+        name: p.name,
+        dir: p.dir,
+        advertise: p.advertise,
+        version: p.version,
+        config: p.config,
+        state: 'live',
+        is_open: 0,
+        beat: 0,
+        seen: p.seen,
+        started_at: p.now,
+        beat_at: p.now,
       })
       .returning('incarnation'),
 )
 
 const insertRange = query<SchemaRange & { incarnation: number }>(({ db, p }) =>
   db.insertInto('node_generations').values({
-    ...{ incarnation: p.incarnation, generation: p.generation, schema_from: p.schema_from, schema_to: p.schema_to },
+    incarnation: p.incarnation,
+    generation: p.generation,
+    schema_from: p.schema_from,
+    schema_to: p.schema_to,
   }),
 )
 

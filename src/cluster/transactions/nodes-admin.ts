@@ -146,8 +146,13 @@ const unplaceStandbys = query<{ name: string }>(({ db, p }) =>
         .select((q) => q.fn.coalesce('databases.home', 'database_standbys.node').as('home'))
         .whereRef('databases.database_id', '=', 'database_standbys.database_id'),
       state: 'asked',
-      ...{ complete_until: null, home_offset: null, standby_offset: null, problem: null },
-      ...{ stand_life: null, stand_replid: null, stand_offset: null },
+      complete_until: null,
+      home_offset: null,
+      standby_offset: null,
+      problem: null,
+      stand_life: null,
+      stand_replid: null,
+      stand_offset: null,
     }))
     .where('node', '=', p.name),
 )

@@ -4,7 +4,9 @@ import type { MetricDeclaration } from './declaration.js'
 const LABELS = ['database_id', 'database_name', 'plan'] as const
 
 const one = (kind: MetricDeclaration['kind'], help: string, ...more: readonly string[]): MetricDeclaration => ({
-  ...{ area: 'Single databases', kind, help },
+  area: 'Single databases',
+  kind,
+  help,
   labels: [...LABELS, ...more],
 })
 

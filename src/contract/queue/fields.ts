@@ -157,7 +157,14 @@ export const MessageLog = Type.Object({
   ...ofMessage,
   events: Type.Array(
     Type.Object({
-      ...{ time, state, error, nextDeliveryTime, responseStatus, responseBody, responseHeaders, responseHeader },
+      time,
+      state,
+      error,
+      nextDeliveryTime,
+      responseStatus,
+      responseBody,
+      responseHeaders,
+      responseHeader,
     }),
   ),
 })

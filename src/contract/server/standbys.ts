@@ -72,7 +72,8 @@ const done = { status: 200, description: 'The text "OK".', body: Type.Literal('O
 /** Has a node keep a standby of a database. */
 export const setDatabaseStandby = endpoint({
   ...operator,
-  ...{ path, params },
+  path,
+  params,
   id: 'setDatabaseStandby',
   method: 'PUT',
   access: 'write',
@@ -97,7 +98,8 @@ export const setDatabaseStandby = endpoint({
 /** Ends the copy of a database at a node. */
 export const removeDatabaseStandby = endpoint({
   ...operator,
-  ...{ path, params },
+  path,
+  params,
   id: 'removeDatabaseStandby',
   method: 'DELETE',
   access: 'write',

@@ -75,8 +75,13 @@ describe('a backup', () => {
     const [backup, ...rest] = await listed(server, record)
     expect(rest).toEqual([])
     expect(backup).toMatchObject({
-      ...{ database_id: record.database_id, customer_id: 'owner@homeport.local', name: 'before the sale' },
-      ...{ state: 'completed', key_count: 2, daily_backup: 'false', hourly_backup: 'false' },
+      database_id: record.database_id,
+      customer_id: 'owner@homeport.local',
+      name: 'before the sale',
+      state: 'completed',
+      key_count: 2,
+      daily_backup: 'false',
+      hourly_backup: 'false',
       internal_backup_tag: 'manual',
     })
     expect(backup?.backup_size).toBe(

@@ -124,7 +124,9 @@ export class DailyBackups {
       daily: now - DAILY_ON_DISK_MS,
       dailyWithPack: now - DAILY_ON_DISK_WITH_PACK_MS,
       intermediate: now - INTERMEDIATE_RETENTION_MS,
-      ...{ home, at: now, keep: this.#deps.keep },
+      home,
+      at: now,
+      keep: this.#deps.keep,
     })
     for (const backup of gone) await files.remove(backup)
   }

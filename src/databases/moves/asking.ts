@@ -33,7 +33,12 @@ export async function listMoves(store: Pick<Store, 'run'>): Promise<DatabaseMove
 function render(row: moves.MoveRow & { readonly name: string }): DatabaseMove {
   const { move_id, database_id, name, source, target, state, problem, asked_at, ended_at } = row
   return {
-    ...{ move_id, database_id, database_name: name, from: source, to: target, state },
+    move_id,
+    database_id,
+    database_name: name,
+    from: source,
+    to: target,
+    state,
     problem: problem ?? '',
     start_time: Math.floor(asked_at / 1_000),
     end_time: ended_at === null ? 0 : Math.floor(ended_at / 1_000),

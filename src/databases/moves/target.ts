@@ -62,7 +62,9 @@ export class Target {
     if (this.#copies.get(databaseId)?.moveId === moveId) return
     const head: StreamHead = { moveId, databaseId, epoch }
     const copy: Copy = {
-      ...{ moveId, state: 'copying', problem: undefined },
+      moveId,
+      state: 'copying',
+      problem: undefined,
       relay: new Relay(() => openStream(cluster, source, head)),
     }
     this.#end(databaseId)

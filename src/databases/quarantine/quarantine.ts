@@ -265,7 +265,11 @@ export class Quarantine {
 
   #recordOf({ id, kind, databaseId, backupId, from, reason, movedAt }: QuarantineEntry): QuarantineRecord {
     return {
-      ...{ id, kind, database_id: databaseId, from, reason },
+      id,
+      kind,
+      database_id: databaseId,
+      from,
+      reason,
       ...(backupId !== undefined && { backup_id: backupId }),
       moved_at: Math.floor(movedAt / 1000),
       deleted_at: Math.floor((movedAt + this.#deps.keepMs) / 1000),

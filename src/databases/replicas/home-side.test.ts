@@ -17,10 +17,16 @@ it('beats to a node are numbered on after its last replica has gone', async () =
     return [{ answer: { stamp: { monotonicMs: 0, wallMs: 0 }, copies: [], leaving: [] } }]
   }
   const home = new HomeSide({
-    ...{ clock, plans: DEFAULT_PLANS, node: 'a', region: 'us-east-1', logger: { info: () => undefined } },
+    clock,
+    plans: DEFAULT_PLANS,
+    node: 'a',
+    region: 'us-east-1',
+    logger: { info: () => undefined },
     cluster: { ask, peers: [{ incarnation: 2, name: 'b', state: 'live' }], onGone: () => undefined },
     placement: { homeFor: async () => 'b', regionsOfPeers: async () => new Map() },
-    ...{ store: { run: async () => [] }, fleet: { observe: () => [] }, sleep: { isAwake: () => true } },
+    store: { run: async () => [] },
+    fleet: { observe: () => [] },
+    sleep: { isAwake: () => true },
     directory: { follow: () => undefined, has: () => true },
   } as never)
   const until = (isWanted: boolean) =>

@@ -161,7 +161,9 @@ export class HomeSide {
     return members.map(({ region, report, reportedMs }) => {
       const isServing = report?.state === 'following' && report.replid === place.replid
       return {
-        ...{ region, isServing, heardSecondsAgo: Math.floor((performance.now() - reportedMs) / 1000) },
+        region,
+        isServing,
+        heardSecondsAgo: Math.floor((performance.now() - reportedMs) / 1000),
         lagBytes: Math.max(0, place.offset - (report?.offset ?? 0)),
       }
     })

@@ -10,7 +10,13 @@ const at = (ms: number, wallMs = ms) => ({ monotonicMs: ms, wallMs })
 const newCopy = () => Object.assign(new Copy('db', 'eu-west-1', 'a', 1), { state: 'connected' as const })
 const totals = (reads: number) => ({ reads, bytesIn: 10 * reads, bytesOut: 0, commands: [['GET', reads] as const] })
 const report = (reads: number, copyId = 'one'): CopyReport => ({
-  ...{ databaseId: 'db', copyId, state: 'following', problem: '', replid: 'r', offset: 1, revision: 1 },
+  databaseId: 'db',
+  copyId,
+  state: 'following',
+  problem: '',
+  replid: 'r',
+  offset: 1,
+  revision: 1,
   totals: totals(reads),
 })
 
@@ -91,7 +97,8 @@ it('what is no beat is nothing', () => {
     { databaseId: 1 },
   ]
   expect(beatOf({ source: 'a', sequence: 1, wanted })).toEqual({
-    ...{ source: 'a', sequence: 1 },
+    source: 'a',
+    sequence: 1,
     wanted: [{ ...wanted[0], password: undefined, lease: { stamp: at(1), ceiling: 1, siblings: undefined } }],
   })
   expect([beatOf(null), beatOf({ wanted: [] }), beatAnswerOf({ copies: [] })]).toEqual([

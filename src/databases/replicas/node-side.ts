@@ -212,7 +212,9 @@ export class NodeSide {
       ...spec,
       members: [{ region, role: 'primary' as const }],
       // It has nothing that the home does not have.
-      ...{ persistence: 'snapshot' as const, data: 'may-begin' as const, follows: { port, password } },
+      persistence: 'snapshot' as const,
+      data: 'may-begin' as const,
+      follows: { port, password },
     }
   }
 

@@ -186,7 +186,11 @@ export function replicasOf({ cluster, settings, moves, standbys, ...deps }: Repl
   const { node, region } = settings
   if (!cluster || node === undefined) return undefined
   const replicas = new Replicas({
-    ...{ ...deps, cluster, node, region, reads: deps.traffic.reads ?? NO_READS },
+    ...deps,
+    cluster,
+    node,
+    region,
+    reads: deps.traffic.reads ?? NO_READS,
     mayServe: (databaseId) => standbys?.mayServe(databaseId) ?? true,
     isReplicated: (databaseId) => standbys?.isReplicated(databaseId) ?? false,
     hasOther: (id) => deps.directory.has(id) || moves?.isReceiving(id) === true || standbys?.keeps(id) === true,

@@ -17,7 +17,9 @@ it('a database falls asleep after its idle time, although the clock was ahead wh
   const meter = { lastActivityAtMs: clock.now() + 1_000, holds: 0, connections: 1 }
   const done = async () => undefined
   const sleep = new Sleep({
-    ...{ clock, logger: silentLogger, mostAwake: 10 },
+    clock,
+    logger: silentLogger,
+    mostAwake: 10,
     fleet: { ensure: done, suspend: done, compactLog: done },
     traffic: { meterOf: () => meter, release: () => true, proceed: () => undefined },
     engines: { specOf: () => ({}), idleMsOf: () => IDLE_MS, servesClients: () => true },

@@ -80,9 +80,14 @@ export async function listStandbys(store: Pick<Store, 'run'>): Promise<DatabaseS
 function render(row: standbys.PlacedStandby): DatabaseStandby {
   const isPlaced = row.node !== row.home
   return {
-    ...{ database_id: row.database_id, database_name: row.name, home: row.home ?? '' },
+    database_id: row.database_id,
+    database_name: row.name,
+    home: row.home ?? '',
     slot: row.slot,
-    ...{ standby: isPlaced ? row.node : '', placement: row.placement, mode: row.mode, state: row.state },
+    standby: isPlaced ? row.node : '',
+    placement: row.placement,
+    mode: row.mode,
+    state: row.state,
     problem: isPlaced ? (row.problem ?? '') : 'no other node of its region takes part',
     complete_until: row.complete_until ?? 0,
     home_offset: row.home_offset ?? 0,

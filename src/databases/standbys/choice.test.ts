@@ -10,21 +10,28 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())
 
 const placed = (id: string, change: Partial<PlacedStandby> = {}): PlacedStandby => ({
-  ...{
-    database_id: id,
-    slot: 1,
-    name: id,
-    home: 'a',
-    node: 'b',
-    placement: 'auto',
-    mode: 'async',
-    state: 'following',
-    epoch: 1,
-    now_epoch: 1,
-  },
-  ...{ stand_life: null, stand_replid: null, stand_offset: null, home_incarnation: 1 },
-  ...{ home_life: 'live', node_life: 'live', complete_until: 1, home_offset: 1, standby_offset: 1, problem: null },
-  ...{ asked_at: 0, ...change },
+  database_id: id,
+  slot: 1,
+  name: id,
+  home: 'a',
+  node: 'b',
+  placement: 'auto',
+  mode: 'async',
+  state: 'following',
+  epoch: 1,
+  now_epoch: 1,
+  stand_life: null,
+  stand_replid: null,
+  stand_offset: null,
+  home_incarnation: 1,
+  home_life: 'live',
+  node_life: 'live',
+  complete_until: 1,
+  home_offset: 1,
+  standby_offset: 1,
+  problem: null,
+  asked_at: 0,
+  ...change,
 })
 
 /** A home `a` whose placement answers the first of `nodes` that is allowed. Answers which databases had a node chosen. */
@@ -32,7 +39,9 @@ function homeWhere(...nodes: string[]) {
   const chosen: string[] = []
   const picked: string[] = []
   const deps = {
-    ...{ node: 'a', clock: { now: () => 0 }, plans: { payg: { db_disk_threshold: 1 } } },
+    node: 'a',
+    clock: { now: () => 0 },
+    plans: { payg: { db_disk_threshold: 1 } },
     directory: { has: () => true, rowOf: (id: string) => ({ database_id: id, account_id: 'acc', plan: 'payg' }) },
     sleep: { isAwake: () => true },
     placement: { homeFor: async ({ except }: Needs) => nodes.find((node) => !except?.includes(node)) },

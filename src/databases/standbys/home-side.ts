@@ -95,8 +95,14 @@ export class HomeSide {
     const { database_id: databaseId, node, now_epoch } = row
     const samples = this.#guarded.get(databaseId)?.samples ?? []
     const note = {
-      ...{ databaseId, node, mode: row.mode, epoch: now_epoch ?? 1, complete_until: row.complete_until, problem: null },
-      ...{ home_offset: samples.at(-1)?.offset ?? row.home_offset, standby_offset: row.standby_offset },
+      databaseId,
+      node,
+      mode: row.mode,
+      epoch: now_epoch ?? 1,
+      complete_until: row.complete_until,
+      problem: null,
+      home_offset: samples.at(-1)?.offset ?? row.home_offset,
+      standby_offset: row.standby_offset,
     }
     const hasFollowed = row.state === 'following' || row.state === 'behind'
     switch (progress.kind) {

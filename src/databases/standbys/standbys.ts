@@ -141,7 +141,8 @@ export class Standbys {
       // What was read is older than a note that was begun meanwhile, and that may make a standby complete.
       const own = rows.filter((row) => row.home === node)
       const members = own.map((row) => ({
-        ...{ databaseId: row.database_id, node: row.node },
+        databaseId: row.database_id,
+        node: row.node,
         mayTake: row.state === 'following',
       }))
       if (notes === this.#notes) this.#guard.read(members)
@@ -195,7 +196,9 @@ export function standbysOf(
 ): Standbys | undefined {
   if (!cluster || node === undefined || !moves) return undefined
   const standbys = new Standbys({
-    ...{ ...deps, cluster, node },
+    ...deps,
+    cluster,
+    node,
     take: (databaseId) => moves.take(databaseId),
     announce: async (databaseId) => {
       await cluster.notify(TAKEN, { databaseId })

@@ -14,10 +14,27 @@ import { Takeover } from './takeover.js'
 const PLACE = { replid: 'r', offset: 100 }
 
 const lost: PlacedStandby = {
-  ...{ database_id: 'db', slot: 1, name: 'db', home: 'a', node: 'b', placement: 'auto', mode: 'async' },
-  ...{ state: 'following', epoch: 1, now_epoch: 1, home_life: 'dead', home_incarnation: 7, node_life: 'live' },
-  ...{ complete_until: 1, home_offset: 120, standby_offset: 90, problem: null, asked_at: 0 },
-  ...{ stand_life: null, stand_replid: null, stand_offset: null },
+  database_id: 'db',
+  slot: 1,
+  name: 'db',
+  home: 'a',
+  node: 'b',
+  placement: 'auto',
+  mode: 'async',
+  state: 'following',
+  epoch: 1,
+  now_epoch: 1,
+  home_life: 'dead',
+  home_incarnation: 7,
+  node_life: 'live',
+  complete_until: 1,
+  home_offset: 120,
+  standby_offset: 90,
+  problem: null,
+  asked_at: 0,
+  stand_life: null,
+  stand_replid: null,
+  stand_offset: null,
 }
 
 interface Found {
@@ -42,12 +59,19 @@ function nodeB({ reported, place, answers = [] }: Found) {
   }
   const position = () => (place ? Promise.resolve(place) : new Promise(() => undefined))
   const deps = {
-    ...{ node: 'b', clock, store: { run }, fleet: { replicationWith: async () => ({ position }) } },
+    node: 'b',
+    clock,
+    store: { run },
+    fleet: { replicationWith: async () => ({ position }) },
     logger: { error: (_: string, { reason }: { reason: string }) => noted.push(reason), warn: () => undefined },
-    ...{ take: async () => void noted.push('serves'), announce: async () => undefined },
+    take: async () => void noted.push('serves'),
+    announce: async () => undefined,
   }
   const copies = {
-    ...{ seal: () => reported, promisedFor: () => 0, cut: () => noted.push('cut'), letGo: async () => undefined },
+    seal: () => reported,
+    promisedFor: () => 0,
+    cut: () => noted.push('cut'),
+    letGo: async () => undefined,
     unseal: () => noted.push('unseal'),
   }
   const takeover = new Takeover(deps as unknown as StandbysDeps, copies as unknown as CopySide)
@@ -85,7 +109,9 @@ it('that it cannot take over, when the copy has lost writes', async () => {
 it('its place, once; it asks again until another one has taken over, and then follows that', async () => {
   const waits = { kind: 'waits', why: 'c' } as const
   const { clock, noted, takeover, until } = nodeB({
-    ...{ reported: PLACE, place: PLACE, answers: [waits, waits, { kind: 'late' }] },
+    reported: PLACE,
+    place: PLACE,
+    answers: [waits, waits, { kind: 'late' }],
   })
   takeover.consider([lost])
   for (let asked = 1; asked < 3; asked++) {
@@ -100,7 +126,8 @@ it('its place, once; it asks again until another one has taken over, and then fo
 
 it('its place, and asks until it knows whether it is the home, when the answer to the promotion is lost', async () => {
   const { clock, noted, takeover, until } = nodeB({
-    ...{ reported: PLACE, place: PLACE },
+    reported: PLACE,
+    place: PLACE,
     answers: [
       new HomeportError('store_outcome_unknown', {}),
       new HomeportError('store_unavailable', {}),

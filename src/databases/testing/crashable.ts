@@ -3,8 +3,9 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import type { Store } from '../../store/index.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
-import { createDatabases, type Databases } from '../databases.js'
+import { createDatabases } from '../databases.js'
 import type { DatabasesDeps } from '../deps.js'
+import type { Databases } from '../interface.js'
 import { type ManagementServer, PortGate } from './management.js'
 import { NO_TRAFFIC } from './no-traffic.js'
 
@@ -40,15 +41,27 @@ export class CrashableDatabases {
     this.#plan = plan
     const { dataDir, redisPorts, accounts } = server
     this.databases = createDatabases({
-      ...{ dataDir, clock: systemClock, logger: silentLogger, problems: server.problems, plans: DEFAULT_PLANS },
+      dataDir,
+      clock: systemClock,
+      logger: silentLogger,
+      plans: DEFAULT_PLANS,
       store: this.#storeOf(server.store),
       fleet: this.#fleetOf(server.fleet),
       settings: {
-        ...{ redisPorts, publicRedisHost: 'localhost', publicRestUrl: 'http://127.0.0.1:8701' },
-        ...{ redisTlsByDefault: false, proxyTerminatesTls: false, freeAccountDatabases: 1, paidAccountDatabases: 1000 },
-        ...{ awakeDatabases: 1000, usageFlushMs: 10_000, deliveryTargets: 'everything' as const },
-        ...{ redisDomain: undefined, redisDomainPort: 8703 },
-        ...{ acceptUnknownData: 'few' as const, quarantineMs: 7 * 86_400_000 },
+        redisPorts,
+        publicRedisHost: 'localhost',
+        publicRestUrl: 'http://127.0.0.1:8701',
+        redisTlsByDefault: false,
+        proxyTerminatesTls: false,
+        freeAccountDatabases: 1,
+        paidAccountDatabases: 1000,
+        awakeDatabases: 1000,
+        usageFlushMs: 10_000,
+        deliveryTargets: 'everything' as const,
+        redisDomain: undefined,
+        redisDomainPort: 8703,
+        acceptUnknownData: 'few' as const,
+        quarantineMs: 7 * 86_400_000,
       },
       problems: new Problems(systemClock, silentLogger),
       isOperator: () => true,

@@ -14,9 +14,10 @@ import { openStore, type Store } from '../../store/index.js'
 import { copyMigratedFile } from '../../store/testing/migrated-file.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
-import { createDatabases, type Databases } from '../databases.js'
+import { createDatabases } from '../databases.js'
 import type { DatabasesDeps } from '../deps.js'
 import type { ServingDirectory } from '../directory.js'
+import type { Databases } from '../interface.js'
 import { databaseRoutes } from '../routes.js'
 import { NO_TRAFFIC } from './no-traffic.js'
 
@@ -88,7 +89,11 @@ export async function startManagement(options: ManagementOptions = {}): Promise<
   await accounts.start()
   const problems = options.problems ?? new Problems(systemClock, silentLogger)
   const fleet = createFleet({
-    ...{ dataDir, engine: await localEngine(), clock: systemClock, logger: quiet, problems },
+    dataDir,
+    engine: await localEngine(),
+    clock: systemClock,
+    logger: quiet,
+    problems,
     onData: (databaseId, report) => databases.noteData(databaseId, report),
   })
   await fleet.start()
@@ -112,17 +117,20 @@ export async function startManagement(options: ManagementOptions = {}): Promise<
   }
   atCleanup(close)
   const basic = await ownerLogin(dataDir)
+  const owner = accounts.basic(basic, '127.0.0.1') as Caller
+  return { dataDir, redisPorts, store, accounts, fleet, databases, problems, owner, ...callsOf(server, basic), close }
+}
+
+/** Requests with the header of the first account, unless others are given. */
+function callsOf(server: HttpServer, authorization: string): Pick<ManagementServer, 'api' | 'raw'> {
   return {
-    ...{ dataDir, redisPorts, store, accounts, fleet, databases, problems },
-    owner: accounts.basic(basic, '127.0.0.1') as Caller,
-    api: (method, path, body, headers) =>
-      callApi(server.port, method, path, body, { authorization: basic, ...headers }),
+    api: (method, path, body, headers) => callApi(server.port, method, path, body, { authorization, ...headers }),
     raw: (method, path, body, headers) =>
       fetch(`http://127.0.0.1:${server.port}${path}`, {
-        ...{ method, headers: { authorization: basic, ...headers } },
+        method,
+        headers: { authorization, ...headers },
         ...(body === undefined ? {} : { body, duplex: 'half' }),
       }),
-    close,
   }
 }
 
@@ -154,25 +162,28 @@ interface Services {
 
 function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, options }: Services) {
   const databases: Databases = createDatabases({
-    ...{
-      dataDir,
-      store,
-      clock: options.clock ?? systemClock,
-      logger: quiet,
-      problems,
-      plans: options.plans ?? DEFAULT_PLANS,
-    },
+    dataDir,
+    store,
+    clock: options.clock ?? systemClock,
+    logger: quiet,
+    problems,
+    plans: options.plans ?? DEFAULT_PLANS,
     fleet: fleetOf(fleet, options),
     settings: {
-      ...{ redisPorts, publicRedisHost: 'localhost', publicRestUrl: 'http://127.0.0.1:8701', redisTlsByDefault: false },
+      redisPorts,
+      publicRedisHost: 'localhost',
+      publicRestUrl: 'http://127.0.0.1:8701',
+      redisTlsByDefault: false,
       proxyTerminatesTls: false,
       freeAccountDatabases: options.freeAccountDatabases ?? 1,
       paidAccountDatabases: options.paidAccountDatabases ?? 1000,
       awakeDatabases: options.awakeDatabases ?? 1000,
       usageFlushMs: 10_000,
       deliveryTargets: options.deliveryTargets ?? 'everything',
-      ...{ redisDomain: undefined, redisDomainPort: 8703 },
-      ...{ acceptUnknownData: options.acceptUnknownData ?? 'few', quarantineMs: 7 * 86_400_000 },
+      redisDomain: undefined,
+      redisDomainPort: 8703,
+      acceptUnknownData: options.acceptUnknownData ?? 'few',
+      quarantineMs: 7 * 86_400_000,
     },
     objectStorage: options.objectStorage,
     isOperator: (accountId) => accounts.isFirst(accountId),
@@ -213,7 +224,11 @@ function fleetOf(fleet: Fleet, options: ManagementOptions): DatabasesDeps['fleet
 
 function serverOf(databases: Databases, authenticator: Accounts): HttpServer {
   return new HttpServer({
-    ...{ service: 'management', host: '127.0.0.1', port: 0, bodyLimitBytes: 2 ** 20, version: 'test' },
+    service: 'management',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: 2 ** 20,
+    version: 'test',
     publicUrl: 'http://127.0.0.1',
     routes: [...databaseRoutes(databases), ...accountRoutes(authenticator)],
     authenticator,

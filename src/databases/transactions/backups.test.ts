@@ -43,9 +43,21 @@ describeOnEveryStore('transactions of backups', (openStore) => {
   async function newDatabase(plan = 'payg'): Promise<string> {
     const id = randomUUID()
     const database: databases.NewDatabase = {
-      ...{ database_id: id, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
-      ...{ read_regions: '[]', plan, budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
-      ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: NOW },
+      database_id: id,
+      account_id: accountId,
+      name: 'shop',
+      platform: 'aws',
+      primary_region: 'us-east-1',
+      read_regions: '[]',
+      plan,
+      budget: 0,
+      eviction: 0,
+      tls: 0,
+      persistence: 'append-only',
+      password: 'p',
+      rest_token: `rw-${id}`,
+      read_only_rest_token: `ro-${id}`,
+      created_at: NOW,
     }
     const ports = { from: ++port, to: port, avoid: [] }
     await store.run(databases.create, { database, ports, slugs: [id], limit: 99, forgetBefore: 0 })
@@ -54,11 +66,22 @@ describeOnEveryStore('transactions of backups', (openStore) => {
   }
 
   const auditOf = (entity: string): accounts.NewAuditRow => ({
-    ...{ log_id: randomUUID(), account_id: accountId, actor: 'a', source: 's', action: 'Act', entity },
-    ...{ details: '{}', ip: '', at: NOW },
+    log_id: randomUUID(),
+    account_id: accountId,
+    actor: 'a',
+    source: 's',
+    action: 'Act',
+    entity,
+    details: '{}',
+    ip: '',
+    at: NOW,
   })
   const newBackup = (some: Partial<backups.NewBackup> = {}): backups.NewBackup => ({
-    ...{ backup_id: randomUUID(), database_id: databaseId, name: 'nightly', kind: 'manual', created_at: NOW },
+    backup_id: randomUUID(),
+    database_id: databaseId,
+    name: 'nightly',
+    kind: 'manual',
+    created_at: NOW,
     ...some,
   })
   const completed = { kind: 'completed', sizeBytes: 10, keyCount: 2, dataBytes: 100, sha256: 'abc' } as const
@@ -93,7 +116,12 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       await store.run(backups.finish, { backupId: backup.backup_id, result: completed, at: NOW + 1 })
       expect(await modifyingOf()).toBe('')
       expect(await store.run(backups.get, { accountId, backupId: backup.backup_id })).toMatchObject({
-        ...{ state: 'completed', size_bytes: 10, key_count: 2, data_bytes: 100, sha256: 'abc', finished_at: NOW + 1 },
+        state: 'completed',
+        size_bytes: 10,
+        key_count: 2,
+        data_bytes: 100,
+        sha256: 'abc',
+        finished_at: NOW + 1,
       })
     })
 

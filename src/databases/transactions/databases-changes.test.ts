@@ -28,14 +28,26 @@ describeOnEveryStore('changes of databases', (openStore) => {
   const accountRow = (id: string) =>
     ({
       type: 'paid',
-      ...{ account_id: id, email: `${id}@homeport.local`, created_at: 1 },
-      ...{ queue_user_id: id, queue_token_hash: id, signing_current: 'a', signing_next: 'b' },
+      account_id: id,
+      email: `${id}@homeport.local`,
+      created_at: 1,
+      queue_user_id: id,
+      queue_token_hash: id,
+      signing_current: 'a',
+      signing_next: 'b',
     }) as const
   const keyRow = (id: string) =>
     ({ key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0, created_at: 1 }) as const
   const auditOf = (entity: string): accounts.NewAuditRow => ({
-    ...{ log_id: randomUUID(), account_id: accountId, actor: 'a', source: 's', action: 'Act', entity },
-    ...{ details: '{}', ip: '', at: NOW },
+    log_id: randomUUID(),
+    account_id: accountId,
+    actor: 'a',
+    source: 's',
+    action: 'Act',
+    entity,
+    details: '{}',
+    ip: '',
+    at: NOW,
   })
   const acts = async () => (await store.run(accounts.auditLog, { accountId, limit: 100 })).length
   const row = () => store.run(databases.get, { accountId, databaseId })
@@ -44,11 +56,26 @@ describeOnEveryStore('changes of databases', (openStore) => {
     const id = randomUUID()
     const outcome = await store.run(databases.create, {
       database: {
-        ...{ database_id: id, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
-        ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
-        ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: NOW },
+        database_id: id,
+        account_id: accountId,
+        name: 'shop',
+        platform: 'aws',
+        primary_region: 'us-east-1',
+        read_regions: '[]',
+        plan: 'payg',
+        budget: 0,
+        eviction: 0,
+        tls: 0,
+        persistence: 'append-only',
+        password: 'p',
+        rest_token: `rw-${id}`,
+        read_only_rest_token: `ro-${id}`,
+        created_at: NOW,
       },
-      ...{ ports: { from: 9000, to: 9999, avoid: [] }, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: 0 },
+      ports: { from: 9000, to: 9999, avoid: [] },
+      slugs: [`calm-bay-${id}`],
+      limit: 10,
+      forgetBefore: 0,
     })
     expect(outcome.kind).toBe('created')
     await store.run(databases.finishCreate, { databaseId: id, audit: auditOf(id) })
@@ -138,7 +165,8 @@ describeOnEveryStore('changes of databases', (openStore) => {
         account: accountRow(teamId),
         team: { team_id: teamId, name: 't', copy_cc: 0, created_at: 1 },
         owner: { ...member, email_key: 'boss@x', email: 'boss@x', role: 'owner' },
-        ...{ mostOwned: 99, audit: auditOf(teamId) },
+        mostOwned: 99,
+        audit: auditOf(teamId),
       })
       if (role === 'owner') return teamId
       const added = { ...member, email_key: `${role}@x`, email: `${role}@x`, role }

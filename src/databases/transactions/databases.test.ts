@@ -38,17 +38,36 @@ describeOnEveryStore('transactions of databases', (openStore) => {
   function argsOf(some: Partial<databases.CreateArgs> = {}, at = NOW): databases.CreateArgs {
     const id = randomUUID()
     const database: databases.NewDatabase = {
-      ...{ database_id: id, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
-      ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
-      ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: at },
+      database_id: id,
+      account_id: accountId,
+      name: 'shop',
+      platform: 'aws',
+      primary_region: 'us-east-1',
+      read_regions: '[]',
+      plan: 'payg',
+      budget: 0,
+      eviction: 0,
+      tls: 0,
+      persistence: 'append-only',
+      password: 'p',
+      rest_token: `rw-${id}`,
+      read_only_rest_token: `ro-${id}`,
+      created_at: at,
     }
     const ports = { from: 9000, to: 9002, avoid: [] }
     return { database, ports, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: at - DAY_MS, ...some }
   }
 
   const auditOf = (entity: string): accounts.NewAuditRow => ({
-    ...{ log_id: randomUUID(), account_id: accountId, actor: 'a', source: 's', action: 'Act', entity },
-    ...{ details: '{}', ip: '', at: NOW },
+    log_id: randomUUID(),
+    account_id: accountId,
+    actor: 'a',
+    source: 's',
+    action: 'Act',
+    entity,
+    details: '{}',
+    ip: '',
+    at: NOW,
   })
 
   async function created(args = argsOf()): Promise<databases.DatabaseRow> {

@@ -118,8 +118,15 @@ export const ask = write('moves.ask', function* (args: AskedMove): Transaction<M
   const epoch = (yield* first(epochOf, { databaseId }))?.epoch ?? 1
   const { moveId: move_id, at: asked_at } = args
   const move: MoveRow = {
-    ...{ move_id, database_id: databaseId, source: row.home, target, epoch, state: 'asked' },
-    ...{ problem: null, asked_at, ended_at: null },
+    move_id,
+    database_id: databaseId,
+    source: row.home,
+    target,
+    epoch,
+    state: 'asked',
+    problem: null,
+    asked_at,
+    ended_at: null,
   }
   yield* insertAll('database_moves', [move])
   yield* recordAudit(args.audit)

@@ -105,7 +105,9 @@ export interface Job {
 
 /** The job that makes a backup. */
 export const jobOf = ({ database_id: databaseId, backup_id: backupId, created_at: startedAt }: NewBackup): Job => ({
-  ...{ databaseId, backupId, startedAt },
+  databaseId,
+  backupId,
+  startedAt,
 })
 
 const dropJob = query<Job>(({ db, p }) =>

@@ -110,7 +110,14 @@ function wantedSet(known: readonly StandbyRow[], asked: Wanted): readonly Standb
   const copies = asked.copies ?? Math.max(1, known.length)
   const isNamed = (row: StandbyRow): boolean => row.node === node
   const fresh = (slot: number, of: string, placement: StandbyRow['placement']): StandbyRow => ({
-    ...{ database_id: databaseId, slot, node: of, placement, mode, epoch: 0, ...UNKNOWN, asked_at: at },
+    database_id: databaseId,
+    slot,
+    node: of,
+    placement,
+    mode,
+    epoch: 0,
+    ...UNKNOWN,
+    asked_at: at,
   })
   const rows = known.map((row) =>
     adjusted(row, node === undefined ? 'auto' : isNamed(row) ? 'named' : row.placement, mode),
@@ -206,7 +213,14 @@ export interface FirstStandby {
 }
 
 const unplaced = (databaseId: string, { home, mode, at }: FirstStandby): StandbyRow => ({
-  ...{ database_id: databaseId, slot: 1, node: home, placement: 'auto', mode, epoch: 0, ...UNKNOWN, asked_at: at },
+  database_id: databaseId,
+  slot: 1,
+  node: home,
+  placement: 'auto',
+  mode,
+  epoch: 0,
+  ...UNKNOWN,
+  asked_at: at,
 })
 
 /** Has the home of a new database choose the node of its standby, in the transaction that completes the creation. */

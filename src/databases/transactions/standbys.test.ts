@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, it } from 'vitest'
+import { auditRow, newAccountRows } from '../../accounts/testing/rows.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import * as nodes from '../../cluster/transactions/cluster-nodes.js'
 import * as nodesAdmin from '../../cluster/transactions/nodes-admin.js'
 import { SCHEMA_RANGE } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
+import { creationOf } from '../testing/rows.js'
 import * as backups from './backups.js'
 import * as databases from './databases.js'
 import * as homes from './homes.js'
@@ -28,10 +30,7 @@ describeOnEveryStore('standbys', (openStore) => {
   let c: string
   const lives = new Map<string, number>()
 
-  const audit = (): accounts.NewAuditRow => ({
-    ...{ log_id: randomUUID(), account_id: accountId, actor: 'a', source: 's', action: 'Act', entity: 'e' },
-    ...{ details: '{}', ip: '', at: AT },
-  })
+  const audit = () => auditRow(accountId, AT)
 
   async function begin(name: string, generation = SCHEMA_RANGE.generation): Promise<string> {
     const range = { ...SCHEMA_RANGE, generation }
@@ -46,14 +45,7 @@ describeOnEveryStore('standbys', (openStore) => {
 
   async function create(): Promise<string> {
     const id = randomUUID()
-    await store.run(databases.create, {
-      database: {
-        ...{ database_id: id, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
-        ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
-        ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: AT },
-      },
-      ...{ ports: { from: 9000, to: 9999, avoid: [] }, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: 0 },
-    })
+    await store.run(databases.create, creationOf(id, accountId, AT))
     await store.run(databases.finishCreate, { databaseId: id, audit: audit() })
     await store.run(homes.adopt, { databaseId: id, home: a })
     return id
@@ -62,13 +54,7 @@ describeOnEveryStore('standbys', (openStore) => {
   async function setUp(): Promise<void> {
     await store.run(accounts.identify, { freshId: 'store-1', at: 1 })
     accountId = randomUUID()
-    const account = {
-      type: 'paid' as const,
-      ...{ account_id: accountId, email: `${accountId}@homeport.local`, created_at: 1 },
-      ...{ queue_user_id: accountId, queue_token_hash: accountId, signing_current: 'a', signing_next: 'b' },
-    } as const
-    const key = { key_id: accountId, account_id: accountId, name: 'default', key_hash: accountId } as const
-    await store.run(accounts.create, { account, key: { ...key, read_only: 0, created_at: 1 } })
+    await store.run(accounts.create, newAccountRows(accountId, 1))
     ;[a, b, c] = [await begin(randomUUID()), await begin(randomUUID()), await begin(randomUUID())]
     databaseId = await create()
   }
@@ -93,8 +79,16 @@ describeOnEveryStore('standbys', (openStore) => {
     store.run(standbys.note, {
       notes: [
         {
-          ...{ databaseId, node: b, mode: 'async', state: 'following', epoch: 1, complete_until: AT },
-          ...{ home_offset: 1, standby_offset: 1, problem: null, ...change },
+          databaseId,
+          node: b,
+          mode: 'async',
+          state: 'following',
+          epoch: 1,
+          complete_until: AT,
+          home_offset: 1,
+          standby_offset: 1,
+          problem: null,
+          ...change,
         },
       ],
     })
@@ -176,8 +170,13 @@ describeOnEveryStore('standbys', (openStore) => {
     await stand(b, 7)
     expect(await promote()).toEqual({ kind: 'promoted' })
     const swapped = {
-      ...{ home: b, node: a, now_epoch: 2, epoch: 2 },
-      ...{ state: 'asked', mode: 'replicated', complete_until: null },
+      home: b,
+      node: a,
+      now_epoch: 2,
+      epoch: 2,
+      state: 'asked',
+      mode: 'replicated',
+      complete_until: null,
     }
     expect(await row()).toMatchObject({ ...swapped, home_life: 'live', node_life: 'dead' })
     expect(await store.run(moves.database, { databaseId })).toMatchObject({ modifying_state: '' })

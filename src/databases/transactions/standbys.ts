@@ -183,9 +183,15 @@ const setNote = query<StandbyNote>(({ db, p }) =>
   db
     .updateTable('database_standbys')
     .set({
-      ...{ state: p.state, epoch: p.epoch, complete_until: p.complete_until, problem: p.problem },
-      ...{ home_offset: p.home_offset, standby_offset: p.standby_offset },
-      ...{ stand_life: null, stand_replid: null, stand_offset: null },
+      state: p.state,
+      epoch: p.epoch,
+      complete_until: p.complete_until,
+      problem: p.problem,
+      home_offset: p.home_offset,
+      standby_offset: p.standby_offset,
+      stand_life: null,
+      stand_replid: null,
+      stand_offset: null,
     })
     .where('database_id', '=', p.databaseId)
     .where('node', '=', p.node)

@@ -17,8 +17,15 @@ const T0 = Math.floor(1_800_000_000_000 / DAY) * DAY
 
 const sample = (reads: number, keys = 0): UsageSample => ({
   counters: {
-    ...{ requests: reads, reads, writes: 0, scripts: 0, others: 0 },
-    ...{ bytesIn: 0, bytesOut: 0, hits: reads, misses: 0 },
+    requests: reads,
+    reads,
+    writes: 0,
+    scripts: 0,
+    others: 0,
+    bytesIn: 0,
+    bytesOut: 0,
+    hits: reads,
+    misses: 0,
   },
   gauges: { open: 1, monitors: 0, keys, usedBytes: 10, diskBytes: 20 },
   connections: reads,
@@ -28,12 +35,26 @@ const sample = (reads: number, keys = 0): UsageSample => ({
 })
 
 const dayOf = (day: number, requests: number): usage.DayTotals => ({
-  ...{ day, requests, reads: requests, writes: 0, scripts: 0, others: 0, bytes_in: 1, bytes_out: 2 },
-  ...{ cost_nano: 5 * requests, held_kib_s: 7 },
+  day,
+  requests,
+  reads: requests,
+  writes: 0,
+  scripts: 0,
+  others: 0,
+  bytes_in: 1,
+  bytes_out: 2,
+  cost_nano: 5 * requests,
+  held_kib_s: 7,
 })
 
 const standingOf = (database_id: string, accounted_at = T0): usage.StandingRow => ({
-  ...{ database_id, accounted_at, plan: 'payg', looked_at: T0, keys: 1, used_bytes: 10, disk_bytes: 20 },
+  database_id,
+  accounted_at,
+  plan: 'payg',
+  looked_at: T0,
+  keys: 1,
+  used_bytes: 10,
+  disk_bytes: 20,
 })
 
 describeOnEveryStore('transactions of usage', (openStore) => {
@@ -48,7 +69,9 @@ describeOnEveryStore('transactions of usage', (openStore) => {
     await store.run(accounts.create, {
       account: { account_id: accountId, email: `${accountId}@x`, type: 'paid', created_at: 1, ...secrets },
       key: {
-        ...{ key_id: accountId, account_id: accountId, name: 'd' },
+        key_id: accountId,
+        account_id: accountId,
+        name: 'd',
         key_hash: accountId,
         read_only: 0,
         created_at: 1,
@@ -57,18 +80,40 @@ describeOnEveryStore('transactions of usage', (openStore) => {
   })
 
   const auditOf = (entity: string) => ({
-    ...{ log_id: randomUUID(), actor: 'a', source: 'SYSTEM', action: 'Act', entity, details: '{}', ip: '', at: T0 },
+    log_id: randomUUID(),
+    actor: 'a',
+    source: 'SYSTEM',
+    action: 'Act',
+    entity,
+    details: '{}',
+    ip: '',
+    at: T0,
   })
 
   async function database(): Promise<string> {
     const id = randomUUID()
     await store.run(databases.create, {
       database: {
-        ...{ database_id: id, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
-        ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
-        ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: T0 },
+        database_id: id,
+        account_id: accountId,
+        name: 'shop',
+        platform: 'aws',
+        primary_region: 'us-east-1',
+        read_regions: '[]',
+        plan: 'payg',
+        budget: 0,
+        eviction: 0,
+        tls: 0,
+        persistence: 'append-only',
+        password: 'p',
+        rest_token: `rw-${id}`,
+        read_only_rest_token: `ro-${id}`,
+        created_at: T0,
       },
-      ...{ ports: { from: 9000, to: 9999, avoid: [] }, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: 0 },
+      ports: { from: 9000, to: 9999, avoid: [] },
+      slugs: [`calm-bay-${id}`],
+      limit: 10,
+      forgetBefore: 0,
     })
     await store.run(databases.finishCreate, { databaseId: id, audit: { ...auditOf(id), account_id: accountId } })
     return id
@@ -78,7 +123,9 @@ describeOnEveryStore('transactions of usage', (openStore) => {
     store.run(usage.add, { start, updates: [{ standing: standingOf(databaseId), days: [], ...updates }] })
   const reportOf = (databaseId: string, window: Partial<stats.SeriesWindow> = {}) =>
     store.run(stats.report, {
-      ...{ accountId, databaseId, sinceDay: T0 },
+      accountId,
+      databaseId,
+      sinceDay: T0,
       window: { from: T0, stepMs: MINUTE, count: 60, tierMs: usage.FIRST_TIER_MS, ...window },
     })
   const readsIn = (report: stats.UsageReport | undefined) =>
@@ -159,7 +206,8 @@ describeOnEveryStore('transactions of usage', (openStore) => {
     it('is refused during another change', async () => {
       const id = await database()
       await store.run(databases.beginDelete, {
-        ...{ accountId, databaseId: id },
+        accountId,
+        databaseId: id,
         audit: { ...auditOf(id), account_id: accountId },
       })
       expect(await store.run(changes.suspend, { databaseId: id, audit: auditOf(id) })).toBeUndefined()
@@ -182,11 +230,26 @@ describeOnEveryStore('usage series', (openStore) => {
     for (const id of ids) {
       await store.run(databases.create, {
         database: {
-          ...{ database_id: id, account_id: 'a', name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
-          ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
-          ...{ password: 'p', rest_token: `rw-${id}`, read_only_rest_token: `ro-${id}`, created_at: T0 },
+          database_id: id,
+          account_id: 'a',
+          name: 'shop',
+          platform: 'aws',
+          primary_region: 'us-east-1',
+          read_regions: '[]',
+          plan: 'payg',
+          budget: 0,
+          eviction: 0,
+          tls: 0,
+          persistence: 'append-only',
+          password: 'p',
+          rest_token: `rw-${id}`,
+          read_only_rest_token: `ro-${id}`,
+          created_at: T0,
         },
-        ...{ ports: { from: 9000, to: 9999, avoid: [] }, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: 0 },
+        ports: { from: 9000, to: 9999, avoid: [] },
+        slugs: [`calm-bay-${id}`],
+        limit: 10,
+        forgetBefore: 0,
       })
     }
     const use = async (from: number, to: number): Promise<void> => {

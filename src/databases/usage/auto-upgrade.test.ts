@@ -12,8 +12,17 @@ const GIB = 2 ** 30
 
 const rowOf = (some: Partial<DatabaseRow>): DatabaseRow =>
   ({
-    ...{ database_id: 'db', account_id: 'a', plan: 'fixed_1gb', budget: 0, state: 'active', modifying_state: '' },
-    ...{ read_regions: '[]', created_at: NOW, eviction: 0, auto_upgrade: 1, ...some },
+    database_id: 'db',
+    account_id: 'a',
+    plan: 'fixed_1gb',
+    budget: 0,
+    state: 'active',
+    modifying_state: '',
+    read_regions: '[]',
+    created_at: NOW,
+    eviction: 0,
+    auto_upgrade: 1,
+    ...some,
   }) as DatabaseRow
 
 const ledgerOf = (some: Partial<DatabaseRow>, usedBytes: number): UsageLedger => {

@@ -17,8 +17,16 @@ const plans: PlanTable = { ...DEFAULT_PLANS, payg: { ...DEFAULT_PLANS.payg, pric
 
 const rowOf = (some: Partial<DatabaseRow> = {}): DatabaseRow =>
   ({
-    ...{ database_id: 'db', account_id: 'a', plan: 'payg', budget: 0, state: 'active', modifying_state: '' },
-    ...{ read_regions: '[]', created_at: NOON, eviction: 0, auto_upgrade: 0 },
+    database_id: 'db',
+    account_id: 'a',
+    plan: 'payg',
+    budget: 0,
+    state: 'active',
+    modifying_state: '',
+    read_regions: '[]',
+    created_at: NOON,
+    eviction: 0,
+    auto_upgrade: 0,
     ...some,
   }) as DatabaseRow
 
@@ -45,7 +53,10 @@ function send(ledger: UsageLedger, name: string, times = 1, requestsEach = 1): v
 }
 
 const engines = (usedBytes: number, hits = 0) => ({
-  ...{ keys: 3, usedBytes, diskBytes: 7, monitors: 0 },
+  keys: 3,
+  usedBytes,
+  diskBytes: 7,
+  monitors: 0,
   lookups: [{ generation: 1, hits, misses: 1 }],
 })
 
@@ -137,8 +148,13 @@ describe('a ledger', () => {
 
   it('continues after a restart, at the prices that applied since', () => {
     const standing = {
-      ...{ database_id: 'db', accounted_at: NOON - 10 * HOUR_MS, plan: 'fixed_250mb' },
-      ...{ looked_at: 1, keys: 5, used_bytes: 6, disk_bytes: 7 },
+      database_id: 'db',
+      accounted_at: NOON - 10 * HOUR_MS,
+      plan: 'fixed_250mb',
+      looked_at: 1,
+      keys: 5,
+      used_bytes: 6,
+      disk_bytes: 7,
     }
     const { ledger } = ledgerOf({}, { standing, month: { requests: 40, cost_nano: 2 * NANO } })
     expect(ledger.meter.month.requests).toBe(40)

@@ -14,8 +14,8 @@ import { COMMAND_INDEX, renderMetrics } from '../../telemetry/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
 import * as usage from '../transactions/usage.js'
-import * as usageSample from '../transactions/usage-sample.js'
 import { databaseFigures } from './metrics.js'
+import { ONE_READ, standingOf } from './testing/rows.js'
 import { RollUps } from './writer.js'
 
 const MIB = 2 ** 20
@@ -34,19 +34,6 @@ const plans: PlanTable = {
 
 const HOUR_MS = 60 * 60 * 1000
 
-const ONE_READ: usageSample.UsageSample = {
-  counters: { requests: 1, reads: 1, writes: 0, scripts: 0, others: 0, bytesIn: 0, bytesOut: 0, hits: 0, misses: 0 },
-  gauges: { open: 0, monitors: 0, keys: 0, usedBytes: 0, diskBytes: 0 },
-  connections: 0,
-  readLatency: usageSample.NO_LATENCY,
-  writeLatency: usageSample.NO_LATENCY,
-  commands: { GET: 1 },
-}
-
-const standingOf = ({ database_id }: DatabaseRecord): usage.StandingRow => ({
-  ...{ database_id, accounted_at: clock.now(), plan: 'payg', looked_at: 0, keys: 0, used_bytes: 0, disk_bytes: 0 },
-})
-
 const checkStats = compileChecker(DatabaseStatsSchema, 'body')
 
 let clock: ManualClock
@@ -59,7 +46,9 @@ let failing: string | undefined
 
 const open = ({ dataDir, redisPorts }: Partial<ManagementServer> = {}) =>
   startManagement({
-    ...{ plans, clock, ...(dataDir && redisPorts ? { dataDir, redisPorts } : {}) },
+    plans,
+    clock,
+    ...(dataDir && redisPorts ? { dataDir, redisPorts } : {}),
     onTransaction: (name) => {
       transactions.push(name)
       if (name === failing) throw new Error(`${name} fails`)
@@ -143,8 +132,12 @@ describe('the statistics of a database', () => {
       const { daily_net_commands, daily_read_requests, daily_write_requests, dailybandwidth } = stats
       expect([daily_net_commands, daily_read_requests, daily_write_requests, dailybandwidth]).toEqual([9, 6, 3, 135])
       expect(stats).toMatchObject({
-        ...{ total_monthly_requests: 9, total_monthly_read_requests: 6, total_monthly_write_requests: 3 },
-        ...{ total_monthly_script_requests: 0, total_monthly_bandwidth: 135, total_monthly_billing: 90 },
+        total_monthly_requests: 9,
+        total_monthly_read_requests: 6,
+        total_monthly_write_requests: 3,
+        total_monthly_script_requests: 0,
+        total_monthly_bandwidth: 135,
+        total_monthly_billing: 90,
         days: ['Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday', 'Monday'],
       })
       expect(lastOf(stats.dailyrequests)).toBe(9)
@@ -186,7 +179,13 @@ describe('the statistics of a database', () => {
       const seen = await Promise.all(STATS_PERIODS.map((period) => statsOf(record, period)))
       const counted = seen.map(({ command_counts }) => sumOf(command_counts[0]?.data_points))
       expect(Object.fromEntries(STATS_PERIODS.map((period, index) => [period, counted[index]]))).toEqual({
-        ...{ '1h': 5, '3h': 5, '12h': 5, '1d': 5, '3d': 20, '7d': 20, '30d': 20 },
+        '1h': 5,
+        '3h': 5,
+        '12h': 5,
+        '1d': 5,
+        '3d': 20,
+        '7d': 20,
+        '30d': 20,
       })
       for (const [index, period] of STATS_PERIODS.entries()) {
         expect(seen[index]?.throughput).toHaveLength(period === '30d' ? 240 : 60)
@@ -358,7 +357,7 @@ describe('the series of a database', () => {
     const record = await create(server)
     await send(record, ['GET', 'k'])
     await flush()
-    const updates = [{ standing: standingOf(record), days: [], sample: ONE_READ }]
+    const updates = [{ standing: standingOf(record, clock.now()), days: [], sample: ONE_READ }]
     const hours = 3
     const now = clock.now() + 40 * DAY_MS
     const starts = Array.from(

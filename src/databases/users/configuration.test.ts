@@ -134,7 +134,9 @@ describe('settings of the engine', () => {
       odd: '1',
     }
     expect(effectiveSettings(stored, { ...facts, eviction: true })).toEqual({
-      ...{ 'maxmemory-policy': 'allkeys-lfu', 'busy-reply-threshold': '200', 'slowlog-max-len': '5' },
+      'maxmemory-policy': 'allkeys-lfu',
+      'busy-reply-threshold': '200',
+      'slowlog-max-len': '5',
     })
     expect(effectiveSettings(stored, { ...facts, scriptTimeoutMs: 100 })).toEqual({ 'slowlog-max-len': '5' })
   })

@@ -78,12 +78,16 @@ describe('rules', () => {
   it('build up a user step by step', () => {
     const user = userWith('ON ~news:* %RW~both:* %r~seen:* &live:* +@read -keys +SET +set')
     expect(user).toMatchObject({
-      ...{ status: 'on', keys: ['~news:*', '~both:*', '%R~seen:*'], channels: ['&live:*'] },
+      status: 'on',
+      keys: ['~news:*', '~both:*', '%R~seen:*'],
+      channels: ['&live:*'],
       commands: ['-@all', '+@read', '-keys', '+set'],
     })
     expect(userWith('+get -get +@all')).toMatchObject({ commands: ['+@all'] })
     expect(userWith('allkeys allchannels allcommands resetkeys resetchannels nocommands')).toMatchObject({
-      ...{ keys: [], channels: [], commands: ['-@all'] },
+      keys: [],
+      channels: [],
+      commands: ['-@all'],
     })
     expect(applyRules(user, ['reset'], on)).toEqual({ ...newUser('alice'), secret: user.secret })
   })

@@ -16,7 +16,10 @@ export interface ClientSocket extends Duplex {
 /** Makes a connection that another node passes on look like one of the client itself, with its address. */
 export function asClientSocket(connection: Duplex, client: ClientAddress, local: ClientAddress): ClientSocket {
   return Object.assign(connection, {
-    ...{ remoteAddress: client.ip, remotePort: client.port, localAddress: local.ip, localPort: local.port },
+    remoteAddress: client.ip,
+    remotePort: client.port,
+    localAddress: local.ip,
+    localPort: local.port,
     destroySoon: () => {
       if (connection.writable) connection.end()
       if (connection.writableFinished) connection.destroy()

@@ -167,7 +167,11 @@ describe('a database that requires client certificates', () => {
     const { certificate: cert, key } = await makeClientCertificate(authority, 'app')
     await new TlsClient({ port: rig.port, cert, key }).login()
     const redis = new Redis({
-      ...{ host: 'localhost', port: rig.port, family: 4, password: CREDENTIALS.password, tls: { ca, cert, key } },
+      host: 'localhost',
+      port: rig.port,
+      family: 4,
+      password: CREDENTIALS.password,
+      tls: { ca, cert, key },
     })
     atCleanup(() => redis.disconnect())
     expect(await redis.ping()).toBe('PONG')

@@ -15,14 +15,13 @@ import { Regions } from '../replicas/regions.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import type { Position } from '../replicas/replica-watch.js'
 import { encodeTextCommand } from '../resp/encode.js'
-import type { LentBytes } from '../resp/lent-memory.js'
 import { EngineLink } from './engine-link.js'
 import { greetingCommand, type LinkIdentity } from './greeting.js'
 import type { HomeControl } from './held-replies.js'
 import type { LinkOptions } from './link-options.js'
 import type { ReplyLimits } from './reply-gate.js'
-import type { ReplySink } from './reply-sink.js'
 import { CollectedReplies } from './reply-sink.js'
+import { SCRUB_REPLIES, ScrubCheck } from './scrub-check.js'
 
 /** Connections with the same key are interchangeable: one database, one user, one protocol version. */
 export interface LaneKey {
@@ -68,7 +67,6 @@ const READY_LINKS = 2
 /** A replica that refuses is dialled once: the primary can answer too. */
 const REPLICA_DIALS = 1
 const REPLICA_SUFFIX = '/replica'
-const SCRUB_REPLIES = 2
 const NOTHING = Buffer.alloc(0)
 
 /**
@@ -278,7 +276,10 @@ export class Lanes {
   #serveRegion(region: string): Regions {
     const { fleet, clock, primaryPosition, siblings } = this.#options
     return new Regions({
-      ...{ primaryPosition, siblings, region, fleet },
+      primaryPosition,
+      siblings,
+      region,
+      fleet,
       clock,
       primary: (key) => this.shared(key),
       replica: (key) => this.#replicaGroup(key).shared,
@@ -374,25 +375,4 @@ function disconnectClients({ shared, all }: Group): void {
 
 function nameOf({ databaseId, user, protocol }: LaneKey): string {
   return `${databaseId}/${user}/${protocol}`
-}
-
-/** Checks both replies of a scrub: `+RESET`, then no error. */
-class ScrubCheck implements ReplySink {
-  readonly #done: (clean: boolean) => void
-  #text = ''
-  #left = SCRUB_REPLIES
-
-  constructor(done: (clean: boolean) => void) {
-    this.#done = done
-  }
-
-  deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
-    this.#text += chunk.toString('latin1', start, end)
-    this.#left -= completed
-    if (this.#left === 0) this.#done(/^\+RESET\r\n[*%]/.test(this.#text))
-  }
-
-  fail(): void {
-    this.#done(false)
-  }
 }

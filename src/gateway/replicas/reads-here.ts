@@ -32,11 +32,15 @@ export class ReadsHere {
   constructor({ replicas, clock, logger }: ReadsHereOptions) {
     this.#replicas = replicas
     this.#lanes = new Lanes({
-      ...{ clock, logger, directory: replicas.directory },
+      clock,
+      logger,
+      directory: replicas.directory,
       fleet: {
         endpoints: async (databaseId, signal) =>
           (await replicas.endpoints(databaseId, signal)).map(({ socketPath }) => ({
-            ...{ role: 'replica', region: HERE, socketPath },
+            role: 'replica',
+            region: HERE,
+            socketPath,
           })),
       },
       settings: { region: HERE },

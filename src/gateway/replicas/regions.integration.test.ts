@@ -116,7 +116,10 @@ describe('a node that serves a read region', () => {
 
   it('lets a credential without writes read from the replica, however far that lags', async () => {
     const reader = new Redis({
-      ...{ port: rig.port, host: '127.0.0.1', username: 'default_ro', password: CREDENTIALS.readerPassword },
+      port: rig.port,
+      host: '127.0.0.1',
+      username: 'default_ro',
+      password: CREDENTIALS.readerPassword,
       enableReadyCheck: false,
     })
     try {
@@ -160,7 +163,10 @@ describe('a node that serves a read region', () => {
 
   it('still reads from the replica while the primary is gone, unless the client has seen more', async () => {
     const reader = new Redis({
-      ...{ port: rig.port, host: '127.0.0.1', username: 'default_ro', password: CREDENTIALS.readerPassword },
+      port: rig.port,
+      host: '127.0.0.1',
+      username: 'default_ro',
+      password: CREDENTIALS.readerPassword,
       enableReadyCheck: false,
     })
     try {

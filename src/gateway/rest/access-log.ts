@@ -18,7 +18,10 @@ export function logAccess(exchange: Exchange, logger: Pick<GatewayLogger, 'info'
   request.headers[REQUEST_ID_HEADER] = requestId
   onceOver(request, response, () => {
     logger.info('request_access', {
-      ...{ requestId, service: 'rest', method, path: FIXED_PATHS.has(path) ? path : '/{command}' },
+      requestId,
+      service: 'rest',
+      method,
+      path: FIXED_PATHS.has(path) ? path : '/{command}',
       status: response.statusCode,
       durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
       databaseId: exchange.owner || undefined,

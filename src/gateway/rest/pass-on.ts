@@ -22,7 +22,10 @@ export async function passOn(exchange: Exchange, to: Elsewhere, { body, onAnswer
   onceOver(request, response, () => gone.abort())
   exchange.sendContinue()
   const answer = await forward(to, {
-    ...{ original: request, target: request.url ?? '/', ip, signal: gone.signal },
+    original: request,
+    target: request.url ?? '/',
+    ip,
+    signal: gone.signal,
     body: body ?? (hasBody(request) ? request : undefined),
     requestId: { header: REQUEST_ID_HEADER, value: exchange.requestId },
     trace: exchange.traceForNode(),

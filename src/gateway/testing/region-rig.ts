@@ -64,7 +64,10 @@ export async function startRegionRig(region = READ_REGION): Promise<RegionRig> {
   const silent = (): void => {}
   const gateway = createGateway({
     settings: { host: '127.0.0.1', restPort: 0, region },
-    ...{ directory, fleet: new TwoEngines(primary, replica), clock: systemClock, version: '0.0.0-test' },
+    directory,
+    fleet: new TwoEngines(primary, replica),
+    clock: systemClock,
+    version: '0.0.0-test',
     logger: { debug: silent, info: silent, warn: silent, error: silent },
     stopGraceMs: 200,
   })

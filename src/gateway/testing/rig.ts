@@ -146,7 +146,12 @@ export async function startRig(
     ...more,
     settings: { host: '127.0.0.1', restPort: 0, tls, ...more },
     usage,
-    ...{ directory, fleet, logger, clock: more.clock ?? systemClock, version: '0.0.0-test', stopGraceMs: 200 },
+    directory,
+    fleet,
+    logger,
+    clock: more.clock ?? systemClock,
+    version: '0.0.0-test',
+    stopGraceMs: 200,
   })
   await gateway.start()
   atCleanup(() => gateway.stop())

@@ -1,14 +1,12 @@
-import { type Clock, type Service, type TargetPolicy, type Timer, TurnoverMap } from '../../base/index.js'
-import type { Cluster } from '../../cluster/index.js'
+import { type Service, type Timer, TurnoverMap } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
-import type { Store } from '../../store/index.js'
-import type { Logger, QueueMeter, Tracer } from '../../telemetry/index.js'
 import type { PendingRow } from '../transactions/messages.js'
 import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, QueueLoad, Settled } from '../types.js'
 import { Backlog } from './backlog.js'
 import { countAttempt } from './count-attempt.js'
 import { damagedOutcome, insteadOf, isPassing, pauseAfter } from './damage.js'
+import type { DispatcherDeps } from './dispatcher-deps.js'
 import { DueSweep } from './due-sweep.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
@@ -29,33 +27,6 @@ const UNTIL_MAY_ACT_MS = 250
 
 /** This node may have been declared dead, or no longer owns the message. Nothing was sent. */
 class MayNotStart extends Error {}
-
-/** What the dispatcher is built from. */
-export interface DispatcherDeps {
-  readonly store: Store
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly meter: QueueMeter
-  /** Requests in flight at once, without slow ones. */
-  readonly concurrency: number
-  /** Longest time of one attempt. */
-  readonly timeoutMs: number
-  /** Bytes kept of each response body. */
-  readonly keepBytes: number
-  /** How long `stop` waits for requests in flight. */
-  readonly graceMs: number
-  /** Current signing key of an account. */
-  readonly signingKey: (accountId: string) => string
-  /** Which destinations may be contacted. */
-  readonly targets: TargetPolicy
-  /** Sent as `Upstash-Region`. */
-  readonly region: string
-  /** Absent while traces are off. */
-  readonly tracer?: Tracer | undefined
-  readonly cluster: Cluster
-  /** Makes the requests. Default: over HTTP. */
-  readonly sender?: RequestSender | undefined
-}
 
 /**
  * Sends messages when they are due and commits the outcomes.
@@ -103,7 +74,9 @@ export class Dispatcher implements Service {
     this.limits = new StoredLimits(deps.store, this.flow)
     const limits = backlogLimits(deps.concurrency)
     this.partitions = new Partitions({
-      ...{ ...deps, flow: this.flow, limits: this.limits },
+      ...deps,
+      flow: this.flow,
+      limits: this.limits,
       backlog: () => this.#backlog,
       unsettled: () => this.#unsettled.keys(),
       onWork: () => this.#noteWork(),

@@ -57,7 +57,9 @@ describeOnEveryStore('the due sweep', (openStore) => {
     )
   const publish = (path: string, more: Record<string, string> = {}) =>
     fetch(`${service.url}/v2/publish/${sink.url}${path}`, {
-      ...{ method: 'POST', headers: { ...service.auth, ...more }, body: 'x' },
+      method: 'POST',
+      headers: { ...service.auth, ...more },
+      body: 'x',
     })
   const paths = () => sink.received.map(({ target }) => target)
 

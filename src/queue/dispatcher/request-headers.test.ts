@@ -4,9 +4,23 @@ import type { PendingMessage } from '../types.js'
 import { RequestHeaders } from './request-headers.js'
 
 const message: PendingMessage = {
-  ...{ seq: 1, messageId: 'msg_1', accountId: 'acc', kind: 'http', groupKey: undefined },
-  ...{ url: 'https://x.test/', method: 'POST', headers: {}, body: undefined, config: {} },
-  ...{ maxRetries: 3, retried: 0, nextAt: 0, createdAt: 0, callerIp: undefined, labels: [], flowKey: undefined },
+  seq: 1,
+  messageId: 'msg_1',
+  accountId: 'acc',
+  kind: 'http',
+  groupKey: undefined,
+  url: 'https://x.test/',
+  method: 'POST',
+  headers: {},
+  body: undefined,
+  config: {},
+  maxRetries: 3,
+  retried: 0,
+  nextAt: 0,
+  createdAt: 0,
+  callerIp: undefined,
+  labels: [],
+  flowKey: undefined,
 }
 const request = { url: message.url, method: message.method, headers: { 'X-Tenant': ['blue'] }, body: undefined }
 

@@ -17,7 +17,13 @@ export class TracedAttempt {
     const { messageId, url, method, retried, body, headers, queue, topic, scheduleId } = stored
     this.#stored = stored
     this.#span = tracer.delivery({
-      ...{ messageId, url, method, retried, queue, topic, scheduleId },
+      messageId,
+      url,
+      method,
+      retried,
+      queue,
+      topic,
+      scheduleId,
       bodyBytes: body?.byteLength ?? 0,
       parent: traceOf(headers),
     })

@@ -7,7 +7,9 @@ const drafting = { accountId: 'acc', callerIp: null, now: 1_700_000_000_000, lim
 const DESTINATION = 'https://x.test/hook'
 
 const item = (headers: Record<string, string> = {}, more: Partial<PublishItem> = {}): PublishItem => ({
-  ...{ destination: DESTINATION, headers, body: Buffer.from('body') },
+  destination: DESTINATION,
+  headers,
+  body: Buffer.from('body'),
   ...more,
 })
 

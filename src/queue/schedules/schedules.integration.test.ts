@@ -212,7 +212,10 @@ describeOnSampledStore('schedules', (openStore) => {
     const [cron, destination, at] = ['* * * * *', scene.sink.url, T + 29_000]
     const spoilt = { queue: null, caller_ip: null, body: null, created_at: T, next_at: at, headers: 'no JSON' }
     await scene.store.run(schedules.put, {
-      ...{ account_id: accountId, schedule_id: 'spoilt', cron, destination },
+      account_id: accountId,
+      schedule_id: 'spoilt',
+      cron,
+      destination,
       ...spoilt,
     })
     try {

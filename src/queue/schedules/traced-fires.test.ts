@@ -69,7 +69,10 @@ describeOnEveryStore('traced fires of schedules', (openStore) => {
   it('begin a trace that their deliveries continue, attempt by attempt', async () => {
     scene.sink.answer = ({ headers }) => ({ status: headers['upstash-retried'] === '0' ? 500 : 200 })
     const { scheduleId } = await scene.client.schedules.create({
-      ...{ destination: `${scene.sink.url}/fired`, cron: '* * * * *', retries: 1, retryDelay: '1000' },
+      destination: `${scene.sink.url}/fired`,
+      cron: '* * * * *',
+      retries: 1,
+      retryDelay: '1000',
       headers: { traceparent: `00-${'b'.repeat(32)}-${'b'.repeat(16)}-01` },
     })
     clock.advance(MINUTE)

@@ -1,5 +1,5 @@
 import { type Clock, randomSecret, systemClock, type Timer } from '../../base/index.js'
-import { type Authenticator, type Caller, HttpServer, type Route } from '../../http/index.js'
+import { type Authenticator, type Caller, HttpServer, type HttpSettings, type Route } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
 import { QueueMeter } from '../../telemetry/index.js'
 import { type RecordedLine, type RecordedLog, recordedLog } from '../../telemetry/testing/recorded-log.js'
@@ -92,23 +92,22 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
   const log = recordedLog(['warn'])
   const clock: Clock = options.clock ?? systemClock
   const queue = createQueue({
-    ...{ logger: log.logger, keys, deliveryConcurrency: 100, ...ROOMY, shutdownGraceMs: 2_000 },
-    ...{ dailyMessagesOf: () => dailyMessages, ...deps, meter, clock },
+    logger: log.logger,
+    keys,
+    deliveryConcurrency: 100,
+    ...ROOMY,
+    shutdownGraceMs: 2_000,
+    dailyMessagesOf: () => dailyMessages,
+    ...deps,
+    meter,
+    clock,
   })
   const more = extend?.(queue) ?? []
   const token = Buffer.from(JSON.stringify({ UserID: 'user', Password: randomSecret(18) })).toString('base64')
-  const server = new HttpServer({
-    service: 'queue',
-    host: '127.0.0.1',
-    port: 0,
+  const server = listenerOf({
     bodyLimitBytes: options.queueBodyLimitBytes ?? ROOMY.queueBodyLimitBytes,
     routes: [...queue.routes(), ...more],
     authenticator: authenticator(token, accountId, dailyMessages),
-    version: '0.0.0',
-    publicUrl: 'http://127.0.0.1',
-    onInternalError: (error) => {
-      throw error
-    },
   })
   await queue.start()
   await server.start()
@@ -125,6 +124,20 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
       if (!mayHaveStrays) refuseStrays(meter, log)
     },
   }
+}
+
+function listenerOf(settings: Pick<HttpSettings, 'bodyLimitBytes' | 'routes' | 'authenticator'>): HttpServer {
+  return new HttpServer({
+    ...settings,
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    version: '0.0.0',
+    publicUrl: 'http://127.0.0.1',
+    onInternalError: (error) => {
+      throw error
+    },
+  })
 }
 
 /**

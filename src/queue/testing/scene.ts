@@ -47,13 +47,11 @@ export function setQueueScenes(openStore: () => Promise<Store>, options: SceneOp
   let accounts = 0
   let clock: Clock | undefined
   let tracer: Tracer | undefined
+  const { dailyMessages, heldAccounts } = options
+  const settings = { ...(dailyMessages !== undefined && { dailyMessages }), ...(heldAccounts && { heldAccounts }) }
   const start = async (): Promise<void> => {
     const accountId = `acc_${accounts}`
-    const service = await startQueue({
-      ...{ store: scene.store, accountId, tracer, ...(clock && { clock }) },
-      ...(options.dailyMessages !== undefined && { dailyMessages: options.dailyMessages }),
-      ...(options.heldAccounts && { heldAccounts: options.heldAccounts }),
-    })
+    const service = await startQueue({ store: scene.store, accountId, tracer, ...(clock && { clock }), ...settings })
     const client = new Client({ baseUrl: service.url, token: service.token, retry: false })
     Object.assign(parts, { service, client })
   }

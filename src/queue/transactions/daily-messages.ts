@@ -66,7 +66,9 @@ export function* countDaily({ accountId, limit }: DailyQuota, count: number, now
   const resetAt = (day + 1) * DAY_MS
   refuse(
     new HomeportError('daily_limit', {
-      ...{ limit, wanted: count, remaining: Math.max(0, limit - (published - count)) },
+      limit,
+      wanted: count,
+      remaining: Math.max(0, limit - (published - count)),
       resetAtSeconds: resetAt / 1_000,
       retryAfterSeconds: Math.max(1, Math.ceil((resetAt - now) / 1_000)),
     }),

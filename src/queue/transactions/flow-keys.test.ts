@@ -24,9 +24,21 @@ describeOnEveryStore('a key that messages name', (openStore) => {
   })
 
   const named = (key: string, createdAt: number, flow?: object): NewMessage => ({
-    ...{ message_id: `msg_${++made}`, account_id: accountId, kind: 'http', url: 'http://x.test/', method: 'POST' },
-    ...{ headers: '{}', body: null, config: JSON.stringify(flow ? { flow } : {}), max_retries: 0, next_at: T },
-    ...{ created_at: createdAt, labels: '', flow_key: key, host: 'x.test', path: '/' },
+    message_id: `msg_${++made}`,
+    account_id: accountId,
+    kind: 'http',
+    url: 'http://x.test/',
+    method: 'POST',
+    headers: '{}',
+    body: null,
+    config: JSON.stringify(flow ? { flow } : {}),
+    max_retries: 0,
+    next_at: T,
+    created_at: createdAt,
+    labels: '',
+    flow_key: key,
+    host: 'x.test',
+    path: '/',
   })
   const publish = (...entries: NewMessage[]) => store.run(messages.insert, entries)
   const row = async (key = 'k') => (await store.run(flowKeys.get, { accountId, key, now: T }))?.row

@@ -12,9 +12,19 @@ const T = 1_700_000_000_000
 const MANY = 4_001
 
 const make = (number: number, more: Partial<NewMessage> = {}): NewMessage => ({
-  ...{ account_id: 'acc', kind: 'http', url: 'http://x.test/', method: 'POST', headers: '{}', config: '{}' },
-  ...{ message_id: `msg_${String(number).padStart(6, '0')}`, max_retries: 3, next_at: T + 10_000 - number },
-  ...{ created_at: T, labels: '', host: 'x.test', path: '/' },
+  account_id: 'acc',
+  kind: 'http',
+  url: 'http://x.test/',
+  method: 'POST',
+  headers: '{}',
+  config: '{}',
+  message_id: `msg_${String(number).padStart(6, '0')}`,
+  max_retries: 3,
+  next_at: T + 10_000 - number,
+  created_at: T,
+  labels: '',
+  host: 'x.test',
+  path: '/',
   ...more,
 })
 type Selected = Partial<Pick<PendingSelector, 'accountId' | 'state' | 'filter' | 'limit'>>

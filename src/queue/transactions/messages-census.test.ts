@@ -10,16 +10,36 @@ import * as census from './messages-census.js'
 import * as messagesSettle from './messages-settle.js'
 
 const message = (id: number, more: Partial<NewMessage> = {}): NewMessage => ({
-  ...{ message_id: `msg_${id}`, account_id: `acc${id % 2}`, kind: 'http', group_key: null, url: 'http://x.test/a' },
-  ...{ method: 'POST', headers: '{}', body: null, config: '{}', max_retries: 0, next_at: 10 + (id % 3), created_at: 1 },
-  ...{ labels: '', flow_key: null, caller_ip: null, host: 'x.test', path: '/a' },
+  message_id: `msg_${id}`,
+  account_id: `acc${id % 2}`,
+  kind: 'http',
+  group_key: null,
+  url: 'http://x.test/a',
+  method: 'POST',
+  headers: '{}',
+  body: null,
+  config: '{}',
+  max_retries: 0,
+  next_at: 10 + (id % 3),
+  created_at: 1,
+  labels: '',
+  flow_key: null,
+  caller_ip: null,
+  host: 'x.test',
+  path: '/a',
   ...more,
 })
 
 const account = (id: string) => ({
   account: {
-    ...{ account_id: id, email: `${id}@x.test`, type: 'paid' as const, queue_user_id: id, queue_token_hash: id },
-    ...{ signing_current: 'a', signing_next: 'b', created_at: 1 },
+    account_id: id,
+    email: `${id}@x.test`,
+    type: 'paid' as const,
+    queue_user_id: id,
+    queue_token_hash: id,
+    signing_current: 'a',
+    signing_next: 'b',
+    created_at: 1,
   },
   key: { key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0 as const, created_at: 1 },
 })

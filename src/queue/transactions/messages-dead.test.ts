@@ -8,16 +8,24 @@ const AT = 1_700_000_000_000
 const LETTERS = 4_500
 
 const letter = (seq: number) => ({
-  ...{
-    seq,
-    message_id: `msg_${seq}`,
-    account_id: 'acc',
-    kind: 'http',
-    state: 'failed' as const,
-    url: 'https://x.test/',
-  },
-  ...{ method: 'POST', headers: '{}', config: '{}', max_retries: 0, retried: 0, next_at: AT, created_at: AT },
-  ...{ finished_at: AT + seq, dlq_id: `${AT + seq}-${seq}`, host: 'x.test', path: '/', partition: 0 },
+  seq,
+  message_id: `msg_${seq}`,
+  account_id: 'acc',
+  kind: 'http',
+  state: 'failed' as const,
+  url: 'https://x.test/',
+  method: 'POST',
+  headers: '{}',
+  config: '{}',
+  max_retries: 0,
+  retried: 0,
+  next_at: AT,
+  created_at: AT,
+  finished_at: AT + seq,
+  dlq_id: `${AT + seq}-${seq}`,
+  host: 'x.test',
+  path: '/',
+  partition: 0,
   labels: seq === LETTERS ? '|late|' : '',
 })
 const insert = write('test.insertLetters', function* (_: object): Transaction<void> {
@@ -32,7 +40,12 @@ it('looks at a limited number of dead letters at a time, and says where it goes 
   await store.run(insert, {})
   const page = (more: object, filter: object = {}) =>
     store.run(messagesDead.deadSeqs, {
-      ...{ accountId: 'acc', kind: 'http', dlqIds: undefined, order: 'earliestFirst', after: undefined, limit: 2 },
+      accountId: 'acc',
+      kind: 'http',
+      dlqIds: undefined,
+      order: 'earliestFirst',
+      after: undefined,
+      limit: 2,
       ...more,
       filter: { ...ANY_MESSAGE, ...filter },
     })

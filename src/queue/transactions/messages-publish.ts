@@ -240,8 +240,10 @@ function splitPublished(published: Published, all: readonly PublishArgs[]): Publ
     const duplicates = part(duplicateOf)
     // Each call drops all of them: it may have stored one that another has replaced.
     const ruled = dropped && {
-      ...{ replaced: part(published.replaced ?? []), skipped: part(published.skipped ?? []) },
-      ...{ dueAt: part(published.dueAt ?? []), dropped },
+      replaced: part(published.replaced ?? []),
+      skipped: part(published.skipped ?? []),
+      dueAt: part(published.dueAt ?? []),
+      dropped,
     }
     const fresh = entries.length - duplicates.filter((each) => each !== undefined).length
     entry += entries.length

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
+import { messageRow } from '../testing/rows.js'
 import type { NewMessage } from './messages.js'
 import * as messagesTransactions from './messages.js'
 import * as messagesCancel from './messages-cancel.js'
@@ -25,24 +26,11 @@ describeOnEveryStore('message operations', (openStore) => {
     accountId = `acc_${++ids}`
   })
 
-  const make = (more: Partial<NewMessage> = {}): NewMessage => ({
-    message_id: `msg_${String(++ids).padStart(8, '0')}`,
-    account_id: accountId,
-    ...{ kind: 'http', group_key: null },
-    ...{ url: 'http://x.test/a', method: 'POST' },
-    headers: '{}',
-    body: new Uint8Array([1, 2, 3]),
-    config: '{}',
-    max_retries: 3,
-    next_at: T,
-    created_at: T,
-    labels: '',
-    flow_key: null,
-    caller_ip: null,
-    host: 'x.test',
-    path: '/a',
-    ...more,
-  })
+  const make = (more: Partial<NewMessage> = {}): NewMessage => {
+    const message_id = `msg_${String(++ids).padStart(8, '0')}`
+    const own = { message_id, account_id: accountId, created_at: T, body: new Uint8Array([1, 2, 3]), max_retries: 3 }
+    return messageRow({ ...own, ...more })
+  }
   const insert = (...messages: NewMessage[]) => store.run(messagesTransactions.insert, messages)
   const stored = (messages: readonly NewMessage[]) =>
     Promise.all(
@@ -86,7 +74,8 @@ describeOnEveryStore('message operations', (openStore) => {
     const first = await store.run(messagesCancel.selectPending, { ...selector, after: messagesCancel.FIRST_DUE })
     expect(first).toEqual({ places: [], next: { nextAt: T - 2_000, seq: many.at(-1) } })
     const second = await store.run(messagesCancel.selectPending, {
-      ...{ ...selector, after: first.next ?? messagesCancel.FIRST_DUE },
+      ...selector,
+      after: first.next ?? messagesCancel.FIRST_DUE,
     })
     expect(second.places.map(({ seq }) => seq)).toEqual([last])
     await store.run(messagesCancel.cancel, { seqs: many, at: T })
@@ -339,8 +328,18 @@ describeOnEveryStore('message operations', (openStore) => {
       const bodies = [new Uint8Array([1]), null, new Uint8Array([2, 3])]
       const plain = bodies.map((body) => make({ body, group_key }))
       const full = make({
-        ...{ body: new Uint8Array([4]), group_key, flow_key: 'f', caller_ip: '::1', topic: 't', endpoint: 'e' },
-        ...{ labels: '|a|', schedule_id: 's', headers: '{"A":["b"]}', path: '/b', method: 'PUT', max_retries: 9 },
+        body: new Uint8Array([4]),
+        group_key,
+        flow_key: 'f',
+        caller_ip: '::1',
+        topic: 't',
+        endpoint: 'e',
+        labels: '|a|',
+        schedule_id: 's',
+        headers: '{"A":["b"]}',
+        path: '/b',
+        method: 'PUT',
+        max_retries: 9,
       })
       const held = make({ queue: 'q', slot_seq: null, group_key })
       const published = await Promise.all([publish(plain), publish([]), publish([full]), publish([held])])

@@ -8,16 +8,20 @@ import * as queues from './queues.js'
 const T = 1_700_000_000_000
 
 const held = (message_id: string, queue: string): NewMessage => ({
-  ...{
-    message_id,
-    account_id: 'acc',
-    kind: 'http',
-    url: 'http://x.test/',
-    method: 'POST',
-    headers: '{}',
-    config: '{}',
-  },
-  ...{ max_retries: 3, next_at: T, created_at: T, labels: '', host: 'x.test', path: '/', queue },
+  message_id,
+  account_id: 'acc',
+  kind: 'http',
+  url: 'http://x.test/',
+  method: 'POST',
+  headers: '{}',
+  config: '{}',
+  max_retries: 3,
+  next_at: T,
+  created_at: T,
+  labels: '',
+  host: 'x.test',
+  path: '/',
+  queue,
 })
 
 describeOnEveryStore('queue operations', (openStore) => {

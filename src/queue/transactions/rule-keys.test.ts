@@ -39,7 +39,9 @@ it('moves the beginning of a burst with a message that is brought back later by 
   const publishOne = publisher(store)
   const MINUTE = 60_000
   const headersOf = (key: string) => ({
-    ...{ 'homeport-debounce': key, 'homeport-debounce-delay': '10m', 'homeport-debounce-max-delay': '1h' },
+    'homeport-debounce': key,
+    'homeport-debounce-delay': '10m',
+    'homeport-debounce-max-delay': '1h',
   })
   const at = T + 5 * MINUTE + 5 * 60 * MINUTE
   const dueAfter = (clock: 'original' | 'hold'): number => {

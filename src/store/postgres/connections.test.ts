@@ -51,9 +51,14 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     const { pool, place } = await connections()
     const name = new URL(place.location).pathname.slice(1)
     const expected = {
-      ...{ statement_timeout: '30s', lock_timeout: '10s', idle_in_transaction_session_timeout: '3s' },
-      ...{ transaction_timeout: '30s', idle_session_timeout: '0', tcp_user_timeout: '5000' },
-      ...{ default_transaction_isolation: 'read committed', bytea_output: 'hex' },
+      statement_timeout: '30s',
+      lock_timeout: '10s',
+      idle_in_transaction_session_timeout: '3s',
+      transaction_timeout: '30s',
+      idle_session_timeout: '0',
+      tcp_user_timeout: '5000',
+      default_transaction_isolation: 'read committed',
+      bytea_output: 'hex',
     }
     const others = Object.keys(expected).map((each) => `ALTER DATABASE ${name} SET ${each} = '${otherOf(each)}'`)
     await raw(place).execute(others.join(';'))

@@ -4,7 +4,9 @@ import { FIRST_RANGE } from '../schema/cluster.js'
 import { refusalOf } from './migrate.js'
 
 const migration = (kind: Pick<Migration, 'breaking' | 'worksFrom'>): Migration => ({
-  ...{ number: 99, name: 'test', statements: () => [] },
+  number: 99,
+  name: 'test',
+  statements: () => [],
   ...kind,
 })
 const before = { generation: GENERATION - 1, schema_from: GENERATION - 1, schema_to: GENERATION }

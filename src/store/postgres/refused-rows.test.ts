@@ -15,29 +15,28 @@ import { query } from '../query.js'
 import { describeOnStore } from '../testing/index.js'
 
 const message = (url: string): InsertRow<'messages'> => ({
-  ...{
-    message_id: newId('msg_', 1),
-    account_id: 'acc',
-    kind: 'http',
-    state: 'pending',
-    url,
-    method: 'POST',
-    headers: '{}',
-  },
-  ...{
-    config: '{}',
-    max_retries: 0,
-    retried: 0,
-    next_at: 1,
-    created_at: 1,
-    partition: 0,
-    labels: '',
-    host: 'x.test',
-    path: '/',
-  },
+  message_id: newId('msg_', 1),
+  account_id: 'acc',
+  kind: 'http',
+  state: 'pending',
+  url,
+  method: 'POST',
+  headers: '{}',
+  config: '{}',
+  max_retries: 0,
+  retried: 0,
+  next_at: 1,
+  created_at: 1,
+  partition: 0,
+  labels: '',
+  host: 'x.test',
+  path: '/',
 })
 const key = (name: string): InsertRow<'message_keys'> => ({
-  ...{ account_id: 'acc', dedup_key: name, message_id: 'msg', expires_at: 1 },
+  account_id: 'acc',
+  dedup_key: name,
+  message_id: 'msg',
+  expires_at: 1,
 })
 
 const keyed = write('refusedRowsTest.keyed', function* (url: string): Transaction<number[]> {

@@ -4,10 +4,23 @@ import { checkPostgresServer, judgeServer } from './server-check.js'
 
 const SERVER = { life: '', version: 180_000, backend: 1, isPooled: false, clockAheadMs: 0 }
 const SETTINGS = {
-  ...{ fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on', autovacuum: 'on', track_counts: 'on' },
-  ...{ statement_timeout: '30s', lock_timeout: '10s', idle_in_transaction_session_timeout: '3s' },
-  ...{ server_encoding: 'UTF8', data_checksums: 'on', freeForAll: 97, roleLimit: -1, databaseLimit: -1 },
-  ...{ isEncrypted: 1, isLocal: 0, oldestTransactionSeconds: 0, idleSlots: '' },
+  fsync: 'on',
+  full_page_writes: 'on',
+  synchronous_commit: 'on',
+  autovacuum: 'on',
+  track_counts: 'on',
+  statement_timeout: '30s',
+  lock_timeout: '10s',
+  idle_in_transaction_session_timeout: '3s',
+  server_encoding: 'UTF8',
+  data_checksums: 'on',
+  freeForAll: 97,
+  roleLimit: -1,
+  databaseLimit: -1,
+  isEncrypted: 1,
+  isLocal: 0,
+  oldestTransactionSeconds: 0,
+  idleSlots: '',
 }
 
 it('finds nothing wrong with a server as it should be', () => {

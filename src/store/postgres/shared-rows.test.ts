@@ -7,18 +7,25 @@ import { describeOnStore } from '../testing/index.js'
 const encoder = new TextEncoder()
 
 const message = (url: string, body: string | null, crc: number | null): InsertRow<'messages'> => ({
-  ...{ message_id: newId('msg_', 1), account_id: 'acc', kind: 'http', group_key: null, state: 'pending', url },
-  ...{ method: 'POST', headers: '{}', body: body === null ? null : encoder.encode(body), body_crc: crc, config: '{}' },
-  ...{
-    max_retries: 0,
-    retried: 0,
-    next_at: 2 ** 41,
-    created_at: 1,
-    labels: '',
-    host: 'x.test',
-    path: '/',
-    partition: 0,
-  },
+  message_id: newId('msg_', 1),
+  account_id: 'acc',
+  kind: 'http',
+  group_key: null,
+  state: 'pending',
+  url,
+  method: 'POST',
+  headers: '{}',
+  body: body === null ? null : encoder.encode(body),
+  body_crc: crc,
+  config: '{}',
+  max_retries: 0,
+  retried: 0,
+  next_at: 2 ** 41,
+  created_at: 1,
+  labels: '',
+  host: 'x.test',
+  path: '/',
+  partition: 0,
 })
 
 /** `count` messages that differ in id and body only; every third has neither body nor checksum. */

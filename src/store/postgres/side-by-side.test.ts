@@ -21,16 +21,33 @@ const isolationOfWrite = write('test.isolationOfWrite', () => all(isolation, {})
 const isolationOfRead = read('test.isolationOfRead', () => all(isolation, {}))
 
 const message = (message_id: string): NewMessage => ({
-  ...{ message_id, account_id: 'acc', kind: 'http', url: 'http://x.test/', method: 'POST', headers: '{}' },
-  ...{ config: '{}', max_retries: 3, next_at: T, created_at: T, labels: '', host: 'x.test', path: '/', queue: 'q' },
+  message_id,
+  account_id: 'acc',
+  kind: 'http',
+  url: 'http://x.test/',
+  method: 'POST',
+  headers: '{}',
+  config: '{}',
+  max_retries: 3,
+  next_at: T,
+  created_at: T,
+  labels: '',
+  host: 'x.test',
+  path: '/',
+  queue: 'q',
 })
 const publish = (store: Store, ...messages: NewMessage[]) => {
   const entries = messages.map((each) => ({ message: each, dedup: null }))
   return store.run(messagesPublish.publish, { entries, now: T })
 }
 const delivered = (seq: number) => ({
-  ...{ seq, retried: 0, at: T, attempt: { startedAt: T, status: 200, headers: '{}', body: null, error: null } },
-  ...{ end: { kind: 'delivered', keep: true } as const, follow: [], turn: seq },
+  seq,
+  retried: 0,
+  at: T,
+  attempt: { startedAt: T, status: 200, headers: '{}', body: null, error: null },
+  end: { kind: 'delivered', keep: true } as const,
+  follow: [],
+  turn: seq,
 })
 
 describeOnStore('postgres', 'concurrent transactions', (openStore, on) => {

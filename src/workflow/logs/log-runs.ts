@@ -65,7 +65,8 @@ function broughtBack({ seq }: RunRow, { returns }: RunLogPage): object {
   const { cancelled_at: cancelledAt, returned_at: at, action_id: actionId, actor, reason } = last
   return {
     broughtBack: {
-      ...{ cancelledAt, at },
+      cancelledAt,
+      at,
       ...(actionId !== null && actor !== null && { actionId, actor }),
       ...(reason !== null && { reason }),
     },

@@ -14,7 +14,11 @@ const start = (runId: string): Submission => ({
   kind: 'start',
   run: { run_id: runId, contact: 'known', ...columns },
   first: {
-    ...{ kind: 'step', messageId: newId('msg_', AT), body: new Uint8Array(), dueAt: AT + 1e9, delivery },
+    kind: 'step',
+    messageId: newId('msg_', AT),
+    body: new Uint8Array(),
+    dueAt: AT + 1e9,
+    delivery,
     meta: JSON.stringify({ delivery }),
   },
 })
@@ -93,7 +97,11 @@ describeOnSampledStore('a search in the logs of runs', (openStore) => {
 
     const ascending = (least: number) =>
       store.run(runsLogs.logPage, {
-        ...{ accountId, filter: { search: 'needle' }, before: Number.MAX_SAFE_INTEGER, least, limit: 10 },
+        accountId,
+        filter: { search: 'needle' },
+        before: Number.MAX_SAFE_INTEGER,
+        least,
+        limit: 10,
         direction: 'asc',
       })
     const first = await ascending(0)

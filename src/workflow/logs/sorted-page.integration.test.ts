@@ -23,7 +23,11 @@ const start = (runId: string, url: string, label = ''): Submission => {
     kind: 'start',
     run: { run_id: runId, contact: 'known', ...run },
     first: {
-      ...{ kind: 'step', messageId: newId('msg_', AT), body: new Uint8Array(), dueAt: AT + 1e9, delivery },
+      kind: 'step',
+      messageId: newId('msg_', AT),
+      body: new Uint8Array(),
+      dueAt: AT + 1e9,
+      delivery,
       meta: JSON.stringify({ delivery }),
     },
   }
@@ -118,7 +122,9 @@ describeOnSampledStore('a sorted list of runs', (openStore) => {
     const before = await listed(store, { sort: 'id', direction: 'asc' }, late)
     expect(before).toEqual({ ids: expected(all, 'id', 'asc'), sortedFrom: undefined })
     const first = await sortedPage(store, {
-      ...{ accountId: ACCOUNT, filter: {}, limit: 3 },
+      accountId: ACCOUNT,
+      filter: {},
+      limit: 3,
       now: NOW,
       sort: 'id',
       direction: 'asc',

@@ -84,7 +84,11 @@ function failed(attempt: PastAttempt, by: Attempt['by']): Attempt | undefined {
 
 /** A failed attempt in the record of a failure. */
 const failedAt = ([dueAt, heldMs, startedAt, finishedAt]: AttemptTimes, by: Attempt['by']): Attempt => ({
-  ...{ dueAt, heldMs, startedAt, finishedAt, by },
+  dueAt,
+  heldMs,
+  startedAt,
+  finishedAt,
+  by,
   lineMs: undefined,
 })
 

@@ -161,7 +161,12 @@ describeOnEveryStore('retention of runs by size', (openStore) => {
       accountId,
       extend: (queue) => {
         workflow = createWorkflow({
-          ...{ ...ROOMY, store, queue, clock, logger: silentLogger, publicUrl: 'http://127.0.0.1' },
+          ...ROOMY,
+          store,
+          queue,
+          clock,
+          logger: silentLogger,
+          publicUrl: 'http://127.0.0.1',
           accountOfUser: () => undefined,
           // Each run below takes more than 10,000 bytes.
           retentionBytes: 35_000,

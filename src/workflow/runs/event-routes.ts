@@ -265,7 +265,11 @@ function webhookData(
 }
 
 const toAwaited = ({ eventId, waits, isMore, since, firstDeadline }: runsAwaited.AwaitedEvent) => ({
-  ...{ eventId, waiting: waits, atLeast: isMore, since, firstTimeout: firstDeadline },
+  eventId,
+  waiting: waits,
+  atLeast: isMore,
+  since,
+  firstTimeout: firstDeadline,
 })
 
 function toWaiter(row: WaitRow) {

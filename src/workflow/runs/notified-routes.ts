@@ -39,6 +39,11 @@ function filterOf({ eventId, prefix, outcome, fromDate: from, toDate: to }: Noti
 }
 
 const eventOf = ({ eventId, at, source, outcome, woken, runIds, bytes }: NotifiedEvent) => ({
-  ...{ eventId, at, by: source, outcome, woken, bytes },
+  eventId,
+  at,
+  by: source,
+  outcome,
+  woken,
+  bytes,
   workflowRunIds: [...runIds],
 })

@@ -233,8 +233,14 @@ export class RunMessages implements MessageKind {
     const { bodyLimitBytes: largestStepBytes, responseKeepBytes } = this.#deps
     const times = this.#deps.inFlight.timesOf(message.seq)
     const effect = effectOf(verdict, {
-      ...{ message, outcome, delivery, beginning },
-      ...{ largestStepBytes, responseKeepBytes, now, times },
+      message,
+      outcome,
+      delivery,
+      beginning,
+      largestStepBytes,
+      responseKeepBytes,
+      now,
+      times,
     })
     const args = {
       runSeq: runSeqOf(message),

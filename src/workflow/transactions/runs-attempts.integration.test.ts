@@ -56,7 +56,11 @@ describeOnEveryStore('failed attempts of finished deliveries', (openStore) => {
     const accountId = newId('acc_', AT)
     const run = { ...columns, run_id: 'r', contact: 'known' as const }
     const element = () => ({
-      ...{ kind: 'step' as const, messageId: newId('msg_', AT), body: Buffer.from('step'), dueAt: AT, delivery },
+      kind: 'step' as const,
+      messageId: newId('msg_', AT),
+      body: Buffer.from('step'),
+      dueAt: AT,
+      delivery,
       meta: JSON.stringify({ delivery }),
     })
     const appended = [element(), element(), element()].map((one) => ({
@@ -88,7 +92,11 @@ describeOnEveryStore('failed attempts of finished deliveries', (openStore) => {
     const store = await openStore()
     const accountId = newId('acc_', AT)
     const element = () => ({
-      ...{ kind: 'step' as const, messageId: newId('msg_', AT), body: Buffer.from('step'), dueAt: AT, delivery },
+      kind: 'step' as const,
+      messageId: newId('msg_', AT),
+      body: Buffer.from('step'),
+      dueAt: AT,
+      delivery,
       meta: JSON.stringify({ delivery }),
     })
     const attempt = { startedAt: AT, status: 500, headers: '{}', body: null, error: null }
@@ -118,8 +126,19 @@ describeOnEveryStore('failed attempts of finished deliveries', (openStore) => {
     const alone = await start('alone', 2, 2)
     await store.run(runsCancel.cancelRuns, { seqs: [alone], at: AT })
     const action = await store.run(bulkAction.createAction, {
-      ...{ actionId: newId('bulk_', AT), accountId, kind: 'cancelRuns', selector: '{}', settings: null, reason: null },
-      ...{ ratePerSecond: null, fence: null, actor: 'a', source: 's', ip: '', absent: [], at: AT },
+      actionId: newId('bulk_', AT),
+      accountId,
+      kind: 'cancelRuns',
+      selector: '{}',
+      settings: null,
+      reason: null,
+      ratePerSecond: null,
+      fence: null,
+      actor: 'a',
+      source: 's',
+      ip: '',
+      absent: [],
+      at: AT,
       chunks: bulkSelect.packChunks(bulkSelect.ascending(named), 10),
     })
     const part = { actionSeq: action.seq, chunk: 0, from: 0, to: 3, at: AT }

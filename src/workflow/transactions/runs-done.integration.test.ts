@@ -13,11 +13,17 @@ const AT = 1_700_000_000_000
 const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '', flow_key: null, caller_ip: '::1' }
 const delivery = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
 const element = (): NewElement => ({
-  ...{ kind: 'step', messageId: newId('msg_', AT), body: new Uint8Array([1]), dueAt: AT, delivery },
+  kind: 'step',
+  messageId: newId('msg_', AT),
+  body: new Uint8Array([1]),
+  dueAt: AT,
+  delivery,
   meta: JSON.stringify({ delivery }),
 })
 const start = (runId: string): Submission => ({
-  ...{ kind: 'start', run: { run_id: runId, contact: 'known', ...columns }, first: element() },
+  kind: 'start',
+  run: { run_id: runId, contact: 'known', ...columns },
+  first: element(),
 })
 const append = (runId: string): Submission => ({ kind: 'append', runId, element: element() })
 

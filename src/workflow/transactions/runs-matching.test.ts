@@ -14,8 +14,12 @@ const start = (runId: string, payloadBytes: number) => ({
   kind: 'start' as const,
   run: { ...columns, run_id: runId, contact: 'known' as const },
   first: {
-    ...{ kind: 'step' as const, messageId: newId('msg_', AT), body: Buffer.alloc(payloadBytes, 'x'), dueAt: AT },
-    ...{ meta: JSON.stringify({ delivery }), delivery },
+    kind: 'step' as const,
+    messageId: newId('msg_', AT),
+    body: Buffer.alloc(payloadBytes, 'x'),
+    dueAt: AT,
+    meta: JSON.stringify({ delivery }),
+    delivery,
   },
 })
 

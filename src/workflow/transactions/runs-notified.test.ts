@@ -18,7 +18,11 @@ const start = (runId: string): Submission => ({
   kind: 'start',
   run: { run_id: runId, contact: 'known', ...columns },
   first: {
-    ...{ kind: 'step', messageId: newId('msg_', AT), body: new Uint8Array(), dueAt: AT + 1e9, delivery },
+    kind: 'step',
+    messageId: newId('msg_', AT),
+    body: new Uint8Array(),
+    dueAt: AT + 1e9,
+    delivery,
     meta: JSON.stringify({ delivery }),
   },
 })
@@ -41,7 +45,12 @@ describeOnEveryStore('the events that came', (openStore) => {
     store.run(runsNotified.notified, { accountId, filter, before: Number.MAX_SAFE_INTEGER, limit })
   const wait = (runId: string, eventId: string, stepName = 'wait') =>
     store.run(runsWait.wait, {
-      ...{ accountId, runId, eventId, messageId: newId('msg_', AT), deadline: AT + 1e9, at: AT },
+      accountId,
+      runId,
+      eventId,
+      messageId: newId('msg_', AT),
+      deadline: AT + 1e9,
+      at: AT,
       record: { step: { stepName }, url: columns.url, timeoutUrl: columns.url, headers: {} },
     })
 

@@ -41,7 +41,10 @@ export interface Notified {
 /** Asks to note a notification. */
 export function askNote({ accountId, eventId, runs, outcome, ...rest }: Notified): Ask<void> {
   const row = {
-    ...{ ...rest, outcome, account_id: accountId, event_id: eventId },
+    ...rest,
+    outcome,
+    account_id: accountId,
+    event_id: eventId,
     woken: outcome === 'woke' ? runs.length : 0,
     runs: JSON.stringify(runs.slice(0, MOST_NAMED)),
   }
@@ -151,7 +154,13 @@ export const notified = read('runs.notified', function* (args: NotifiedArgs): Tr
   const found = seqs.length === 0 ? [] : yield* all(runIds, { accountId, seqs })
   const idOf = new Map(found.map(({ seq, run_id }) => [seq, run_id]))
   return rows.map(({ seq, event_id, source, outcome, woken, runs, bytes, at }) => ({
-    ...{ seq, eventId: event_id, source, outcome, woken, bytes, at },
+    seq,
+    eventId: event_id,
+    source,
+    outcome,
+    woken,
+    bytes,
+    at,
     runIds: seqsIn(runs).flatMap((run) => idOf.get(run) ?? []),
   }))
 })

@@ -11,7 +11,11 @@ const AT = 1_700_000_000_000
 const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '|a|', flow_key: null, caller_ip: '::1' }
 const settings = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
 const element = (text: string, meta: string | null = null): NewElement => ({
-  ...{ kind: 'step', messageId: newId('msg_', AT), body: Buffer.from(text), meta, dueAt: AT + 5 },
+  kind: 'step',
+  messageId: newId('msg_', AT),
+  body: Buffer.from(text),
+  meta,
+  dueAt: AT + 5,
 })
 
 describeOnEveryStore('restart of a run', (openStore) => {
@@ -31,7 +35,10 @@ describeOnEveryStore('restart of a run', (openStore) => {
     ]
     const audit = { account_id: accountId, actor: 'a', source: 's', action: 'x', entity: runId, details: '{}', ip: '' }
     return {
-      ...{ accountId, run: { run_id: runId, contact: 'known', ...columns }, elements, at: AT },
+      accountId,
+      run: { run_id: runId, contact: 'known', ...columns },
+      elements,
+      at: AT,
       delivered: elements.slice(2).map(({ messageId }) => messageId),
       audit: { ...audit, log_id: newId('log_', AT), at: AT },
     }

@@ -17,9 +17,15 @@ describeOnEveryStore('a trigger with a key that is repeated at the same time', (
   it.each(RULES)('cancels nothing: %o', async (rule) => {
     const store = await openStore()
     const start = (runId: string): Submission => ({
-      ...{ kind: 'start', rule, run: { run_id: runId, contact: 'known', ...columns } },
+      kind: 'start',
+      rule,
+      run: { run_id: runId, contact: 'known', ...columns },
       first: {
-        ...{ kind: 'step', messageId: newId('msg_', AT), body: Buffer.from('p'), dueAt: AT, delivery },
+        kind: 'step',
+        messageId: newId('msg_', AT),
+        body: Buffer.from('p'),
+        dueAt: AT,
+        delivery,
         meta: JSON.stringify({ delivery }),
       },
     })

@@ -71,8 +71,18 @@ type PackedRun = ReturnType<typeof packRun>
 
 const rowOf = (run: PackedRun, account_id: string, created_at: number) =>
   runRow({
-    ...{ run_id: run[0], url: run[1], host: run[2], path: run[3], contact: run[4], labels: run[5] },
-    ...{ flow_key: run[6], caller_ip: run[7], account_id, created_at, parent_seq: null, parent: null },
+    run_id: run[0],
+    url: run[1],
+    host: run[2],
+    path: run[3],
+    contact: run[4],
+    labels: run[5],
+    flow_key: run[6],
+    caller_ip: run[7],
+    account_id,
+    created_at,
+    parent_seq: null,
+    parent: null,
   })
 
 /** A run that exists: its id and its number. */

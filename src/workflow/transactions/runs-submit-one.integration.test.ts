@@ -15,7 +15,11 @@ const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '
 const delivery = { ...columns, method: 'POST', headers: '{"a":["b"]}', config: '{}', max_retries: 3 }
 
 const element = (text: string): NewElement => ({
-  ...{ kind: 'step', messageId: newId('msg_', AT), body: Buffer.from(text), dueAt: AT, delivery },
+  kind: 'step',
+  messageId: newId('msg_', AT),
+  body: Buffer.from(text),
+  dueAt: AT,
+  delivery,
   meta: text === 'payload' ? JSON.stringify({ delivery }) : null,
 })
 const start = (runId: string): Submission => ({
@@ -25,7 +29,8 @@ const start = (runId: string): Submission => ({
 })
 /** @param deliveryOf number of the run that the settings were cached for, if they were. */
 const append = (runId: string, text: string, deliveryOf?: number): Submission => ({
-  ...{ kind: 'append', runId },
+  kind: 'append',
+  runId,
   element: { ...element(text), ...(deliveryOf !== undefined && { deliveryOf }) },
 })
 const seqOf = (answer: SubmitResult): number => (answer.kind === 'accepted' ? (answer.places[0]?.runSeq ?? 0) : 0)

@@ -59,7 +59,10 @@ export async function openStage(service: Service): Promise<Stage & { close(): Pr
     },
   })
   return {
-    ...{ service, homeport, sink, app },
+    service,
+    homeport,
+    sink,
+    app,
     async waitingMessage(label = 'waiting') {
       return (await service.queue.publish({ url: sink.url, body: 'x', delay: '1d', label })).messageId
     },

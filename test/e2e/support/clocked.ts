@@ -48,12 +48,14 @@ export async function startClocked(options: Readonly<Record<string, string>> = {
   const { email, apiKey, queueToken } = credentials
   const authorization = `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
   return {
-    ...{ place, clock },
+    place,
+    clock,
     api: (method, path, json) =>
       call(`http://127.0.0.1:${place.apiPort}${path}`, { method, json, headers: { authorization } }),
     queue: (method, path, json, headers = {}) =>
       call(`http://127.0.0.1:${place.queuePort}${path}`, {
-        ...{ method, json },
+        method,
+        json,
         headers: { authorization: `Bearer ${queueToken}`, ...headers },
       }),
   }

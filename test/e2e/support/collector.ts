@@ -112,7 +112,9 @@ export async function startCollector(): Promise<Collector> {
   const { port } = server.address() as AddressInfo
   const collector = {
     url: `http://127.0.0.1:${port}`,
-    ...{ spans, metrics, requests },
+    spans,
+    metrics,
+    requests,
     resource: {} as Readonly<Record<string, unknown>>,
     answer: 200 as number | 'silent',
     trace: (traceId: string, count: number) =>
@@ -152,7 +154,10 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
 
 function seen({ traceId, spanId, parentSpanId = '', name, kind, attributes, events = [], status }: WireSpan): SeenSpan {
   return {
-    ...{ traceId, spanId, parentSpanId, name },
+    traceId,
+    spanId,
+    parentSpanId,
+    name,
     kind: KINDS[kind] ?? 'internal',
     attributes: valuesOf(attributes),
     events: events.map((event) => event.name),

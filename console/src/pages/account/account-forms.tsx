@@ -53,7 +53,8 @@ export function CreateAccount({
     const [database_limit, daily_messages] = [limitOf(databases), limitOf(messages)]
     create.mutate({
       body: {
-        ...{ email: email.trim(), account_type: type },
+        email: email.trim(),
+        account_type: type,
         ...(database_limit === undefined ? {} : { database_limit }),
         ...(daily_messages === undefined ? {} : { daily_messages }),
       },

@@ -137,7 +137,8 @@ function Actions({ standby: row, set }: ActionsProps) {
     mode === 'replicated'
       ? { label: 'Answer at once', body: { mode: 'async' }, done: `Answers of ${name} are sent at once.` }
       : {
-          ...{ label: 'Answer when the copies have the writes', body: { mode: 'replicated' } },
+          label: 'Answer when the copies have the writes',
+          body: { mode: 'replicated' },
           done: `Answers of ${name} wait for its copies.`,
         }
   const more = { body: { copies: set.length + 1 }, done: `${name} gets another copy.` }

@@ -23,7 +23,7 @@ export function SelectionFields({ choice, kind, set }: SelectionProps) {
     <Stack gap="md">
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
         {filterNamesOf(kind).map((name) => (
-          <Filter key={name} name={name} {...{ choice, kind, set }} />
+          <Filter key={name} name={name} choice={choice} kind={kind} set={set} />
         ))}
       </SimpleGrid>
       <div>
@@ -50,7 +50,7 @@ const TEXTS = {
 function Filter({ name, choice, kind, set }: SelectionProps & { name: FilterName }) {
   switch (name) {
     case 'url':
-      return <UrlFilter {...{ choice, kind, set }} />
+      return <UrlFilter choice={choice} kind={kind} set={set} />
     case 'from':
     case 'to':
       return (

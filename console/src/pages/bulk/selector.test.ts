@@ -26,7 +26,11 @@ it('ignores other filters when there are IDs, even an empty list', () => {
 it('has the conditions of the items, and drops those that others do not have', () => {
   const choice = choiceOf({ state: 'sleeping', waiting: 'order-1', attemptsMost: 2, payload: '$.a = 1', saved: 'mine' })
   expect(selectorOf(choice)).toEqual({
-    ...{ state: 'sleeping', waitingFor: 'order-1', attemptsAtMost: 2, payload: '$.a = 1', saved: 'mine' },
+    state: 'sleeping',
+    waitingFor: 'order-1',
+    attemptsAtMost: 2,
+    payload: '$.a = 1',
+    saved: 'mine',
   })
   expect(withKind(choice, 'deleteDeadLetters')).toEqual({
     kind: 'deleteDeadLetters',
@@ -51,7 +55,11 @@ it('knows when no filter is set', () => {
 it('uses the filter names of the queue for messages and dead letters', () => {
   const choice = { kind: 'retryDeadLetters', url: URL, queue: 'mails', group: 'orders', status: 503, from: 7 } as const
   expect(selectorOf(choice)).toEqual({
-    ...{ url: [URL], queueName: ['mails'], topicName: ['orders'], responseStatus: [503], fromDate: 7 },
+    url: [URL],
+    queueName: ['mails'],
+    topicName: ['orders'],
+    responseStatus: [503],
+    fromDate: 7,
   })
   expect(selectorOf({ kind: 'cancelMessages', ids: ['msg_1'], label: 'x' })).toEqual({ messageIds: ['msg_1'] })
   expect(selectorOf({ kind: 'cancelMessages', status: 503, exact: true })).toEqual({})

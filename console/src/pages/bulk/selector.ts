@@ -48,8 +48,13 @@ export interface Settings {
 
 /** Empty settings. */
 export const NO_SETTINGS: Settings = {
-  ...{ reason: '', ratePerSecond: '', fenceMs: 0, delay: '', retries: '' },
-  ...{ pauseClock: 'keep', undoClock: 'original' },
+  reason: '',
+  ratePerSecond: '',
+  fenceMs: 0,
+  delay: '',
+  retries: '',
+  pauseClock: 'keep',
+  undoClock: 'original',
 }
 
 /** The kind of action. */

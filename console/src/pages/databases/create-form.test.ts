@@ -14,8 +14,13 @@ import {
 } from './create-form.js'
 
 const values: CreateValues = {
-  ...{ name: ' shop ', primary: 'us-east-1', reads: ['eu-west-1'], plan: 'payg' },
-  ...{ budget: '', eviction: false, tls: true },
+  name: ' shop ',
+  primary: 'us-east-1',
+  reads: ['eu-west-1'],
+  plan: 'payg',
+  budget: '',
+  eviction: false,
+  tls: true,
 }
 
 it('becomes a valid request', () => {

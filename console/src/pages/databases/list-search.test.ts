@@ -13,7 +13,11 @@ it('becomes a query; without an order, the oldest database is the first', () => 
   expect(queryOf({}, NOW_MS)).toEqual({})
   expect(orderOf({})).toEqual({ by: 'created', direction: 'asc' })
   expect(queryOf({ sort: '-size', plan: 'paid', use: 'none', size: 'some', created: 'week' }, NOW_MS)).toEqual({
-    ...{ sort: 'size', direction: 'desc', type: 'paid', max_requests: 0, min_storage_bytes: 1 },
+    sort: 'size',
+    direction: 'desc',
+    type: 'paid',
+    max_requests: 0,
+    min_storage_bytes: 1,
     created_after: 93 * 86_400,
   })
   expect(queryOf({ created: 'older' }, NOW_MS)).toEqual({ created_before: 70 * 86_400 })

@@ -6,7 +6,8 @@ const NOW = 1_800_000_000_000
 const DAY_S = 86_400
 
 const fine: Overview = {
-  ...{ version: '1.0.0', started_at: 1 },
+  version: '1.0.0',
+  started_at: 1,
   engine: { kind: 'valkey', version: '8.0.0', problems: [] },
   store: { kind: 'sqlite', durability: 'full' },
   tls: { by_default: false, certificate_expires_at: NOW / 1000 + 300 * DAY_S },

@@ -3,9 +3,22 @@ import { AUDIT_ACTIONS, type AuditLog } from '../../../../src/contract/accounts/
 import { changeOf } from './changes.js'
 
 const entry = (action_string: string, entity: string, entity_name?: string): AuditLog => ({
-  ...{ log_id: 'log_1', customer_id: 'ada@x.test', actor: 'ada@x.test', timestamp: 1, action: 1, action_string },
-  ...{ source: 'API_KEY', entity, secondary_entity: 'NA', third_entity: 'NA', readable_format: '', ip: '', ttl: 1 },
-  ...{ reason: '', notes: '', ...(entity_name !== undefined && { entity_name }) },
+  log_id: 'log_1',
+  customer_id: 'ada@x.test',
+  actor: 'ada@x.test',
+  timestamp: 1,
+  action: 1,
+  action_string,
+  source: 'API_KEY',
+  entity,
+  secondary_entity: 'NA',
+  third_entity: 'NA',
+  readable_format: '',
+  ip: '',
+  ttl: 1,
+  reason: '',
+  notes: '',
+  ...(entity_name !== undefined && { entity_name }),
 })
 const said = (...args: Parameters<typeof entry>) => {
   const { actor, did, thing, to } = changeOf(entry(...args))

@@ -6,7 +6,8 @@ import { busySteps, CHARTS, sumOf, timesOf, wholeTimesOf } from './charts.js'
 
 const FROM = 1_800_000_000
 const activity: Activity = {
-  ...{ from: FROM, step_seconds: 60 },
+  from: FROM,
+  step_seconds: 60,
   // Safe: one entry for each kind.
   series: Object.fromEntries(
     ACTIVITY_KINDS.map((kind) => [kind, kind === 'delivered' ? [0, 4, 2] : [0, 0, 0]]),

@@ -135,8 +135,11 @@ function useMessages({ standing, search, happened, from, to, ...filters }: Omit<
     listLogs,
     {
       query: {
-        ...{ ...filtersOf(filters), ...timesOf(given({ happened, from, to })) },
-        ...{ ...given({ search }), count: PAGE, trimBody: 0 },
+        ...filtersOf(filters),
+        ...timesOf(given({ happened, from, to })),
+        ...given({ search }),
+        count: PAGE,
+        trimBody: 0,
       },
     },
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },

@@ -11,11 +11,13 @@ import { withoutScheme } from '../../lib/format.js'
 /** What a pause does to due times. */
 export const PAUSE_CLOCKS: ClockQuestion<Static<typeof PauseClock>>['choices'] = [
   {
-    ...{ value: 'keep', label: 'Keep their times' },
+    value: 'keep',
+    label: 'Keep their times',
     description: 'What has become due by then is sent at the resume.',
   },
   {
-    ...{ value: 'hold', label: 'Hold the clock' },
+    value: 'hold',
+    label: 'Hold the clock',
     description: 'The resume moves them later, by the time of the pause.',
   },
 ]

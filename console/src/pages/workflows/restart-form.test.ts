@@ -3,12 +3,20 @@ import { RESTART_RULES, restartFrom, restartOf, unchanged } from './restart-form
 import type { Run, Step } from './words.js'
 
 const step = (stepId: number, more: Partial<Step> = {}): Step => ({
-  ...{ stepId, stepName: `s${stepId}`, stepType: 'Run', state: 'STEP_SUCCESS', out: `{"n":${stepId}}`, ...more },
+  stepId,
+  stepName: `s${stepId}`,
+  stepType: 'Run',
+  state: 'STEP_SUCCESS',
+  out: `{"n":${stepId}}`,
+  ...more,
 })
 const FAILED: Step = { state: 'STEP_FAILED', stepName: 'last' }
 const BRANCHES = [step(3), step(4, { out: btoa('"ü"'), waitEventId: 'e', stepType: 'Wait' })]
 const RUN: Run = {
-  ...{ workflowRunId: 'wfr_1', workflowUrl: 'https://x.test', workflowState: 'RUN_FAILED', workflowRunCreatedAt: 1 },
+  workflowRunId: 'wfr_1',
+  workflowUrl: 'https://x.test',
+  workflowState: 'RUN_FAILED',
+  workflowRunCreatedAt: 1,
   steps: [
     { type: 'sequential', steps: [{ stepType: 'Initial', state: 'STEP_SUCCESS', out: 'payload' }] },
     { type: 'sequential', steps: [step(1)] },

@@ -4,13 +4,11 @@ import type { Run } from './words.js'
 
 const T = 1_800_000_000_000
 const run = (workflowRunId: string, more: Partial<Run> = {}): Run => ({
-  ...{
-    workflowRunId,
-    workflowUrl: 'https://x.test/w',
-    workflowState: 'RUN_STARTED',
-    workflowRunCreatedAt: T,
-    steps: [],
-  },
+  workflowRunId,
+  workflowUrl: 'https://x.test/w',
+  workflowState: 'RUN_STARTED',
+  workflowRunCreatedAt: T,
+  steps: [],
   ...more,
 })
 const ROWS = [

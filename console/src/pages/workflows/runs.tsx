@@ -246,7 +246,10 @@ function useColumns(
 
 const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
   {
-    ...{ key: 'state', title: 'State', sorts: 'asc', width: '125px' },
+    key: 'state',
+    title: 'State',
+    sorts: 'asc',
+    width: '125px',
     render: ({ workflowState }) => {
       const { tone, title } = RUN_WORDS[workflowState]
       return <Status tone={tone}>{title}</Status>
@@ -254,23 +257,46 @@ const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
   },
   { key: 'id', title: 'Run', sorts: 'asc', wraps: true, render: (run) => <Name run={run} time={time} /> },
   {
-    ...{ key: 'url', title: 'Workflow', sorts: 'asc', from: 'sm', wraps: true },
+    key: 'url',
+    title: 'Workflow',
+    sorts: 'asc',
+    from: 'sm',
+    wraps: true,
     render: ({ workflowUrl }) => withoutScheme(workflowUrl),
   },
   {
-    ...{ key: 'label', title: 'Labels', sorts: 'asc', width: '105px', from: 'lg', wraps: true },
+    key: 'label',
+    title: 'Labels',
+    sorts: 'asc',
+    width: '105px',
+    from: 'lg',
+    wraps: true,
     render: ({ labels }) => labels?.join(', ') ?? '',
   },
   {
-    ...{ key: 'waits', title: 'Waits for', sorts: 'asc', width: '165px', from: 'md', wraps: true },
+    key: 'waits',
+    title: 'Waits for',
+    sorts: 'asc',
+    width: '165px',
+    from: 'md',
+    wraps: true,
     render: (run) => whyOf(run),
   },
   {
-    ...{ key: 'duration', title: 'Took', sorts: 'desc', width: '95px', from: 'md', align: 'right' },
+    key: 'duration',
+    title: 'Took',
+    sorts: 'desc',
+    width: '95px',
+    from: 'md',
+    align: 'right',
     render: (run) => <Lasted run={run} />,
   },
   {
-    ...{ key: time, title: TIME_TITLES[time], sorts: 'desc', width: '105px', from: 'sm' },
+    key: time,
+    title: TIME_TITLES[time],
+    sorts: 'desc',
+    width: '105px',
+    from: 'sm',
     render: (run) => <Time run={run} time={time} />,
   },
 ]

@@ -57,8 +57,15 @@ export class RunLedger {
   /** A client is about to trigger a run, or to restart one from a step. */
   trigger(runId: string, program: Program, fromStep = 0): KnownRun {
     const run: KnownRun = {
-      ...{ runId, program, fromStep, isPaused: this.#isWorkflowPaused },
-      ...{ isAcknowledged: false, isCancelled: false, isUnsure: false, failures: 0, results: undefined },
+      runId,
+      program,
+      fromStep,
+      isPaused: this.#isWorkflowPaused,
+      isAcknowledged: false,
+      isCancelled: false,
+      isUnsure: false,
+      failures: 0,
+      results: undefined,
       firsts: new Map(),
     }
     this.runs.set(runId, run)

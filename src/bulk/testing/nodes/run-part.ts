@@ -13,8 +13,11 @@ import { RunLedger } from './run-ledger.js'
 import { Sdk } from './sdk.js'
 
 const LIMITS = {
-  ...{ deliveryTimeoutMs: 60_000, retentionMs: 86_400_000, retentionBytes: 2 ** 30 },
-  ...{ queueBodyLimitBytes: 2 ** 20, responseKeepBytes: 100 },
+  deliveryTimeoutMs: 60_000,
+  retentionMs: 86_400_000,
+  retentionBytes: 2 ** 30,
+  queueBodyLimitBytes: 2 ** 20,
+  responseKeepBytes: 100,
 }
 
 /** Builds workflows and bulk actions of a node. */

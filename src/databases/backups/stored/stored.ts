@@ -75,7 +75,11 @@ export class StoredBackups {
     if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
     const now = clock.now()
     const backup: backups.NewBackup = {
-      ...{ backup_id: newId('bak_', now), database_id: into, name, kind: 'manual', created_at: now },
+      backup_id: newId('bak_', now),
+      database_id: into,
+      name,
+      kind: 'manual',
+      created_at: now,
     }
     const details = { ...from, into: backup.backup_id }
     const audit = auditRow(caller, { action: 'Adopt Files', entity: into, details }, now)
@@ -129,7 +133,11 @@ async function describe(there: BackupObjects, name: BackupName, objectBytes: num
 }
 
 const rendered = ({ database_name, name, created_at, size_bytes, key_count }: ObjectFacts) => ({
-  ...{ database_name, name, creation_time: Math.floor(created_at / 1000), backup_size: size_bytes, key_count },
+  database_name,
+  name,
+  creation_time: Math.floor(created_at / 1000),
+  backup_size: size_bytes,
+  key_count,
 })
 
 const exists = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined

@@ -93,8 +93,14 @@ export class Ledger {
   publish(message: Pick<Tracked, 'label' | 'key' | 'queue' | 'hasCallback'>): Tracked {
     const made: Tracked = {
       ...message,
-      ...{ isAcknowledged: false, acknowledgedAt: 0, mayBeGone: false, isCancelled: false, cancelledAt: 0 },
-      ...{ starts: 0, firstStartAt: 0, successes: 0 },
+      isAcknowledged: false,
+      acknowledgedAt: 0,
+      mayBeGone: false,
+      isCancelled: false,
+      cancelledAt: 0,
+      starts: 0,
+      firstStartAt: 0,
+      successes: 0,
     }
     this.tracked.set(made.label, made)
     return made

@@ -94,17 +94,31 @@ export class SimulatedNode {
     const [store, upkeep] = [open(), open()]
     const { clock, monotonicMs } = process
     this.cluster = new Clustered({
-      ...{ store, upkeep, clock, monotonicMs, logger: silentLogger, meter: new ClusterMeter() },
+      store,
+      upkeep,
+      clock,
+      monotonicMs,
+      logger: silentLogger,
+      meter: new ClusterMeter(),
       identity: { name, host: name, dir: name, version: '1', config: {} },
       link: links.for(process),
       onDead: () => this.end('declared dead'),
     })
     const keys = { current: 'sig_one', next: 'sig_two' }
     this.#queue = createQueue({
-      ...{ store, clock, logger: silentLogger, meter: this.meter, cluster: this.cluster, sender: this.#sender() },
+      store,
+      clock,
+      logger: silentLogger,
+      meter: this.meter,
+      cluster: this.cluster,
+      sender: this.#sender(),
       keys: { signingKeys: () => keys, rotateSigningKeys: () => Promise.resolve(keys) },
-      ...{ deliveryConcurrency: 60, deliveryTimeoutMs: 60_000, responseKeepBytes: 100, shutdownGraceMs: 5_000 },
-      ...{ retentionMs: 86_400_000, retentionBytes: 2 ** 30 },
+      deliveryConcurrency: 60,
+      deliveryTimeoutMs: 60_000,
+      responseKeepBytes: 100,
+      shutdownGraceMs: 5_000,
+      retentionMs: 86_400_000,
+      retentionBytes: 2 ** 30,
     })
     const { cluster, queue } = { cluster: this.cluster, queue: this.#queue }
     this.#attached = (deps.parts ?? []).map((part) => part.attach({ store, clock, cluster, queue }))
@@ -178,8 +192,17 @@ export class SimulatedNode {
     const found = this.#routes.find((route) => Object.is(route.endpoint, endpoint))
     if (!found) throw new Error(`no operation ${endpoint.method} ${endpoint.path}`)
     return found.handler({
-      ...{ params: {}, headers: {}, caller: CALLER, query: {}, body: new Uint8Array(), ip: '127.0.0.1', requestId: '' },
-      ...{ target: '', signal: NO_SIGNAL, isStillAllowed: () => Promise.resolve(true), ...request },
+      params: {},
+      headers: {},
+      caller: CALLER,
+      query: {},
+      body: new Uint8Array(),
+      ip: '127.0.0.1',
+      requestId: '',
+      target: '',
+      signal: NO_SIGNAL,
+      isStillAllowed: () => Promise.resolve(true),
+      ...request,
     })
   }
 

@@ -179,7 +179,13 @@ export class Simulation {
     const [timeline, memory, network, effects] = [this.#timeline, this.#memory, this.#network, this.#effects]
     const { replace } = this.#plant
     const node = new SimulatedNode(name, this.#offset(), {
-      ...{ timeline, memory, network, effects, links: this.#links, ledger: this.#ledger, parts: this.#parts },
+      timeline,
+      memory,
+      network,
+      effects,
+      links: this.#links,
+      ledger: this.#ledger,
+      parts: this.#parts,
       replace: replace && ((of) => (operation, args) => replace(of, operation, args)),
       onEnd: (over) => this.#ended(over),
     })

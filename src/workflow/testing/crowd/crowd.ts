@@ -58,8 +58,12 @@ export class Crowd {
     this.#engine = this.#newEngine()
     this.#endpoint = this.#newEndpoint(publisher)
     const shared = {
-      ...{ store: this.#store, random: this.#random, accountId: this.#accountId, known: this.#known },
-      ...{ endpoint: () => this.#endpoint, now: () => this.#clock.now() },
+      store: this.#store,
+      random: this.#random,
+      accountId: this.#accountId,
+      known: this.#known,
+      endpoint: () => this.#endpoint,
+      now: () => this.#clock.now(),
       offer: (rows: readonly PendingRow[]): void => this.#offer(rows),
       drop: (which: Parameters<SimulatedDispatcher['drop']>[0]): void => this.#drop(which),
       forget: (runSeq: number) => this.#lists.forget(runSeq),

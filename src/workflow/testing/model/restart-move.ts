@@ -57,7 +57,9 @@ export async function restartSome(deps: RestartMoveDeps, run: RunRow): Promise<v
 /** The new run; `undefined` if it was refused. */
 async function restart({ store, caller, now, offer, gate }: RestartMoveDeps, run: RunRow, fromStep: number) {
   const [handle] = restartRoutes({
-    ...{ store, queue: { offer, refuseForbidden: () => undefined }, clock: { now, after: neverCalled } },
+    store,
+    queue: { offer, refuseForbidden: () => undefined },
+    clock: { now, after: neverCalled },
     limits: { timeoutMs: 900_000 },
     gate,
     lists: { idReused: () => undefined },

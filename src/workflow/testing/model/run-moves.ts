@@ -58,7 +58,12 @@ export class RunMoves {
     const { store, random, accountId, now, offer, known } = deps
     this.rules = new RuleWatch((runId) => known.stateOf(runId) === 'RUN_STARTED')
     this.bulk = new BulkActions({
-      ...{ store, random, offer, accountId, now, hasSecondThoughts: deps.hasSecondThoughts },
+      store,
+      random,
+      offer,
+      accountId,
+      now,
+      hasSecondThoughts: deps.hasSecondThoughts,
       rows: () => this.#rows(),
       cancelling: (runs) => this.#cancelling(runs),
       cancelled: (runs) => this.#cancelled(runs),

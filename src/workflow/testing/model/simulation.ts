@@ -91,10 +91,8 @@ export class Simulation {
     this.#random = random
     this.#accountId = publisher.caller.accountId
     const shared = { store, random, accountId: this.#accountId, now: () => this.#clock.now() }
-    this.#workflowPause = new WorkflowPause({
-      ...{ ...shared, known: this.#known },
-      resumeRuns: () => this.#moves.resumeAll(),
-    })
+    const resumeRuns = () => this.#moves.resumeAll()
+    this.#workflowPause = new WorkflowPause({ ...shared, known: this.#known, resumeRuns })
     this.#endpoint = this.#newEndpoint(publisher)
     this.#engine = this.#newEngine()
     const offer = (rows: readonly PendingRow[], isAgain?: boolean): void => this.#engine.offer(rows, isAgain)
@@ -104,15 +102,13 @@ export class Simulation {
     this.#ruled = new RuledMessages({ ...shared, offer, drop, asleep, unsent: () => this.#engine.unsentSeqs })
     this.#plain = new PlainTraffic({ ...shared, offer, drop, ruled: this.#ruled })
     this.#moves = new RunMoves({
-      ...{
-        ...shared,
-        offer,
-        known: this.#known,
-        hasSecondThoughts: moves === 'all',
-        paused: this.#flow.paused,
-        endpoint: () => this.#endpoint,
-        pause: this.#workflowPause,
-      },
+      ...shared,
+      offer,
+      known: this.#known,
+      hasSecondThoughts: moves === 'all',
+      paused: this.#flow.paused,
+      endpoint: () => this.#endpoint,
+      pause: this.#workflowPause,
       drop: (which) => this.#drop(which),
       flowHold: (accountId, flowKey) => this.#engine.flow.hold(accountId, flowKey, this.#clock.now()),
     })
@@ -192,7 +188,9 @@ export class Simulation {
     const refusedReturns = new RefusedReturns()
     const limits = { inlineLimitBytes: this.#inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
     return new SimulatedDispatcher({
-      ...{ store, clock, accountId: this.#accountId },
+      store,
+      clock,
+      accountId: this.#accountId,
       kinds: [
         new RunMessages({
           nodes: { ended: () => undefined },

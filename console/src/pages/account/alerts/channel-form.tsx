@@ -25,8 +25,14 @@ const FORMATS: { value: AlertFormat; label: string }[] = [
 type ChannelValues = Omit<AlertChannel, 'channel_id' | 'held_back' | 'creation_time'>
 
 const DEFAULTS: ChannelValues = {
-  ...{ name: '', url: '', format: 'json', kinds: [], hourly_limit: DEFAULT_HOURLY_LIMIT },
-  ...{ group_minutes: DEFAULT_GROUP_MINUTES, send_resolved: true, enabled: true },
+  name: '',
+  url: '',
+  format: 'json',
+  kinds: [],
+  hourly_limit: DEFAULT_HOURLY_LIMIT,
+  group_minutes: DEFAULT_GROUP_MINUTES,
+  send_resolved: true,
+  enabled: true,
 }
 
 const valuesOf = ({

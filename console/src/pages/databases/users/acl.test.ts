@@ -7,7 +7,11 @@ const LINE = `user alice on #${'a'.repeat(64)} ~news:* %R~seen:* ~~odd &live:* -
 it('a user is parsed from its line and written back as the same rules', () => {
   const alice = userOf(LINE)
   expect(alice).toEqual({
-    ...{ name: 'alice', isOn: true, passwords: 1, channels: ['live:*'], commands: ['+@read', '+set'] },
+    name: 'alice',
+    isOn: true,
+    passwords: 1,
+    channels: ['live:*'],
+    commands: ['+@read', '+set'],
     keys: ['news:*', '%R~seen:*', '~~odd'],
   })
   const { rules, again } = {

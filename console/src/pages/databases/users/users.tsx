@@ -113,7 +113,8 @@ function columnsFor(
       title: '',
       width: '60px',
       align: 'right',
-      render: (user) => (isBuiltIn(user) ? null : <Actions plane={plane} user={user} {...{ onEdit, onMade }} />),
+      render: (user) =>
+        isBuiltIn(user) ? null : <Actions plane={plane} user={user} onEdit={onEdit} onMade={onMade} />,
     },
   ]
 }

@@ -1,0 +1,23 @@
+import type { Clock } from '../base/index.js'
+import type { Store } from '../store/index.js'
+import type { ClusterMeter, Logger } from '../telemetry/index.js'
+import type { OnPeerRequest, OnTunnel, PeerLink } from './peer-link.js'
+import type { NodeIdentity } from './registration.js'
+import type { Incarnation } from './types.js'
+
+/** What a node of a cluster needs. */
+export interface ClusteredDeps {
+  readonly store: Store
+  /** The same store over connections of its own, so that nothing else delays a beat. */
+  readonly upkeep: Store
+  readonly identity: NodeIdentity
+  /** Makes the link to the other nodes. */
+  readonly link: (how: { incarnation: () => Incarnation; onRequest: OnPeerRequest; onTunnel: OnTunnel }) => PeerLink
+  readonly clock: Clock
+  /** Monotonic time, milliseconds. Default: that of the process. */
+  readonly monotonicMs?: () => number
+  readonly logger: Logger
+  readonly meter: ClusterMeter
+  /** Called once, when this life was declared dead: the process must end. */
+  readonly onDead: (error: Error) => void
+}

@@ -1,0 +1,48 @@
+import { type ShrinkResult, shrinkLog } from './log-rewrite.js'
+import type { DatabaseSupervisor } from './supervisor.js'
+import type { FleetOptions } from './types.js'
+
+/** Rewrites the logs of append-only databases when the disk fills up. */
+export class LogShrinking {
+  readonly #deps: Pick<FleetOptions, 'clock' | 'logger'>
+  readonly #supervisors: () => ReadonlyMap<string, DatabaseSupervisor>
+  /** Databases for which it was logged that there is too little space to rewrite their logs. */
+  readonly #blocked = new Set<string>()
+
+  /** @param supervisors those of the databases that are used, by id. */
+  constructor(
+    deps: Pick<FleetOptions, 'clock' | 'logger'>,
+    supervisors: () => ReadonlyMap<string, DatabaseSupervisor>,
+  ) {
+    this.#deps = deps
+    this.#supervisors = supervisors
+  }
+
+  /** Rewrites one log after the other, because each needs space for its new log. */
+  async shrinkAll(freeBytes: number): Promise<void> {
+    const { clock, logger } = this.#deps
+    for (const [databaseId, supervisor] of [...this.#supervisors()]) {
+      const [primary] = supervisor.serving()
+      if (!primary || supervisor.persistence !== 'append-only') continue
+      const shrinking = await shrinkLog({ ...primary, clock }, freeBytes).catch((error: unknown) => {
+        logger.warn('disk_log_rewrite_failed', { error, databaseId })
+      })
+      if (shrinking) this.#note(databaseId, shrinking, freeBytes)
+    }
+  }
+
+  /** The database is gone. */
+  forget(databaseId: string): void {
+    this.#blocked.delete(databaseId)
+  }
+
+  /** Logs a lack of space once per database, and again after the log was small meanwhile. */
+  #note(databaseId: string, shrinking: ShrinkResult, freeBytes: number): void {
+    if (shrinking.kind !== 'lacks-space') this.#blocked.delete(databaseId)
+    else if (!this.#blocked.has(databaseId)) {
+      this.#blocked.add(databaseId)
+      const { neededBytes } = shrinking
+      this.#deps.logger.warn('disk_log_rewrite_lacks_space', { databaseId, neededBytes, freeBytes })
+    }
+  }
+}

@@ -1,0 +1,177 @@
+import type { Clock, Timer } from '../base/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import { DatabaseListener, type ListenerOptions } from './client/database-listener.js'
+import type { DatabaseDirectory, GatewayLogger, ServedDatabase } from './deps.js'
+import type { Lanes } from './engine/lanes.js'
+import type { Guards } from './limits/guards.js'
+import { PortFailures } from './port-failures.js'
+
+/** What the ports of databases need. */
+export interface OpenPortsDeps {
+  readonly directory: DatabaseDirectory
+  readonly lanes: Lanes
+  readonly guards: Guards
+  readonly clock: Clock
+  readonly logger: GatewayLogger
+  readonly listenerOptions: ListenerOptions
+  /** Frees the port of a database that another node has served until now. */
+  readonly release: (databaseId: string) => Promise<void> | undefined
+}
+
+interface OpenPort {
+  readonly listener: DatabaseListener
+  readonly listening: Promise<void>
+}
+
+/** Another process of this machine may hold a port for a moment, when the home of its database has just changed. */
+const RETRY_PORTS_MS = 1_000
+
+/**
+ * The ports of the databases that this node serves: opened, updated and closed as the directory says.
+ * ```
+ *   closed ──follow──▶ opening ──▶ open ──follow──▶ closing ──▶ closed
+ *                        │ ▲
+ *         the port is    ▼ │  every second
+ *         not free     failed
+ * ```
+ */
+export class OpenPorts {
+  readonly #deps: OpenPortsDeps
+  readonly #open = new Map<string, OpenPort>()
+  /** Databases whose port could not be opened, as they were then. */
+  readonly #failed = new Map<string, ServedDatabase>()
+  readonly #failures: PortFailures
+  readonly #closing = new Set<Promise<void>>()
+  #retry: Timer | undefined
+  #isStopped = false
+
+  constructor(deps: OpenPortsDeps) {
+    this.#deps = deps
+    this.#failures = new PortFailures(deps.logger)
+  }
+
+  /** The open or opening port of a database. */
+  listenerOf(databaseId: string): DatabaseListener | undefined {
+    return this.#open.get(databaseId)?.listener
+  }
+
+  /** Opens, updates or closes the port of a database, as the directory says. */
+  follow(databaseId: string): void {
+    const { directory, guards } = this.#deps
+    const database = directory.find(databaseId)
+    const listener = this.listenerOf(databaseId)
+    const before = listener?.database ?? this.#failed.get(databaseId)
+    if (database && before) this.#forgetLogins(before, database)
+    if (database) guards.update(database)
+    if (database && listener && samePort(database, listener.database)) {
+      if (database !== listener.database) listener.update(database)
+      return
+    }
+    if (listener) this.#forget(databaseId)
+    if (database) this.#openOrReport(database)
+    else this.#gone(databaseId)
+  }
+
+  /**
+   * Resolves when the port of a database is open.
+   * @throws HomeportError `database_not_found`; the error of the system when the port cannot be opened.
+   */
+  open(databaseId: string): Promise<void> {
+    const open = this.#open.get(databaseId)
+    if (open) return open.listening
+    const database = this.#deps.directory.find(databaseId)
+    if (!database) return Promise.reject(new HomeportError('database_not_found', { databaseId }))
+    return this.#openListener(database)
+  }
+
+  /** Resolves when every port is open that can be opened now. */
+  async opened(): Promise<void> {
+    await Promise.allSettled([...this.#open.values()].map(({ listening }) => listening))
+  }
+
+  /** Resolves when no port is closing. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#closing)
+  }
+
+  /** Closes all ports for good. @param graceMs how long clients may take to finish. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopped = true
+    this.#retry?.cancel()
+    for (const databaseId of [...this.#open.keys()]) this.#close(databaseId, graceMs)
+    await this.settled()
+  }
+
+  #openOrReport(database: ServedDatabase): void {
+    const { databaseId } = database
+    const isKnown = this.#failed.has(databaseId)
+    this.#openListener(database).catch((error: unknown) => {
+      if (!isKnown) this.#failures.add({ databaseId, error })
+    })
+  }
+
+  /** The credentials of engines change with those of clients. REST also serves a database whose port is not open. */
+  #forgetLogins(before: ServedDatabase, now: ServedDatabase): void {
+    const { lanes } = this.#deps
+    if (now.loginEpoch !== before.loginEpoch) lanes.forget(now.databaseId)
+    for (const user of goneUsers(before, now)) lanes.forgetUser(now.databaseId, user)
+  }
+
+  async #openListener(database: ServedDatabase): Promise<void> {
+    const listener = new DatabaseListener(database, this.#deps.listenerOptions)
+    this.#failed.delete(database.databaseId)
+    const listening = this.#listen(listener)
+    this.#open.set(database.databaseId, { listener, listening })
+    await listening
+  }
+
+  /** Waits for listeners that are closing: one of them may still hold the port. */
+  async #listen(listener: DatabaseListener): Promise<void> {
+    await Promise.all([...this.#closing, this.#deps.release(listener.database.databaseId)])
+    try {
+      await listener.listen()
+    } catch (error) {
+      const { databaseId } = listener.database
+      if (this.listenerOf(databaseId) === listener) {
+        this.#open.delete(databaseId)
+        this.#failed.set(databaseId, listener.database)
+        this.#retry ??= this.#deps.clock.after(RETRY_PORTS_MS, () => this.#retryFailed())
+      }
+      throw error
+    }
+  }
+
+  #retryFailed(): void {
+    this.#retry = undefined
+    if (!this.#isStopped) for (const databaseId of [...this.#failed.keys()]) this.follow(databaseId)
+  }
+
+  #forget(databaseId: string): void {
+    this.#close(databaseId, 0)
+    this.#deps.lanes.forget(databaseId)
+  }
+
+  /** The database is no longer served. */
+  #gone(databaseId: string): void {
+    if (this.#failed.delete(databaseId)) this.#deps.lanes.forget(databaseId)
+    this.#deps.guards.forget(databaseId)
+  }
+
+  #close(databaseId: string, graceMs: number): void {
+    const open = this.#open.get(databaseId)
+    if (!open) return
+    this.#open.delete(databaseId)
+    const closed = open.listening.then(() => open.listener.close(graceMs)).catch(() => {})
+    this.#closing.add(closed)
+    void closed.finally(() => this.#closing.delete(closed))
+  }
+}
+
+/** Users that were deleted or replaced by another user of the same name. */
+function goneUsers({ userMarks: past = {} }: ServedDatabase, { userMarks: now = {} }: ServedDatabase): string[] {
+  return Object.keys(past).filter((user) => past[user] !== now[user])
+}
+
+function samePort(one: ServedDatabase, other: ServedDatabase): boolean {
+  return one.port === other.port && one.tls === other.tls
+}
