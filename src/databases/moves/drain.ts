@@ -35,8 +35,9 @@ export class Drain {
   async askFor(open: readonly moves.MoveRow[]): Promise<boolean> {
     const { node, store, clock, directory, logger } = this.#deps
     const active = open.filter(({ source, state }) => source === node && (state === 'asked' || state === 'copying'))
+    // A move that is over does not stand in the way: the node that has to clean up after it may be away for good.
     const isFree = ({ databaseId }: { databaseId: string }): boolean =>
-      !open.some(({ database_id }) => database_id === databaseId) && this.#isDue(databaseId)
+      !active.some(({ database_id }) => database_id === databaseId) && this.#isDue(databaseId)
     const next = this.#inOrder()
       .filter(isFree)
       .slice(0, Math.max(0, this.#parallel - active.length))

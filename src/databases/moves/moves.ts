@@ -7,7 +7,7 @@ import { type MovesDeps, TOPICS } from './deps.js'
 import { Drain } from './drain.js'
 import { Source } from './source.js'
 import { SERVICE, serveStream } from './streams.js'
-import { Target } from './target.js'
+import { type CopyOf, Target } from './target.js'
 
 /** Databases that leave a node at a time. */
 const PARALLEL = 2
@@ -19,8 +19,10 @@ export class Moves {
   readonly #deps: MovesDeps
   readonly #source: Source
   readonly #target: Target
-  /** Moves that this process carries out as the source. */
+  /** What this process does for moves, by the move. */
   readonly #running = new Map<string, Promise<void>>()
+  /** Moves that it has done something for since the last look by the timer: one that did not get on waits for the next one. */
+  readonly #tried = new Set<string>()
   readonly #turns = new Turns()
   readonly #drain: Drain
   readonly #beforeCopy: ((databaseId: string) => Promise<void>)[] = []
@@ -53,7 +55,7 @@ export class Moves {
   start(): void {
     if (this.#state !== 'new') return
     this.#state = 'running'
-    void this.look()
+    void this.#lookInTime()
   }
 
   async stop(): Promise<void> {
@@ -91,39 +93,62 @@ export class Moves {
     return this.#looking
   }
 
+  /** Clears what was tried, so that it is tried again. Never rejects. */
+  async #lookInTime(): Promise<void> {
+    this.#tried.clear()
+    await this.look()
+    if (this.#state === 'running') {
+      this.#timer = this.#deps.clock.after(LOOK_EVERY_MS, () => void this.#lookInTime())
+    }
+  }
+
   async #look(): Promise<void> {
     if (this.#state !== 'running') return
-    const { store, node, logger, clock } = this.#deps
-    this.#timer?.cancel()
+    const { store, node, logger } = this.#deps
+    const copies = this.#target.copies()
     try {
       const open = await store.run(moves.open, { node })
       for (const move of open) this.#consider(move)
+      for (const copy of copies) if (!open.some(({ move_id }) => move_id === copy.move_id)) this.#discard(copy)
       if (this.#deps.cluster.isBeingDrained) void ((await this.#drain.askFor(open)) && this.look())
     } catch (error) {
       logger.warn('database_moves_not_read', { error })
     }
-    this.#timer = clock.after(LOOK_EVERY_MS, () => void this.look())
   }
 
   #consider(move: moves.MoveRow): void {
     const { move_id: moveId, database_id: databaseId, source, target, state } = move
     const isSource = source === this.#deps.node
-    if (this.#running.has(moveId)) return
     if (isSource && state === 'asked') {
-      if (this.#running.size < PARALLEL) this.#run(moveId, () => this.#source.run(move))
+      if (this.#running.size < PARALLEL) this.#run(moveId, () => this.#moveAway(move))
     } else if (isSource && state === 'copying') {
       this.#run(moveId, () => this.#source.abort(move, `the node ${source} was restarted`))
     } else if (isSource && state === 'switched') {
-      this.#run(moveId, () => this.#turns.take(databaseId, () => this.#source.leave(move)))
+      this.#run(moveId, () => this.#leave(move))
     } else if (target === this.#deps.node && state === 'aborted') {
-      this.#run(moveId, () => this.#turns.take(databaseId, () => this.#target.discard(move)))
+      this.#discard(move)
     } else if (target === this.#deps.node && state === 'switched' && !this.#deps.directory.has(databaseId)) {
       this.#run(moveId, () => this.#turns.take(databaseId, () => this.#target.take(databaseId)))
     }
   }
 
+  async #moveAway(move: moves.MoveRow): Promise<void> {
+    if ((await this.#source.run(move)) === 'switched') await this.#leave(move)
+  }
+
+  #leave(move: moves.MoveRow): Promise<void> {
+    return this.#turns.take(move.database_id, () => this.#source.leave(move))
+  }
+
+  /** Also of a move that nobody can end any more: a node of it was removed, or the other one ended it without this node. */
+  #discard(copy: CopyOf): void {
+    this.#run(copy.move_id, () => this.#turns.take(copy.database_id, () => this.#target.discard(copy)))
+  }
+
   #run(moveId: string, work: () => Promise<void>): void {
+    if (this.#running.has(moveId) || this.#tried.has(moveId)) return
     const { logger } = this.#deps
+    this.#tried.add(moveId)
     const done = work()
       .catch((error: unknown) => {
         if (this.#state === 'running') logger.warn('database_moves_not_read', { error })

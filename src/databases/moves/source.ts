@@ -55,18 +55,20 @@ export class Source {
       : undefined
   }
 
-  /** Carries a move out that was asked for. Answers whether it began. Never rejects. */
-  async run(move: moves.MoveRow): Promise<void> {
+  /** Carries a move out that was asked for. Answers whether the target is the home now. Never rejects. */
+  async run(move: moves.MoveRow): Promise<'switched' | 'not'> {
     const { store, sleep, logger } = this.#deps
     const { database_id: databaseId, move_id: moveId, target } = move
     try {
-      if ((await store.run(moves.begin, { moveId, databaseId })) !== 'begun') return
+      if ((await store.run(moves.begin, { moveId, databaseId })) !== 'begun') return 'not'
       logger.info('database_move_begun', { databaseId, node: target })
       await sleep.during(databaseId, 'change', () => this.#copy(move))
+      return 'switched'
     } catch (error) {
       const problem = error instanceof MoveFailed ? error.message : 'an error in the node that serves it: see its log'
       if (!this.#isStopped) logger.warn('database_move_failed', { databaseId, node: target, error })
       await this.abort(move, problem).catch(() => undefined)
+      return 'not'
     } finally {
       this.#open.delete(moveId)
     }
@@ -79,10 +81,14 @@ export class Source {
     void cluster.ask(TOPICS.look, {})
   }
 
-  /** Sets the files of a database aside that another node serves now, and ends the move. */
+  /**
+   * Sets the files of a database aside that another node serves now, and ends the move. Once: what is there later is a copy
+   * for a way back.
+   */
   async leave(move: moves.MoveRow): Promise<void> {
     const { store, fleet, plans, directory, sleep, files, clock, logger, node } = this.#deps
     const { database_id: databaseId, move_id: moveId, target } = move
+    if ((await store.run(moves.find, { moveId }))?.state !== 'switched') return
     const row = await store.run(moves.database, { databaseId })
     if (row?.home !== node) {
       directory.remove(databaseId)
@@ -107,7 +113,6 @@ export class Source {
     await this.#ask(peer, TOPICS.receive, { moveId, databaseId, epoch, password: replication.password })
     await this.#untilNear(move, peer, replication)
     await this.#switch(move, peer)
-    await this.leave(move)
   }
 
   /** Clients wait while this runs; then the target serves them, or this node as before. */
@@ -222,13 +227,16 @@ export class Source {
     }
   }
 
-  /** Changes the home. When the answer to the commit is lost, the row tells; until it can be read, clients wait. */
+  /**
+   * Changes the home. When the answer to the commit is lost, the row tells, which may be deleted by then; until it can be
+   * read, clients wait.
+   */
   async #swap({ move_id: moveId, database_id: databaseId }: moves.MoveRow): Promise<boolean> {
-    const { store, clock } = this.#deps
+    const { store, clock, node } = this.#deps
     for (;;) {
       try {
         if (await store.run(moves.swap, { moveId, databaseId })) return true
-        return (await store.run(moves.find, { moveId }))?.state === 'switched'
+        return (await store.run(moves.database, { databaseId }))?.home !== node
       } catch (error) {
         if (this.#isStopped || !(isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')))
           throw error

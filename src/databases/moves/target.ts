@@ -22,6 +22,9 @@ interface Copy {
   problem: string | undefined
 }
 
+/** Which copy is meant. */
+export type CopyOf = Pick<moves.MoveRow, 'move_id' | 'database_id'>
+
 /** Receives databases: the side of the next home. */
 export class Target {
   readonly #deps: MovesDeps
@@ -39,6 +42,11 @@ export class Target {
   /** Whether this node copies a database. */
   has(databaseId: string): boolean {
     return this.#copies.has(databaseId)
+  }
+
+  /** What this node copies. */
+  copies(): readonly CopyOf[] {
+    return [...this.#copies].map(([database_id, { moveId: move_id }]) => ({ move_id, database_id }))
   }
 
   /** How far a copy is. */
@@ -96,14 +104,16 @@ export class Target {
     }
   }
 
-  /** Deletes a copy that is not needed. */
-  async discard({ move_id: moveId, database_id: databaseId }: moves.MoveRow): Promise<void> {
+  /** Deletes a copy that is not needed, or serves it if this node is the home after all. */
+  async discard({ move_id: moveId, database_id: databaseId }: CopyOf): Promise<void> {
     const { store, fleet, files, clock, node } = this.#deps
     const current = this.#copies.get(databaseId)
     if (current && current.moveId !== moveId) return
     const row = await store.run(moves.database, { databaseId })
-    this.#end(databaseId)
-    if (row?.home !== node) {
+    if (row?.home === node) await this.take(databaseId)
+    else {
+      // Not before the row: while the store does not answer, the next look finds the copy again.
+      if (this.#copies.get(databaseId) === current) this.#end(databaseId)
       await fleet.remove(databaseId)
       await files.removeAll(databaseId)
     }
@@ -133,12 +143,14 @@ export class Target {
     await fleet.remove(databaseId)
     if (!(await fleet.checkSpace())) throw new Error('the disk is full')
     const port = await copy.relay.listen()
+    // The move may have ended meanwhile, with all that was there of the copy.
+    if (isOver(copy)) return copy.relay.close()
     const { members, ...spec } = engineSpecOf(row, plans)
     const primary = members.slice(0, 1)
     await fleet.ensure({ ...spec, members: primary, data: 'may-begin', follows: { port, password } }, 'while-loading')
     const replication = await fleet.replicationWith(databaseId)
     while (!(await replication.position()).isLinked) {
-      if (copy.state === 'over') return
+      if (isOver(copy)) return
       await pause(clock, POLL_MS)
     }
     await this.#copyBackups(row, head, source)
@@ -171,3 +183,6 @@ export class Target {
     copy.relay.close()
   }
 }
+
+/** A call, because the state changes while others are awaited. */
+const isOver = ({ state }: Copy): boolean => state === 'over'

@@ -1,0 +1,254 @@
+import { afterEach, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import type { PeerHandler } from '../../cluster/index.js'
+import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import type { DatabaseRow } from '../life.js'
+import { NO_TRAFFIC } from '../testing/no-traffic.js'
+import * as rows from '../transactions/moves.js'
+import { nodesOf } from '../transactions/standbys.js'
+import type { MovesDeps } from './deps.js'
+import { Moves } from './moves.js'
+
+/** What a node does for its moves when one cannot go on, and when a node of it is gone. */
+
+type Row = rows.MoveRow
+
+const move = (id: string, change: Partial<Row> = {}): Row => ({
+  ...{ move_id: `move-${id}`, database_id: id, source: 'a', target: 'b', epoch: 1, state: 'asked' },
+  ...{ problem: null, asked_at: 0, ended_at: null, ...change },
+})
+
+const database = (id: string, home: string): DatabaseRow =>
+  ({
+    ...{ database_id: id, home, plan: 'free', platform: 'aws', primary_region: 'us-east-1', read_regions: '[]' },
+    ...{ persistence: 'append-only', acl_users: '[]', engine_settings: '{}', keyspace_events: '', account_id: 'acc' },
+    ...{ password: 'p', rest_token: 'w', read_only_rest_token: 'r', production_pack: 0, eviction: 0 },
+  }) as unknown as DatabaseRow
+
+const PEER = { incarnation: 2, name: 'b', advertise: '127.0.0.1:1', state: 'live' } as const
+const NO_SLEEP = { forget: () => undefined, noteStarted: () => undefined, isAwake: () => false, wake: () => undefined }
+
+interface Found {
+  readonly node: string
+  readonly moves: readonly Row[]
+  /** The home of each database in the store. */
+  readonly homes?: Readonly<Record<string, string>>
+  readonly isBeingDrained?: boolean
+  /** What happens when files are set aside. */
+  readonly quarantine?: () => Promise<void>
+  /** Awaited before a database is copied. */
+  readonly beforeCopy?: () => Promise<void>
+  /** What another node answers. */
+  readonly answerOf?: (topic: string) => unknown
+}
+
+const started: Moves[] = []
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((one) => one.stop()))
+})
+
+/** A node whose store, fleet and other nodes note what is asked of them. */
+function nodeWith(found: Found) {
+  const { node, homes = {}, quarantine = async () => undefined } = found
+  const [clock, noted, handlers] = [new ManualClock(), [] as string[], new Map<string, PeerHandler>()]
+  const [moves, served] = [new Map(found.moves.map((one) => [one.move_id, one])), new Set<string>()]
+  const at = { ...homes }
+  let isLost = true
+  const run = async (operation: unknown, args: { moveId: string; databaseId: string; target: string }) => {
+    const { moveId, databaseId } = args
+    const isEnded = ({ state }: Row): boolean => state === 'done' || state === 'failed'
+    switch (operation) {
+      case rows.open:
+        return [...moves.values()].filter((one) => !isEnded(one))
+      case rows.find:
+        return moves.get(moveId)
+      case rows.database:
+        return at[databaseId] === undefined ? undefined : database(databaseId, at[databaseId])
+      case rows.begin:
+        noted.push(`begin ${moveId}`)
+        return found.answerOf ? 'begun' : 'busy'
+      case rows.abort:
+        return void noted.push(`abort ${moveId}`)
+      case rows.swap:
+        if (!isLost) return false
+        isLost = false
+        noted.push('swap')
+        throw new HomeportError('store_outcome_unknown', {})
+      case rows.ask:
+        return void noted.push(`ask ${databaseId} to ${args.target}`)
+      case rows.settle:
+        return void noted.push(`settle ${moveId}`)
+      case nodesOf:
+        return []
+      default:
+        throw new Error('not expected')
+    }
+  }
+  const position = async () => ({ replid: 'r', offset: 7, isLinked: found.answerOf !== undefined, isLogged: true })
+  const replication = {
+    ...{ position, pauseWrites: async () => undefined, socketPath: '/none', password: 'p' },
+    resumeWrites: async () => void noted.push('resume'),
+  }
+  const answer = async (topic: string) => (found.answerOf ? [{ peer: PEER, answer: found.answerOf(topic) }] : [])
+  const deps = {
+    ...{ node, clock, plans: DEFAULT_PLANS, only: undefined, store: { run } },
+    cluster: {
+      ...{ ask: answer, serve: () => undefined, peers: [PEER], tunnel: async () => expect.fail() },
+      ...{ isBeingDrained: found.isBeingDrained ?? false },
+      handle: (topic: string, handler: PeerHandler) => handlers.set(topic, handler),
+    },
+    logger: { info: () => undefined, warn: (event: string) => noted.push(event), error: () => undefined },
+    fleet: {
+      remove: async (id: string) => void noted.push(`remove ${id}`),
+      ensure: async ({ databaseId: id }: { databaseId: string }) => void noted.push(`ensure ${id}`),
+      ...{ suspend: async () => undefined, checkSpace: async () => true },
+      quarantineData: () => {
+        noted.push('quarantine')
+        return quarantine()
+      },
+      ...{ replicationWith: async () => replication, endpoints: async () => [] },
+    },
+    files: { removeAll: async () => undefined },
+    directory: {
+      ...{ has: (id: string) => served.has(id), put: (row: DatabaseRow) => served.add(row.database_id) },
+      ...{ remove: (id: string) => served.delete(id), onChange: () => () => undefined },
+      ...{ rowOf: (id: string) => database(id, node), hideTokens: () => undefined },
+      list: () => Object.keys(at).flatMap((id) => (at[id] === node ? [{ databaseId: id }] : [])),
+    },
+    locator: { moved: () => undefined, leaving: () => () => undefined },
+    usage: { expect: async () => undefined, handOver: async () => undefined },
+    ...{ sleep: { ...NO_SLEEP, during: (_: string, __: string, work: () => unknown) => work() } },
+    ...{ traffic: { ...NO_TRAFFIC, sendAway: () => noted.push('send away'), proceed: () => noted.push('proceed') } },
+    ...{ placement: { homeFor: async () => 'c' }, homes: { announce: async () => undefined } },
+    changes: {
+      ...{ inTurn: (_: string, work: () => unknown) => work(), holding: (_: string, work: () => unknown) => work() },
+    },
+    onServing: async () => undefined,
+  }
+  const all = new Moves(deps as unknown as MovesDeps)
+  if (found.beforeCopy) all.beforeCopy(found.beforeCopy)
+  started.push(all)
+  const counts = (event: string) => noted.filter((one) => one === event).length
+  const settled = (event: string) => waitFor(() => noted.includes(event), { what: event })
+  const hear = (topic: string, payload: object) => handlers.get(topic)?.(payload, 1)
+  return { all, at, clock, noted, moves, served, counts, settled, hear }
+}
+
+it('tries a move again with the next timed look while another change of the database runs, and others meanwhile', async () => {
+  const { all, clock, counts, settled } = nodeWith({ node: 'a', moves: ['one', 'two', 'three'].map((id) => move(id)) })
+  all.start()
+  await settled('begin move-three')
+  for (let looks = 0; looks < 3; looks++) await all.look()
+  expect(counts('begin move-one')).toBe(1)
+  await waitFor(() => clock.pendingTimers === 1, { what: 'the next look' })
+  clock.advance(2_000)
+  await waitFor(() => counts('begin move-three') === 2, { what: 'the next try' })
+  expect(counts('begin move-one')).toBe(2)
+})
+
+it('tries to set files aside with each timed look only, when the disk refuses it', async () => {
+  const refuses = () => Promise.reject(new Error('EROFS: read-only file system'))
+  const moves = [move('one', { state: 'switched' })]
+  const { all, counts, settled } = nodeWith({ node: 'a', moves, homes: { one: 'b' }, quarantine: refuses })
+  all.start()
+  await settled('database_moves_not_read')
+  for (let looks = 0; looks < 3; looks++) await all.look()
+  expect(counts('quarantine')).toBe(1)
+})
+
+it('does not set aside what a move back has brought, although a move away has not ended here', async () => {
+  let [isSetAside, proceed] = [Promise.resolve(), (): void => undefined]
+  isSetAside = new Promise((resolve) => {
+    proceed = resolve
+  })
+  const away = move('one', { state: 'switched' })
+  const found = { node: 'a', moves: [away], homes: { one: 'b' }, quarantine: () => isSetAside }
+  const { all, moves, noted, settled, hear } = nodeWith(found)
+  moves.set('back', move('one', { move_id: 'back', source: 'b', target: 'a', state: 'copying' }))
+  await hear('moves.receive', { moveId: 'back', databaseId: 'one', epoch: 2, password: 'p' })
+  await settled('quarantine')
+  all.start()
+  await all.look()
+  moves.set(away.move_id, { ...away, state: 'done' })
+  proceed()
+  await settled('ensure one')
+  await all.stop()
+  expect(noted.filter((one) => one === 'quarantine')).toHaveLength(1)
+})
+
+it('drains databases whose last move has not been cleaned up, because the other node is away', async () => {
+  const left = [move('one', { state: 'aborted' }), move('two', { source: 'c', target: 'a', state: 'switched' })]
+  const { all, settled } = nodeWith({ node: 'a', moves: left, homes: { one: 'a', two: 'a' }, isBeingDrained: true })
+  all.start()
+  await settled('ask one to c')
+  await settled('ask two to c')
+})
+
+it('deletes a copy whose move is gone with the node that sent it', async () => {
+  const copying = move('one', { state: 'copying' })
+  const { all, moves, settled, hear } = nodeWith({ node: 'b', moves: [copying], homes: { one: 'a' } })
+  all.start()
+  await hear('moves.receive', { moveId: 'move-one', databaseId: 'one', epoch: 1, password: 'p' })
+  await settled('ensure one')
+  moves.clear()
+  await all.look()
+  await settled('settle move-one')
+  expect(all.isReceiving('one')).toBe(false)
+})
+
+it('serves a copy that it did not hear to be its own', async () => {
+  const copying = move('one', { state: 'copying' })
+  const { all, at, moves, noted, served, settled, hear } = nodeWith({
+    node: 'b',
+    moves: [copying],
+    homes: { one: 'a' },
+  })
+  all.start()
+  await hear('moves.receive', { moveId: 'move-one', databaseId: 'one', epoch: 1, password: 'p' })
+  await settled('ensure one')
+  at.one = 'b'
+  moves.set('move-one', { ...copying, state: 'done' })
+  noted.length = 0
+  await all.look()
+  await waitFor(() => served.has('one'), { what: 'the database to be served' })
+  expect(noted).not.toContain('remove one')
+})
+
+it('starts no engine for a copy that was given up before it began', async () => {
+  let [isCleared, proceed] = [Promise.resolve(), (): void => undefined]
+  isCleared = new Promise((resolve) => {
+    proceed = resolve
+  })
+  const copying = move('one', { state: 'copying' })
+  const found = { node: 'b', moves: [copying], homes: { one: 'a' }, beforeCopy: () => isCleared }
+  const { all, moves, noted, settled, hear } = nodeWith(found)
+  all.start()
+  await hear('moves.receive', { moveId: 'move-one', databaseId: 'one', epoch: 1, password: 'p' })
+  moves.set('move-one', { ...copying, state: 'aborted' })
+  await all.look()
+  await settled('settle move-one')
+  noted.length = 0
+  proceed()
+  await settled('remove one')
+  await all.stop()
+  expect(noted).not.toContain('ensure one')
+})
+
+it('does not serve a database again that was deleted at its new home before the lost answer of the change was known', async () => {
+  const answers: Record<string, object> = {
+    'moves.progress': { kind: 'following', replid: 'r', offset: 7, isLogged: true },
+  }
+  const { all, clock, noted, settled } = nodeWith({
+    ...{ node: 'a', moves: [move('one')], answerOf: (topic) => answers[topic] ?? {} },
+  })
+  all.start()
+  await settled('swap')
+  await waitFor(() => clock.pendingTimers === 2, { what: 'the pause' })
+  clock.advance(500)
+  await settled('send away')
+  await all.stop()
+  expect(noted).not.toContain('resume')
+  expect(noted).not.toContain('proceed')
+})
