@@ -1,6 +1,14 @@
 /** Makes this server a node of a cluster, if the configuration says so. */
 import { join } from 'node:path'
-import { randomSecret, readFileIfThere, replaceFile, sha256Hex, systemClock, VERSION } from './base/index.js'
+import {
+  type ClientMemoryBudget,
+  randomSecret,
+  readFileIfThere,
+  replaceFile,
+  sha256Hex,
+  systemClock,
+  VERSION,
+} from './base/index.js'
 import { alone, type Cluster, Clustered, createPeerLink } from './cluster/index.js'
 import { type Config, isLoopback } from './config/index.js'
 import type { NotReady } from './http/index.js'
@@ -14,6 +22,8 @@ export interface ClusterDeps {
   readonly plans: unknown
   readonly logger: Logger
   readonly meters: ServerMeters
+  /** That of clients. */
+  readonly memory: ClientMemoryBudget
   /** The store of everything else; it is open, so it has the tables of the cluster. */
   readonly store: Store
   /** Called when this node has to end. */
@@ -58,7 +68,7 @@ export async function openCluster(deps: ClusterDeps): Promise<OpenCluster> {
 }
 
 async function clusteredOn(upkeep: Store, name: string, deps: ClusterDeps): Promise<Clustered> {
-  const { config, plans, store, logger, meters, onFailure } = deps
+  const { config, plans, store, logger, meters, memory, onFailure } = deps
   const dir = await idOf(config.dataDir)
   const { host: advertised = config.host, port } = config.advertise ?? {}
   return new Clustered({
@@ -83,6 +93,7 @@ async function clusteredOn(upkeep: Store, name: string, deps: ClusterDeps): Prom
         store,
         clock: systemClock,
         logger,
+        memory,
         host: listenOn(config.host, advertised),
         port: config.peerPort,
       }),

@@ -50,7 +50,11 @@ export async function openFoundations(config: Config, options: FoundationOptions
   const meters = new ServerMeters(config, activityMeter(options))
   const exporting = options.telemetry && (await openTelemetry(options.telemetry, logger))
   const store = await openStoreOf(config, options.onFailure, { problems, meters })
-  const { cluster, notReady, close } = await openCluster({ config, plans, logger, meters, ...options, store })
+  const clientMemory = new ClientMemoryBudget(undefined, (error) =>
+    logger.error('client_memory_eviction_failed', { error }),
+  )
+  const shared = { config, plans, logger, meters, memory: clientMemory, store }
+  const { cluster, notReady, close } = await openCluster({ ...shared, ...options })
   const storageVariables = options.storageVariables ?? {}
   const foundations: Foundations = {
     config,
@@ -64,9 +68,7 @@ export async function openFoundations(config: Config, options: FoundationOptions
     cluster,
     notReady,
     meters,
-    clientMemory: new ClientMemoryBudget(undefined, (error) =>
-      logger.error('client_memory_eviction_failed', { error }),
-    ),
+    clientMemory,
     strangers: new Strangers({ onClosed: (connections) => logger.warn('strangers_closed', { connections }) }),
     tracer: exporting?.tracer,
     objectStorage: await openBackupStorage(config, storageVariables, problems, logger),

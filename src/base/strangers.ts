@@ -56,8 +56,8 @@ export class Strangers {
   }
 
   /**
-   * A client has connected. Call it again with the TLS socket of a connection. Connections over other nodes have no port
-   * and do not count: they use no descriptor.
+   * A client has connected. Call it again with the TLS socket of a connection. A connection over another node counts at the home
+   * of its database if that node passes its port on, as it does for the Redis protocol; requests over REST count there.
    */
   admit(connection: StrangerConnection): void {
     const { remoteAddress: address = '', remotePort } = connection

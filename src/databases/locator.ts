@@ -94,9 +94,9 @@ export class Locator {
   }
 
   #at(node: string, service: DataService, failed: () => void): Elsewhere {
-    const connect = async (ip: string) => {
+    const connect = async (ip: string, port?: number) => {
       try {
-        return await this.#deps.cluster.tunnel(node, service, ip)
+        return await this.#deps.cluster.tunnel(node, service, ip, port === undefined ? '' : String(port))
       } catch (error) {
         failed()
         throw error

@@ -260,7 +260,7 @@ class DataPlane implements Gateway {
         this.#acceptOnPort(service, connection, ip, detail)
         return
       case 'redis':
-        if (this.#domain) this.#domain.accept(connection, ip)
+        if (this.#domain) this.#domain.accept(connection, { ip, port: Number(detail) || 0 })
         else connection.destroy()
         return
       default:

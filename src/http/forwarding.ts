@@ -10,9 +10,10 @@ export interface Elsewhere {
   readonly node: string
   /**
    * Opens a connection to the same listener of that node, on which it sees the address of the client.
+   * @param port of the client, where that node is to count it until it has shown credentials.
    * @throws when the node cannot be reached; then nothing was sent.
    */
-  connect(ip: string): Promise<Duplex>
+  connect(ip: string, port?: number): Promise<Duplex>
 }
 
 const FORWARDED = Symbol('forwarded')

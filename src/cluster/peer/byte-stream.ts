@@ -1,17 +1,44 @@
+import { constants, type Http2Stream } from 'node:http2'
 import { Duplex } from 'node:stream'
+import type { ClientMemoryBudget, MemoryConsumer } from '../../base/index.js'
+import type { Logger } from '../../telemetry/index.js'
+import type { TunnelHead } from '../peer-link.js'
+
+/** What a stream that nobody reads is taken to grow by: between nothing and the window of a stream. */
+const GROWTH_BYTES = 256 * 1024
+
+/** Which memory the bytes count against that nobody reads, and what the stream carries. */
+export interface Counted {
+  readonly memory: ClientMemoryBudget
+  readonly head: Pick<TunnelHead, 'ip' | 'detail'>
+  /** Called when the stream was ended because too much was held. */
+  readonly onEvicted: (ip: string) => void
+}
 
 /**
  * The bytes of an HTTP/2 stream, usable as a socket by HTTP/1. HTTP/1 writes its head as text, in one go with the body, and
  * an HTTP/2 stream garbles that (Node 20); so text becomes bytes here.
+ *
+ * Up to a window of bytes is in the memory of this node while nobody reads them. Those of clients count against the memory
+ * of clients; streams between nodes alone, which have no client's address, do not.
  */
-export class ByteStream extends Duplex {
-  readonly #inner: Duplex
+export class ByteStream extends Duplex implements MemoryConsumer {
+  /** The database, where it is known; else the address of the client. */
+  readonly owner: string
+  readonly #inner: Http2Stream
+  readonly #counted: Counted | undefined
 
-  constructor(inner: Duplex) {
+  constructor(inner: Http2Stream, counted: Counted) {
     super({ decodeStrings: true, allowHalfOpen: true })
     this.#inner = inner
+    const { ip, detail = '' } = counted.head
+    this.#counted = ip === '' ? undefined : counted
+    const [databaseId = '', port] = detail.split(' ')
+    this.owner = port === undefined ? ip : databaseId
     inner.on('data', (chunk: Buffer) => {
-      if (!this.push(chunk)) inner.pause()
+      if (this.push(chunk)) return
+      inner.pause()
+      this.#counted?.memory.grow(this, GROWTH_BYTES)
     })
     inner.once('end', () => this.push(null))
     inner.on('error', (error) => this.destroy(error))
@@ -19,6 +46,15 @@ export class ByteStream extends Duplex {
     inner.once('close', () => {
       if (!inner.readableEnded) this.destroy(new Error('the connection to the node was lost'))
     })
+  }
+
+  get heldBytes(): number {
+    return this.destroyed ? 0 : this.readableLength + this.#inner.readableLength
+  }
+
+  evict(): void {
+    this.#counted?.onEvicted(this.#counted.head.ip)
+    this.destroy(new Error('too much memory is held for unread bytes'))
   }
 
   override _read(): void {
@@ -34,7 +70,24 @@ export class ByteStream extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#counted?.memory.remove(this)
+    // After an end without an error the other node reads what is on its way first, which may never happen. A stream that is
+    // given up is to end there too.
+    if (error || !this.writableFinished) this.#inner.close(constants.NGHTTP2_CANCEL)
     this.#inner.destroy()
     done(error)
   }
+}
+
+/** The bytes of a stream between nodes, counted against the memory of clients. */
+export function countedStream(
+  inner: Http2Stream,
+  head: TunnelHead,
+  { memory, logger }: { readonly memory: ClientMemoryBudget; readonly logger: Pick<Logger, 'warn'> },
+): ByteStream {
+  return new ByteStream(inner, {
+    memory,
+    head,
+    onEvicted: (address) => logger.warn('peer_stream_over_memory', { address }),
+  })
 }

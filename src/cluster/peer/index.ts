@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { Clock } from '../../base/index.js'
+import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { OnPeerRequest, OnTunnel, PeerAddress, PeerLink, TunnelHead } from '../peer-link.js'
@@ -20,6 +20,8 @@ export interface PeerLinkDeps {
   /** The life of this process now. */
   readonly incarnation: () => Incarnation
   readonly onRequest: OnPeerRequest
+  /** Of clients: their bytes that nobody reads count against it. */
+  readonly memory: ClientMemoryBudget
   /** Omitted: streams of bytes are refused. */
   readonly onTunnel?: OnTunnel
 }

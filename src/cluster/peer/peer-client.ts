@@ -1,8 +1,9 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
-import type { Clock, Timer } from '../../base/index.js'
+import type { ClientMemoryBudget, Clock, Timer } from '../../base/index.js'
+import type { Logger } from '../../telemetry/index.js'
 import type { PeerAddress, TunnelHead } from '../peer-link.js'
 import type { Incarnation } from '../types.js'
-import { ByteStream } from './byte-stream.js'
+import { type ByteStream, countedStream } from './byte-stream.js'
 import type { PeerCredentials } from './credentials.js'
 import {
   FORMAT,
@@ -33,6 +34,8 @@ export interface PeerClientDeps {
   readonly clock: Clock
   readonly credentials: PeerCredentials
   readonly incarnation: () => Incarnation
+  readonly memory: ClientMemoryBudget
+  readonly logger: Pick<Logger, 'warn'>
 }
 
 /** What a connection carries. */
@@ -61,11 +64,12 @@ export class PeerClient {
   }
 
   /** See `PeerLink.tunnel`. */
-  async tunnel({ advertise, incarnation }: PeerAddress, { service, ip, detail = '' }: TunnelHead): Promise<ByteStream> {
+  async tunnel({ advertise, incarnation }: PeerAddress, head: TunnelHead): Promise<ByteStream> {
     if (this.#isClosed) throw new Error('the link between nodes is closed')
+    const { service, ip, detail = '' } = head
     const about = { [HEADERS.ip]: ip, ...(detail !== '' && { [HEADERS.detail]: detail }) }
     const headers = { ...this.#headers(TUNNEL_PATH + service, incarnation), ...about }
-    return this.#to(advertise, 'streams').tunnel(headers)
+    return this.#to(advertise, 'streams').tunnel(headers, head)
   }
 
   #headers(path: string, to: Incarnation): IncomingHttpHeaders {
@@ -124,14 +128,14 @@ class Connection {
     }
   }
 
-  async tunnel(headers: IncomingHttpHeaders): Promise<ByteStream> {
+  async tunnel(headers: IncomingHttpHeaders, head: TunnelHead): Promise<ByteStream> {
     if (this.#inFlight >= MOST_STREAMS) throw new Error(`too many requests to the node at ${this.#address}`)
     const stream = this.#opened().request(headers)
     this.#usedAtMs = performance.now()
     this.#inFlight++
     stream.once('close', () => this.#inFlight--)
     await accepted(this.#deps.clock, stream)
-    return new ByteStream(stream)
+    return countedStream(stream, head, this.#deps)
   }
 
   /** The session; a new one when there is none. */

@@ -2,11 +2,12 @@ import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectTcp, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
-import { systemClock } from '../../base/index.js'
+import { ClientMemoryBudget, type MemoryConsumer, systemClock } from '../../base/index.js'
 import { makeAuthority, makePeerCertificate } from '../../certificates/index.js'
 import type { Store } from '../../store/index.js'
 import { cuttableProxy } from '../../store/testing/cuttable-proxy.js'
@@ -27,8 +28,9 @@ async function startLink(
   incarnation: number,
   onRequest: OnPeerRequest = async ({ payload }) => payload,
   onTunnel?: OnTunnel,
+  memory = new ClientMemoryBudget(),
 ) {
-  const deps = { store, clock: systemClock, logger, host: '127.0.0.1', port: 0, ...(onTunnel && { onTunnel }) }
+  const deps = { store, clock: systemClock, logger, host: '127.0.0.1', port: 0, memory, ...(onTunnel && { onTunnel }) }
   const link = createPeerLink({ ...deps, incarnation: () => incarnation, onRequest })
   await link.start()
   closing.push(() => link.stop())
@@ -106,6 +108,65 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     await expect(other.tunnel(at(one, 1), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 400')
   })
 
+  it('ends a stream at both nodes when either gives it up, although nobody reads what is on its way', async () => {
+    const accepted: Duplex[] = []
+    const one = await startLink(store, 1)
+    const other = await startLink(
+      store,
+      2,
+      undefined,
+      (_head, stream) => accepted.push(stream.on('error', () => undefined)) > 0,
+    )
+    for (const end of ['one', 'other'] as const) {
+      const stream = await one.tunnel(at(other, 2), { service: 'echo', ip: '192.0.2.7' })
+      stream.on('error', () => undefined)
+      const far = accepted.pop()
+      if (!far) throw new Error('no stream')
+      for (const each of [stream, far]) while (each.writableLength < MOST_BODY_BYTES) each.write(Buffer.alloc(65_536))
+      await waitFor(() => stream.readableLength > 0 && far.readableLength > 0, { what: 'bytes at both ends' })
+      const isClosed = new Promise((resolve) => (end === 'one' ? far : stream).once('close', resolve))
+      if (end === 'one') stream.destroy()
+      else far.destroy()
+      await isClosed
+    }
+  })
+
+  it('delivers what was sent before an orderly end, however late it is read', async () => {
+    const one = await startLink(store, 1)
+    const other = await startLink(store, 2, undefined, (_head, stream) => {
+      stream.end(Buffer.alloc(500_000, 'a'), () => stream.destroy())
+      return true
+    })
+    const stream = await one.tunnel(at(other, 2), { service: 'echo', ip: '192.0.2.7' })
+    await waitFor(() => stream.readableLength > 0, { what: 'bytes' })
+    await one.request(at(other, 2), 'later', {}, 5_000)
+    expect((await buffer(stream)).length).toBe(500_000)
+  })
+
+  it('ends streams of the database whose clients leave the most unread', async () => {
+    const limitBytes = 4 * 2 ** 20
+    const one = await startLink(store, 1, undefined, undefined, new ClientMemoryBudget(limitBytes))
+    const other = await startLink(store, 2, undefined, (_head, stream) => {
+      const fill = (): void => void (stream.destroyed || (stream.write(Buffer.alloc(65_536)) && setImmediate(fill)))
+      stream.on('drain', fill).on('error', () => undefined)
+      fill()
+      return true
+    })
+    const open = async (detail: string) =>
+      (await one.tunnel(at(other, 2), { service: 'port', ip: '192.0.2.7', detail })).on('error', () => undefined)
+    const [modest, between] = [await open('modest 1'), await one.tunnel(at(other, 2), { service: 'move', ip: '' })]
+    between.on('error', () => undefined)
+    const greedy: Duplex[] = []
+    const heldBytes = () => greedy.reduce((sum, stream) => sum + (stream as unknown as MemoryConsumer).heldBytes, 0)
+    for (let port = 1; port <= 12; port++) {
+      greedy.push(await open(`greedy ${port}`))
+      await waitFor(() => greedy.at(-1)?.destroyed || heldBytes() > (port * limitBytes) / 12, { what: 'unread bytes' })
+    }
+    await waitFor(() => greedy.some(({ destroyed }) => destroyed), { what: 'a stream to be ended' })
+    expect([modest.destroyed, between.destroyed]).toEqual([false, false])
+    expect(heldBytes()).toBeLessThan(limitBytes * 1.5)
+  })
+
   it('does not deliver a message for another life', async () => {
     const heard: unknown[] = []
     const one = await startLink(store, 1)
@@ -146,7 +207,8 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   it('refuses a certificate that has expired', async () => {
     const past = Date.now() - 60 * 86_400_000
     const clock = { ...systemClock, now: () => past }
-    const deps = { store, clock, logger, host: '127.0.0.1', port: 0, incarnation: () => 2 }
+    const memory = new ClientMemoryBudget()
+    const deps = { store, clock, logger, host: '127.0.0.1', port: 0, incarnation: () => 2, memory }
     const old = createPeerLink({ ...deps, onRequest: async () => null })
     await old.start()
     closing.push(() => old.stop())

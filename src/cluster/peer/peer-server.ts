@@ -5,12 +5,12 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Clock } from '../../base/index.js'
+import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { OnPeerRequest, OnTunnel, PeerRequest } from '../peer-link.js'
 import type { Incarnation } from '../types.js'
-import { ByteStream } from './byte-stream.js'
+import { countedStream } from './byte-stream.js'
 import type { PeerCredentials } from './credentials.js'
 import {
   FORMAT,
@@ -40,6 +40,7 @@ export interface PeerServerDeps {
   /** The life that this server answers for. */
   readonly incarnation: () => Incarnation
   readonly onRequest: OnPeerRequest
+  readonly memory: ClientMemoryBudget
   readonly onTunnel?: OnTunnel
 }
 
@@ -128,7 +129,7 @@ export class PeerServer {
       const { onTunnel } = this.#deps
       if (!onTunnel) return end(stream, STATUS.malformed)
       stream.respond({ ':status': STATUS.ok })
-      if (!onTunnel(head, new ByteStream(stream))) stream.close()
+      if (!onTunnel(head, countedStream(stream, head, this.#deps))) stream.close()
       return
     }
     const body = await bodyOf(stream)

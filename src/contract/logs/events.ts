@@ -92,6 +92,11 @@ export const LOG_EVENTS = {
     'error',
   ),
   peer_listener_failed: cluster('error', 'the listener for other nodes failed', 'error'),
+  peer_stream_over_memory: cluster(
+    'warn',
+    'a client that another node serves, or whose node this one is, was disconnected: its unread bytes took too much memory',
+    'address',
+  ),
   peer_request_failed: cluster('warn', 'a message of another node could not be handled', 'topic', 'error'),
   queue_strays_found: queue('warn', 'pending messages were missing in memory; they are sent now', 'strays'),
   queue_sweep_failed: queue('warn', 'due messages could not be compared with the store', 'error'),

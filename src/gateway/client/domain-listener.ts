@@ -8,6 +8,7 @@ import type { ReadsHere } from '../replicas/reads-here.js'
 import type { Opening } from '../tls/opening.js'
 import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
+import { asClientSocket } from './client-socket.js'
 import { type Doorway, turnAway } from './doorway.js'
 
 /** Serves the clients of one database. */
@@ -80,11 +81,13 @@ export class DomainListener {
     })
   }
 
-  /** Serves a connection of a client that another node has accepted. @param ip address of the client. */
-  accept(connection: Duplex, ip: string): void {
+  /** Serves a connection of a client that another node has accepted. It counts here until it has logged in. */
+  accept(connection: Duplex, client: ClientAddress): void {
+    const { settings, strangers } = this.#options
+    strangers.admit(asClientSocket(connection, client, { ip: settings.host, port: this.port }))
     awaitOpening(connection, this.#options, (opening) => {
       const adopter = this.#adopterOf(opening)
-      if (adopter) adopter.adoptFor({ ip, port: 0 }, connection)
+      if (adopter) adopter.adoptFor(client, connection)
       else connection.destroy()
     })
   }
@@ -127,10 +130,10 @@ export class DomainListener {
    */
   async #routeElsewhere(connection: Socket, serverName: string | undefined): Promise<void> {
     try {
-      const ip = connection.remoteAddress ?? ''
+      const { remoteAddress: ip = '', remotePort } = connection
       const home = serverName === undefined ? undefined : await this.#options.otherNodes?.byServerName(serverName)
       if (!home) throw unknownName(serverName)
-      const stream = await home.connect(ip).catch((cause: unknown) => {
+      const stream = await home.connect(ip, remotePort).catch((cause: unknown) => {
         throw new HomeportError('node_unreachable', { node: home.node }, { cause })
       })
       // The home counts it now.

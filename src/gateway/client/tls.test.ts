@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
-import { Duplex } from 'node:stream'
+import { Duplex, duplexPair } from 'node:stream'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -196,12 +196,13 @@ describe('a database that requires client certificates', () => {
 
 describe('the shared port', () => {
   const nameOf = (slug: string): string => `${slug}.${DOMAIN}`
+  const strangers = new Strangers()
   let rig: Rig
   let port: number
 
   beforeAll(async () => {
     rig = await startRig({ tls: true, serverName: nameOf('one') }, fixedCertificate(pair), undefined, [], {
-      domainPort: 0,
+      ...{ domainPort: 0, strangers },
     })
     port = rig.gateway.domainPort ?? 0
     const elsewhere = { ...rig.database, databaseId: 'db-two', serverName: nameOf('two'), port: await freePort() }
@@ -217,6 +218,19 @@ describe('the shared port', () => {
       '-ERR address 127.0.0.1 is not in the allow list of this database. ' +
         'Its owner can add it: POST /v2/redis/update-allowlist/{id}.\r\n',
     )
+  })
+
+  it('counts a client that another node has accepted as a stranger until it logs in', async () => {
+    const { size } = strangers
+    const [wire, far] = duplexPair()
+    rig.gateway.accept('redis', far, '192.0.2.7', '4000')
+    expect(strangers.size).toBe(size + 1)
+    const client = new TlsClient({ socket: wire, servername: nameOf('one') })
+    await waitFor(() => client.socket.authorized, { what: 'the handshake' })
+    expect(strangers.size).toBe(size + 1)
+    client.socket.write(`AUTH ${CREDENTIALS.password}\r\nCLIENT INFO\r\n`)
+    await waitFor(() => client.received.includes(' addr=192.0.2.7:4000 '), { what: 'the address of the client' })
+    expect(strangers.size).toBe(size)
   })
 
   it('keeps the own port of the database open', async () => {
