@@ -9,7 +9,6 @@ import { join } from 'node:path'
 import { seeded } from '../src/base/testing/random.js'
 import { type AclSecrets, giveSecrets } from '../src/contract/databases/acl-users.js'
 import { DEFAULT_PLANS, NO_LIMIT } from '../src/contract/databases/plans.js'
-import { laySlowWire, type SlowWire } from '../src/gateway/testing/slow-wire.js'
 import { startPostgresServer } from '../src/store/testing/postgres-server.js'
 import { StaleReads } from '../test/crash/stale-reads.js'
 import { engineCalls } from '../test/databases/engine-calls.js'
@@ -22,6 +21,7 @@ import {
   tempDir,
   waitFor,
 } from '../test/support/index.js'
+import { laySlowWire, type SlowWire } from '../test/support/slow-wire.js'
 
 const THOUSANDS = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1_000)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 31))

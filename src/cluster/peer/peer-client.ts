@@ -178,12 +178,28 @@ class Connection {
     this.#ping = this.#deps.clock.after(PING_EVERY_MS, () => {
       if (session.destroyed || session.closed) return
       if (this.#inFlight === 0 && performance.now() - this.#usedAtMs > IDLE_MS) return this.#forget()
-      const late = this.#deps.clock.after(PING_TIMEOUT_MS, () => session.destroy(new Error('the node does not answer')))
+      const awaiting = this.#awaitSign(session)
       session.ping((error) => {
-        late.cancel()
+        awaiting.cancel()
         if (error === null) this.#pingLater(session)
       })
     })
+  }
+
+  /** The answer to a ping comes behind all that is on its way already: whatever arrives shows that the node lives. */
+  #awaitSign(session: ClientHttp2Session): Timer {
+    const { clock } = this.#deps
+    let heard = session.socket.bytesRead
+    const look = (): Timer =>
+      clock.after(PING_TIMEOUT_MS, () => {
+        if (session.destroyed) return
+        const { bytesRead } = session.socket
+        if (bytesRead === heard) return session.destroy(new Error('the node does not answer'))
+        heard = bytesRead
+        late = look()
+      })
+    let late = look()
+    return { cancel: () => late.cancel() }
   }
 
   #forget(): void {

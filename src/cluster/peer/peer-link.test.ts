@@ -7,6 +7,7 @@ import { buffer } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import { laySlowWire } from '../../../test/support/slow-wire.js'
 import { ClientMemoryBudget, type MemoryConsumer, systemClock } from '../../base/index.js'
 import { makeAuthority, makePeerCertificate } from '../../certificates/index.js'
 import type { Store } from '../../store/index.js'
@@ -158,11 +159,12 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     between.on('error', () => undefined)
     const greedy: Duplex[] = []
     const heldBytes = () => greedy.reduce((sum, stream) => sum + (stream as unknown as MemoryConsumer).heldBytes, 0)
+    const isAnyEnded = () => greedy.some(({ destroyed }) => destroyed)
     for (let port = 1; port <= 12; port++) {
       greedy.push(await open(`greedy ${port}`))
-      await waitFor(() => greedy.at(-1)?.destroyed || heldBytes() > (port * limitBytes) / 12, { what: 'unread bytes' })
+      await waitFor(() => isAnyEnded() || heldBytes() > (port * limitBytes) / 12, { what: 'unread bytes' })
     }
-    await waitFor(() => greedy.some(({ destroyed }) => destroyed), { what: 'a stream to be ended' })
+    await waitFor(isAnyEnded, { what: 'a stream to be ended' })
     expect([modest.destroyed, between.destroyed]).toEqual([false, false])
     expect(heldBytes()).toBeLessThan(limitBytes * 1.5)
   })
@@ -236,6 +238,28 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     proxy.mend()
     const again = () => one.request(peer, 'after', 3, 5_000)
     expect(await waitFor(again, { what: 'the link to be made again' })).toBe(3)
+  })
+
+  it('keeps a connection on which much is on its way before the answer to a ping', async () => {
+    const one = await startLink(store, 1)
+    const other = await startLink(store, 2, undefined, (_head, stream) => {
+      const fill = (): void => void (stream.destroyed || (stream.write(Buffer.alloc(4_096)) && setTimeout(fill, 20)))
+      stream.on('drain', fill).on('error', () => undefined)
+      fill()
+      return true
+    })
+    const wire = await laySlowWire(other.port)
+    const peer = { incarnation: 2, advertise: `127.0.0.1:${wire.port}` }
+    const stream = await one.tunnel(peer, { service: 'port', ip: '192.0.2.7' })
+    let [isLost, lagMs, bytes] = [false, 0, 0]
+    stream.on('error', () => (isLost = true))
+    stream.on('data', (chunk) => {
+      bytes += chunk.length
+      lagMs = Math.min(2_500, lagMs + 50)
+      wire.setLag(lagMs)
+    })
+    await waitFor(() => isLost || bytes > 200 * 4_096, { what: 'answers to pings that are 2.5 s late' })
+    expect(isLost).toBe(false)
   })
 
   it('gives up a node that does not answer, in the time that the caller sets', async () => {

@@ -1,12 +1,12 @@
 import { Redis } from 'iovalkey'
 import { atCleanup, freePort, waitFor } from '../../../test/support/index.js'
+import { laySlowWire, type SlowWire } from '../../../test/support/slow-wire.js'
 import { systemClock } from '../../base/index.js'
 import type { DataEndpoint, EndpointSource } from '../deps.js'
 import { createGateway } from '../gateway.js'
 import type { Gateway } from '../interface.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
 import { CREDENTIALS, TestDirectory } from './rig.js'
-import { laySlowWire, type SlowWire } from './slow-wire.js'
 
 /** A gateway in a read region, with a primary and a replica that follows it over a link that can be slow. */
 export interface RegionRig {

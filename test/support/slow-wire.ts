@@ -1,5 +1,5 @@
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
-import { atCleanup } from '../../../test/support/index.js'
+import { atCleanup } from './cleanup.js'
 
 /** A link between a replica and its primary that delays what the primary sends. */
 export interface SlowWire {
