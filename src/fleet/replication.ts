@@ -50,6 +50,7 @@ async function positionOf(address: ControlAddress, hasLog: boolean): Promise<Rep
     ...placeIn(info),
     isLinked: isReplica(info) && info.get('master_link_status') === 'up',
     isLogged: !hasLog || (stored.get('aof_enabled') === '1' && isLogged),
+    hasLogFailed: hasLog && stored.get('aof_last_bgrewrite_status') === 'err',
   }
 }
 

@@ -110,6 +110,8 @@ export interface ReplicationPosition extends ReplicationPlace {
   readonly isLinked: boolean
   /** Whether the log on disk contains all data. Always true without a log. */
   readonly isLogged: boolean
+  /** Whether the engine could not write that log when it last tried. */
+  readonly hasLogFailed: boolean
 }
 
 /** Replication of one running database with an engine of another node. */

@@ -6,6 +6,7 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
 import { NO_TRAFFIC } from '../testing/no-traffic.js'
+import { list as backupRows } from '../transactions/backups.js'
 import * as rows from '../transactions/moves.js'
 import { nodesOf } from '../transactions/standbys.js'
 import type { MovesDeps } from './deps.js'
@@ -40,6 +41,10 @@ interface Found {
   readonly quarantine?: () => Promise<void>
   /** Awaited before a database is copied. */
   readonly beforeCopy?: () => Promise<void>
+  /** Free space of the disk, bytes. */
+  readonly freeBytes?: number
+  /** Whether the engine can write its log. */
+  readonly canLog?: boolean
   /** What another node answers. */
   readonly answerOf?: (topic: string) => unknown
 }
@@ -81,12 +86,15 @@ function nodeWith(found: Found) {
       case rows.settle:
         return void noted.push(`settle ${moveId}`)
       case nodesOf:
+      case backupRows:
         return []
       default:
         throw new Error('not expected')
     }
   }
-  const position = async () => ({ replid: 'r', offset: 7, isLinked: found.answerOf !== undefined, isLogged: true })
+  const isLinked = found.answerOf !== undefined || found.canLog === false
+  const log = { isLogged: found.canLog !== false, hasLogFailed: found.canLog === false }
+  const position = async () => ({ replid: 'r', offset: 7, isLinked, ...log })
   const replication = {
     ...{ position, pauseWrites: async () => undefined, socketPath: '/none', password: 'p' },
     resumeWrites: async () => void noted.push('resume'),
@@ -103,12 +111,13 @@ function nodeWith(found: Found) {
     fleet: {
       remove: async (id: string) => void noted.push(`remove ${id}`),
       ensure: async ({ databaseId: id }: { databaseId: string }) => void noted.push(`ensure ${id}`),
-      ...{ suspend: async () => undefined, checkSpace: async () => true },
+      ...{ suspend: async () => undefined, checkSpace: async (bytes = 0) => bytes <= (found.freeBytes ?? 0) },
       quarantineData: () => {
         noted.push('quarantine')
         return quarantine()
       },
       ...{ replicationWith: async () => replication, endpoints: async () => [] },
+      usedBytes: async () => 0,
     },
     files: { removeAll: async () => undefined },
     directory: {
@@ -251,4 +260,20 @@ it('does not serve a database again that was deleted at its new home before the 
   await all.stop()
   expect(noted).not.toContain('resume')
   expect(noted).not.toContain('proceed')
+})
+
+it('fails when the disk of the next home has no space for the data, or none for the log of the copy', async () => {
+  const found = { node: 'b', moves: [move('one', { state: 'copying' })], homes: { one: 'a' }, freeBytes: 100 }
+  const progress = { moveId: 'move-one', databaseId: 'one' }
+  const asked = { ...progress, epoch: 1, password: 'p' }
+  const small = nodeWith(found)
+  await small.hear('moves.receive', { ...asked, bytes: 101 })
+  await small.settled('database_move_failed')
+  expect(await small.hear('moves.progress', progress)).toMatchObject({ kind: 'failed' })
+  expect(small.noted).not.toContain('ensure one')
+
+  const full = nodeWith({ ...found, canLog: false })
+  await full.hear('moves.receive', { ...asked, bytes: 100 })
+  const answer = async () => ((await full.hear('moves.progress', progress)) as { problem?: string }).problem
+  expect(await waitFor(answer, { what: 'the failure' })).toContain('could not write the copy to its disk')
 })

@@ -164,10 +164,11 @@ export class Moves {
   async #receive(payload: unknown): Promise<void> {
     if (!isObject(payload)) return
     const { store, node } = this.#deps
-    const { moveId, password } = payload
+    const { moveId, password, bytes } = payload
     const move = await store.run(moves.find, { moveId: String(moveId) })
     if (move?.target !== node || move.state !== 'copying') throw new Error('no such move')
-    void this.#target.receive(move, String(password), async () => {
+    const from = { password: String(password), bytes: Number(bytes ?? 0) }
+    void this.#target.receive(move, from, async () => {
       for (const work of this.#beforeCopy) await work(move.database_id)
       await this.#turns.take(move.database_id, () => this.#leaveAll(move.database_id))
     })

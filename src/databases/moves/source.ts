@@ -110,7 +110,8 @@ export class Source {
     await fleet.endpoints(databaseId, undefined, 'while-loading')
     const replication = await fleet.replicationWith(databaseId)
     this.#open.set(moveId, { move, socketPath: replication.socketPath })
-    await this.#ask(peer, TOPICS.receive, { moveId, databaseId, epoch, password: replication.password })
+    const bytes = await fleet.usedBytes(databaseId)
+    await this.#ask(peer, TOPICS.receive, { moveId, databaseId, epoch, password: replication.password, bytes })
     await this.#untilNear(move, peer, replication)
     await this.#switch(move, peer)
   }

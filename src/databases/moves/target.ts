@@ -14,6 +14,16 @@ const POLL_MS = 50
 const PORT_TRIES = 100
 const PORT_EVERY_MS = 100
 
+const FULL = 'the disk has no space for the data'
+
+/** What the home says of a database that this node is to copy. */
+export interface CopiedFrom {
+  /** Of the replication user. */
+  readonly password: string
+  /** About the size of the data; 0 from an older version. */
+  readonly bytes: number
+}
+
 /** A database whose data this node is copying. */
 interface Copy {
   readonly moveId: string
@@ -55,16 +65,22 @@ export class Target {
     if (copy?.moveId !== moveId) return { kind: 'unknown' }
     if (copy.problem !== undefined) return { kind: 'failed', problem: copy.problem }
     if (copy.state !== 'following') return { kind: 'copying' }
-    const { replid, offset, isLinked, isLogged } = await (await this.#deps.fleet.replicationWith(databaseId)).position()
+    const { fleet, node } = this.#deps
+    const { replid, offset, isLinked, isLogged, hasLogFailed } = await (
+      await fleet.replicationWith(databaseId)
+    ).position()
+    // The engine would try again for hours, and the database be busy.
+    if (hasLogFailed && !isLogged) {
+      return { kind: 'failed', problem: `the node ${node} could not write the copy to its disk, which may be full` }
+    }
     return isLinked ? { kind: 'following', replid, offset, isLogged } : { kind: 'copying' }
   }
 
   /**
    * Copies a database; resolves when the copy follows. Never rejects.
-   * @param password of the replication user.
    * @param clear removes what an earlier move has left here.
    */
-  async receive(move: moves.MoveRow, password: string, clear: () => Promise<void>): Promise<void> {
+  async receive(move: moves.MoveRow, from: CopiedFrom, clear: () => Promise<void>): Promise<void> {
     const { cluster, logger, node } = this.#deps
     const { database_id: databaseId, move_id: moveId, epoch, source } = move
     if (this.#copies.get(databaseId)?.moveId === moveId) return
@@ -79,7 +95,7 @@ export class Target {
     this.#copies.set(databaseId, copy)
     try {
       await clear()
-      await this.#copy(copy, head, source, password)
+      await this.#copy(copy, head, { ...from, source })
     } catch (error) {
       if (copy.state === 'over') return
       copy.problem = `the node ${node} could not copy the data: see its log`
@@ -135,13 +151,14 @@ export class Target {
     return row
   }
 
-  async #copy(copy: Copy, head: StreamHead, source: string, password: string): Promise<void> {
+  async #copy(copy: Copy, head: StreamHead, from: CopiedFrom & { readonly source: string }): Promise<void> {
     const { store, fleet, plans, clock } = this.#deps
+    const { source, password, bytes } = from
     const { databaseId } = head
     const row = await store.run(moves.database, { databaseId })
     if (!row || row.home !== source) throw new Error('the node that sends it is not its home')
     await fleet.remove(databaseId)
-    if (!(await fleet.checkSpace())) throw new Error('the disk is full')
+    if (!(await fleet.checkSpace(bytes))) throw new Error(FULL)
     const port = await copy.relay.listen()
     // The move may have ended meanwhile, with all that was there of the copy.
     if (isOver(copy)) return copy.relay.close()
@@ -151,6 +168,7 @@ export class Target {
     const replication = await fleet.replicationWith(databaseId)
     while (!(await replication.position()).isLinked) {
       if (isOver(copy)) return
+      if (!(await fleet.checkSpace())) throw new Error(FULL)
       await pause(clock, POLL_MS)
     }
     await this.#copyBackups(row, head, source)
