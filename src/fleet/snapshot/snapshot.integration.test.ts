@@ -77,25 +77,28 @@ describe('a snapshot', async () => {
     expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: evidence.keys })
   })
 
-  test('is taken again when a client flushes all data, flushes scripts and runs long ones', async () => {
-    const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
-    const spec = specOf('db_flushed', [], { users })
-    await fleet.ensure(spec)
-    const client = clientOf((await fleet.endpoints(spec.databaseId))[0])
-    const random = () => randomBytes(1_000_000)
-    for (let i = 0; i < 30; i++) await client.set(`key ${i}`, random())
-    const file = fileHere()
-    const taking = fleet.takeSnapshot(spec.databaseId, file)
-    const isWritten = async () => (await client.info('persistence')).includes('rdb_bgsave_in_progress:1')
-    await waitFor(isWritten, { what: 'the snapshot to begin', everyMs: 1 })
-    await client.flushall()
-    await client.script('FLUSH')
-    await client.set('later', '1')
-    await client.eval(`local till = redis.call('TIME')[1] + 2 while redis.call('TIME')[1] + 0 < till do end`, 0)
-    const evidence = await taking
-    expect(evidence.keys).toBeLessThanOrEqual(1)
-    expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: evidence.keys })
-  })
+  test.each(['append-only', 'snapshot'] as const)(
+    'is taken again when a client flushes all data, flushes scripts and runs long ones (%s)',
+    async (persistence) => {
+      const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
+      const spec = specOf(`db_flushed_${persistence}`, [], { users, persistence })
+      await fleet.ensure(spec)
+      const client = clientOf((await fleet.endpoints(spec.databaseId))[0])
+      const random = () => randomBytes(1_000_000)
+      for (let i = 0; i < 30; i++) await client.set(`key ${i}`, random())
+      const file = fileHere()
+      const taking = fleet.takeSnapshot(spec.databaseId, file)
+      const isWritten = async () => (await client.info('persistence')).includes('rdb_bgsave_in_progress:1')
+      await waitFor(isWritten, { what: 'the snapshot to begin', everyMs: 1 })
+      await client.flushall()
+      await client.script('FLUSH')
+      await client.set('later', '1')
+      await client.eval(`local till = redis.call('TIME')[1] + 2 while redis.call('TIME')[1] + 0 < till do end`, 0)
+      const evidence = await taking
+      expect(evidence.keys).toBeLessThanOrEqual(1)
+      expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: evidence.keys })
+    },
+  )
 
   test('is refused when a sampled key differs, a key is missing, or the file is damaged', async () => {
     const { spec, client } = await serving('db_bad')

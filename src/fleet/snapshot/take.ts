@@ -47,30 +47,48 @@ export async function takeSnapshot(source: SnapshotSource, file: string): Promis
 /** Has the engine write its snapshot file, again if a client's FLUSHALL has killed the writer: the engine reports no failure then. */
 async function save(engine: Redis, { persistence, clock }: SnapshotSource, saved: string): Promise<Evidence> {
   for (let tries = 1; ; tries++) {
-    // Without a log, the file is the data itself, and FLUSHALL replaces it: the evidence tells.
     if (persistence === 'append-only') await rm(saved, { force: true })
-    const evidence = await beginSave(engine, clock)
+    const { evidence, flushes } = await beginSave(engine, clock)
     await waitUntilSaved(engine, clock)
-    if (await stat(saved).catch(() => undefined)) return evidence
+    // Without a log, the file is the data itself, and FLUSHALL replaces it.
+    const isWhole = persistence === 'append-only' ? await exists(saved) : (await flushesOf(engine)) === flushes
+    if (isWhole) return evidence
     if (tries === MOST_TRIES) throw new HomeportError('snapshot_failed', { reason: KILLED })
   }
 }
 
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )
+
+async function flushesOf(engine: Redis): Promise<string | undefined> {
+  return flushesIn(await engine.info('commandstats'))
+}
+
+/** How often FLUSHALL was called, in the words of the engine. */
+const flushesIn = (info: unknown): string | undefined => /^cmdstat_flushall:calls=(\d+)/m.exec(String(info))?.[1]
+
 const KILLED = `FLUSHALL deleted all data while it was being written, ${MOST_TRIES} times in a row`
 
 /**
- * Sends the sample script and the save in one write that is smaller than the read buffer of the engine, so no other
- * command runs in between. While the engine writes something else it refuses, and this retries.
+ * Sends the sample script, the save and the question for earlier flushes in one write that is smaller than the read buffer of
+ * the engine, so no other command runs in between. While the engine writes something else it refuses, and this retries.
  */
-async function beginSave(engine: Redis, clock: Clock): Promise<Evidence> {
+async function beginSave(
+  engine: Redis,
+  clock: Clock,
+): Promise<{ readonly evidence: Evidence; readonly flushes: string | undefined }> {
   for (;;) {
     await waitUntilIdle(engine, clock)
-    const both = engine.pipeline()
-    both.callBuffer('EVAL_RO', SAMPLE_SCRIPT, ...sampleArguments())
-    both.call('BGSAVE')
-    const [sample, begun] = (await both.exec()) ?? []
-    const refusal = sample?.[0] ?? begun?.[0]
-    if (!refusal) return readEvidence(sample?.[1])
+    const all = engine.pipeline()
+    all.callBuffer('EVAL_RO', SAMPLE_SCRIPT, ...sampleArguments())
+    all.call('BGSAVE')
+    all.info('commandstats')
+    const [sample, begun, stats] = (await all.exec()) ?? []
+    const refusal = sample?.[0] ?? begun?.[0] ?? stats?.[0]
+    if (!refusal) return { evidence: readEvidence(sample?.[1]), flushes: flushesIn(stats?.[1]) }
     if (!/in progress|child process/i.test(refusal.message) && !isBusy(refusal)) throw refusal
   }
 }
