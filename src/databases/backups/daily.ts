@@ -15,8 +15,8 @@ export const DAILY_ON_DISK_MS = DAY_MS
 export const DAILY_ON_DISK_WITH_PACK_MS = 3 * DAY_MS
 /** Retention of safety and import backups, which restores and imports make. */
 const INTERMEDIATE_RETENTION_MS = 3 * DAY_MS
-/** Delay before a busy database is tried again. */
-const BUSY_RETRY_MS = 5 * 60 * 1000
+/** Delay before a database is tried again that was busy, or whose backup has failed; then it doubles. */
+const FIRST_RETRY_MS = 5 * 60 * 1000
 
 /** What `DailyBackups` is built from. */
 export interface DailyDeps extends Pick<BackupDeps, 'store' | 'clock' | 'logger' | 'home'> {
@@ -32,14 +32,25 @@ export function firstDailyAt(nowMs: number): number {
   return nowMs + DAY_MS
 }
 
-/** The next time after `nowMs` that is a whole number of days after `dueMs`: missed days are skipped. */
-function nextDailyAfter(dueMs: number, nowMs: number): number {
+/** The next time after `nowMs` that is a whole number of days after the due one: missed days are skipped. */
+function nextDailyOf({ next_daily_backup_at }: DatabaseRow, nowMs: number): number {
+  const dueMs = next_daily_backup_at ?? nowMs
   return dueMs + DAY_MS * (Math.floor(Math.max(nowMs - dueMs, 0) / DAY_MS) + 1)
 }
 
-/** Creates the daily backups, one at a time, and deletes backups past their retention. */
+/** A database whose daily backup has failed and is still due. */
+interface Failing {
+  readonly failedAt: number
+  readonly pauseMs: number
+}
+
+/**
+ * Creates the daily backups, one at a time, and deletes backups past their retention. One that fails stays due and is
+ * repeated with growing pauses until the next day's. Only the first failure of a day is listed, and raises an alert.
+ */
 export class DailyBackups {
   readonly #deps: DailyDeps
+  #failing: ReadonlyMap<string, Failing> = new Map()
   #timer: Timer | undefined
   /** Infinite at first: the clock may have been ahead before this start, see `#pullBack`. */
   #checkedAtMs = Number.POSITIVE_INFINITY
@@ -70,7 +81,7 @@ export class DailyBackups {
   }
 
   async #checkOnce(): Promise<void> {
-    let againMs = BUSY_RETRY_MS
+    let againMs = FIRST_RETRY_MS
     try {
       againMs = await this.#work()
     } catch (error) {
@@ -85,15 +96,19 @@ export class DailyBackups {
   async #work(): Promise<number> {
     const { store, clock, home } = this.#deps
     await this.#pullBack(clock.now())
-    for (const row of await store.run(backupsDaily.due, { now: clock.now(), home })) {
+    const failing = new Map<string, Failing>()
+    let laterMs = HOUR_MS
+    const asOf = clock.now()
+    for (const row of await store.run(backupsDaily.due, { now: asOf, home })) {
       if (this.#state !== 'running') return 0
-      await this.#createOne(row)
+      const outcome = await this.#createOne(row)
+      if (outcome !== 'done') laterMs = FIRST_RETRY_MS
+      if (typeof outcome === 'object') failing.set(row.database_id, outcome)
     }
+    this.#failing = failing
     await this.#expire()
-    const nextAt = await store.run(backupsDaily.next, { home })
-    const waitMs = nextAt === undefined ? HOUR_MS : nextAt - clock.now()
-    // Still due: the database is busy.
-    return waitMs <= 0 ? BUSY_RETRY_MS : Math.min(waitMs, HOUR_MS)
+    const nextAt = await store.run(backupsDaily.next, { after: asOf, home })
+    return nextAt === undefined ? laterMs : Math.min(Math.max(nextAt - clock.now(), 0), laterMs)
   }
 
   /** When the clock was set back, backups may be due more than a day ahead; moves them to one day from now. */
@@ -103,18 +118,26 @@ export class DailyBackups {
     this.#checkedAtMs = now
   }
 
-  async #createOne({ database_id, next_daily_backup_at: dueAt }: DatabaseRow): Promise<void> {
+  /** Takes a backup that is due. It remains due when its database is busy, or when it fails. */
+  async #createOne(row: DatabaseRow): Promise<'done' | 'busy' | Failing> {
     const { store, clock, logger, create } = this.#deps
+    const { database_id: databaseId } = row
     const now = clock.now()
+    const last = this.#failing.get(databaseId)
+    if (last && now >= last.failedAt && now < last.failedAt + last.pauseMs) return last
+    const backupId = newId('bak_', now)
     const name = `Daily ${new Date(now).toISOString().slice(0, 16).replace('T', ' ')} UTC`
     try {
-      await create({ backup_id: newId('bak_', now), database_id, name, kind: 'daily', created_at: now })
+      await create({ backup_id: backupId, database_id: databaseId, name, kind: 'daily', created_at: now })
     } catch (error) {
-      if (isError(error, 'database_busy')) return
-      logger.error('backup_daily_failed', { databaseId: database_id, reason: reasonOf(error) })
+      if (isError(error, 'database_busy')) return last ?? 'busy'
+      if (last) await store.run(backupsDaily.forgetFailed, { backupId })
+      else logger.error('backup_daily_failed', { databaseId, reason: reasonOf(error) })
+      const again = { failedAt: clock.now(), pauseMs: last ? 2 * last.pauseMs : FIRST_RETRY_MS }
+      if (again.failedAt + again.pauseMs < nextDailyOf(row, again.failedAt)) return again
     }
-    const nextAt = nextDailyAfter(dueAt ?? now, clock.now())
-    await store.run(backupsDaily.postpone, { databaseId: database_id, nextAt })
+    await store.run(backupsDaily.postpone, { databaseId, nextAt: nextDailyOf(row, clock.now()) })
+    return 'done'
   }
 
   async #expire(): Promise<void> {

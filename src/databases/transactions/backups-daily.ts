@@ -58,11 +58,11 @@ const dueQuery = query<{ now: number } & OfHome, DatabaseRow>(({ db, p }) =>
     .where((eb) => isOfHome(eb, p))
     .orderBy('next_daily_backup_at'),
 )
-const earliest = query<OfHome, { next_daily_backup_at: number | null }>(({ db, p }) =>
+const earliest = query<{ after: number } & OfHome, { next_daily_backup_at: number | null }>(({ db, p }) =>
   db
     .selectFrom('databases')
     .select('next_daily_backup_at')
-    .where('next_daily_backup_at', 'is not', null)
+    .where('next_daily_backup_at', '>', p.after)
     .where((eb) => isOfHome(eb, p))
     .orderBy('next_daily_backup_at')
     .limit(1),
@@ -89,10 +89,24 @@ export const pullBack = write(
   },
 )
 
-/** When the next daily backup of any of these databases is due. */
-export const next = read('backupsDaily.next', function* (args: OfHome): Transaction<number | undefined> {
+/** When the next daily backup of any of these databases is due that is not due yet. */
+export const next = read('backupsDaily.next', function* (args: { after: number } & OfHome): Transaction<
+  number | undefined
+> {
   return (yield* first(earliest, args))?.next_daily_backup_at ?? undefined
 })
+
+const dropFailed = query<{ backupId: string }>(({ db, p }) =>
+  db.deleteFrom('backups').where('backup_id', '=', p.backupId).where('state', '=', 'failed'),
+)
+
+/** Deletes the row of a backup that has failed, because an earlier failure of the same day is stored. */
+export const forgetFailed = write(
+  'backupsDaily.forgetFailed',
+  function* (args: { backupId: string }): Transaction<void> {
+    yield* change(dropFailed, args)
+  },
+)
 
 /** Backups created before these times are past their retention, Unix milliseconds. */
 export interface Ages {
