@@ -57,6 +57,16 @@ it('backs up and restores, in place and into a new database', async () => {
   expect(await client.get('k')).toBe('old')
 })
 
+it('leaves no new database behind when the restore is refused', async () => {
+  await create('kept')
+  const { database_id, backup_id } = await db('backup', 'kept')
+  writeFileSync(join(homeport.place.dataDir, 'backups', `${database_id}`, `${backup_id}.rdb`), 'changed')
+  const { code, stderr } = await host(['db', 'restore', 'kept', '--as-new', 'kept-copy', ...placeFlags(homeport.place)])
+  expect([code, stderr]).toEqual([2, expect.stringContaining('its file has changed')])
+  const { body } = await homeport.api('GET', '/v2/redis/databases')
+  expect((body as Database[]).map(({ database_name }) => database_name)).not.toContain('kept-copy')
+})
+
 it('exports into a file and imports it elsewhere', async () => {
   const [from, to] = [await create('from'), await create('to')]
   await from.client.set('k', 'v')

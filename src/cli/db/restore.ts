@@ -1,6 +1,7 @@
 import { restoreBackup } from '../../contract/databases/backups.js'
-import { createDatabase, type DatabaseRecord } from '../../contract/databases/databases.js'
+import { createDatabase, type DatabaseRecord, deleteDatabase } from '../../contract/databases/databases.js'
 import { REGIONS } from '../../contract/databases/regions.js'
+import { isError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
 import { backupNamed } from './backups.js'
@@ -24,7 +25,8 @@ export const restoreCommand = remote<{ asNew?: string }, [string, string | undef
     if (asNew === undefined) await confirm(replacement(from, `the backup "${backup}" (${backup_id})`))
     say('restoring ...')
     const database_id = asNew === undefined ? from.database_id : await createLike(api, from, asNew)
-    await api.call(restoreBackup, { params: { id: database_id }, body: { backup_id } })
+    const restoring = api.call(restoreBackup, { params: { id: database_id }, body: { backup_id } })
+    await (asNew === undefined ? restoring : orDeleted(restoring, { api, say, database_id }))
     show({ database_id, backup_id }, () => `restored ${backup_id} into ${database_id}\n`)
   },
 })
@@ -35,4 +37,23 @@ async function createLike(api: Api, like: DatabaseRecord, database_name: string)
   const { platform } = REGIONS[primary_region]
   const body = { database_name, platform, primary_region, read_regions, eviction, tls }
   return (await api.call(createDatabase, { body })).database_id
+}
+
+interface NewDatabase {
+  readonly api: Api
+  readonly say: (text: string) => void
+  readonly database_id: string
+}
+
+/** Deletes the new database if the server refuses the restore. Without an answer it may have been restored, and stays. */
+async function orDeleted(restoring: Promise<unknown>, { api, say, database_id }: NewDatabase): Promise<void> {
+  try {
+    await restoring
+  } catch (error) {
+    const deleting = isError(error, 'server_refused')
+      ? api.call(deleteDatabase, { params: { id: database_id }, body: {} })
+      : Promise.reject(error)
+    await deleting.catch(() => say(`the new database ${database_id} stays, and may be empty`))
+    throw error
+  }
 }
