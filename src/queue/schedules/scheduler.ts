@@ -2,6 +2,7 @@ import { type Clock, type Service, type Timer, yieldToEventLoop } from '../../ba
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger, PublicationEnd, QueueMeter, Tracer } from '../../telemetry/index.js'
+import { isPassing } from '../dispatcher/damage.js'
 import { draftItem, readGroups } from '../publish/groups.js'
 import type { DropReplaced } from '../publish/publishing.js'
 import { AS_ACCEPTED } from '../publish/settings.js'
@@ -20,6 +21,9 @@ const CHECKS_PER_READ = 200
 /** If the clock is set back by at most this much, no fire is repeated. */
 const SMALL_JUMP_MS = 60_000
 
+/** A fire that cannot be stored is skipped after this many failures in a row that do not pass. */
+const GIVE_UP_AFTER = 5
+
 /** A fire of a suspended account. It is not made up for, as of a paused schedule. */
 const SKIPPED = { entries: [], error: schedules.SUSPENDED_FIRE }
 
@@ -36,6 +40,8 @@ interface FirePlace {
   readonly nextAt: number | null
   readonly now: number
 }
+
+const keyOf = ({ accountId, scheduleId }: FirePlace): string => `${accountId}/${scheduleId}`
 
 interface Drafted {
   readonly entries: readonly PublishEntry[]
@@ -89,6 +95,8 @@ export class Scheduler implements Service {
   #runAgain = false
   /** `due`: a schedule may be at a fire later than its next one. Checked before anything else. */
   #check: 'due' | 'done' = 'due'
+  /** Failures in a row to store a fire, by its schedule. */
+  readonly #failures = new Map<string, number>()
 
   constructor(deps: SchedulerDeps) {
     this.#deps = deps
@@ -202,17 +210,40 @@ export class Scheduler implements Service {
   }
 
   async #fire(row: ScheduleRow): Promise<void> {
-    const { clock, meter, tracer } = this.#deps
+    const { clock, meter } = this.#deps
     const { account_id: accountId, schedule_id: scheduleId, next_at: dueAt, created_at: madeAt } = row
     if (this.#phase !== 'running' || dueAt === null || !this.#deps.isLeader()) return
     const now = clock.now()
     const place = { accountId, scheduleId, dueAt, madeAt, nextAt: nextFire(row, Math.max(now, dueAt)), now }
     if (this.#deps.isHeld(accountId)) return void (await this.#commit({ ...place, ...SKIPPED }))
-    // Without the context of the request that made the schedule: all fires would be one trace.
-    const traced = tracer && traceItem(tracer, itemInTrace(itemOfSchedule(row), {}), { operation: 'fire', scheduleId })
-    const error = await this.#store(row, place, traced)
+    const error = await this.#publish(row, place).catch((failure: unknown) => this.#giveUp(place, failure))
+    this.#failures.delete(keyOf(place))
     if (error === null) meter.fires++
     else meter.failedFires++
+  }
+
+  /** Publishes the messages of a fire. Answers why nothing was published; null when something was. */
+  async #publish(row: ScheduleRow, place: FirePlace): Promise<string | null> {
+    const { tracer } = this.#deps
+    const { scheduleId } = place
+    // Without the context of the request that made the schedule: all fires would be one trace.
+    const traced = tracer && traceItem(tracer, itemInTrace(itemOfSchedule(row), {}), { operation: 'fire', scheduleId })
+    return this.#store(row, place, traced)
+  }
+
+  /** Skips a fire that no retry stores, so that the next one has a chance. @throws the failure while it is retried. */
+  async #giveUp(place: FirePlace, failure: unknown): Promise<string | null> {
+    if (isPassing(failure) || isError(failure, 'store_damaged')) throw failure
+    const failures = (this.#failures.get(keyOf(place)) ?? 0) + 1
+    this.#failures.set(keyOf(place), failures)
+    if (failures < GIVE_UP_AFTER) throw failure
+    const why = failure instanceof HomeportError ? failure.message : 'see schedule_read_failed in the log of the server'
+    const { error } = await this.#commit({
+      ...place,
+      entries: [],
+      error: `not published: it cannot be stored (${why})`,
+    })
+    return error
   }
 
   /** Stores the messages of a fire. `error` says why nothing was published. */

@@ -222,6 +222,13 @@ describeOnSampledStore('schedules', (openStore) => {
       for (const n of [1, 2, 3]) await scene.client.schedules.create({ destination: `${destination}/${n}`, cron })
       clock.advance(30_000)
       await scene.arrived(3)
+      const isSkipped = async () => {
+        clock.advance(1_000)
+        const { schedule } = (await scene.store.run(schedules.get, { accountId, scheduleId: 'spoilt' })) ?? {}
+        return schedule?.error?.includes('cannot be stored') ?? false
+      }
+      await waitFor(isSkipped, { what: 'the fire to be skipped' })
+      expect(clock.now() - T).toBeLessThan(2 * MINUTE)
     } finally {
       await scene.store.run(schedules.remove, { accountId, scheduleId: 'spoilt' })
     }
