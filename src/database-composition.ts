@@ -5,7 +5,7 @@ import { createDatabases, type Databases, databaseRoutes } from './databases/ind
 import { createFleet, type Fleet } from './fleet/index.js'
 import type { Foundations } from './foundations.js'
 import { createGateway, type Gateway } from './gateway/index.js'
-import type { Readiness } from './http/index.js'
+import type { Caller, Readiness } from './http/index.js'
 import { readinessOf, servedNames } from './listeners.js'
 import type { Logger } from './telemetry/index.js'
 
@@ -97,6 +97,7 @@ function rulesOf(accounts: Accounts) {
     emailOf: (accountId: string) => accounts.account(accountId)?.email ?? '',
     isOperator: (accountId: string) => accounts.isFirst(accountId),
     isAccountSuspended: (accountId: string) => accounts.standingOf(accountId) !== 'active',
+    isStillMember: (caller: Caller) => accounts.isStillMember(caller),
     databaseLimitOf: (accountId: string) => accounts.databaseLimitOf(accountId),
   }
 }

@@ -49,6 +49,8 @@ export interface Accounts extends Service, Authenticator {
   readonly operator: Operator
   /** Whether callers may act for an account. */
   standingOf(accountId: string): Standing
+  /** Whether the user of a caller may still write for its account: a member may have been removed meanwhile. */
+  isStillMember(caller: Caller): boolean
   /** Most databases of an account or team, where the operator has set a limit. */
   databaseLimitOf(accountId: string): number | undefined
   /** Most messages a day of an account or team; `undefined`: no limit. */
@@ -212,6 +214,10 @@ class StoredAccounts implements Accounts {
 
   get heldIds(): ReadonlySet<string> {
     return this.#directory.heldIds
+  }
+
+  isStillMember(caller: Caller): boolean {
+    return this.#directory.isStillMember(caller)
   }
 
   databaseLimitOf(accountId: string): number | undefined {

@@ -70,6 +70,8 @@ export class AccountDirectory implements Authenticator {
   #heldIds: ReadonlySet<string> = new Set()
   /** The account of the owner of each team. */
   readonly #ownerOf = new Map<string, AccountRow>()
+  /** By team and e-mail key. */
+  #members: ReadonlyMap<string, MemberRow> = new Map()
   readonly #keysByHash = new Map<string, Key>()
   /** Keys by the hash of their secret before the last rotation. */
   readonly #keysByOldHash = new Map<string, Key>()
@@ -130,10 +132,10 @@ export class AccountDirectory implements Authenticator {
     }
     this.#operatorId = accounts.find(({ operator }) => operator === 1)?.account_id
     this.#loadStandings(accounts)
-    const byMember = new Map(members.map((member) => [`${member.team_id} ${member.email_key}`, member]))
+    this.#members = new Map(members.map((member) => [`${member.team_id} ${member.email_key}`, member]))
     for (const row of keys) {
       const account = this.#accounts.get(row.account_id)
-      const holder = byMember.get(`${row.account_id} ${row.holder}`)
+      const holder = this.#members.get(`${row.account_id} ${row.holder}`)
       // The key of a former member is ignored.
       if (!account || (row.holder !== null && !holder) || this.standingOf(row.account_id) === 'gone') continue
       const key = { account, row, holder, use: useOf(row.key_id) }
@@ -203,6 +205,13 @@ export class AccountDirectory implements Authenticator {
   /** The id of an API key, if it belongs to this e-mail. */
   keyIdOf(email: string, apiKey: string): string | undefined {
     return this.#keyOf(email, apiKey)?.row.key_id
+  }
+
+  /** Whether the user of a caller may still write for its account. The owner of an account always may. */
+  isStillMember({ accountId, email, role }: Caller): boolean {
+    if (role === undefined) return true
+    const member = this.#members.get(`${accountId} ${emailKeyOf(email)}`)
+    return member !== undefined && member.role !== 'finance'
   }
 
   /** The caller of the API key with this id, while the key exists and its holder is a member. */

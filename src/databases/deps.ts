@@ -3,6 +3,7 @@ import type { Cluster, Incarnation } from '../cluster/index.js'
 import type { Config } from '../config/index.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import type { Fleet } from '../fleet/index.js'
+import type { Caller } from '../http/index.js'
 import type { BackupKeys, ObjectStorage } from '../objects/index.js'
 import type { Store } from '../store/index.js'
 import type { DatabaseMeter, DatabasesMeter, Logger, Problems } from '../telemetry/index.js'
@@ -51,6 +52,8 @@ export interface DatabasesDeps {
   readonly isOperator: (accountId: string) => boolean
   /** Whether the account of a database is suspended. Omitted: none is. */
   readonly isAccountSuspended?: (accountId: string) => boolean
+  /** Whether the user of a caller may still write for its account. Omitted: nobody is ever removed from one. */
+  readonly isStillMember?: (caller: Caller) => boolean
   /** Most databases of an account, where the operator has set a limit. Omitted: nowhere. */
   readonly databaseLimitOf?: (accountId: string) => number | undefined
   /** Whether the engine has a command that not every supported engine has; in upper case. Omitted: it has none. */

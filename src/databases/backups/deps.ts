@@ -16,6 +16,7 @@ export interface BackupDeps
     | 'meter'
     | 'problems'
     | 'isOperator'
+    | 'isStillMember'
     | 'cluster'
     | 'objectStorage'
   > {

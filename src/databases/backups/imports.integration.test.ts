@@ -12,7 +12,7 @@ import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
 import { systemCaller } from '../usage/index.js'
-import { bulk, type PasswordEngine, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
+import { bulk, type PasswordEngine, page, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
 
 const MIB = 2 ** 20
 const checkImport = compileChecker(ImportSchema, 'body')
@@ -122,6 +122,28 @@ describe('an import from another server', () => {
       await waitFor(isGone, { what: 'the deletion' })
     }
     await expect(received).rejects.toThrow()
+  })
+
+  it('ends when the user who began it is removed from the team', async () => {
+    const { teams, keys } = server.accounts
+    const { team_id } = await teams.create(server.owner, { team_name: 'crew', copy_cc: false })
+    const member_email = 'dev@homeport.local'
+    await teams.addMember(server.owner, { team_id, member_email, member_role: 'dev' })
+    const { api_key } = await keys.create(server.owner, { name: 'dev', team_id, member_email })
+    const authorization = `Basic ${Buffer.from(`${member_email}:${api_key}`).toString('base64')}`
+    const asked: Socket[] = []
+    const source = await startForeignServer({ SCAN: (_, socket) => void asked.push(socket) })
+    const record = await create(server, {}, { authorization })
+    const path = `/v2/redis/import/${record.database_id}`
+    expect(await server.api('POST', path, { url: source.url }, { authorization })).toMatchObject({ status: 200 })
+    await waitFor(() => asked.length > 0, { what: 'the copy to begin' })
+    await teams.removeMember(server.owner, { team_id, member_email })
+    asked[0]?.write(page('0', []))
+    const progress = () =>
+      server.databases.backups.importProgress({ ...server.owner, accountId: team_id }, record.database_id)
+    await waitFor(async () => (await progress()).state === 'failed', { what: 'the import to end' })
+    expect((await progress()).failure).toContain('may no longer change')
+    await server.databases.remove(systemCaller(team_id), record.database_id)
   })
 
   it('from malicious servers fails, costs little memory, and leaves the database usable', async () => {

@@ -81,7 +81,7 @@ export class Imports {
   /** Starts copying all keys of another server. */
   fromUrl(caller: Caller, databaseId: string, url: string): Promise<BegunImport> {
     const source = parseSource(url)
-    const fill: Filling = (backup, database, signal) => this.#copy(backup, database, source, signal)
+    const fill: Filling = (backup, database, signal) => this.#copy(backup, database, { source, caller }, signal)
     return this.#begin(caller, databaseId, source.shown, fill)
   }
 
@@ -203,7 +203,7 @@ export class Imports {
   }
 
   /** Copies into a temporary engine with the database's memory limit, whose snapshot becomes the backup. */
-  #copy(backup: NewBackup, database: DatabaseRow, from: ImportSource, end: AbortSignal): Promise<BackupRow> {
+  #copy(backup: NewBackup, database: DatabaseRow, from: ForeignServer, end: AbortSignal): Promise<BackupRow> {
     return this.#creation.settle(backup, async () => {
       const { fleet, files, plans, stopping } = this.#deps
       const signal = AbortSignal.any([end, stopping])
@@ -227,24 +227,34 @@ export class Imports {
     })
   }
 
-  async #copyInto(backup: NewBackup, staging: StagingEngine, from: ImportSource, signal: AbortSignal): Promise<void> {
+  async #copyInto(backup: NewBackup, staging: StagingEngine, from: ForeignServer, signal: AbortSignal): Promise<void> {
     const { clock, targets } = this.#deps
     const options = { clock, signal }
-    const source = await connectToSource(from, targets, options)
+    const source = await connectToSource(from.source, targets, options)
     try {
       const target = await connectToEngine(staging.path, staging.password, options)
       try {
         await refusePart(source)
         await this.#note(backup, { keys_total: await countKeys(source) })
-        const onCopied = (keys: number, bytes: number): void => this.#count(backup, keys, bytes)
+        const onCopied = (keys: number, bytes: number): void => {
+          this.#refuseRemoved(from.caller)
+          this.#count(backup, keys, bytes)
+        }
         const { maxMemoryBytes } = staging
         await copyAll({ source, target, clock, signal, maxMemoryBytes, onCopied })
+        this.#refuseRemoved(from.caller)
       } finally {
         target.close()
       }
     } finally {
       source.close()
     }
+  }
+
+  /** The source decides how long a copy takes, and nobody may replace data of a team after leaving it. */
+  #refuseRemoved(caller: Caller): void {
+    if (this.#deps.isStillMember?.(caller) !== false) return
+    throw new HomeportError('import_failed', { reason: 'who began it may no longer change databases of the team' })
   }
 
   #count({ backup_id }: NewBackup, keys: number, bytes: number): void {
@@ -263,6 +273,12 @@ export class Imports {
     const { store } = this.#deps
     await retryUntilDone(this.#deps, databaseId, () => store.run(imports.note, { backupId, progress }))
   }
+}
+
+/** A server to copy from, and who asks for it. */
+interface ForeignServer {
+  readonly source: ImportSource
+  readonly caller: Caller
 }
 
 /** The temporary engine that takes the imported keys. */

@@ -188,6 +188,7 @@ function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, op
     objectStorage: options.objectStorage,
     isOperator: (accountId) => accounts.isFirst(accountId),
     isAccountSuspended: (accountId) => accounts.standingOf(accountId) !== 'active',
+    isStillMember: (caller) => accounts.isStillMember(caller),
     databaseLimitOf: (accountId) => accounts.databaseLimitOf(accountId),
     traffic: options.traffic ?? NO_TRAFFIC,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
