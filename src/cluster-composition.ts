@@ -122,6 +122,7 @@ async function idOf(dataDir: string): Promise<string> {
 const AGREED = [
   'freeAccountDatabases',
   'paidAccountDatabases',
+  'manualBackups',
   'freeAccountDailyMessages',
   'managementBodyLimitBytes',
   'queueBodyLimitBytes',

@@ -215,6 +215,12 @@ const OPTIONS = {
     meaning: 'An account of type paid may have at most this many databases.',
     relation: 'redisPorts limits the number of databases of all accounts together.',
   }),
+  manualBackups: option({
+    kind: kinds.integer(0, 1_000_000),
+    default: 100,
+    meaning: 'A database may have at most this many manual backups, which stay until they are deleted.',
+    relation: 'Together they need at most this many times the size of the plan on the disk.',
+  }),
   freeAccountDailyMessages: option({
     kind: kinds.integer(0, 1_000_000_000),
     default: 1000,

@@ -115,6 +115,7 @@ class StoredDatabases implements Databases {
       onReplaced: (databaseId) => this.#losses.replaced(databaseId),
       home: settings.node ?? '',
       only,
+      mostManual: settings.manualBackups,
       withdraw: async (databaseId) => this.others.replicas?.withdraw(databaseId),
       targets: new TargetGate(settings.deliveryTargets),
     })

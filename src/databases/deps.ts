@@ -165,6 +165,7 @@ export type DatabaseSettings = Pick<
   | 'proxyTerminatesTls'
   | 'freeAccountDatabases'
   | 'paidAccountDatabases'
+  | 'manualBackups'
   | 'awakeDatabases'
   | 'usageFlushMs'
   | 'deliveryTargets'

@@ -99,6 +99,7 @@ export const createBackup = endpoint({
     'invalid_json',
     'database_not_found',
     'database_busy',
+    'too_many_backups',
     'snapshot_failed',
     'engine_failed',
     'store_full',

@@ -105,6 +105,13 @@ export const databasesErrors = {
     text: ({ backupId }) =>
       `backup not found: this database has no backup with the id "${backupId}". GET /v2/redis/list-backup/{id} lists the backups of a database.`,
   }),
+  too_many_backups: define<{ most: number }>({
+    status: 429,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ most }) =>
+      `The database has ${most} manual backups, the most that it may have. Delete some of them first, or ask the operator to raise manualBackups.`,
+  }),
   backup_not_ready: define<{ state: string }>({
     status: 409,
     blame: 'caller',

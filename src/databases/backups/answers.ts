@@ -64,6 +64,8 @@ export function refuse(refusal: backups.Refusal, databaseId: string): never {
       throw new HomeportError('database_busy', { modifyingState: refusal.modifyingState })
     case 'plan':
       throw new HomeportError('daily_backup_not_allowed', { plan: refusal.plan })
+    case 'too_many':
+      throw new HomeportError('too_many_backups', { most: refusal.most })
     default:
       return unreachable(refusal)
   }

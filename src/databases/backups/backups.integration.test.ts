@@ -282,8 +282,12 @@ describe('a backup of another engine', () => {
 describe('daily backups', () => {
   it('are created every day, kept for a day, and stop when switched off', async () => {
     const clock = new ManualClock()
-    const server = await startManagement({ clock })
+    const server = await startManagement({ clock, manualBackups: 0 })
     const record = await create(server)
+    expect(await backUp(server, record)).toMatchObject({
+      status: 429,
+      body: { error: expect.stringContaining('has 0 manual') },
+    })
     const set = (method: string, verb: string) =>
       server.api(method, `/v2/redis/${verb}-dailybackup/${record.database_id}`)
     const isOn = async () =>

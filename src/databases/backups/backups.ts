@@ -145,7 +145,7 @@ export class Backups implements Service {
       created_at: now,
     } as const
     const audit = this.#audit(caller, 'Create Backup', databaseId, { name, backup_id: backup.backup_id })
-    await this.#begin({ backup, accountId: caller.accountId, audit })
+    await this.#begin({ backup, accountId: caller.accountId, audit, most: this.#deps.mostManual })
   }
 
   /** Puts a snapshot of a database at a path that does not exist, and wakes it for that. It is no backup of its own. */
@@ -208,6 +208,7 @@ export class Backups implements Service {
       case 'not_found':
       case 'busy':
       case 'plan':
+      case 'too_many':
         return refuse(outcome, databaseId)
       default:
         return unreachable(outcome)

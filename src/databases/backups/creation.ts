@@ -7,6 +7,9 @@ type BackupRow = backups.BackupRow
 type NewBackup = backups.NewBackup
 type Figures = Omit<Extract<backups.BackupResult, { kind: 'completed' }>, 'kind'>
 
+/** Safety and import backups that a database keeps beside the one that is being made; they would fill the disk for all. */
+const INTERMEDIATE_KEPT = 9
+
 /** Takes, checks and stores backups: a pending row becomes completed or failed. */
 export class BackupCreation {
   readonly #deps: BackupDeps
@@ -37,6 +40,7 @@ export class BackupCreation {
   /** Stores the outcome of `work`. A failed backup has no file. */
   async settle(backup: NewBackup, work: () => Promise<Figures>): Promise<BackupRow> {
     try {
+      await this.#prune(backup)
       return await this.#finish(backup, { kind: 'completed', ...(await work()) })
     } catch (error) {
       this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
@@ -47,6 +51,14 @@ export class BackupCreation {
       await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error
     }
+  }
+
+  /** A restore copies its backup first, so none of those that go is needed. */
+  async #prune({ database_id: databaseId, kind }: NewBackup): Promise<void> {
+    if (kind !== 'safety' && kind !== 'import') return
+    const { store, files } = this.#deps
+    const gone = await store.run(backups.prune, { databaseId, keep: INTERMEDIATE_KEPT })
+    for (const backup of gone) await files.remove(backup)
   }
 
   async #finish(

@@ -23,6 +23,8 @@ export interface BackupDeps
   readonly files: BackupFiles
   /** See `regionOf`. */
   readonly only: string | undefined
+  /** Most manual backups of a database. */
+  readonly mostManual: number
   /** Resolves when no other node answers reads by the data before. */
   readonly withdraw: (databaseId: string) => Promise<void>
   /** The databases of which node; the empty text: all, on a server that is alone. */

@@ -42,6 +42,7 @@ export class LossAcceptance implements LostWork {
       case 'not_found':
       case 'busy':
       case 'plan':
+      case 'too_many':
         return refuse(outcome, databaseId)
       default:
         return unreachable(outcome)

@@ -55,6 +55,7 @@ export class CrashableDatabases {
         proxyTerminatesTls: false,
         freeAccountDatabases: 1,
         paidAccountDatabases: 1000,
+        manualBackups: 100,
         awakeDatabases: 1000,
         usageFlushMs: 10_000,
         deliveryTargets: 'everything' as const,

@@ -37,6 +37,7 @@ export interface ManagementOptions {
   readonly clock?: Clock
   readonly freeAccountDatabases?: number
   readonly paidAccountDatabases?: number
+  readonly manualBackups?: number
   /** Default: `everything`, because the servers to import from run on this machine. */
   readonly deliveryTargets?: TargetPolicy
   /** Default: more than any test creates. */
@@ -177,6 +178,7 @@ function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, op
       proxyTerminatesTls: false,
       freeAccountDatabases: options.freeAccountDatabases ?? 1,
       paidAccountDatabases: options.paidAccountDatabases ?? 1000,
+      manualBackups: options.manualBackups ?? 100,
       awakeDatabases: options.awakeDatabases ?? 1000,
       usageFlushMs: 10_000,
       deliveryTargets: options.deliveryTargets ?? 'everything',

@@ -109,6 +109,17 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       expect(await begin('b')).toMatchObject({ kind: 'begun' })
     })
 
+    it('is refused beyond the limit of manual ones, and the newest safety and import ones stay', async () => {
+      const kinds = ['manual', 'manual', 'safety', 'import', 'safety', 'daily'] as const
+      for (const [n, kind] of kinds.entries()) await made({ kind, created_at: NOW + n })
+      const begin = (most: number) => store.run(backups.begin, { backup: newBackup(), accountId, most })
+      expect(await begin(2)).toEqual({ kind: 'too_many', most: 2 })
+      expect(await store.run(backups.prune, { databaseId, keep: 2 })).toHaveLength(1)
+      const left = (await store.run(backups.list, { accountId, databaseId })) ?? []
+      expect(left.map(({ kind }) => kind)).toEqual(['daily', 'safety', 'import', 'manual', 'manual'])
+      expect(await begin(3)).toMatchObject({ kind: 'begun' })
+    })
+
     it('makes its database busy until it is finished', async () => {
       const backup = newBackup()
       expect(await store.run(backups.begin, { backup, accountId })).toMatchObject({ kind: 'begun' })

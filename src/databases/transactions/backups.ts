@@ -9,6 +9,9 @@ import { HAS_MOVED, isHomeOf } from './home-check.js'
 /** A backup as it is stored. */
 export type BackupRow = Selectable<BackupsTable>
 
+/** A backup with what identifies its file. */
+export type BackupFile = Pick<BackupRow, 'database_id' | 'backup_id' | 'state'>
+
 /** A backup that is about to be made. */
 export type NewBackup = Pick<BackupRow, 'backup_id' | 'database_id' | 'name' | 'kind' | 'created_at'>
 
@@ -17,6 +20,7 @@ export type Refusal =
   | { readonly kind: 'not_found' }
   | { readonly kind: 'busy'; readonly modifyingState: string }
   | { readonly kind: 'plan'; readonly plan: string }
+  | { readonly kind: 'too_many'; readonly most: number }
 
 /** The failure that the next start stores for interrupted backups and imports. */
 export const INTERRUPTED = 'the server ended while it was being made'
@@ -82,18 +86,31 @@ export interface BeginArgs {
   /** The required owner; undefined for scheduled backups. */
   readonly accountId?: string | undefined
   readonly audit?: NewAuditRow | undefined
+  /** Most manual backups of the database; undefined for those that are not counted. */
+  readonly most?: number
   /** The node that makes it. Default: whichever is the home. */
   readonly home?: string
 }
+
+const countManual = query<{ databaseId: string }, { count: number }>(({ db, p }) =>
+  db
+    .selectFrom('backups')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('database_id', '=', p.databaseId)
+    .where('kind', '=', 'manual'),
+)
 
 /** (empty) becomes `backing_up`, and a pending backup is inserted. */
 export const begin = write('backups.begin', function* (args: BeginArgs): Transaction<
   { kind: 'begun'; database: DatabaseRow } | Refusal
 > {
-  const { backup, accountId, audit, home } = args
-  const found = yield* lockForChange(backup.database_id, accountId, home)
+  const { backup, accountId, audit, home, most = Number.POSITIVE_INFINITY } = args
+  const { database_id: databaseId } = backup
+  const found = yield* lockForChange(databaseId, accountId, home)
   if (found.kind !== 'free') return found
-  yield* moveModifying(backup.database_id, '', 'backing_up')
+  const { count = 0 } = (yield* first(countManual, { databaseId })) ?? {}
+  if (count >= most) return { kind: 'too_many', most }
+  yield* moveModifying(databaseId, '', 'backing_up')
   yield* insertPending(backup)
   if (audit) yield* recordAudit(audit)
   return { kind: 'begun', database: found.database }
@@ -227,6 +244,9 @@ const deleteObjectsOf = query<{ databaseId: string; at: number }>(({ db, p }) =>
   db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where('database_id', '=', p.databaseId),
 )
 
+/** More than a database has. */
+const MOST_ROWS = 100_000
+
 const dropBackup = query<{ backupId: string }>(({ db, p }) =>
   db.deleteFrom('backups').where('backup_id', '=', p.backupId),
 )
@@ -255,6 +275,29 @@ export const remove = write(
   },
 )
 
+const intermediate = query<{ databaseId: string; keep: number }, BackupFile>(({ db, p }) =>
+  db
+    .selectFrom('backups')
+    .select(['database_id', 'backup_id', 'state'])
+    .where('database_id', '=', p.databaseId)
+    .where('kind', 'in', ['safety', 'import'])
+    .where('state', '=', 'completed')
+    .orderBy('created_at', 'desc')
+    .orderBy('backup_id', 'desc')
+    // SQLite knows an offset only after a limit.
+    .limit(MOST_ROWS)
+    .offset(p.keep),
+)
+
+/** Deletes the rows of all safety and import backups of a database but the newest; returns them. */
+export const prune = write('backups.prune', function* (args: { databaseId: string; keep: number }): Transaction<
+  BackupFile[]
+> {
+  const gone = yield* all(intermediate, args)
+  for (const { backup_id: backupId } of gone) yield* change(dropBackup, { backupId })
+  return gone
+})
+
 const dropOfDatabase = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('backups').where('database_id', '=', p.databaseId),
 )
@@ -275,9 +318,6 @@ export const removeAll = write(
 const names = query<object, BackupFile>(({ db }) =>
   db.selectFrom('backups').select(['database_id', 'backup_id', 'state']),
 )
-
-/** A backup with what identifies its file. */
-export type BackupFile = Pick<BackupRow, 'database_id' | 'backup_id' | 'state'>
 
 /** All backups of all databases. A failed one has no file. */
 export const everyName = read('backups.everyName', function* (_: object): Transaction<BackupFile[]> {
