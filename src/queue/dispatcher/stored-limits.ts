@@ -4,6 +4,8 @@ import * as flowKeys from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { FlowControl } from './flow-control.js'
 
+const PAGE = 2_000
+
 /** Reads the stored limits of flow-control keys into memory. */
 export class StoredLimits {
   readonly #store: Store
@@ -14,9 +16,16 @@ export class StoredLimits {
     this.#flow = flow
   }
 
-  /** Of all keys. */
-  readAll(): Promise<void> {
-    return this.#flow.reload(() => this.#store.run(flowKeys.everything, {}))
+  /** Of all keys, of which there may be a million: in pages, between which others read and send. */
+  async readAll(): Promise<void> {
+    for (let after: flowKeys.KeyPlace | undefined = flowKeys.FIRST_KEY; after; ) {
+      const from: flowKeys.KeyPlace = after
+      await this.#flow.reload(async () => {
+        const page = await this.#store.run(flowKeys.page, { after: from, limit: PAGE })
+        after = page.length === PAGE ? page.at(-1) : undefined
+        return page
+      })
+    }
   }
 
   /** Of these keys. A key that is no longer stored is forgotten. */

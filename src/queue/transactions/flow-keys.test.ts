@@ -69,6 +69,17 @@ describeOnEveryStore('a key that messages name', (openStore) => {
     expect([await row('a'), await row('b')]).toMatchObject([{ rate: 2 }, { rate: 3, period_s: 60 }])
   })
 
+  it('is read with all others a page at a time', async () => {
+    await publish(...['c', 'a', 'b'].map((key) => named(key, T)))
+    const read: string[][] = []
+    for (let after: flowKeys.KeyPlace | undefined = { account_id: accountId, flow_key: '' }; after; ) {
+      const page: flowKeys.FlowKeyRow[] = await store.run(flowKeys.page, { after, limit: 2 })
+      read.push(page.filter((key) => key.account_id === accountId).map((key) => key.flow_key))
+      after = page.length === 2 ? page[1] : undefined
+    }
+    expect(read.slice(0, 2)).toEqual([['a', 'b'], ['c']])
+  })
+
   it('is deleted once no message has named it for long, unless one is pending or somebody has pinned it', async () => {
     const names = ['a', 'b', 'c', 'd', 'e']
     const seqs = await publish(...names.map((key) => named(key, T)))

@@ -119,13 +119,6 @@ function sorted<Value>(map: ReadonlyMap<string, Value>): [string, Value][] {
   return [...map].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
-const everyKey = query<object, FlowKeyRow>(({ db }) => db.selectFrom('flow_keys').selectAll())
-
-/** All keys of all accounts, for the dispatcher's memory. */
-export const everything = read('flowKeys.everything', function* (args: object): Transaction<FlowKeyRow[]> {
-  return yield* all(everyKey, args)
-})
-
 /** Those of these keys that are stored. */
 export const named = read(
   'flowKeys.named',
@@ -274,7 +267,7 @@ export const due = read('flowKeys.due', function* (args: { accountId: string; no
   return yield* all(dueOf, args)
 })
 
-/** Where a sweep goes on: keys after this one, in the order of accounts and names. */
+/** Where a sweep or a reading goes on: keys after this one, in the order of accounts and names. */
 export interface KeyPlace {
   readonly account_id: string
   readonly flow_key: string
@@ -291,6 +284,24 @@ interface Range {
 
 const isAfter = ({ afterAccount, afterKey }: Range): RawBuilder<boolean> =>
   sql<boolean>`(account_id, flow_key) > (${afterAccount}, ${afterKey})`
+
+const keysAfter = query<Range & { limit: number }, FlowKeyRow>(({ db, p }) =>
+  db
+    .selectFrom('flow_keys')
+    .selectAll()
+    .where(isAfter(p))
+    .orderBy('account_id')
+    .orderBy('flow_key')
+    .limit(p.limit),
+)
+
+/** The next keys of all accounts, for the dispatcher's memory. */
+export const page = read('flowKeys.page', function* (args: { after: KeyPlace; limit: number }): Transaction<
+  FlowKeyRow[]
+> {
+  const { account_id: afterAccount, flow_key: afterKey } = args.after
+  return yield* all(keysAfter, { afterAccount, afterKey, limit: args.limit })
+})
 
 const keyAhead = query<Range & { ahead: number }, KeyPlace>(({ db, p }) =>
   db
