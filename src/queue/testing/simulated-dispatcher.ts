@@ -85,7 +85,8 @@ export class SimulatedDispatcher {
 
   /** Reads the flow-control keys. */
   async start(): Promise<void> {
-    for (const key of await this.#deps.store.run(flowKeys.page, { after: flowKeys.FIRST_KEY, limit: 100_000 })) this.flow.set(key)
+    for (const key of await this.#deps.store.run(flowKeys.page, { after: flowKeys.FIRST_KEY, limit: 100_000 }))
+      this.flow.set(key)
   }
 
   get flights(): readonly Flight[] {

@@ -286,13 +286,7 @@ const isAfter = ({ afterAccount, afterKey }: Range): RawBuilder<boolean> =>
   sql<boolean>`(account_id, flow_key) > (${afterAccount}, ${afterKey})`
 
 const keysAfter = query<Range & { limit: number }, FlowKeyRow>(({ db, p }) =>
-  db
-    .selectFrom('flow_keys')
-    .selectAll()
-    .where(isAfter(p))
-    .orderBy('account_id')
-    .orderBy('flow_key')
-    .limit(p.limit),
+  db.selectFrom('flow_keys').selectAll().where(isAfter(p)).orderBy('account_id').orderBy('flow_key').limit(p.limit),
 )
 
 /** The next keys of all accounts, for the dispatcher's memory. */
