@@ -4,7 +4,7 @@ import type { Config } from './config/index.js'
 import type { DatabasesDeps, loadPlans } from './databases/index.js'
 import type { probeEngine } from './fleet/index.js'
 import type { ServerCertificate } from './gateway/index.js'
-import type { NotReady } from './http/index.js'
+import type { HeavyRequests, NotReady } from './http/index.js'
 import type { BackupPlace } from './service-backup/index.js'
 import type { Store } from './store/index.js'
 import type { Logger, Problems, RecentLines, ServerMeters, Tracer } from './telemetry/index.js'
@@ -27,6 +27,7 @@ export interface Foundations {
   readonly notReady: () => NotReady | undefined
   readonly clientMemory: ClientMemoryBudget
   readonly strangers: Strangers
+  readonly heavy: HeavyRequests
   readonly meters: ServerMeters
   /** Where backups are kept besides the disk. */
   readonly objectStorage: DatabasesDeps['objectStorage']

@@ -101,7 +101,7 @@ function listenerSettings(
   accounts: Accounts,
   service: HttpSettings['service'],
 ) {
-  const { config, logger, problems, readiness, clientMemory: memory, strangers } = foundations
+  const { config, logger, problems, readiness, clientMemory: memory, strangers, heavy } = foundations
   return {
     service,
     host: config.host,
@@ -111,6 +111,7 @@ function listenerSettings(
     authenticator: accounts,
     memory,
     strangers,
+    heavy,
     problems,
     version: VERSION,
     readiness,

@@ -6,6 +6,7 @@ import type { Config } from './config/index.js'
 import { loadPlans, refuseLostStore } from './databases/index.js'
 import { type EngineInfo, probeEngine } from './fleet/index.js'
 import type { Foundations } from './foundations.js'
+import { HeavyRequests } from './http/index.js'
 import { openBackupStorage, type StorageVariables, serviceBackupPlaces } from './object-composition.js'
 import { type Environment, type Exporting, openTelemetry } from './opentelemetry/index.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
@@ -67,6 +68,7 @@ export async function openFoundations(config: Config, options: FoundationOptions
     store,
     cluster,
     notReady,
+    heavy: new HeavyRequests(),
     meters,
     clientMemory,
     strangers: new Strangers({ onClosed: (connections) => logger.warn('strangers_closed', { connections }) }),

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { ClientMemoryBudget, Strangers } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
 import type { Authenticator } from './caller.js'
+import type { HeavyRequests } from './heavy-requests.js'
 import type { HostNames } from './host-names.js'
 import type { OnForward } from './pipeline.js'
 import type { Readiness } from './readiness.js'
@@ -24,6 +25,8 @@ export interface HttpSettings {
   readonly memory?: ClientMemoryBudget
   /** Limits the connections without credentials. Default: those of this listener alone. */
   readonly strangers?: Strangers
+  /** The turns of heavy requests. Default: those of this listener alone. */
+  readonly heavy?: HeavyRequests
   readonly routes: readonly Route[]
   readonly authenticator: Authenticator
   /** Accepts the console's cookie as credentials. Default: cookies are ignored. */

@@ -28,6 +28,8 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
 ]
 /** Errors of every operation that writes. */
 const WRITE_ERRORS: readonly ErrorCode[] = ['store_full', 'store_outcome_unknown']
+/** Errors of every operation of which an account has only a few served at a time. */
+const HEAVY_ERRORS: readonly ErrorCode[] = ['too_many_heavy_requests']
 const JSON_BODY = 'application/json'
 const RETRY_AFTER = {
   'Retry-After': { description: 'Seconds to wait, if the request may succeed later.', schema: { type: 'integer' } },
@@ -179,6 +181,7 @@ function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
     ...authErrors(endpoint.auth, endpoint.access),
     ...COMMON_ERRORS,
     ...(endpoint.access === 'write' ? WRITE_ERRORS : []),
+    ...(endpoint.cost === 'heavy' ? HEAVY_ERRORS : []),
     ...bodyErrors(endpoint),
     ...endpoint.errors,
   ])

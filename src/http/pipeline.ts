@@ -10,6 +10,7 @@ import { type BodyLimits, discardBody, readBody } from './body.js'
 import { type Arrival, type Authenticator, arrivalOf, type Caller, idOf, scopeRefusal } from './caller.js'
 
 import { answerHeaders, forward, isForwarded } from './forwarding.js'
+import type { HeavyRequests } from './heavy-requests.js'
 import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
 import { REQUEST_ID_HEADER } from './request-id.js'
@@ -46,6 +47,7 @@ export interface PipelineSettings {
   readonly memory: ClientMemoryBudget
   /** Learns which clients have shown credentials. */
   readonly strangers: Strangers
+  readonly heavy: HeavyRequests
   readonly onForward: OnForward | undefined
 }
 
@@ -221,9 +223,15 @@ export class Pipeline {
   }
 
   async #handle(call: Call, request: FastifyRequest, response: FastifyReply): Promise<unknown> {
-    if (this.#endpoint.body.kind !== 'stream') return this.#settings.route.handler(call)
+    const { body, cost } = this.#endpoint
+    const { route, heavy } = this.#settings
+    if (cost === 'heavy') {
+      const exchange = { request: request.raw, response: response.raw }
+      return heavy.serve(call.caller.accountId, exchange, () => route.handler(call))
+    }
+    if (body.kind !== 'stream') return route.handler(call)
     try {
-      return await this.#settings.route.handler(call)
+      return await route.handler(call)
     } finally {
       // The unread rest of a body would be parsed as the next request.
       if (!request.raw.complete) response.header('connection', 'close')

@@ -9,6 +9,7 @@ import { ClientAddresses } from './client-address.js'
 import { Connections } from './connections.js'
 import { DocsPage } from './docs-page.js'
 import { isForwarded, markForwarded } from './forwarding.js'
+import { HeavyRequests } from './heavy-requests.js'
 import type { HttpSettings } from './http-settings.js'
 import { openApi } from './openapi.js'
 import { Pipeline, send } from './pipeline.js'
@@ -57,6 +58,7 @@ export class HttpServer implements Service {
   readonly #connections: Connections
   readonly #memory: ClientMemoryBudget
   readonly #strangers: Strangers
+  readonly #heavy: HeavyRequests
   readonly #addresses: ClientAddresses
   readonly #app: FastifyInstance
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
@@ -66,6 +68,7 @@ export class HttpServer implements Service {
     this.#settings = settings
     this.#memory = settings.memory ?? new ClientMemoryBudget()
     this.#strangers = settings.strangers ?? new Strangers()
+    this.#heavy = settings.heavy ?? new HeavyRequests()
     this.#mounted = [settings, settings.guests ?? { routes: [], bodyLimitBytes: 0 }].flatMap(
       ({ routes, bodyLimitBytes }) =>
         routes.map((route) => ({ route, bodyLimitBytes, path: parsePath(route.endpoint.path) })),
@@ -204,6 +207,7 @@ export class HttpServer implements Service {
       bodyLimits,
       memory: this.#memory,
       strangers: this.#strangers,
+      heavy: this.#heavy,
       onForward: this.#settings.onForward,
     })
     this.#app.route({

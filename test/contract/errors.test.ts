@@ -30,6 +30,7 @@ const OF_LISTENERS: readonly string[] = [
   'host_not_served',
   'body_too_complex',
   'headers_too_large',
+  'too_many_heavy_requests',
   'internal',
 ]
 

@@ -150,6 +150,7 @@ const auditLogsAt = <const Id extends string>(id: Id, path: string, summary: str
     path,
     auth: 'basic',
     access: 'read',
+    cost: 'heavy',
     summary,
     description: 'All changes of this account or team, newest first.',
     query: AuditQuery,

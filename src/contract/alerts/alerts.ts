@@ -249,6 +249,7 @@ export const listAlertHistory = endpoint({
   method: 'GET',
   path: '/v2/alerts/history',
   access: 'read',
+  cost: 'heavy',
   summary: 'Read the history of alerts',
   description: `Alerts of the last ${ALERT_HISTORY_DAYS} days, newest first. Occurrences about one subject within the grouping time of a channel are one alert; of several channels the shortest time counts.`,
   query: Type.Object({

@@ -182,6 +182,7 @@ export const listBulkActions = endpoint({
   method: 'GET',
   path: '/v2/workflows/bulkActions',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List bulk actions',
   description: 'The bulk actions of the account, newest first, with their progress.',
@@ -230,6 +231,7 @@ export const listBulkOutcomes = endpoint({
   method: 'GET',
   path: '/v2/workflows/bulkActions/{actionId}/outcomes',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List the outcomes of a bulk action',
   description:

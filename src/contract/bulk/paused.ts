@@ -105,6 +105,7 @@ export const listPausedWorkflows = endpoint({
   method: 'GET',
   path: '/v2/workflows/paused',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List paused workflows',
   description: `The paused workflows of the account, by URL. An account has at most ${MOST_PAUSED_WORKFLOWS}.`,

@@ -64,6 +64,7 @@ export const getActivity = endpoint({
   path: '/v2/console/activity',
   auth: 'basic',
   access: 'read',
+  cost: 'heavy',
   summary: 'Read what happened in the last hour or day',
   description:
     'Counts of messages, runs and commands of the account: by minute for the last hour, by quarter of an hour for the last day. They survive a restart; a crash loses the last minute. What other nodes of a cluster have counted comes up to a minute later.',

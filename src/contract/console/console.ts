@@ -136,6 +136,7 @@ export const getOverview = endpoint({
   path: '/v2/console/overview',
   auth: 'basic',
   access: 'read',
+  cost: 'heavy',
   summary: 'Read the overview',
   description: 'The health of the server, and counts of databases, messages, runs and bulk actions of the account.',
   body: { kind: 'none' },
@@ -244,6 +245,7 @@ export const listDatabaseSummaries = endpoint({
   path: '/v2/console/databases',
   auth: 'basic',
   access: 'read',
+  cost: 'heavy',
   summary: 'List summaries of databases, page by page',
   description:
     'The fields that a list shows of each database of the account, with its usage this month, from memory. A database whose state, size or requests change between two pages may be on both of them or on neither.',
@@ -273,6 +275,7 @@ export const getUsage = endpoint({
   path: '/v2/console/usage',
   auth: 'basic',
   access: 'read',
+  cost: 'heavy',
   summary: 'Read the usage of all databases this month',
   description:
     'Requests, size and cost of all databases of the account in this calendar month (UTC), most expensive first. The statistics of a database have the details.',

@@ -126,6 +126,7 @@ export const getDatabaseStats = endpoint({
   path: '/v2/redis/stats/{id}',
   auth: 'basic',
   access: 'read',
+  cost: 'heavy',
   summary: 'Get the statistics of a database',
   description: `Series of ${STATS_POINTS} points over the period (240 for 30d), daily series and totals of this month, up to now. Unknown values are 0. Does not wake a database that is asleep.`,
   params: Type.Object({ id: Type.String({ description: '`database_id` of the database.' }) }),

@@ -62,6 +62,13 @@ export const httpErrors = {
     retry: 'never',
     text: ({ what, limit }) => `The request body ${what}: the limit is ${limit}. Send less in one request.`,
   }),
+  too_many_heavy_requests: define<{ most: number }>({
+    status: 429,
+    blame: 'caller',
+    retry: 'later',
+    text: ({ most }) =>
+      `${most} requests of this account that may read many rows are waiting, the most at once. Send fewer at the same time.`,
+  }),
   headers_too_large: define<{ limitBytes: number }>({
     status: 431,
     blame: 'caller',

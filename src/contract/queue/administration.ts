@@ -248,6 +248,7 @@ export const getQueueStats = endpoint({
   method: 'GET',
   path: '/v2/qstash/stats/{id}',
   access: 'read',
+  cost: 'heavy',
   summary: 'Get statistics of the queue',
   description:
     'Counted from the messages and runs that are still kept (option `retentionMs`): 60 intervals of the period, for 30 days 240. Of more than 200,000 messages only the newest 200,000 count.',

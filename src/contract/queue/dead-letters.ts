@@ -48,6 +48,7 @@ export const listDeadLetters = endpoint({
   method: 'GET',
   path: '/v2/dlq',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List dead letters',
   description:

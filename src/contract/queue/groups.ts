@@ -75,6 +75,7 @@ export const listUrlGroups = endpoint({
   method: 'GET',
   path: '/v2/topics',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List URL groups',
   description: 'All URL groups of the account, by name.',

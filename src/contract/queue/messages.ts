@@ -292,6 +292,7 @@ const logAt = (id: string, path: string, summary: string) =>
     method: 'GET',
     path,
     access: 'read',
+    cost: 'heavy',
     scopes: ['read'],
     summary,
     description: eventsDescription,

@@ -115,6 +115,7 @@ export const listSchedules = endpoint({
   method: 'GET',
   path: '/v2/schedules',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List schedules',
   description: 'All schedules of the account, oldest first.',

@@ -109,6 +109,7 @@ export const listDeadRuns = endpoint({
   method: 'GET',
   path: '/v2/workflows/dlq',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List failed runs',
   description: 'The dead letters of workflow runs, as `GET /v2/dlq?source=workflow` lists them.',

@@ -120,6 +120,7 @@ export const listWaiters = endpoint({
   path: '/v2/waiters/{+eventId}',
   auth: 'bearer',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List the runs that wait for an event',
   description: `The waits for an event, oldest first: up to ${whole(MOST_WAITERS)}, or pages with the header \`${WAITERS_COUNT}\`. If there are more, the response has the header \`${WAITERS_CURSOR}\`; send it with the next request.`,
@@ -153,6 +154,7 @@ export const listAwaitedEvents = endpoint({
   path: '/v2/waiters',
   auth: 'bearer',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List the events that runs wait for',
   description:
@@ -196,6 +198,7 @@ export const listNotifiedEvents = endpoint({
   path: '/v2/notify',
   auth: 'bearer',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List the events that came',
   description:

@@ -349,6 +349,7 @@ const logs = (id: string, path: string, summary: string) =>
     path,
     auth: 'bearer',
     access: 'read',
+    cost: 'heavy',
     scopes: ['read'],
     summary,
     description:
@@ -376,6 +377,7 @@ export const listRunMessageLogs = endpoint({
   path: '/v2/workflows/messageLogs',
   auth: 'bearer',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'Read the events of runs as a flat list',
   description:

@@ -1,0 +1,75 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import Type from 'typebox'
+import { expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { endpoint } from '../contract/endpoint.js'
+import { HeavyRequests, HttpServer, route } from './index.js'
+
+const exchange = () => {
+  const request = new IncomingMessage(new Socket())
+  return { request, response: new ServerResponse(request) }
+}
+
+it('heavy requests of one account take turns, and those of another are served beside them', async () => {
+  const heavy = new HeavyRequests(3)
+  const begun: { readonly name: string; readonly end: () => void }[] = []
+  const serve = (name: string, given = exchange()): Promise<string> =>
+    heavy.serve(name.slice(0, 1), given, () => new Promise((resolve) => begun.push({ name, end: () => resolve(name) })))
+  const names = () => begun.map(({ name }) => name)
+  const gone = exchange()
+  const first = ['a1', 'a2'].map((name) => serve(name))
+  const leaving = expect(serve('a3', gone)).rejects.toThrow()
+  const last = ['a4', 'a5'].map((name) => serve(name))
+  await expect(serve('a6')).rejects.toThrow('3 requests of this account')
+  void serve('b1')
+  expect(names()).toEqual(['a1', 'a2', 'b1'])
+  gone.request.socket.emit('close')
+  await leaving
+  const added = serve('a7')
+  begun[1]?.end()
+  await first[1]
+  await waitFor(() => begun.length === 4, { what: 'the next one', everyMs: 1 })
+  expect(names().at(-1)).toBe('a4')
+  const endAll = () => {
+    for (const { end } of begun) end()
+    return begun.length === 6
+  }
+  await waitFor(endAll, { what: 'the rest', everyMs: 1 })
+  endAll()
+  expect(await Promise.all([...first, ...last, added])).toEqual(['a1', 'a2', 'a4', 'a5', 'a7'])
+})
+
+const search = endpoint({
+  ...{ id: 'search', service: 'queue', topic: 'Server', path: '/v2/search', errors: [], cost: 'heavy' },
+  ...{ summary: 'Search', description: 'Reads many rows.', scopes: [] },
+  ...{ method: 'GET', auth: 'bearer', access: 'read', body: { kind: 'none' } },
+  success: { status: 200, description: 'nothing', body: Type.Any() },
+})
+
+it('a listener has the requests of a heavy endpoint take turns', async () => {
+  let active = 0
+  const open: (() => void)[] = []
+  const handler = route(search, async () => {
+    active++
+    await new Promise<void>((resolve) => open.push(resolve))
+    return { active: active-- }
+  })
+  const caller = { accountId: 'a', email: 'a@x.test', accountType: 'paid', source: 'QUEUE_TOKEN' } as const
+  const server = new HttpServer({
+    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1.2.3' },
+    ...{ publicUrl: 'http://localhost', routes: [handler] },
+    authenticator: { basic: () => undefined, bearer: () => ({ ...caller, access: 'read', ip: '' }) },
+    onInternalError: (error) => expect.unreachable(String(error)),
+  })
+  await server.start()
+  const answers = Array.from({ length: 4 }, async () =>
+    (await fetch(`http://127.0.0.1:${server.port}/v2/search`)).json(),
+  )
+  await waitFor(() => open.length === 2, { what: 'the first two' })
+  for (const end of open.splice(0)) end()
+  await waitFor(() => open.length === 2, { what: 'the others' })
+  for (const end of open) end()
+  for (const answer of answers) expect(((await answer) as { active: number }).active).toBeLessThanOrEqual(2)
+  await server.stop()
+})
