@@ -52,6 +52,22 @@ it('closes connections of the address that opens many before those of others', (
   expect([slow.isOpen, late.isOpen, openOf(flood)]).toEqual([true, true, 6])
 })
 
+it('closes the oldest connection of an owner that has too many, and leaves those of others', () => {
+  const strangers = new Strangers({ most: 4 })
+  const known = (owner: string): Connection => {
+    const connection = connect(strangers, 'proxy')
+    for (const _ of [1, 2]) strangers.know(connection, owner)
+    return connection
+  }
+  const other = known('b')
+  const [first, shared, ...rest] = Array.from({ length: 4 }, () => known('a'))
+  known('a').destroy()
+  if (shared) strangers.know(shared, 'b')
+  expect([first?.isOpen, openOf(rest)]).toEqual([false, 2])
+  const more = Array.from({ length: 3 }, () => known('a'))
+  expect([other.isOpen, shared?.isOpen, openOf([...rest, ...more])]).toEqual([true, true, 4])
+})
+
 it('knows a TLS socket and the connection below it as one', () => {
   const strangers = new Strangers({ most: 2 })
   const raw = connect(strangers, 'a')

@@ -1,7 +1,11 @@
 import { mostOpenFiles } from './open-files.js'
 
+const OWNER = Symbol('owner')
+
 /** A connection of a client. */
 export interface StrangerConnection {
+  /** Set here, once the client is known. */
+  [OWNER]?: string | undefined
   readonly remoteAddress?: string | undefined
   readonly remotePort?: number | undefined
   once(event: 'close', listener: () => void): unknown
@@ -15,7 +19,7 @@ interface Stranger {
 
 /** What limits strangers. */
 export interface StrangersOptions {
-  /** Most connections of strangers. Default: a quarter of the files that the process may have open, at most 5,000. */
+  /** Most connections of strangers, and of one owner. Default: a quarter of the files that the process may have open, at most 5,000. */
   readonly most?: number
   /** Called after connections were closed, with their number since the last call; at most once a minute. */
   readonly onClosed?: (connections: number) => void
@@ -32,7 +36,7 @@ const REPORT_EVERY_MS = 60_000
 /**
  * Limits the connections whose clients have not shown valid credentials, over all ports: without a limit, idle connections
  * of strangers would take all file descriptors, and clients could not connect. Beyond it the oldest is closed: a client
- * with credentials shows them at once.
+ * with credentials shows them at once. Of the others it limits those over HTTP, of each account or database.
  */
 export class Strangers {
   readonly #most: number
@@ -42,6 +46,8 @@ export class Strangers {
   readonly #ofAddress = new Map<string, Set<string>>()
   /** Addresses with more than their share: a flood, of which each connection is younger than that of a slow client. */
   readonly #greedy = new Set<string>()
+  /** Connections of known clients, by their owner. Oldest first. */
+  readonly #ofOwner = new Map<string, Set<StrangerConnection>>()
   #closed = 0
   #reportedAtMs = Number.NEGATIVE_INFINITY
 
@@ -71,9 +77,33 @@ export class Strangers {
     if (this.#connections.size > this.#most) this.#closeOne()
   }
 
-  /** The client has shown valid credentials. Called for each request, so it costs next to nothing while there are no strangers. */
-  know(connection: StrangerConnection): void {
+  /**
+   * The client has shown valid credentials. Called for each request, so it costs next to nothing while there are no strangers.
+   * @param owner whose credentials they are; of too many connections of one owner the oldest is closed. Omitted: no limit.
+   */
+  know(connection: StrangerConnection, owner?: string): void {
     if (this.#connections.size > 0) this.#forget(keyOf(connection))
+    if (owner !== undefined && owner !== connection[OWNER] && connection.remotePort) this.#own(connection, owner)
+  }
+
+  /** A proxy may send requests of several owners over a connection: it is the newest one's. */
+  #own(connection: StrangerConnection, owner: string): void {
+    if (connection[OWNER] === undefined) connection.once('close', () => this.#disown(connection))
+    else this.#disown(connection)
+    connection[OWNER] = owner
+    const owned = this.#ofOwner.get(owner) ?? new Set()
+    this.#ofOwner.set(owner, owned.add(connection))
+    if (owned.size <= this.#most) return
+    const [oldest = connection] = owned
+    this.#disown(oldest)
+    oldest.destroy()
+  }
+
+  #disown(connection: StrangerConnection): void {
+    const owner = connection[OWNER] ?? ''
+    const owned = this.#ofOwner.get(owner)
+    owned?.delete(connection)
+    if (owned?.size === 0) this.#ofOwner.delete(owner)
   }
 
   #forget(key: string): Stranger | undefined {

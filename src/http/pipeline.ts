@@ -94,7 +94,7 @@ export class Pipeline {
   #admit({ raw }: FastifyRequest, caller: Caller | undefined): HomeportError | undefined {
     const { auth, access, id, scopes } = this.#endpoint
     if (!caller) return new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
-    this.#settings.strangers.know(raw.socket)
+    this.#settings.strangers.know(raw.socket, caller.accountId)
     const standing = this.#refusalOfStanding(caller)
     if (standing) return standing
     if (caller.scope !== undefined && !scopes?.includes(caller.scope.kind)) return scopeRefusal(caller.scope, id)

@@ -198,7 +198,7 @@ export class RestListener {
   }
 
   #serve(exchange: Exchange, grant: TokenGrant, target: Target): void {
-    this.#options.strangers.know(exchange.request.socket)
+    this.#options.strangers.know(exchange.request.socket, grant.key.databaseId)
     new RestRequest(exchange, this.#requestDeps, grant, target).receive()
   }
 
@@ -219,13 +219,13 @@ export class RestListener {
     const access = isToHome ? undefined : this.#options.reads?.byToken(token)
     const reads = access && this.#options.reads
     const home = () => otherNodes.byToken(token)
-    if (access) this.#options.strangers.know(request.socket)
+    if (access) this.#options.strangers.know(request.socket, token)
     if (reads && (await answerFromReplica(exchange, target, { reads, access, token, home }))) return
     if (!isForwarded(request) && (await this.#answerNear(exchange, token))) return
     // Two nodes that take each other for the home would pass it on forever: only one that has given it away passes it on.
     const found = isToHome ? otherNodes.movedTo(token) : await home()
     if (!found) return this.#grants.refuse(exchange)
-    this.#options.strangers.know(request.socket)
+    this.#options.strangers.know(request.socket, token)
     // A replica may begin here before the answer is there.
     await passOn(exchange, found, { onAnswer: () => this.#options.reads?.sawPrimary({ kind: 'token', token }) })
   }
@@ -234,7 +234,7 @@ export class RestListener {
   async #answerNear(exchange: Exchange, token: string): Promise<boolean> {
     const near = this.#options.reads?.near({ kind: 'token', token })
     if (!near) return false
-    this.#options.strangers.know(exchange.request.socket)
+    this.#options.strangers.know(exchange.request.socket, token)
     try {
       await passOn(exchange, near.rest)
       return true
