@@ -138,7 +138,7 @@ describeOnEveryStore('transactions of usage', (openStore) => {
       return store.run(usage.add, { start: T0, updates })
     }
     await Promise.all(Array.from({ length: 20 }, (_, index) => both(index % 2 === 0 ? ids : [...ids].reverse())))
-    const { month } = await store.run(usage.load, { monthStart: T0 })
+    const { month } = await store.run(usage.load, { monthStart: T0, monthEnd: T0 + 31 * DAY })
     const found = month.filter((row) => ids.includes(row.database_id))
     expect(found.map((row) => row.requests)).toEqual([20, 20])
   })
@@ -153,8 +153,11 @@ describeOnEveryStore('transactions of usage', (openStore) => {
     expect(report?.steps[0]?.readLatency).toEqual({ count: 5, sumUs: 40, steps: [4, 5] })
     expect(report?.days).toEqual([{ ...dayOf(T0, 5), database_id: one, bytes_in: 2, bytes_out: 4, held_kib_s: 14 }])
     expect(readsIn(await reportOf(other))).toEqual([3])
-    const { month, standings } = await store.run(usage.load, { monthStart: T0 })
+    // Counted by a clock that was ahead.
+    await add(other, T0, { days: [dayOf(T0 + 40 * DAY, 9)] })
+    const { month, standings } = await store.run(usage.load, { monthStart: T0, monthEnd: T0 + 31 * DAY })
     expect(month).toContainEqual({ database_id: one, requests: 5, cost_nano: 25, bytes: 6 })
+    expect(month.find((row) => row.database_id === other)?.requests).toBe(3)
     expect(standings).toContainEqual(standingOf(one))
   })
 
@@ -168,7 +171,7 @@ describeOnEveryStore('transactions of usage', (openStore) => {
     expect(await store.run(stats.report, { ...args, accountId: 'somebody else' })).toBeUndefined()
     const unknown = randomUUID()
     await add(unknown, T0, { sample: sample(1), days: [dayOf(T0, 1)] })
-    const { standings } = await store.run(usage.load, { monthStart: T0 })
+    const { standings } = await store.run(usage.load, { monthStart: T0, monthEnd: T0 + 31 * DAY })
     expect(standings.map((row) => row.database_id)).not.toContain(unknown)
   })
 
@@ -179,7 +182,7 @@ describeOnEveryStore('transactions of usage', (openStore) => {
     await store.run(databases.beginDelete, { accountId, databaseId: id, audit })
     await add(id, T0, { sample: sample(1) })
     await store.run(databases.finishDelete, { databaseId: id })
-    const { month, standings } = await store.run(usage.load, { monthStart: T0 })
+    const { month, standings } = await store.run(usage.load, { monthStart: T0, monthEnd: T0 + 31 * DAY })
     expect([...month, ...standings].map((row) => row.database_id)).not.toContain(id)
   })
 

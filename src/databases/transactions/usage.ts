@@ -170,7 +170,13 @@ export interface UsageSince {
   readonly bytes: number
 }
 
-const sumsSince = query<{ day: number }, UsageSince>(({ db, p }) =>
+/** A month of days. What a clock that was ahead has counted in later days belongs to a later month. */
+interface Month {
+  readonly monthStart: number
+  readonly monthEnd: number
+}
+
+const sumsOfMonth = query<Month, UsageSince>(({ db, p }) =>
   db
     .selectFrom('usage_days')
     .select(({ fn, eb }) => [
@@ -179,21 +185,22 @@ const sumsSince = query<{ day: number }, UsageSince>(({ db, p }) =>
       fn.sum<number>('requests').as('requests'),
       fn.sum<number>('cost_nano').as('cost_nano'),
     ])
-    .where('day', '>=', p.day)
+    .where('day', '>=', p.monthStart)
+    .where('day', '<', p.monthEnd)
     .groupBy('database_id'),
 )
 const allStandings = query<object, StandingRow>(({ db }) => db.selectFrom('usage_standings').selectAll())
 
-/** What a start loads into memory: the standing of each database and its usage since the start of the month. */
-export const load = read('usage.load', function* (args: { monthStart: number }): Transaction<{
+/** What a start loads into memory: the standing of each database and its usage in a month. */
+export const load = read('usage.load', function* (args: Month): Transaction<{
   standings: StandingRow[]
   month: UsageSince[]
 }> {
-  const month = yield* all(sumsSince, { day: args.monthStart })
+  const month = yield* all(sumsOfMonth, args)
   return { standings: yield* all(allStandings, {}), month }
 })
 
-const sumsOfOne = query<{ day: number; databaseId: string }, UsageSince>(({ db, p }) =>
+const sumsOfOne = query<Month & { databaseId: string }, UsageSince>(({ db, p }) =>
   db
     .selectFrom('usage_days')
     .select(({ fn, eb }) => [
@@ -202,7 +209,8 @@ const sumsOfOne = query<{ day: number; databaseId: string }, UsageSince>(({ db, 
       fn.sum<number>('requests').as('requests'),
       fn.sum<number>('cost_nano').as('cost_nano'),
     ])
-    .where('day', '>=', p.day)
+    .where('day', '>=', p.monthStart)
+    .where('day', '<', p.monthEnd)
     .where('database_id', '=', p.databaseId)
     .groupBy('database_id'),
 )
@@ -211,16 +219,13 @@ const standingOf = query<{ databaseId: string }, StandingRow>(({ db, p }) =>
 )
 
 /** The same for one database. */
-export const loadOne = read(
-  'usage.loadOne',
-  function* ({ databaseId, monthStart: day }: { databaseId: string; monthStart: number }): Transaction<{
-    standing: StandingRow | undefined
-    month: UsageSince | undefined
-  }> {
-    const standing = yield* first(standingOf, { databaseId })
-    return { standing, month: yield* first(sumsOfOne, { databaseId, day }) }
-  },
-)
+export const loadOne = read('usage.loadOne', function* (args: Month & { databaseId: string }): Transaction<{
+  standing: StandingRow | undefined
+  month: UsageSince | undefined
+}> {
+  const standing = yield* first(standingOf, { databaseId: args.databaseId })
+  return { standing, month: yield* first(sumsOfOne, args) }
+})
 
 const dropBuckets = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('usage_buckets').where('database_id', '=', p.databaseId),

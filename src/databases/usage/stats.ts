@@ -7,7 +7,7 @@ import {
   type StatsPeriod,
   type StatsPoint,
 } from '../../contract/databases/stats.js'
-import { percentileOfSteps } from '../../telemetry/index.js'
+import { nextMonthMs, percentileOfSteps } from '../../telemetry/index.js'
 import * as usageTransactions from '../transactions/usage.js'
 import * as usageSample from '../transactions/usage-sample.js'
 import * as usageStats from '../transactions/usage-stats.js'
@@ -223,7 +223,7 @@ function totals(
 ) {
   const monthStart = monthStartOf(nowMs)
   const today = days.get(dayOf(nowMs)) ?? emptyDay(dayOf(nowMs))
-  const ofMonth = [...days.values()].filter(({ day }) => day >= monthStart)
+  const ofMonth = [...days.values()].filter(({ day }) => day >= monthStart && day < nextMonthMs(nowMs))
   const month = ofMonth.reduce(usageTransactions.addDays, emptyDay(monthStart))
   const heldSeconds = Math.max(1, (nowMs - Math.max(monthStart, database.created_at)) / 1000)
   return {

@@ -4,7 +4,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineSample } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
-import type { Logger } from '../../telemetry/index.js'
+import { type Logger, nextMonthMs } from '../../telemetry/index.js'
 import type { ServingDirectory } from '../directory.js'
 import type { DatabaseRow } from '../life.js'
 import type { Suspended } from '../suspended.js'
@@ -34,6 +34,8 @@ export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'publish'> {
   readonly cluster?: { readonly isLeader: boolean } | undefined
   readonly changePlan: (caller: Caller, databaseId: string, plan: PlanName) => Promise<void>
 }
+
+const monthAround = (nowMs: number) => ({ monthStart: monthStartOf(nowMs), monthEnd: nextMonthMs(nowMs) })
 
 type Known = Pick<ConstructorParameters<typeof UsageLedger>[0], 'standing' | 'month'>
 
@@ -71,7 +73,7 @@ export class Usage implements Service {
     const { store, clock, directory } = this.#deps
     const now = clock.now()
     this.#startedAtMs = now
-    const { standings, month } = await store.run(usage.load, { monthStart: monthStartOf(now) })
+    const { standings, month } = await store.run(usage.load, monthAround(now))
     const standingOf = new Map(standings.map((row) => [row.database_id, row]))
     const monthOf = new Map(month.map((row) => [row.database_id, row]))
     const put = (row: DatabaseRow): void => {
@@ -140,8 +142,8 @@ export class Usage implements Service {
 
   /** Loads the stored usage of a database that this node is about to serve. */
   async expect(databaseId: string): Promise<void> {
-    const monthStart = monthStartOf(this.nowMs)
-    this.#expected.set(databaseId, await this.#deps.store.run(usage.loadOne, { databaseId, monthStart }))
+    const month = monthAround(this.nowMs)
+    this.#expected.set(databaseId, await this.#deps.store.run(usage.loadOne, { databaseId, ...month }))
   }
 
   /** Collects what the databases of an account have counted until now. */
