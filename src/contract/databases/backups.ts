@@ -342,5 +342,12 @@ export const downloadBackup = endpoint({
     body: Type.String({ format: 'binary' }),
     contentType: 'application/octet-stream',
   },
-  errors: ['database_not_found', 'backup_not_found', 'backup_not_ready', 'team_forbidden', 'store_unavailable'],
+  errors: [
+    'database_not_found',
+    'backup_not_found',
+    'backup_not_ready',
+    'team_forbidden',
+    'store_full',
+    'store_unavailable',
+  ],
 })

@@ -32,6 +32,7 @@ export interface ManagementOptions {
   readonly ensure?: (fleet: Fleet, spec: EngineSpec) => Promise<void>
   readonly remove?: (fleet: Fleet, databaseId: string) => Promise<void>
   readonly checkSnapshot?: (fleet: Fleet, file: string) => ReturnType<Fleet['checkSnapshot']> | undefined
+  readonly checkSpace?: () => Promise<boolean> | undefined
   readonly adoptSnapshot?: (fleet: Fleet, spec: EngineSpec, file: string) => Promise<void> | undefined
   /** Clock of the databases. Default: the system clock. */
   readonly clock?: Clock
@@ -211,7 +212,7 @@ function fleetOf(fleet: Fleet, options: ManagementOptions): DatabasesDeps['fleet
     replicationWith: (databaseId) => fleet.replicationWith(databaseId),
     occupancy: (databaseId) => fleet.occupancy(databaseId),
     sample: (databaseId) => fleet.sample(databaseId),
-    checkSpace: (neededBytes) => fleet.checkSpace(neededBytes),
+    checkSpace: (neededBytes) => options.checkSpace?.() ?? fleet.checkSpace(neededBytes),
     quarantineData: (spec, reason) => fleet.quarantineData(spec, reason),
     acceptLoss: (spec) => fleet.acceptLoss(spec),
     inspectData: (spec) => fleet.inspectData(spec),

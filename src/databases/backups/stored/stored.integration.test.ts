@@ -82,7 +82,8 @@ const keysAt = async (prefix: string): Promise<string[]> => {
 
 describe('backups in object storage', () => {
   it('are uploaded encrypted, listed with their place, and restored without the local file', async () => {
-    const { server } = await start('first/')
+    let hasSpace = true
+    const { server } = await start('first/', { checkSpace: () => (hasSpace ? undefined : Promise.resolve(false)) })
     const record = await create(server)
     await command(server, record, 'SET', 'greeting', 'hello-in-plain-text')
     expect((await backUp(server, record)).body).toBe('OK')
@@ -101,6 +102,11 @@ describe('backups in object storage', () => {
     rmSync(fileOf(server, backup))
     expect((await listed(server, record))[0]).toMatchObject({ on_disk: false, storage: { state: 'stored' } })
     await command(server, record, 'SET', 'greeting', 'later')
+    hasSpace = false
+    const download = `/v2/redis/download-backup/${record.database_id}/${backup.backup_id}`
+    expect(await server.api('GET', download)).toMatchObject({ status: 503 })
+    expect(existsSync(fileOf(server, backup))).toBe(false)
+    hasSpace = true
     expect(await restore(server, record, backup.backup_id)).toEqual({ status: 200, body: 'OK' })
     expect(await command(server, record, 'GET', 'greeting')).toBe('hello-in-plain-text')
 

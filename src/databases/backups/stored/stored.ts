@@ -94,7 +94,7 @@ export class StoredBackups {
   }
 
   async #download(backup: backups.BackupRow, path: string): Promise<void> {
-    const { store, files, objects: there, stopping } = this.#deps
+    const { store, files, fleet, objects: there, stopping } = this.#deps
     const row = await store.run(objects.find, { backupId: backup.backup_id })
     // Without an object the caller finds that the file is missing.
     if (row?.state !== 'stored') return
@@ -102,6 +102,8 @@ export class StoredBackups {
       const reason = `it is at ${row.object}, and this server has no option backups`
       throw new HomeportError('snapshot_unusable', { reason })
     }
+    // An engine that finds the disk full could not write its log.
+    if (!(await fleet.checkSpace(backup.size_bytes))) throw new HomeportError('store_full', {})
     await files.prepare(backup)
     await there.download(backup, path, backup.sha256, stopping)
   }
