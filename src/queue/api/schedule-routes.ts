@@ -14,7 +14,8 @@ import { type Reply, type Route, reply, route } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import { forwardedHeaders } from '../headers.js'
-import { configOf, DEFAULT_RETRIES, labelColumn } from '../publish/draft.js'
+import type { KeyRule } from '../key-rule.js'
+import { configOf, DEFAULT_RETRIES, labelColumn, withRule } from '../publish/draft.js'
 import { redactionForUrl } from '../publish/provider-secrets.js'
 import { itemOfRequest } from '../publish/request.js'
 import { AS_ACCEPTED, readSettings } from '../publish/settings.js'
@@ -57,7 +58,7 @@ function fireMembers({ schedule, states }: ScheduleWithStates): Partial<Schedule
 function messageMembers(row: ScheduleRow) {
   const headers = headersOfSchedule(row)
   const settings = readSettings(headers, row.created_at, AS_ACCEPTED)
-  const config = configOf(settings, redactionForUrl(row.destination, settings.redact))
+  const config = withRule(configOf(settings, redactionForUrl(row.destination, settings.redact)), settings.rule)
   const labels = labelColumn(settings.labels)
   const columns = { labels, flow_key: settings.flowKey ?? null, queue: row.queue }
   return {
@@ -67,6 +68,18 @@ function messageMembers(row: ScheduleRow) {
     retries: settings.retries ?? DEFAULT_RETRIES,
     ...(settings.delayMs !== undefined && { delay: Math.round(settings.delayMs / 1_000) }),
     ...settingMembers({ ...columns, topic: null, endpoint: null, schedule_id: null }, config),
+    ...ruleMembers(settings.rule),
+  }
+}
+
+/** What a rule says beside its key. */
+function ruleMembers(rule: KeyRule | undefined): Partial<ScheduleView> {
+  if (rule === undefined) return {}
+  if (rule.kind === 'singleton') return { singletonMode: rule.mode }
+  const { delayMs, maxDelayMs } = rule
+  return {
+    debounceDelay: delayMs / 1_000,
+    ...(maxDelayMs !== undefined && { debounceMaxDelay: maxDelayMs / 1_000 }),
   }
 }
 

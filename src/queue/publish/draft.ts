@@ -64,7 +64,8 @@ export function configOf(settings: Settings, redact = settings.redact): MessageC
   return config
 }
 
-const withRule = (config: MessageConfig, rule: KeyRule | undefined): MessageConfig =>
+/** A configuration with the rule of its message. */
+export const withRule = (config: MessageConfig, rule: KeyRule | undefined): MessageConfig =>
   rule ? { ...config, rule } : config
 
 /** Skips `JSON.stringify` for the common empty configuration. */
@@ -182,7 +183,8 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
   return messageOf(templateOf(item, drafting, target), item.body, drafting)
 }
 
-function queueOf(item: PublishItem, { priority }: Settings): string | undefined {
+/** The queue of an item; one that has a priority is refused. */
+export function queueOf(item: PublishItem, { priority }: Pick<Settings, 'priority'>): string | undefined {
   const name = queueNameOf(item)
   if (name === undefined || priority === undefined) return name
   return refuseSetting(
@@ -193,7 +195,7 @@ function queueOf(item: PublishItem, { priority }: Settings): string | undefined 
 }
 
 /** The queue that an item names in its path or its headers. */
-export function queueNameOf(item: PublishItem): string | undefined {
+function queueNameOf(item: PublishItem): string | undefined {
   const name = item.queue ?? item.headers['upstash-queue-name']?.trim()
   if (name === undefined || name === '') return undefined
   return NAME.test(name) ? name : refuseSetting('The queue name', name, 'use letters, digits, - _ and . only')

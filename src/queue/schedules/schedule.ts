@@ -2,7 +2,7 @@ import type { TargetPolicy } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { forwardedHeaders, isOwnSetting } from '../headers.js'
 import { groupNameOf, parseDestination, refuseForbidden, refuseForbiddenCallbacks } from '../publish/destination.js'
-import { queueNameOf } from '../publish/draft.js'
+import { queueOf } from '../publish/draft.js'
 import { NAME, readSettings, refuseSetting, refuseWithoutKey, type SettingLimits } from '../publish/settings.js'
 import type { NewSchedule, ScheduleRow } from '../transactions/schedules.js'
 import type { PublishItem } from '../types.js'
@@ -35,7 +35,7 @@ export function draftSchedule(
   const headers = messageHeaders(item.headers)
   if (headers['upstash-not-before'] !== undefined)
     refuseSetting('Upstash-Not-Before', headers['upstash-not-before'], 'a schedule has Upstash-Delay instead')
-  readSettings(headers, now, limits)
+  const settings = readSettings(headers, now, limits)
   if (groupNameOf(item.destination) === undefined) refuseWithoutKey(headers)
   forwardedHeaders(headers, true)
   refuseForbiddenCallbacks(headers, targets)
@@ -47,7 +47,7 @@ export function draftSchedule(
     destination: item.destination,
     headers: JSON.stringify(headers),
     body: item.body === undefined ? null : new Uint8Array(item.body),
-    queue: queueNameOf(item) ?? null,
+    queue: queueOf(item, settings) ?? null,
     caller_ip: callerIp,
     created_at: now,
     next_at: nextAt,

@@ -77,6 +77,25 @@ describeOnSampledStore('schedules', (openStore) => {
     expect(schedule.header).toEqual({ 'Content-Type': ['application/json'], 'X-Mine': ['yes'] })
   })
 
+  it.each([
+    [{ 'Homeport-Priority': '30' }, { priority: 30 }],
+    [
+      { 'Homeport-Singleton': 's', 'Homeport-Singleton-Mode': 'cancel' },
+      { singletonKey: 's', singletonMode: 'cancel' },
+    ],
+    [
+      { 'Homeport-Debounce': 'd', 'Homeport-Debounce-Delay': '1500ms', 'Homeport-Debounce-Max-Delay': '1m' },
+      { debounceKey: 'd', debounceDelay: 1.5, debounceMaxDelay: 60 },
+    ],
+  ])('shows what decides between its messages: %j', async (headers, shown) => {
+    const { scheduleId } = await scene.client.schedules.create({
+      destination: 'https://e.test/',
+      cron: '* * * * *',
+      headers,
+    })
+    expect(await scene.client.schedules.get(scheduleId)).toMatchObject(shown)
+  })
+
   it('publishes one message at each fire, and shows their states', async () => {
     const { scheduleId } = await scene.client.schedules.create({
       destination: `${scene.sink.url}/t`,
@@ -291,6 +310,7 @@ describeOnSampledStore('schedules', (openStore) => {
       [{ 'Upstash-Cron': '* * * * *', 'Upstash-Not-Before': '1' }, 400],
       [{ 'Upstash-Cron': '* * * * *', 'Upstash-Schedule-Id': 'a b' }, 400],
       [{ 'Upstash-Cron': '* * * * *', 'Upstash-Retries': '100000' }, 412],
+      [{ 'Upstash-Cron': '* * * * *', 'Upstash-Queue-Name': 'q', 'Homeport-Priority': '5' }, 400],
     ] as const) {
       const init = { method: 'POST', headers: { ...scene.service.auth, ...settings } }
       const { status } = await fetch(`${scene.service.url}/v2/schedules/https://e.test/`, init)
