@@ -15,7 +15,10 @@ function serverOf(side) {
   })
   return async (method, path, { headers = [], body } = {}) => {
     const target = url.replace(/\/+$/, '') + path
-    const response = await fetch(target, { method, headers: [['Authorization', `Bearer ${token}`], ...headers], body })
+    const request = { method, headers: [['Authorization', `Bearer ${token}`], ...headers], body }
+    const response = await fetch(target, request).catch(({ cause }) => {
+      throw new Error(`${side}_QSTASH_URL does not answer at ${url}: ${cause?.code ?? cause?.message}`)
+    })
     const text = await response.text()
     if (!response.ok) throw new Error(`${method} ${path} at ${side}: status ${response.status}, ${text}`)
     return text === '' ? undefined : JSON.parse(text)
@@ -59,7 +62,7 @@ function headersOf(schedule) {
     Retries: schedule.retries,
     'Retry-Delay': schedule.retryDelayExpression,
     Delay: schedule.delay && `${schedule.delay}s`,
-    Timeout: schedule.timeout && `${Math.ceil(schedule.timeout / 1_000)}s`,
+    Timeout: schedule.timeout && durationOf(schedule.timeout / 1_000),
     Callback: schedule.callback,
     'Failure-Callback': schedule.failureCallback,
     'Queue-Name': schedule.queueName,
@@ -67,12 +70,29 @@ function headersOf(schedule) {
     'Flow-Control-Value': schedule.flowControlKey && flow.filter(Boolean).join(', '),
     Label: schedule.labels?.join(',') ?? schedule.label,
   }
-  const own = Object.entries(settings).filter(([, value]) => value !== undefined && value !== null && value !== '')
+  // Only Homeport has these.
+  const rules = {
+    Priority: schedule.priority,
+    Debounce: schedule.debounceKey,
+    'Debounce-Delay': schedule.debounceKey && durationOf(schedule.debounceDelay),
+    'Debounce-Max-Delay': schedule.debounceMaxDelay && durationOf(schedule.debounceMaxDelay),
+    Singleton: schedule.singletonKey,
+    'Singleton-Mode': schedule.singletonMode,
+  }
+  const own = [...given('Upstash', settings), ...given('Homeport', rules)]
   const forwarded = Object.entries(schedule.header ?? {}).flatMap(([name, values]) =>
     values.map((value) => [name.toLowerCase() === 'content-type' ? name : `Upstash-Forward-${name}`, value]),
   )
-  return [...own.map(([name, value]) => [`Upstash-${name}`, String(value)]), ...forwarded]
+  return [...own, ...forwarded]
 }
+
+/** Whole seconds, as every server reads them; milliseconds only where they matter. */
+const durationOf = (seconds) => (Number.isInteger(seconds) ? `${seconds}s` : `${Math.round(seconds * 1_000)}ms`)
+
+const given = (prefix, settings) =>
+  Object.entries(settings)
+    .filter(([, value]) => value !== undefined && value !== null && value !== '')
+    .map(([name, value]) => [`${prefix}-${name}`, String(value)])
 
 const bodyOf = ({ body, bodyBase64 }) => (bodyBase64 ? Buffer.from(bodyBase64, 'base64') : (body ?? undefined))
 

@@ -63,7 +63,7 @@ describe('examples/migrate.mjs', () => {
     expect(output).toContain('schedule secret: NOT COPIED, because its body or headers are redacted')
     expect(output).toContain('check the settings of its callbacks')
     const [wanted, found] = [await settingsOf(cloud), await settingsOf(home)]
-    expect(found.schedules).toHaveLength(2)
+    expect(found.schedules).toHaveLength(3)
     expect(found).toEqual({ ...wanted, schedules: wanted.schedules.filter((one) => one.scheduleId !== 'secret') })
     await migrate(cloud, home)
     expect(await settingsOf(home)).toEqual(found)
@@ -95,6 +95,8 @@ describe('examples/migrate.mjs', () => {
     }
     const refused = await run(process.execPath, [SCRIPT], { env })
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/^error: GET .* at FROM: status 401/)])
+    const nobody = await run(process.execPath, [SCRIPT], { env: { ...env, FROM_QSTASH_URL: 'http://127.0.0.1:2' } })
+    expect(nobody.stderr).toBe('error: FROM_QSTASH_URL does not answer at http://127.0.0.1:2: ECONNREFUSED\n')
   })
 })
 
@@ -124,6 +126,11 @@ async function fill(server: Server, url: string): Promise<void> {
     scheduleId: 'all',
     destination: 'everybody',
     cron: 'CRON_TZ=Europe/Berlin 0 9 1 1 *',
+    headers: { 'Homeport-Priority': '30', 'Homeport-Singleton': 'all', 'Homeport-Singleton-Mode': 'cancel' },
+  })
+  await client.schedules.create({
+    ...{ scheduleId: 'calm', destination: url, cron: '0 9 1 1 *' },
+    headers: { 'Homeport-Debounce': 'c', 'Homeport-Debounce-Delay': '1500ms', 'Homeport-Debounce-Max-Delay': '1m' },
   })
   const redact = { body: true } as const
   await client.schedules.create({ scheduleId: 'secret', destination: url, cron: '0 0 1 1 *', body: 'x', redact })
