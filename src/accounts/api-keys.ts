@@ -10,6 +10,7 @@ import type { TeamDeps } from './teams.js'
 import type * as accounts from './transactions/accounts.js'
 import * as apiKeys from './transactions/api-keys.js'
 import * as queueTokens from './transactions/queue-tokens.js'
+import type { TeamRole } from './transactions/teams.js'
 
 type ApiKeyRow = accounts.ApiKeyRow
 
@@ -60,7 +61,7 @@ export class ApiKeys {
       case 'last_key':
         throw new HomeportError('last_api_key', {})
       case 'forbidden':
-        throw new HomeportError('team_forbidden', { role: outcome.role, allowed: 'the owner or an admin' })
+        throw forbidden(outcome.role)
       default:
         unreachable(outcome)
     }
@@ -80,7 +81,7 @@ export class ApiKeys {
       return { ...keyOf(outcome.row), api_key: secret }
     }
     if (outcome.kind === 'forbidden') {
-      throw new HomeportError('team_forbidden', { role: outcome.role, allowed: 'the owner or an admin' })
+      throw forbidden(outcome.role)
     }
     if (outcome.kind === 'never_expires') throw neverExpires('key')
     throw new HomeportError('api_key_not_found', { keyId })
@@ -119,6 +120,13 @@ export class ApiKeys {
   }
 }
 
+/** An admin is refused only for keys of the owner. */
+const forbidden = (role: TeamRole): HomeportError =>
+  new HomeportError('team_forbidden', {
+    role,
+    allowed: role === 'admin' ? 'the owner, whose key this is' : 'the owner or an admin',
+  })
+
 type CreateRefusal = Exclude<apiKeys.CreateKeyOutcome, { kind: 'created' }>
 
 function refusalOf(refusal: CreateRefusal, accountId: string, body: CreateApiKeyBody): HomeportError {
@@ -132,7 +140,7 @@ function refusalOf(refusal: CreateRefusal, accountId: string, body: CreateApiKey
     case 'no_such_member':
       return new HomeportError('member_not_found', { email: body.member_email ?? '' })
     case 'forbidden':
-      return new HomeportError('team_forbidden', { role: refusal.role, allowed: 'the owner or an admin' })
+      return forbidden(refusal.role)
     default:
       return unreachable(refusal)
   }
