@@ -4,7 +4,7 @@ import type { Config } from '../config/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { authorityCertificatePath } from '../gateway/index.js'
 import { DONE, type ExitCode } from './exit-codes.js'
-import { addConfigFlags, configOf } from './flags.js'
+import { addConfigFlags, serverConfigOf } from './flags.js'
 import type { Io } from './io.js'
 import { addExamples } from './remote/remote.js'
 
@@ -18,7 +18,7 @@ export function caCommand(io: Io, end: (code: ExitCode) => void): Command {
     'redis-cli --tls --cacert homeport-ca.crt -u "$REDIS_URL" ping',
   ])
   return addConfigFlags(command, ['dataDir']).action(async () => {
-    io.out(await readAuthority(configOf(command)))
+    io.out(await readAuthority(serverConfigOf(command)))
     end(DONE)
   })
 }

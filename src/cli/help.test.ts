@@ -48,6 +48,7 @@ it('shows the flags of all commands last', () => {
 
 it.each([
   ['db creat', "unknown command 'creat'", '(Did you mean create?)', 'See: homeport db --help'],
+  ['help dbb', "unknown command 'dbb'", '(Did you mean db?)', 'See: homeport --help'],
   ['dbb list', "unknown command 'dbb'", '(Did you mean db?)', 'See: homeport --help'],
   ['runs list --lable x', "unknown option '--lable'", '(Did you mean --label?)', 'See: homeport runs list --help'],
   [

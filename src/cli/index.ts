@@ -37,16 +37,23 @@ export async function runCli(args: readonly string[], io: Io = processIo): Promi
     code = given
   })
   try {
-    await program.parseAsync(asFlag(args), { from: 'user' })
+    await program.parseAsync(withHelp(program, args), { from: 'user' })
     return code
   } catch (error) {
     return endOf(error, io)
   }
 }
 
-/** `help runs cancel` as `runs cancel --help`: Commander's own command knows only the first word. */
-const asFlag = (args: readonly string[]): string[] =>
-  args[0] === 'help' && args.length > 2 ? [...args.slice(1), '--help'] : [...args]
+/**
+ * `help runs cancel` as `runs cancel --help`: Commander's own command knows only the first word. Of an unknown command it
+ * shows the help of the program; without `help`, the error names the nearest one.
+ */
+function withHelp(program: Command, args: readonly string[]): string[] {
+  const [help, ...words] = args
+  if (help !== 'help' || words[0] === undefined) return [...args]
+  const isKnown = program.commands.some((one) => one.name() === words[0])
+  return isKnown ? [...words, '--help'] : words.slice(0, 1)
+}
 
 function endOf(error: unknown, io: Io): ExitCode {
   // Commander prints its own errors, but not those that a command throws.

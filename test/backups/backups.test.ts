@@ -105,6 +105,8 @@ it('fails with one sentence and the exit code of the failure', async () => {
     [['backup', 'nobody'], 3, 'no database with the id or name "nobody"'],
     [['restore', 'lonely'], 3, 'no completed backup'],
     [['import', 'lonely', '/nowhere'], 2, 'cannot be read'],
+    [['import', 'lonely', 'redis://127.0.0.1', '--yes'], 2, 'give "-" as the source'],
+    [['export', 'lonely', '-'], 2, 'not to the standard output'],
     [['import', 'lonely', bad, '--yes'], 2, 'cannot load it'],
   ] as const) {
     const { code, stderr } = await host(['db', ...args, ...placeFlags(homeport.place)])

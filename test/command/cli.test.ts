@@ -272,7 +272,7 @@ describe('runs', () => {
     await homeport.queue('DELETE', '/v2/workflows/runs/followed')
     const { code, stdout } = await watching
     expect(code).toBe(1)
-    expect(stdout).toMatch(/ {2}active.*\n(.*\n)*.* {2}cancelled\n$/)
+    expect(stdout).toMatch(/ {2}active {2}run\n(.*\n)*.* {2}cancelled {2}next step\n.* {2}cancelled {2}run\n$/)
     expect(await cli(['runs', 'watch', 'none'])).toMatchObject({ code: 3 })
   })
 

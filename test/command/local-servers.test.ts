@@ -41,6 +41,7 @@ it('finds the only running server from any folder, and no server that was killed
   expect(status).toMatchObject({ code: 0, stderr: '' })
   expect(status.stdout).toMatch(/^health +ok$/m)
   expect(status.stdout).toMatch(/^databases +0 awake, 0 asleep$/m)
+  expect(await machine.homeport('ca')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^-----BEGIN CERT/) })
   expect((await machine.homeport('open', '--no-browser')).stdout).toBe(`${server.apiUrl}/\n`)
 
   // A data directory of the folder itself wins, even if nothing serves from it.

@@ -18,6 +18,7 @@ export const exportCommand = remote<object, [string, string]>({
   args: [DATABASE, ['<file>', 'the file to write; an existing file is replaced when the export is complete']],
   examples: ['homeport db export shop dump.rdb'],
   run: async ({ api, show }, _, wanted, file) => {
+    if (file === '-') throw new HomeportError('cli_misused', { problem: NO_OUTPUT })
     const { database_id } = await databaseNamed(api, wanted)
     const backup = await makeBackup(api, database_id, 'export')
     try {
@@ -29,6 +30,9 @@ export const exportCommand = remote<object, [string, string]>({
     show({ database_id, file, key_count, bytes: size }, () => `${file}  ${counted(key_count, 'key')}, ${bytes(size)}\n`)
   },
 })
+
+const NO_OUTPUT =
+  'An RDB file is written to a file, not to the standard output: only a whole file can be checked. Name one.'
 
 /** The file is replaced when the checksum matches. */
 async function download(api: Api, { database_id: id, backup_id }: BackupRecord, file: string): Promise<void> {

@@ -23,14 +23,19 @@ export const importCommand = remote<object, [string, string]>({
   isDestructive: true,
   examples: ['homeport db import shop dump.rdb', 'echo "$URL" | homeport db import shop - --yes'],
   run: async (session, _, wanted, source) => {
+    if (/^rediss?:\/\//.test(source)) throw new HomeportError('cli_misused', { problem: URL_AS_ARGUMENT })
     const into = await databaseNamed(session.api, wanted)
     const id = into.database_id
     if (source !== '-') await readable(source)
     await session.confirm(replacement(into, source === '-' ? 'the data of another server' : source))
     const done = source === '-' ? await fromUrl(session, id) : await fromFile(session.api, id, source)
-    session.show(done, () => `imported ${counted(done.keys_read, 'key')} from ${done.source}\n`)
+    const from = source === '-' ? done.source : source
+    session.show(done, () => `imported ${counted(done.keys_read, 'key')} from ${from}\n`)
   },
 })
+
+const URL_AS_ARGUMENT =
+  'The URL of another server is read from the standard input, because arguments are visible to other users: give "-" as the source. Nothing was changed.'
 
 /** @throws HomeportError `cli_misused` for a file that cannot be read. */
 async function readable(file: string): Promise<void> {

@@ -97,7 +97,7 @@ function access(record: DatabaseRecord): Fact[] {
 
 const BACKUP_COLUMNS: readonly Column<BackupRecord>[] = [
   { title: 'ID', value: (one) => one.backup_id },
-  { title: 'NAME', value: (one) => one.name },
+  { title: 'NAME', cuts: true, value: (one) => one.name },
   stateColumn((one) => BACKUP_WORDS[one.state]),
   { isExtra: true, title: 'KIND', value: (one) => one.internal_backup_tag },
   { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
@@ -124,7 +124,7 @@ export function backupsTable(io: Io, rows: readonly BackupRecord[]): string {
 const STORED_COLUMNS: readonly Column<StoredBackupRecord>[] = [
   { title: 'OBJECT', value: (one) => `${one.database_id}/${one.backup_id}` },
   { title: 'DATABASE', value: (one) => one.database_name },
-  { title: 'NAME', value: (one) => one.problem ?? one.name },
+  { title: 'NAME', cuts: true, value: (one) => one.problem ?? one.name },
   { title: 'CREATED', value: (one) => (one.problem === undefined ? momentOfSeconds(one.creation_time) : '') },
   { title: 'KEYS', value: (one) => figure(one.key_count), align: 'right' },
   { title: 'SIZE', value: (one) => bytes(one.object_size), align: 'right' },

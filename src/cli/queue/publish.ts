@@ -7,7 +7,7 @@ import { remote } from '../remote/remote.js'
 import { withCommands } from '../remote/requests.js'
 import { readInput } from '../terminal/ask.js'
 import { renderTable } from '../terminal/table.js'
-import { bodyOf, type MessageOptions, messageFlags, messageHeaders, readFileOf } from './settings.js'
+import { bodyOf, type MessageOptions, messageFlags, messageHeaders, readFileOf, withFlags } from './settings.js'
 
 interface Published {
   readonly messageId: string
@@ -24,18 +24,15 @@ export const publishCommand = remote<MessageOptions>({
   name: 'publish',
   summary: 'publish a message to a URL or URL group',
   args: [DESTINATION],
-  flags: messageFlags,
+  flags: (command) => messageFlags(command),
   examples: [
     `homeport queue publish https://example.com/hook --body '{"order": 1}' --header 'Content-Type: application/json'`,
     'homeport queue publish https://example.com/hook --file order.json --delay 10m --retries 5 --label orders',
   ],
   run: async (session, options, destination) => {
     const body = await bodyOf(session, options)
-    const reply = await session.api.call(publishMessage, {
-      params: { destination },
-      headers: messageHeaders(options),
-      body,
-    })
+    const request = { params: { destination }, headers: messageHeaders(options), body }
+    const reply = await withFlags(session.api.call(publishMessage, request))
     session.show(reply, () => publishedTable(session.io, [reply].flat()))
   },
 })
@@ -45,12 +42,13 @@ export const enqueueCommand = remote<MessageOptions, [string, string]>({
   name: 'enqueue',
   summary: 'publish a message into a queue, which delivers in order',
   args: [['<queue>', 'name of the queue; created if needed'], DESTINATION],
-  flags: messageFlags,
+  flags: (command) => messageFlags(command, 'priority'),
   examples: ["homeport queue enqueue mails https://example.com/send --body 'to everybody'"],
   run: async (session, options, queueName, destination) => {
     const params = { queueName, destination }
     const body = await bodyOf(session, options)
-    const reply = await session.api.call(enqueueMessage, { params, headers: messageHeaders(options), body })
+    const request = { params, headers: messageHeaders(options), body }
+    const reply = await withFlags(session.api.call(enqueueMessage, request))
     session.show(reply, () => publishedTable(session.io, [reply].flat()))
   },
 })

@@ -10,6 +10,8 @@ import { runCli } from '../index.js'
 /** The commands of the queue against a server that answers as the test says. */
 
 let answers: Record<string, unknown> = {}
+/** The answer to what is not in `answers`. */
+let refusal = { status: 404, error: 'There is none.' }
 let requests: { request: string; body: string }[] = []
 
 beforeEach(async () => {
@@ -18,8 +20,8 @@ beforeEach(async () => {
     const request = `${incoming.method} ${incoming.url}`
     requests.push({ request, body: await text(incoming) })
     const answer = answers[request]
-    response.statusCode = answer === undefined ? 404 : 200
-    response.end(JSON.stringify(answer ?? { error: 'There is none.' }))
+    response.statusCode = answer === undefined ? refusal.status : 200
+    response.end(JSON.stringify(answer ?? { error: refusal.error }))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   atCleanup(() => void server.close())
@@ -90,4 +92,26 @@ it('names commands in the refusals of a batch, and the missing message of an und
     code: 3,
     err: expect.stringContaining('no cancelled message "msg_1"'),
   })
+})
+
+it.each([
+  [400, 'Upstash-Cron is "bad"; see Upstash-Callback-Retries.', 2, '--cron is "bad"; see Upstash-Callback-Retries.'],
+  [400, 'Homeport-Debounce-Delay is ""; send 30s.', 2, '--debounce-delay is ""; send 30s.'],
+  [401, 'Unauthorized: the token is not valid.', 4, 'is not valid. This command used those of the environment.'],
+  [404, 'There is no operation POST /v2/schedules/x.', 1, 'it is another service of Homeport, or another version'],
+])('says of a refusal with %i what the user can change: %s', async (status, error, code, said) => {
+  answers = {}
+  refusal = { status, error }
+  expect(await queue('schedules create http://a.test --cron bad')).toMatchObject({
+    code,
+    err: expect.stringContaining(said),
+  })
+})
+
+it.each([
+  ['schedules create --cron x', '--not-before 1h'],
+  ['enqueue mails', '--priority 5'],
+])('has no flag that the API always refuses: %s %s', async (command, flag) => {
+  const { code, err } = await queue(`${command} http://a.test ${flag}`)
+  expect([code, err]).toEqual([2, expect.stringContaining('unknown option')])
 })

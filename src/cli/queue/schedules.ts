@@ -10,9 +10,9 @@ import {
 import { pauseWord } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
 import { group, remote } from '../remote/remote.js'
-import { moment, momentFromNow } from '../terminal/figures.js'
+import { duration, moment, momentFromNow } from '../terminal/figures.js'
 import { renderFacts, renderTable, stateColumn, stateFact } from '../terminal/table.js'
-import { bodyOf, type MessageOptions, messageFlags, messageHeaders } from './settings.js'
+import { bodyOf, type MessageOptions, messageFlags, messageHeaders, withFlags } from './settings.js'
 
 type Schedule = Static<typeof getSchedule.success.body>
 
@@ -66,8 +66,17 @@ const facts = (io: Io, one: Schedule): string =>
     stateFact(pauseWord(one.isPaused)),
     ['next', momentFromNow(one.nextScheduleTime)],
     ['queue', one.queueName],
+    ['delay', one.delay === undefined ? undefined : duration(one.delay * 1_000)],
+    ['timeout', one.timeout === undefined ? undefined : duration(one.timeout)],
     ['retries', one.retries],
+    ['retry delay', one.retryDelayExpression],
+    ['callback', one.callback],
+    ['failure callback', one.failureCallback],
     ['labels', one.labels?.join(', ')],
+    ['flow control', one.flowControlKey],
+    ['priority', one.priority === undefined ? undefined : `${one.priority} s`],
+    ['debounce key', one.debounceKey],
+    ['singleton key', one.singletonKey],
     ['body', one.body ?? (one.bodyBase64 && `base64:${one.bodyBase64}`)],
     ['error', one.error, 'red'],
   ])
@@ -85,6 +94,7 @@ const createCommand = remote<MessageOptions & { cron: string; id?: string; queue
         )
         .option('--id <id>', 'id of the schedule (default: a new one)')
         .option('--queue <name>', 'the queue of its messages'),
+      'notBefore',
     ),
   examples: [`homeport queue schedules create https://example.com/report --cron '0 8 * * 1' --id weekly`],
   run: async (session, options, destination) => {
@@ -96,7 +106,8 @@ const createCommand = remote<MessageOptions & { cron: string; id?: string; queue
       ...(options.queue !== undefined && { 'upstash-queue-name': options.queue }),
     }
     const body = await bodyOf(session, options)
-    const { scheduleId = '' } = await api.call(createSchedule, { params: { destination }, headers, body })
+    const request = { params: { destination }, headers, body }
+    const { scheduleId = '' } = await withFlags(api.call(createSchedule, request))
     const schedule = await api.call(getSchedule, { params: { scheduleId } })
     show(schedule, () => facts(io, schedule))
   },

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Session } from '../remote/remote.js'
 import { durationText, futureInstant, given, list, pair, signed, wholeNumber } from '../remote/values.js'
 import { readInput } from '../terminal/ask.js'
@@ -52,17 +52,34 @@ export function resendFlags(command: Command): Command {
 export const resendHeaders = ({ delay, retries, retryDelay }: ResendOptions): Record<string, string> =>
   deliveryHeaders(given({ delay, retries, retryDelay }))
 
-/** Adds the flags of a delivery; each is a header of the API. */
-export function deliveryFlags(command: Command): Command {
-  return command
+/** A setting that the API refuses where it contradicts others. */
+type Refused = 'notBefore' | 'priority'
+
+/**
+ * Adds the flags of a delivery; each is a header of the API.
+ * @param refused a setting that the operation does not take.
+ */
+export function deliveryFlags(command: Command, refused?: Refused): Command {
+  command
     .option('--body <text>', 'the body')
     .option('--file <path>', 'read the body from a file; "-" for the standard input')
     .option('--header <name: value>', 'a header for the destination; may be repeated', pair)
     .option('--label <labels>', 'labels, separated by commas', list)
     .optionsGroup('When it is sent:')
     .option('--delay <duration>', 'delay before the first attempt', durationText)
-    .option('--not-before <moment>', 'earliest time of the first attempt: "1h" from now, or a date', futureInstant)
-    .option('--priority <seconds>', 'counts as due so much earlier when it waits with others; negative: later', signed)
+  if (refused !== 'notBefore')
+    command.option(
+      '--not-before <moment>',
+      'earliest time of the first attempt: "1h" from now, or a date',
+      futureInstant,
+    )
+  if (refused !== 'priority')
+    command.option(
+      '--priority <seconds>',
+      'counts as due so much earlier when it waits with others; negative: later',
+      signed,
+    )
+  return command
     .option('--flow-key <key>', 'flow-control key')
     .option('--flow <limits>', 'limits of the flow-control key, such as "rate=10,period=1s,parallelism=3"')
     .optionsGroup('When it fails:')
@@ -80,8 +97,8 @@ export function deliveryFlags(command: Command): Command {
 }
 
 /** Adds the flags of a message. */
-export function messageFlags(command: Command): Command {
-  return deliveryFlags(command)
+export function messageFlags(command: Command, refused?: Refused): Command {
+  return deliveryFlags(command, refused)
     .option('--method <method>', 'HTTP method of the delivery (default: POST)')
     .option('--callback <url>', 'URL that is called after each response')
     .optionsGroup('Only once:')
@@ -128,6 +145,46 @@ export function deliveryHeaders(options: DeliveryOptions): Record<string, string
       'homeport-singleton-mode': options.singletonMode,
       'homeport-priority': options.priority?.toString(),
     }),
+  }
+}
+
+/** The flags by the headers that they set, as errors of the API write them. */
+const FLAGS: Readonly<Record<string, string>> = {
+  'Upstash-Method': '--method',
+  'Upstash-Delay': '--delay',
+  'Upstash-Not-Before': '--not-before',
+  'Upstash-Retries': '--retries',
+  'Upstash-Retry-Delay': '--retry-delay',
+  'Upstash-Timeout': '--timeout',
+  'Upstash-Callback': '--callback',
+  'Upstash-Failure-Callback': '--failure-callback',
+  'Upstash-Label': '--label',
+  'Upstash-Flow-Control-Key': '--flow-key',
+  'Upstash-Flow-Control-Value': '--flow',
+  'Upstash-Deduplication-Id': '--deduplication-id',
+  'Upstash-Cron': '--cron',
+  'Upstash-Schedule-Id': '--id',
+  'Upstash-Workflow-RunId': '--run-id',
+  'Homeport-Debounce': '--debounce',
+  'Homeport-Debounce-Delay': '--debounce-delay',
+  'Homeport-Debounce-Max-Delay': '--debounce-max-delay',
+  'Homeport-Singleton': '--singleton',
+  'Homeport-Singleton-Mode': '--singleton-mode',
+  'Homeport-Priority': '--priority',
+}
+
+/**
+ * Awaits a request whose headers come from flags.
+ * @throws HomeportError that of the request; a refusal names the flags instead of the headers.
+ */
+export async function withFlags<Answer>(request: Promise<Answer>): Promise<Answer> {
+  try {
+    return await request
+  } catch (cause) {
+    if (!isError(cause, 'server_refused')) throw cause
+    const { status, said } = cause.details
+    const named = said.replace(/\b(?:Upstash|Homeport)(?:-\w+)+/g, (header) => FLAGS[header] ?? header)
+    throw new HomeportError('server_refused', { status, said: named }, { cause })
   }
 }
 

@@ -21,7 +21,8 @@ const ENDS: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED'])
 /** `homeport queue watch`. */
 export const watchCommand = remote<FilterOptions, [string[]]>({
   name: 'watch',
-  summary: 'follow messages: those with these ids to their end, otherwise all that match the filters until Ctrl-C',
+  summary:
+    'follow messages: those with these ids to their end, otherwise all that match the filters until Ctrl-C, from now on or since --from',
   args: [['[ids...]', 'ids of messages; exit code 1 unless all of them are delivered']],
   flags: filterFlags,
   isStream: true,

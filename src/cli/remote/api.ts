@@ -85,7 +85,7 @@ export class Api {
     const target = pathOf(endpoint.path, request.params) + queryOf(request.query)
     const response = await reach(access.url, target, initOf(endpoint, request, access))
     if (response.ok) return response
-    throw await refusalOf(response)
+    throw await refusalOf(response, this.origin)
   }
 }
 
@@ -153,12 +153,22 @@ function refuseInvalidHeader(name: string, value: string): void {
   }
 }
 
-async function refusalOf(response: Response): Promise<HomeportError> {
+/** @param origin where the credentials come from: the caller may have forgotten which ones are used. */
+async function refusalOf(response: Response, origin: string): Promise<HomeportError> {
   const body = tryParseJson(await response.text().catch(() => ''))
   const error = isObject(body) ? body.error : undefined
-  const said =
-    typeof error === 'string' ? withCommands(error) : `The server responded with ${response.status} and no reason.`
-  return new HomeportError('server_refused', { status: response.status, said })
+  const { status } = response
+  if (typeof error !== 'string')
+    return new HomeportError('server_refused', { status, said: `The server responded with ${status} and no reason.` })
+  if (status === 404 && error.startsWith('There is no operation ')) return wrongService(response, origin)
+  const said = status === 401 ? `${withCommands(error)} This command used those of ${origin}.` : withCommands(error)
+  return new HomeportError('server_refused', { status, said })
+}
+
+function wrongService(response: Response, origin: string): HomeportError {
+  const { origin: url } = new URL(response.url)
+  const problem = `${url} does not know this request: it is another service of Homeport, or another version. The URL comes from ${origin}; \`homeport env\` prints the URLs of a server.`
+  return new HomeportError('cli_failed', { problem })
 }
 
 /** Codes of certificate errors in Node and OpenSSL. */
@@ -174,7 +184,8 @@ export function unreachable(url: string, error: unknown): HomeportError {
   const words = cause instanceof Error ? cause.message : String(error)
   if (CERTIFICATE_ERROR.test(code))
     return new HomeportError('server_untrusted', { url, reason: words }, { cause: error })
-  return new HomeportError('server_unreachable', { url, reason: code || words }, { cause: error })
+  const reason = code === 'ERR_SSL_WRONG_VERSION_NUMBER' ? 'it does not speak TLS there; use http://' : code || words
+  return new HomeportError('server_unreachable', { url, reason }, { cause: error })
 }
 
 /**

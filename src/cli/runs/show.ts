@@ -51,10 +51,10 @@ const COLUMNS: readonly Column<Row>[] = [
   { title: 'STEP', cuts: true, value: ({ step }) => step.stepName },
   { title: 'TYPE', value: ({ step }) => step.stepType ?? step.callType },
   stateColumn(({ step }) => STEP_WORDS[step.state ?? 'STEP_PROGRESS']),
-  { title: 'AT', value: ({ step }) => moment(step.createdAt) },
-  { title: 'NEXT', value: ({ step }) => moment(step.nextDeliveryTime ?? step.sleepUntil) },
-  { title: 'TIME', cuts: true, value: ({ step }) => timeText(step) },
-  { title: 'TRIES', value: ({ step }) => step.errors?.length, align: 'right' },
+  { isExtra: true, title: 'AT', value: ({ step }) => moment(step.createdAt) },
+  { isExtra: true, title: 'NEXT', value: ({ step }) => moment(step.nextDeliveryTime ?? step.sleepUntil) },
+  { isExtra: true, title: 'TIME', cuts: true, value: ({ step }) => timeText(step) },
+  { isExtra: true, title: 'TRIES', value: ({ step }) => step.errors?.length, align: 'right' },
   { title: 'RESULT', cuts: true, value: ({ step }) => resultOf(step) },
 ]
 

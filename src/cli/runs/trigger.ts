@@ -1,5 +1,5 @@
 import { triggerRun } from '../../contract/workflow/runs.js'
-import { bodyOf, type DeliveryOptions, deliveryFlags, deliveryHeaders } from '../queue/settings.js'
+import { bodyOf, type DeliveryOptions, deliveryFlags, deliveryHeaders, withFlags } from '../queue/settings.js'
 import { remote } from '../remote/remote.js'
 
 /** `homeport runs trigger`. */
@@ -17,7 +17,8 @@ export const triggerCommand = remote<DeliveryOptions & { runId?: string }>({
     const { api, show } = session
     const headers = deliveryHeaders(options)
     if (options.runId !== undefined) headers['upstash-workflow-runid'] = options.runId
-    const run = await api.call(triggerRun, { params: { destination }, headers, body: await bodyOf(session, options) })
+    const request = { params: { destination }, headers, body: await bodyOf(session, options) }
+    const run = await withFlags(api.call(triggerRun, request))
     show(run, () => (run.deduplicated ? `${run.workflowRunId} already exists\n` : `triggered ${run.workflowRunId}\n`))
   },
 })

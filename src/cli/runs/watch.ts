@@ -37,10 +37,17 @@ export const watchCommand = remote({
 const keyOf = ({ time, state, messageId, stepInfo }: Entry): string =>
   [time, state, messageId, stepInfo?.stepId, stepInfo?.stepName].join(' ')
 
+/** Whose entry it is: states of runs and steps have the same words. A step has its name from its result. */
+function subjectOf(state: Entry['state'], stepName: string | undefined): string | undefined {
+  if (stepName !== undefined) return `"${stepName}"`
+  if (state.startsWith('RUN_')) return 'run'
+  return state.startsWith('STEP_') ? 'next step' : undefined
+}
+
 function lineOf({ io }: Session, { time, state, stepInfo, error, responseStatus, nextDeliveryTime }: Entry): string {
   const paint = paintOf(io)
   const facts = [
-    stepInfo?.stepName !== undefined && `"${stepInfo.stepName}"`,
+    subjectOf(state, stepInfo?.stepName),
     responseStatus !== undefined && responseStatus > 0 && `HTTP ${responseStatus}`,
     error,
     nextDeliveryTime !== undefined && `again at ${moment(nextDeliveryTime)}`,
