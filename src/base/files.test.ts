@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { readFileIfThere, replaceFile } from './files.js'
+import { makeFolder, makeFolderSync, readFileIfThere, replaceFile } from './files.js'
 
 let directory: string
 let path: string
@@ -30,4 +30,20 @@ it('a half-written file of a crash affects neither the mode nor the content of t
 it('reading distinguishes a missing file from an unreadable one', async () => {
   expect(await readFileIfThere(path)).toBeUndefined()
   await expect(readFileIfThere(directory)).rejects.toThrow('EISDIR')
+})
+
+it('makes a folder with its parents for the owner only, and leaves one that exists alone', async () => {
+  const deep = join(directory, 'a', 'b', 'c')
+  await makeFolder(deep)
+  await makeFolder(deep)
+  expect((await stat(join(directory, 'a'))).mode & 0o777).toBe(0o700)
+  expect([makeFolderSync(deep), makeFolderSync(join(deep, 'd', 'e'))]).toEqual([false, true])
+  await writeFile(path, '')
+  await expect(makeFolder(path)).rejects.toThrow('EEXIST')
+  expect(() => makeFolderSync(join(path, 'below'))).toThrow('ENOTDIR')
+})
+
+it.runIf(process.platform === 'linux')('ends below a folder that answers that it does not exist', async () => {
+  await expect(makeFolder('/proc/none/below')).rejects.toThrow('ENOENT')
+  expect(() => makeFolderSync('/proc/none/below')).toThrow('ENOENT')
 })

@@ -1,4 +1,5 @@
-import { open, readFile, rename } from 'node:fs/promises'
+import { existsSync, mkdirSync } from 'node:fs'
+import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { codeOf } from './errors.js'
 
@@ -39,3 +40,39 @@ export async function syncPath(path: string): Promise<void> {
     await handle.close()
   }
 }
+
+const OWNER_ONLY = { mode: 0o700 }
+/** Succeeds on a folder that exists, and fails on a file. */
+const OR_THERE = { ...OWNER_ONLY, recursive: true }
+
+/**
+ * Makes a folder that a user has named, with its parents, for its owner only. Nothing happens if it exists.
+ *
+ * `mkdir` of Node with `recursive` never ends below a folder that answers ENOENT although it exists, such as `/proc` or the
+ * root of an automounter: it makes the parent again and again.
+ */
+export async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, OWNER_ONLY)
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return void (await mkdir(path, OR_THERE))
+    if (!lacksParent(path, error)) throw error
+    await makeFolder(dirname(path))
+    await makeFolder(path)
+  }
+}
+
+/** The same, synchronously. Returns whether the folder was made. */
+export function makeFolderSync(path: string): boolean {
+  try {
+    mkdirSync(path, OWNER_ONLY)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return mkdirSync(path, OR_THERE) !== undefined
+    if (!lacksParent(path, error)) throw error
+    makeFolderSync(dirname(path))
+    return makeFolderSync(path)
+  }
+}
+
+const lacksParent = (path: string, error: unknown): boolean => codeOf(error) === 'ENOENT' && !existsSync(dirname(path))

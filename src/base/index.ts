@@ -25,7 +25,7 @@ export { type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } 
 export { formatDuration, otherUnitOf, parseDuration } from './duration.js'
 export { codeOf, unreachable } from './errors.js'
 export { inNextTurn, isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } from './event-loop.js'
-export { readFileIfThere, replaceFile, syncPath } from './files.js'
+export { makeFolder, makeFolderSync, readFileIfThere, replaceFile, syncPath } from './files.js'
 export { IdleMemory, type IdleMemoryDeps, neverCollected, TurnoverMap } from './garbage-collection.js'
 export { idsFrom, newId, randomSecret, sha256Hex, timeOfId } from './ids.js'
 export { Joined } from './joined.js'

@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { chmod, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf, neverCollected, openSqlite, type SqliteDatabase, userId } from '../base/index.js'
+import { codeOf, makeFolderSync, neverCollected, openSqlite, type SqliteDatabase, userId } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
 /**
@@ -107,9 +107,8 @@ export function inspectDataDir(directory: string): DataDirState {
 
 function create(directory: string): void {
   try {
-    const made = mkdirSync(directory, { recursive: true, mode: 0o700 })
     // The umask may have narrowed the mode.
-    if (made !== undefined) chmodSync(directory, 0o700)
+    if (makeFolderSync(directory)) chmodSync(directory, 0o700)
   } catch (error) {
     throw unusable(directory, error)
   }

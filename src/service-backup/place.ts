@@ -1,6 +1,6 @@
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
-import { codeOf, syncPath } from '../base/index.js'
+import { codeOf, makeFolder, syncPath } from '../base/index.js'
 import type { BackupKeys, ObjectStorage } from '../objects/index.js'
 import {
   beyondKept,
@@ -53,7 +53,7 @@ class FolderPlace implements BackupPlace {
 
   async begin(name: string, nowMs: number): Promise<string> {
     const partial = `${this.pathOf(name)}${PARTIAL}`
-    await mkdir(this.name, { recursive: true, mode: 0o700 })
+    await makeFolder(this.name)
     await removePartial(this.name, nowMs - LEFT_AFTER_MS)
     await mkdir(partial, { mode: 0o700 })
     return partial

@@ -1,6 +1,6 @@
 import { copyFile, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { codeOf, syncPath } from '../base/index.js'
+import { codeOf, makeFolder, syncPath } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { adoptSnapshot } from '../fleet/index.js'
 import { type Manifest, type SavedDatabase, snapshotPath } from './manifest.js'
@@ -43,7 +43,7 @@ async function refuseUsed(target: string): Promise<void> {
 }
 
 async function fill(folder: string, into: string, { files, databases }: Manifest): Promise<void> {
-  await mkdir(into, { recursive: true, mode: 0o700 })
+  await makeFolder(into)
   for (const { path } of files) {
     if (path !== 'homeport.sqlite' && !path.startsWith(FILES)) continue
     const to = join(into, path.startsWith(FILES) ? path.slice(FILES.length) : path)
