@@ -51,6 +51,7 @@ export const logsCommand = remote<LogsFlags>({
     if (follow) return followLines(session, query)
     const { lines } = await session.api.call(getServerLogs, { query })
     for (const line of lines) print(session, line)
+    if (lines.length === 0) session.say('No lines match.')
   },
 })
 

@@ -20,7 +20,7 @@ import { cancelLoad, deliverLoad, publishLoad, stepsLoad } from './queue-loads.j
 import { type Report, renderReport, reportOf, type WorkloadReport } from './report.js'
 
 interface Flags extends BenchOptions {
-  readonly only?: readonly string[]
+  readonly only?: readonly Workload[]
 }
 
 /** The workloads. */
@@ -33,13 +33,15 @@ export const LOADS: Readonly<Record<Workload, Load>> = {
   rest: restLoad,
 }
 
+const workloadsOf = (text: string): Workload[] => list(text).map(oneOf(WORKLOADS))
+
 /** `homeport bench`. */
 export const benchCommand = remote<Flags>({
   name: 'bench',
   summary: 'measure the server under load and compare it with the cost model; other work on it gets slower meanwhile',
   flags: (command) =>
     command
-      .option('--only <workloads>', `some of ${WORKLOADS.join(', ')}, separated by commas (default: all)`, list)
+      .option('--only <workloads>', `some of ${WORKLOADS.join(', ')}, separated by commas (default: all)`, workloadsOf)
       .option('--seconds <number>', 'how long each workload is measured', wholeNumber(1, 3_600), 5)
       .option('--callers <number>', 'operations at a time', wholeNumber(1, 1_000), 50)
       .option('--size <bytes>', 'bytes of a message and of a value', wholeNumber(64, 100_000), 64)
@@ -54,7 +56,7 @@ export const benchCommand = remote<Flags>({
     'homeport bench --profile prod --receiver 192.168.1.20 --json',
   ],
   run: async (session, { only, ...options }) => {
-    const workloads = (only ?? WORKLOADS).map(oneOf(WORKLOADS))
+    const workloads = only ?? WORKLOADS
     const machine = isUsual(options) ? await machineOf(session) : undefined
     const report = await withBench(session, options, (bench) => measureAll(bench, workloads, machine))
     session.show(report, () => renderReport(session.io, report))
