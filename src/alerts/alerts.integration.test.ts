@@ -251,6 +251,9 @@ describeOnSampledStore('alerts', (openStore) => {
     await store.run(backups.begin, { backup, accountId })
     const result = { kind: 'failed', failure: 'no space' } as const
     await store.run(backups.finish, { backupId: 'b', result, at: clock.now() })
+    const imported = { ...backup, backup_id: 'i', kind: 'import' } as const
+    await store.run(backups.begin, { backup: imported, accountId })
+    await store.run(backups.finish, { backupId: 'i', result: { kind: 'failed', failure: 'typo' }, at: clock.now() })
     await pass(MINUTE)
     expect(await brief()).toEqual([['backup_failed', databaseId, 1, 'no_channel']])
     expect((await alerts())[0]?.examples).toContain('no space')

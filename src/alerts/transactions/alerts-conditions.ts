@@ -173,6 +173,7 @@ const failingBackups = query<{ databaseIds: readonly string[] }, FailingBackup>(
     .select(['databases.account_id', 'databases.database_id', 'databases.name', 'backups.failure'])
     .where(d.inTexts('backups.database_id', p.databaseIds))
     .where('backups.state', '=', 'failed')
+    .where('backups.kind', '!=', 'import')
     .where(({ not, exists, selectFrom }) =>
       not(
         exists(
@@ -182,6 +183,7 @@ const failingBackups = query<{ databaseIds: readonly string[] }, FailingBackup>(
             .whereRef('later.finished_at', '>=', 'backups.finished_at')
             .whereRef('later.backup_id', '!=', 'backups.backup_id')
             .where('later.state', '!=', 'pending')
+            .where('later.kind', '!=', 'import')
             .where((eb) =>
               eb.or([eb('later.state', '=', 'completed'), eb('later.finished_at', '>', eb.ref('backups.finished_at'))]),
             ),

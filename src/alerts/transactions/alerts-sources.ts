@@ -104,6 +104,7 @@ const failedRuns = query<RowsQuery, StoredEvent>(({ db, p }) =>
     .orderBy('seq')
     .limit(p.limit),
 )
+/** An import that failed is no backup, and its answer says why. */
 const failedBackups = query<RowsQuery, StoredEvent>(({ db, p }) =>
   db
     .selectFrom('backups')
@@ -118,6 +119,7 @@ const failedBackups = query<RowsQuery, StoredEvent>(({ db, p }) =>
     ])
     .where('databases.account_id', '=', p.accountId)
     .where('backups.state', '=', 'failed')
+    .where('backups.kind', '!=', 'import')
     .where('backups.finished_at', '>=', p.at)
     .orderBy('backups.finished_at')
     .orderBy('backups.backup_id')
