@@ -209,4 +209,13 @@ async function refuseOthers(place: BackupPlace, own: string | undefined): Promis
 const problemOf = (error: unknown): string =>
   error instanceof HomeportError
     ? error.message
-    : `It failed (${codeOf(error) || 'an internal error'}); the log has the details.`
+    : `${REASONS[codeOf(error)] ?? 'It failed'} (${codeOf(error) || 'an internal error'}); the log has the details.`
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'The server may not write there',
+  EROFS: 'The file system is read-only',
+  ENOENT: 'The folder cannot be made',
+  ENOTDIR: 'A part of the path is a file',
+  EEXIST: 'There is a file of that name',
+  ENOSPC: 'The disk is full',
+}

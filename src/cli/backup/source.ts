@@ -23,7 +23,7 @@ export function addSourceFlags(command: Command, meaning: string, others: readon
 /** The complete backups of `--from`, newest first. */
 export async function listedIn(command: Command): Promise<readonly ListedBackup[]> {
   const { from } = command.opts<SourceFlags>()
-  const place = parseObjectPlace(from)
+  const place = placeOf(from)
   if (place) return withStored(command, place, (stored) => stored.list())
   const { listBackups } = await import('../../service-backup/index.js')
   return listBackups(from)
@@ -40,7 +40,7 @@ export async function withBackup<Result>(
   work: (folder: string, path: string) => Promise<Result>,
 ): Promise<Result> {
   const { from } = command.opts<SourceFlags>()
-  const place = parseObjectPlace(from)
+  const place = placeOf(from)
   if (!place) {
     const folder = await folderOf(from)
     return work(folder, folder)
@@ -57,6 +57,14 @@ export async function withBackup<Result>(
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+/** @throws HomeportError `cli_misused` for the URL of a place that cannot exist. */
+function placeOf(from: string): ObjectPlace | undefined {
+  const place = parseObjectPlace(from)
+  if (place || !from.startsWith('s3:')) return place
+  const problem = `"${from}" is not a place in object storage: expected s3://bucket/prefix, with a bucket of 3 to 63 lower-case letters, digits, dots and hyphens.`
+  throw new HomeportError('cli_misused', { problem })
 }
 
 async function folderOf(from: string): Promise<string> {
