@@ -168,6 +168,7 @@ export const DATA_PLANE_EVENTS = {
   usage_not_rolled_up: databases('warn', 'usage series are not rolled up yet', 'error'),
 
   backup_failed: backups('error', 'a backup has failed', 'backupId', 'error'),
+  import_failed: backups('info', 'an import has failed; its answer says why', 'backupId', 'error'),
   backup_file_left: backups('warn', 'the file of a failed backup is left', 'backupId', 'error'),
   backup_key_created: backups(
     'warn',

@@ -43,7 +43,10 @@ export class BackupCreation {
       await this.#prune(backup)
       return await this.#finish(backup, { kind: 'completed', ...(await work()) })
     } catch (error) {
-      this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
+      // A tenant may mistype the URL of an import: that is nothing for the operator to look at.
+      if (backup.kind === 'import' && error instanceof HomeportError)
+        this.#deps.logger.info('import_failed', { error, backupId: backup.backup_id })
+      else this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
       // What is left of the file is deleted at the next start; the row must not stay pending for it.
       await this.#deps.files.remove(backup).catch((cause: unknown) => {
         this.#deps.logger.warn('backup_file_left', { error: cause, backupId: backup.backup_id })
@@ -62,12 +65,12 @@ export class BackupCreation {
   }
 
   async #finish(
-    { backup_id: backupId, database_id: databaseId }: NewBackup,
+    { backup_id: backupId, database_id: databaseId, kind }: NewBackup,
     result: backups.BackupResult,
   ): Promise<BackupRow> {
     const { store, clock } = this.#deps
     const finished = { backupId, result, at: clock.now() }
-    if (this.#deps.meter) this.#deps.meter.backups[result.kind]++
+    if (this.#deps.meter && kind !== 'import') this.#deps.meter.backups[result.kind]++
     const row = await retryUntilDone(this.#deps, databaseId, () => store.run(backups.finish, finished))
     if (!row) throw new HomeportError('backup_not_found', { backupId })
     return row
