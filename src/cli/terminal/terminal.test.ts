@@ -45,6 +45,18 @@ it('cuts only columns that may be cut on a terminal, so that ids can be copied',
   expect(lines[1]).toBe('msg_1   https://example.com/a/lo…      7')
 })
 
+it('aligns columns beside letters and emoji of two columns, and accents of none', () => {
+  const rows = ['東京', '🚀 go', 'cafe\u0301', 'x'].map((id) => ({ id, url: '大阪大阪大阪大阪', count: 1 }))
+  const { io } = fakeTerminal({ out: true, noColor: true, columns: () => 23 })
+  const lines = renderTable(io, COLUMNS, rows).trimEnd().split('\n')
+  expect(lines.slice(1)).toEqual([
+    '東京   大阪大阪…      1',
+    '🚀 go  大阪大阪…      1',
+    'cafe\u0301   大阪大阪…      1',
+    'x      大阪大阪…      1',
+  ])
+})
+
 it('gives a column of notes no space when there is no note', () => {
   const notes = (note: string | undefined) => [
     ...COLUMNS.slice(0, 2),

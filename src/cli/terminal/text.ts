@@ -3,14 +3,32 @@ import type { Io } from '../io.js'
 
 export { printable } from '../../base/index.js'
 
-/** Cuts text to this many characters, with an ellipsis. */
-export function cut(text: string, most: number): string {
-  const characters = [...text]
-  return characters.length <= most ? text : `${characters.slice(0, Math.max(0, most - 1)).join('')}…`
-}
+/** Accents, joiners and variation selectors take no column of their own. */
+const NARROW = /[\p{M}\p{Cf}]/u
+/** Terminals show these in two columns: Chinese, Japanese and Korean letters, full-width forms, emoji. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\p{Emoji_Presentation}]/u
+const ASCII = /^[ -~]*$/
 
-/** Width of a text in code points. */
-export const widthOf = (text: string): number => [...text].length
+/** Columns that a code point takes on a terminal. */
+const columnsOf = (character: string): number => (NARROW.test(character) ? 0 : WIDE.test(character) ? 2 : 1)
+
+/** Columns that a text takes on a terminal. */
+export const widthOf = (text: string): number =>
+  ASCII.test(text) ? text.length : [...text].reduce((sum, character) => sum + columnsOf(character), 0)
+
+/** Cuts text to this many columns, with an ellipsis. */
+export function cut(text: string, most: number): string {
+  if (widthOf(text) <= most) return text
+  let left = most - 1
+  const kept: string[] = []
+  for (const character of text) {
+    left -= columnsOf(character)
+    if (left < 0) break
+    kept.push(character)
+  }
+  return `${kept.join('')}…`
+}
 
 const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34 } as const
 

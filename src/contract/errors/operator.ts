@@ -7,7 +7,7 @@ export const operatorErrors = {
     blame: 'operator',
     retry: 'never',
     text: ({ problems }) =>
-      `The configuration is not valid: ${problems.join('; ')}. \`homeport start --help-all\` lists the options.`,
+      `The configuration is not valid: ${problems.join('; ').replace(/[^?]$/, '$&.')} \`homeport start --help-all\` lists the options.`,
   }),
   cli_failed: define<{ problem: string }>({
     status: 500,
