@@ -1,7 +1,7 @@
 import { createRoute } from '@tanstack/react-router'
 import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
-import { type Choice, choiceOf } from './selector.js'
+import { type WizardSearch, wizardSearchAt } from './selector.js'
 import { OUTCOME_WORDS, type OutcomeName } from './words.js'
 
 const list = createRoute({
@@ -14,7 +14,7 @@ const wizard = createRoute({
   getParentRoute: () => shellRoute,
   path: '/bulk-actions/new',
   component: lazyPage(() => import('./wizard.js'), 'WizardPage'),
-  validateSearch: (search: Record<string, unknown>): Choice => choiceOf(search),
+  validateSearch: (search: Record<string, unknown>): WizardSearch => wizardSearchAt(search),
 })
 
 /** The outcome filter of the list. */

@@ -31,6 +31,15 @@ export interface Choice extends Conditions {
   readonly ids?: readonly string[]
 }
 
+/** The steps of the wizard after the first one. */
+const LATER_STEPS = ['check', 'confirm'] as const
+
+/** The URL of the wizard. */
+export interface WizardSearch extends Choice {
+  /** Absent: the first step. */
+  readonly step?: (typeof LATER_STEPS)[number]
+}
+
 /** The settings of the action, which are not in the URL. */
 export interface Settings {
   readonly reason: string
@@ -66,6 +75,11 @@ const idsAt = ({ ids }: Record<string, unknown>): readonly string[] | undefined 
 }
 
 /** Reads the URL of the wizard. */
+export function wizardSearchAt(search: Record<string, unknown>): WizardSearch {
+  return { ...choiceOf(search), ...given({ step: LATER_STEPS.find((known) => known === search.step) }) }
+}
+
+/** Reads the selection in a URL. */
 export function choiceOf(search: Record<string, unknown>): Choice {
   return {
     ...given({

@@ -1,11 +1,12 @@
 import { Stack, Stepper } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDebouncedValue, useMediaQuery } from '@mantine/hooks'
-import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { getRouteApi, useLocation, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { useCanWrite } from '../../api/session.js'
 import { Page } from '../../components/page.js'
-import { EmptyState } from '../../components/states.js'
+import { EmptyState, Loading } from '../../components/states.js'
+import { given } from '../../lib/search.js'
 import { DELIVERY_RULES } from '../queue/delivery-form.js'
 import { CheckStep } from './check-step.js'
 import { ChooseStep } from './choose-step.js'
@@ -17,10 +18,15 @@ import { KIND_WORDS } from './words.js'
 const route = getRouteApi('/shell/bulk-actions/new')
 const TYPING_MS = 400
 
-/** The step of the wizard; `matched` is the number to confirm. */
-type Place = { readonly kind: 'choose' } | { readonly kind: 'check' } | { readonly kind: 'confirm'; matched: number }
+const STEPS = ['choose', 'check', 'confirm'] as const
+type StepName = (typeof STEPS)[number]
 
-const POSITIONS: Readonly<Record<Place['kind'], number>> = { choose: 0, check: 1, confirm: 2 }
+declare module '@tanstack/react-router' {
+  interface HistoryState {
+    /** The IDs of the wizard: addresses with thousands of them would be refused. */
+    ids?: readonly string[]
+  }
+}
 
 /** The wizard of a new bulk action: selection, check and confirmation. */
 export function WizardPage() {
@@ -43,66 +49,103 @@ export function WizardPage() {
 }
 
 function Wizard() {
-  const navigate = useNavigate()
-  const [choice, setChoice] = useState<Choice>(route.useSearch())
+  const { choice, change, asked, go } = useChoice()
   const form = useForm<Settings>({
     initialValues: NO_SETTINGS,
     validateInputOnChange: true,
     validate: { delay: DELIVERY_RULES.delay },
   })
-  const [place, setPlace] = useState<Place>({ kind: 'choose' })
+  /** The number to confirm, of the present choice. */
+  const [matched, setMatched] = useState<number | undefined>()
   const [settled] = useDebouncedValue(choice, TYPING_MS)
   const dryRun = useDryRun(settled)
-  const top = useFocusOn(place.kind)
+  const isSettled = settled === choice
+  // After a reload, the settings of the second step are gone.
+  const step = asked === 'confirm' && (matched === undefined || !form.isValid()) ? 'check' : asked
+  const top = useFocusOn(step)
   const isWide = useMediaQuery('(min-width: 48em)')
   const described = (description: string) => (isWide ? { description } : {})
-  const change = (next: Choice) => {
-    setChoice(next)
+  const select = (next: Choice) => {
+    setMatched(undefined)
     // A fence cannot test conditions.
     if (hasConditions(next)) form.setFieldValue('fenceMs', 0)
-    void navigate({ to: '/bulk-actions/new', search: addressOf(next), replace: true })
+    change(next)
   }
   return (
-    <Stack gap="lg" ref={top} tabIndex={-1} style={{ outline: 'none', scrollMarginTop: 140 }}>
+    <Stack
+      gap="lg"
+      ref={top}
+      tabIndex={-1}
+      role="group"
+      aria-label={`Step ${STEPS.indexOf(step) + 1} of ${STEPS.length}`}
+      style={{ outline: 'none', scrollMarginTop: 140 }}
+    >
       <Stepper
-        active={POSITIONS[place.kind]}
+        active={STEPS.indexOf(step)}
         size="sm"
         iconSize={isWide ? 30 : 24}
         wrap={false}
         styles={isWide ? {} : { stepLabel: { whiteSpace: 'nowrap' }, separator: { marginInline: 6, minWidth: 0 } }}
-        onStepClick={(step) => setPlace(step === 0 ? { kind: 'choose' } : { kind: 'check' })}
+        onStepClick={(index) => go(STEPS[index] ?? 'choose')}
         allowNextStepsSelect={false}
       >
         <Stepper.Step label="Select" {...described(KIND_WORDS[kindOf(choice)].title)} />
         <Stepper.Step label="Check" {...described('Number of matches')} />
         <Stepper.Step label="Confirm" {...described('Type the number')} />
       </Stepper>
-      {place.kind === 'choose' ? (
+      {step === 'choose' ? (
         <ChooseStep
           choice={choice}
-          onChange={change}
+          onChange={select}
           dryRun={dryRun}
-          isSettled={settled === choice}
-          onNext={() => setPlace({ kind: 'check' })}
+          isSettled={isSettled}
+          onNext={() => go('check')}
         />
-      ) : place.kind === 'check' ? (
+      ) : step === 'confirm' && matched !== undefined ? (
+        <ConfirmStep choice={choice} settings={form.values} matched={matched} onBack={() => go('check')} />
+      ) : isSettled ? (
         <CheckStep
           choice={choice}
           form={form}
           dryRun={dryRun}
-          onBack={() => setPlace({ kind: 'choose' })}
-          onNext={(matched) => setPlace({ kind: 'confirm', matched })}
+          onBack={() => go('choose')}
+          onNext={(count) => {
+            setMatched(count)
+            go('confirm')
+          }}
         />
       ) : (
-        <ConfirmStep
-          choice={choice}
-          settings={form.values}
-          matched={place.matched}
-          onBack={() => setPlace({ kind: 'check' })}
-        />
+        <Loading />
       )}
     </Stack>
   )
+}
+
+/** The choice and the step. Each step is an entry of the browser's history; all of them have the present choice. */
+function useChoice() {
+  const navigate = useNavigate()
+  const { step, ...search } = route.useSearch()
+  const asked: StepName = step ?? 'choose'
+  const { state } = useLocation()
+  const [choice, setChoice] = useState<Choice>(() => ({ ...given({ ids: state.ids }), ...search }))
+  const show = (next: Choice, at: StepName, replace: boolean) =>
+    void navigate({
+      to: '/bulk-actions/new',
+      search: { ...addressOf(next), ...(at !== 'choose' && { step: at }) },
+      state: given({ ids: next.ids }),
+      replace,
+    })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: Forward leads to an entry that may have an older choice.
+  useEffect(() => show(choice, asked, true), [asked])
+  return {
+    choice,
+    asked,
+    change: (next: Choice) => {
+      setChoice(next)
+      show(next, 'choose', true)
+    },
+    go: (to: StepName) => show(choice, to, false),
+  }
 }
 
 /** Scrolls to the top of a new step and focuses its heading for screen readers. */
