@@ -27,6 +27,7 @@ import { endConsoleSession } from '../../../src/contract/console/session.js'
 import { showError, useChange } from '../api/hooks.js'
 import { useSession, useSettings } from '../api/session.js'
 import { Loading } from '../components/states.js'
+import { ExactTimes } from '../components/when.js'
 import { Brand } from './brand.js'
 import { EarlyKeys } from './early-keys.js'
 import { CodeNotLoaded, lazyPage } from './lazy-page.js'
@@ -110,6 +111,7 @@ export function Shell() {
         </Box>
       </AppShell.Main>
       <StaleWarning />
+      <ExactTimes />
       <CatchBoundary
         getResetKey={() => paletteAsked}
         errorComponent={() => null}

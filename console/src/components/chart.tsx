@@ -1,7 +1,7 @@
 import '@mantine/charts/styles.css'
 import { LineChart } from '@mantine/charts'
 import { Box, ColorSwatch, Group, Stack, Text } from '@mantine/core'
-import { useMemo } from 'react'
+import { memo } from 'react'
 import { dayOf, timeOfDay } from '../lib/format.js'
 
 /** A series of a chart: values over time. */
@@ -15,20 +15,23 @@ const NO_BREAK = '\u00a0'
 const COLORS = ['harbour.6', 'orange.6', 'grape.5'] as const
 const dashed = (index: number): string => (COLORS[index] ?? 'gray.6').replace('.', '-')
 
-/** A chart of one measure: its latest value and its course. */
-export function SeriesChart({
-  title,
-  series,
-  show,
-  byDay = false,
-}: {
-  title: string
-  series: readonly Series[]
-  show: (value: number) => string
+interface ChartProps {
+  readonly title: string
+  readonly series: readonly Series[]
+  readonly show: (value: number) => string
   /** Each point is a UTC day, not a moment. */
-  byDay?: boolean
-}) {
-  const rows = useMemo(() => rowsOf(series, byDay), [series, byDay])
+  readonly byDay?: boolean
+}
+
+/** Most refreshes of a page bring no new point, and to draw a chart takes long. */
+const isDrawn = (before: ChartProps, { title, series }: ChartProps): boolean =>
+  before.title === title &&
+  before.series.length === series.length &&
+  before.series.every(({ points }, index) => points === series[index]?.points)
+
+/** A chart of one measure: its latest value and its course. */
+export const SeriesChart = memo(function SeriesChart({ title, series, show, byDay = false }: ChartProps) {
+  const rows = rowsOf(series, byDay)
   const latest = series.map(({ name, points }) => `${name} ${show(points.at(-1)?.y ?? 0)}`).join(', ')
   return (
     <Box miw={0}>
@@ -73,7 +76,7 @@ export function SeriesChart({
       </Box>
     </Box>
   )
-}
+}, isDrawn)
 
 function rowsOf(series: readonly Series[], byDay: boolean): Record<string, string | number>[] {
   const [first] = series

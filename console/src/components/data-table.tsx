@@ -1,6 +1,6 @@
 import { Box, Table, UnstyledButton, VisuallyHidden } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useEffect, useRef } from 'react'
+import { memo, type ReactNode, useEffect, useRef } from 'react'
 import classes from './data-table.module.css'
 import { type Direction, type Order, orderAfter } from './sorting.js'
 
@@ -90,11 +90,21 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
             ))}
           </Table.Tr>
         </Table.Thead>
-        <Table.Tbody>
+        <Table.Tbody onClick={({ target }) => openRow(target, props)}>
           <Spacer height={seen.before} />
           {rows.slice(seen.first, seen.last + 1).map((row, offset) => {
             const index = seen.first + offset
-            return <Line key={props.rowKey(row, index)} row={row} index={index} table={props} measure={seen.measure} />
+            return (
+              <Line
+                key={props.rowKey(row, index)}
+                row={row}
+                index={index}
+                columns={columns}
+                opens={props.onOpen !== undefined}
+                isSelected={props.isSelected?.(row) === true}
+                measure={seen.measure}
+              />
+            )
           })}
           <Spacer height={seen.after} />
         </Table.Tbody>
@@ -159,23 +169,22 @@ function useSeenRows(count: number, frame: React.RefObject<HTMLDivElement | null
 interface LineProps<Row> {
   readonly row: Row
   readonly index: number
-  readonly table: DataTableProps<Row>
+  readonly columns: readonly Column<Row>[]
+  readonly opens: boolean
+  readonly isSelected: boolean
   /** Measures the row, where only visible rows are rendered. */
   readonly measure: ((row: HTMLTableRowElement | null) => void) | undefined
 }
 
-function Line<Row>({ row, index, table, measure }: LineProps<Row>) {
-  const { columns, onOpen, isSelected } = table
+/** Renders again only when its row has changed, not with each refresh of the list. */
+const Line = memo(function Line<Row>({ row, index, columns, opens, isSelected, measure }: LineProps<Row>) {
   return (
     <Table.Tr
       ref={measure}
       data-index={index}
       aria-rowindex={index + 2}
-      className={onOpen ? (classes.opens ?? '') : ''}
-      data-selected={isSelected?.(row) || undefined}
-      onClick={(event) => {
-        if (!isOfControl(event.target)) onOpen?.(row)
-      }}
+      className={opens ? (classes.opens ?? '') : ''}
+      data-selected={isSelected || undefined}
     >
       {columns.map((column) => (
         <Table.Td key={column.key} ta={column.align ?? 'left'} className={classesOf(column)}>
@@ -184,6 +193,13 @@ function Line<Row>({ row, index, table, measure }: LineProps<Row>) {
       ))}
     </Table.Tr>
   )
+}) as <Row>(props: LineProps<Row>) => ReactNode
+
+/** Opens the row of a click, unless it hit a link or button of the row, which handles it. */
+function openRow<Row>(target: EventTarget, { rows, onOpen }: DataTableProps<Row>): void {
+  if (!(target instanceof Element) || isOfControl(target)) return
+  const row = rows[Number(target.closest('tr')?.dataset.index)]
+  if (row !== undefined) onOpen?.(row)
 }
 
 /** Longer texts may be cut, and are shown whole on hover. */
@@ -221,6 +237,4 @@ const classesOf = ({ title, from, wraps, isMenuOnPhones }: Look): string =>
     .filter(Boolean)
     .join(' ')
 
-/** Whether a click hit a link or button of the row, which handles it. */
-const isOfControl = (target: EventTarget): boolean =>
-  target instanceof Element && target.closest('a, button, input, label, [role="menuitem"]') !== null
+const isOfControl = (target: Element): boolean => target.closest('a, button, input, label, [role="menuitem"]') !== null

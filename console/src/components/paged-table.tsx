@@ -10,7 +10,6 @@ type Pages = Pick<
   | 'error'
   | 'refetch'
   | 'hasNextPage'
-  | 'isFetching'
   | 'isFetchingNextPage'
   | 'isFetchNextPageError'
   | 'isPlaceholderData'
@@ -69,7 +68,7 @@ export function PagedTable<Row>({
       <DataTable
         {...table}
         rows={rows}
-        onEnd={isAutomatic && !pages.isFetching ? () => void pages.fetchNextPage() : undefined}
+        onEnd={isAutomatic && !pages.isFetchingNextPage ? () => void pages.fetchNextPage() : undefined}
         empty={
           isOpen ? <EmptyState title="No matches so far">Not everything has been searched yet.</EmptyState> : empty
         }
@@ -83,13 +82,17 @@ const onwardOf = ({ toMs, onward = 'Search further' }: Partial<Searched> = {}): 
   toMs === undefined ? onward : `Search on from ${dateTime(toMs)}`
 
 /** Goes on page by page until there are more rows, or no more pages. */
-function useNextMatch({ isFetching, isFetchNextPageError, fetchNextPage }: Pages, isOpen: boolean, count: number) {
+function useNextMatch(
+  { isFetchingNextPage, isFetchNextPageError, fetchNextPage }: Pages,
+  isOpen: boolean,
+  count: number,
+) {
   /** The rows at the beginning of the search. */
   const [before, setBefore] = useState<number | undefined>()
   const isOn = isOpen && before === count && !isFetchNextPageError
   useEffect(() => {
-    if (isOn && !isFetching) void fetchNextPage()
-  }, [isOn, isFetching, fetchNextPage])
+    if (isOn && !isFetchingNextPage) void fetchNextPage()
+  }, [isOn, isFetchingNextPage, fetchNextPage])
   return { isOn, start: () => setBefore(count), stop: () => setBefore(undefined) }
 }
 

@@ -2,7 +2,7 @@ import { Alert, Group, SimpleGrid, Text } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
-import { useApi } from '../../api/hooks.js'
+import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { Fact } from '../../components/copy.js'
 import { TextLink } from '../../components/link.js'
@@ -22,7 +22,7 @@ import { Waiting } from './waiting.js'
 import { lastedMs, RUN_WORDS, type Run } from './words.js'
 
 const route = getRouteApi('/shell/runs/$id')
-/** How often an active run is refreshed, milliseconds. */
+/** How often a run is refreshed while its endpoint works on it, milliseconds. */
 const WATCH_MS = 1_000
 
 /** The page of one run: its state and the reason, its timeline, its payload and its result. */
@@ -31,7 +31,7 @@ export function RunPage() {
   const log = useApi(
     listRuns,
     { query: { workflowRunId: [id], count: 1, groupBy: 'workflowRunId' } },
-    { everyMs: ({ runs: [run] }) => (run === undefined || isMoving(run) ? WATCH_MS : undefined) },
+    { everyMs: ({ runs: [run] }) => refreshOf(run) },
   )
   const run = log.data?.runs[0]
   return (
@@ -57,8 +57,16 @@ export function RunPage() {
   )
 }
 
-const isMoving = ({ workflowState, failureFunction }: Run): boolean =>
-  workflowState === 'RUN_STARTED' || failureFunction?.state === 'CALLBACK_INPROGRESS'
+/** Kinds of reasons that are gone in a moment. */
+const SHORT = new Set(['in-flight', 'queued'])
+
+/** When to read the run again; `undefined`: it has ended. One that sleeps, or waits for an event, may do so for days. */
+function refreshOf(run: Run | undefined): number | undefined {
+  if (run === undefined) return WATCH_MS
+  if (run.workflowState !== 'RUN_STARTED')
+    return run.failureFunction?.state === 'CALLBACK_INPROGRESS' ? WATCH_MS : undefined
+  return run.because?.every(({ kind }) => !SHORT.has(kind)) ? LIVE_MS : WATCH_MS
+}
 
 function RunStatus({ run }: { run: Run }) {
   const { tone, title } = RUN_WORDS[run.workflowState]

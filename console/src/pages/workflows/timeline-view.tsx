@@ -1,4 +1,4 @@
-import { Text, Tooltip, UnstyledButton } from '@mantine/core'
+import { Text, UnstyledButton } from '@mantine/core'
 import { useState } from 'react'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
@@ -123,26 +123,28 @@ const part = (share: number): string => `${(share * 100).toFixed(3)}%`
 function Track({ bar, timeline }: { bar: Bar; timeline: Timeline }) {
   const { left, width } = placeOf(bar, timeline)
   return (
-    <Tooltip label={`${dateTime(bar.startMs)} to ${bar.isOpen ? 'now' : dateTime(bar.endMs)}`}>
-      <span className={classes.track} aria-hidden>
+    <span
+      className={classes.track}
+      title={`${dateTime(bar.startMs)} to ${bar.isOpen ? 'now' : dateTime(bar.endMs)}`}
+      aria-hidden
+    >
+      <span
+        className={classes.bar}
+        data-tone={STEP_WORDS[bar.state].tone}
+        data-waits={WAITING.has(bar.type) || undefined}
+        // Keeps the last minimal bar inside its track.
+        style={{ left: `min(${part(left)}, 100% - 4px)`, width: part(width) }}
+      />
+      {bar.segments.filter(isWait).map((segment) => (
+        <span key={segment.startMs} className={classes.wait} style={styleOf(segment, timeline)} />
+      ))}
+      {bar.failuresMs.map((atMs) => (
         <span
-          className={classes.bar}
-          data-tone={STEP_WORDS[bar.state].tone}
-          data-waits={WAITING.has(bar.type) || undefined}
-          // Keeps the last minimal bar inside its track.
-          style={{ left: `min(${part(left)}, 100% - 4px)`, width: part(width) }}
+          key={atMs}
+          className={classes.failure}
+          style={{ left: part(placeOf({ startMs: atMs, endMs: atMs }, timeline).left) }}
         />
-        {bar.segments.filter(isWait).map((segment) => (
-          <span key={segment.startMs} className={classes.wait} style={styleOf(segment, timeline)} />
-        ))}
-        {bar.failuresMs.map((atMs) => (
-          <span
-            key={atMs}
-            className={classes.failure}
-            style={{ left: part(placeOf({ startMs: atMs, endMs: atMs }, timeline).left) }}
-          />
-        ))}
-      </span>
-    </Tooltip>
+      ))}
+    </span>
   )
 }
