@@ -76,7 +76,7 @@ it('the pages fit a phone, where a button opens the navigation', async () => {
   await browser.visit('/', 'Home')
   await page.getByRole('button', { name: 'Navigation' }).click()
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API keys' }).click()
-  await heading(page, 'API keys').waitFor()
+  await page.getByRole('status').getByText('API keys', { exact: true }).waitFor()
   expect(await problemsOf(page)).toEqual([])
   await page.setViewportSize({ width: 1280, height: 800 })
 })

@@ -69,7 +69,7 @@ describe('a user who has not read the documentation', () => {
     const code = page.getByLabel('Connect with .env')
     const { rest_token } = await record()
     expect(await code.textContent()).not.toContain(rest_token)
-    await page.getByRole('button', { name: 'Copy', exact: true }).click()
+    await page.getByRole('button', { name: 'Copy Connect with .env' }).click()
     expect(await page.evaluate('navigator.clipboard.readText()')).toContain(`UPSTASH_REDIS_REST_TOKEN="${rest_token}"`)
     await page.getByRole('button', { name: 'Show secrets' }).click()
     expect(await code.textContent()).toContain(rest_token)

@@ -1,11 +1,13 @@
 import { Center, Stack, Text, Title } from '@mantine/core'
 import type { ErrorComponentProps } from '@tanstack/react-router'
 import { TextLink } from '../components/link.js'
+import { usePageTitle } from '../components/page.js'
 import { ErrorState } from '../components/states.js'
 import { CodeNotLoaded } from './lazy-page.js'
 
 /** Shown for a URL that has no page. */
 export function NotFoundPage() {
+  usePageTitle('Page not found')
   return (
     <Center component="main" mih="60vh" p="lg">
       <Stack align="center" gap="xs">

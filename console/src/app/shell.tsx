@@ -19,6 +19,7 @@ import {
   Tooltip,
   useComputedColorScheme,
   useMantineColorScheme,
+  VisuallyHidden,
 } from '@mantine/core'
 import { useDisclosure, useHotkeys } from '@mantine/hooks'
 import { CatchBoundary, Link, Outlet, useLocation } from '@tanstack/react-router'
@@ -26,6 +27,7 @@ import { Suspense, useEffect, useRef, useState } from 'react'
 import { endConsoleSession } from '../../../src/contract/console/session.js'
 import { showError, useChange } from '../api/hooks.js'
 import { useSession, useSettings } from '../api/session.js'
+import { LIVE_REGION } from '../components/announce.js'
 import { Loading } from '../components/states.js'
 import { ExactTimes } from '../components/when.js'
 import { Brand } from './brand.js'
@@ -77,6 +79,7 @@ export function Shell() {
       <a className="skip-link" href="#content">
         Skip to content
       </a>
+      <VisuallyHidden id={LIVE_REGION} role="status" />
       <AppShell.Header>
         <Group h="100%" px={{ base: 'sm', xs: 'md' }} justify="space-between" wrap="nowrap" gap="xs">
           <Group gap="sm" wrap="nowrap">
@@ -91,7 +94,7 @@ export function Shell() {
       <AppShell.Navbar aria-label="Main">
         <AppShell.Section grow component={ScrollArea} type="hover" px="xs" py="sm">
           {NAVIGATION.map(({ title, items }) => (
-            <Box key={title ?? 'first'} mb="md">
+            <Box key={title ?? 'first'} mb="md" {...(title !== undefined && { role: 'group', 'aria-label': title })}>
               {title === undefined ? null : <Text className={classes.sectionTitle}>{title}</Text>}
               {items.filter(isShown).map((item) => (
                 <NavigationLine key={item.to} item={item} pathname={pathname} />

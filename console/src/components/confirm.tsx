@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react'
 import type { Endpoint } from '../../../src/contract/endpoint.js'
 import { useTask } from '../api/hooks.js'
 import { Refusal } from './states.js'
+import { useFocusBack } from './use-focus-back.js'
 import { useLeaving } from './use-leaving.js'
 
 /** A confirmation before a change that cannot be undone. */
@@ -33,6 +34,7 @@ export function confirm(question: Question): void {
 
 function ConfirmBody({ question, onClose }: { question: Question; onClose: () => void }) {
   const { text, action, typed, onConfirm, refreshes = [] } = question
+  useFocusBack(true)
   const [word, setWord] = useState('')
   const task = useTask(onConfirm, { refreshes, errors: 'inline', onDone: onClose })
   // While the action runs, its error may still have to be shown.

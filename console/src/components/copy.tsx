@@ -2,11 +2,12 @@ import IconCheck from 'icon:check'
 import IconCopy from 'icon:copy'
 import IconEye from 'icon:eye'
 import IconEyeOff from 'icon:eye-off'
-import { ActionIcon, Box, Button, Group, Stack, Text, Tooltip } from '@mantine/core'
+import { ActionIcon, Box, Button, Group, Stack, Text, Tooltip, VisuallyHidden } from '@mantine/core'
 import { useTimeout } from '@mantine/hooks'
 import { type ReactNode, useState } from 'react'
 import { useTask } from '../api/hooks.js'
 import { copyText } from '../lib/clipboard.js'
+import { announce } from './announce.js'
 import classes from './copy.module.css'
 
 const COPIED_MS = 1_500
@@ -17,6 +18,7 @@ function useCopy(value: string): { readonly isCopied: boolean; readonly copy: ()
   const { start } = useTimeout(() => setCopied(false), COPIED_MS)
   const { mutate } = useTask(() => copyText(value), {
     onDone: () => {
+      announce('Copied')
       setCopied(true)
       start()
     },
@@ -37,8 +39,8 @@ export function Copy({ value, what }: { value: string; what: string }) {
   )
 }
 
-/** The same with a label. */
-export function CopyTextButton({ value, label = 'Copy' }: { value: string; label?: string }) {
+/** The same with a text; `of` says to screen readers what it copies. */
+export function CopyTextButton({ value, of }: { value: string; of: string }) {
   const { isCopied, copy } = useCopy(value)
   return (
     <Button
@@ -47,7 +49,8 @@ export function CopyTextButton({ value, label = 'Copy' }: { value: string; label
       onClick={copy}
       leftSection={isCopied ? <IconCheck size={13} /> : <IconCopy size={13} />}
     >
-      {isCopied ? 'Copied' : label}
+      {isCopied ? 'Copied' : 'Copy'}
+      <VisuallyHidden>{of}</VisuallyHidden>
     </Button>
   )
 }
@@ -70,7 +73,7 @@ export function CodeBlock({ code, label, secrets = [] }: { code: string; label: 
             {isOpen ? 'Hide secrets' : 'Show secrets'}
           </Button>
         )}
-        <CopyTextButton value={code} />
+        <CopyTextButton value={code} of={label} />
       </Group>
     </Box>
   )

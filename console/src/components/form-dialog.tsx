@@ -2,6 +2,7 @@ import { Button, Group, Modal, type ModalProps, Stack } from '@mantine/core'
 import type { UseMutationResult } from '@tanstack/react-query'
 import type { FormEventHandler, ReactNode } from 'react'
 import { Refusal } from './states.js'
+import { useFocusBack } from './use-focus-back.js'
 
 /** A dialog with a form: the fields, the error of the server if there is one, and the two buttons. */
 export function FormDialog({
@@ -20,6 +21,7 @@ export function FormDialog({
   children: ReactNode
   isReady?: boolean
 } & Pick<ModalProps, 'opened' | 'onClose' | 'title' | 'size'>) {
+  useFocusBack(modal.opened)
   const close = () => {
     // Stay open while the request runs: otherwise its error would not be shown.
     if (task.isPending) return

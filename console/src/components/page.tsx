@@ -1,7 +1,27 @@
 import { Breadcrumbs, Group, Paper, type PaperProps, Stack, Text, Title } from '@mantine/core'
 import type { LinkProps } from '@tanstack/react-router'
 import { type ReactNode, useEffect } from 'react'
+import { announce } from './announce.js'
 import { TextLink } from './link.js'
+
+/** The first page comes with the document, which browsers announce. */
+let isFirst = true
+
+/**
+ * Names the page, and says so to screen readers: to them, a page that changes without a load of the document is silent. If the
+ * last page took the focus along, the new one begins with it.
+ */
+export function usePageTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Homeport`
+    if (!isFirst) announce(title)
+  }, [title])
+  useEffect(() => {
+    if (!isFirst && document.activeElement === document.body)
+      document.getElementById('content')?.focus({ preventScroll: true })
+    isFirst = false
+  }, [])
+}
 
 /** A page above this one. */
 export interface Crumb {
@@ -26,9 +46,7 @@ export function Page({
   crumbs?: readonly Crumb[]
   children: ReactNode
 }) {
-  useEffect(() => {
-    document.title = `${title} · Homeport`
-  }, [title])
+  usePageTitle(title)
   return (
     <Stack gap="lg">
       <Stack gap={6}>

@@ -1,7 +1,7 @@
-import { Button, Group, Text } from '@mantine/core'
+import { Button, Group, Text, VisuallyHidden } from '@mantine/core'
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { dateTime } from '../lib/format.js'
+import { counted, dateTime } from '../lib/format.js'
 import { DataTable, type DataTableProps } from './data-table.js'
 import { EmptyState, ErrorState, LoadingLines } from './states.js'
 
@@ -65,6 +65,7 @@ export function PagedTable<Row>({
   const isOpen = pages.hasNextPage && searched !== undefined
   return (
     <div aria-busy={pages.isPlaceholderData} style={pages.isPlaceholderData ? { opacity: 0.5 } : undefined}>
+      <FoundRows pages={pages} count={rows.length} />
       <DataTable
         {...table}
         rows={rows}
@@ -76,6 +77,17 @@ export function PagedTable<Row>({
       <Rest pages={pages} searched={isOpen ? searched : undefined} count={rows.length} />
     </div>
   )
+}
+
+/** Tells screen readers what a list has, when it is there and after each change of its filters; not at each refresh. */
+function FoundRows({ pages: { isPlaceholderData, hasNextPage }, count }: { pages: Pages; count: number }) {
+  const [text, setText] = useState('')
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows that come later are not news.
+  useEffect(() => {
+    if (isPlaceholderData) return setText('')
+    setText(count === 0 ? 'No rows' : `${counted(count, 'row')}${hasNextPage ? ', and more' : ''}`)
+  }, [isPlaceholderData])
+  return <VisuallyHidden role="status">{text}</VisuallyHidden>
 }
 
 const onwardOf = ({ toMs, onward = 'Search further' }: Partial<Searched> = {}): string =>

@@ -28,7 +28,11 @@ export function PayloadView({ payload, label, empty = 'Empty' }: { payload: Payl
           {payload.kind === 'binary' ? 'binary' : payload.kind} · {bytes(size)}
           {text.length > MOST_SHOWN ? ', only the beginning is shown' : ''}
         </Badge>
-        {payload.kind === 'binary' ? <Download bytes={payload.bytes} /> : <CopyTextButton value={payload.text} />}
+        {payload.kind === 'binary' ? (
+          <Download bytes={payload.bytes} />
+        ) : (
+          <CopyTextButton value={payload.text} of={label} />
+        )}
       </Group>
     </Stack>
   )

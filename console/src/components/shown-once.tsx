@@ -1,6 +1,7 @@
 import { Alert, Button, Modal, Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { NamedCode } from './copy.js'
+import { useFocusBack } from './use-focus-back.js'
 
 /** A secret and its label. */
 export interface ShownSecret {
@@ -22,6 +23,7 @@ export function ShownOnce({
   onClose: () => void
   children?: ReactNode
 }) {
+  useFocusBack(isOpen)
   return (
     <Modal opened={isOpen} onClose={onClose} title={title} closeOnClickOutside={false}>
       <Stack gap="md">

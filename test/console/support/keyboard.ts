@@ -21,6 +21,8 @@ const STOP = `(() => {
   const text = (element) => element.textContent.replace(/\\s+/g, ' ').trim()
   const labels = [...(at.labels ?? [])].map(text).join(' ')
   const name = at.getAttribute('aria-label') ?? (labels || at.getAttribute('placeholder') || text(at))
+  // The page itself has the focus when the last page took its own along.
+  if (at.id === 'content') return { name: '', hidden: null }
   // A note that closes moves out of the window and takes its button along.
   if (at.closest('[role="alert"]') !== null) return { name, hidden: null }
   const box = at.getBoundingClientRect()

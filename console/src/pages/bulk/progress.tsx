@@ -1,8 +1,8 @@
-import { Group, Progress, Stack, Text } from '@mantine/core'
+import { Group, Progress, Stack, Text, VisuallyHidden } from '@mantine/core'
 import { Panel } from '../../components/page.js'
 import { Status, type Tone } from '../../components/status.js'
 import { counted, duration, percent, whole } from '../../lib/format.js'
-import { type Action, countsOf, isOver, KIND_WORDS, OUTCOME_WORDS } from './words.js'
+import { type Action, countsOf, isOver, KIND_WORDS, OUTCOME_WORDS, STATE_WORDS } from './words.js'
 
 const COLORS: Readonly<Record<Tone, string>> = {
   ok: 'var(--hp-ok)',
@@ -25,10 +25,11 @@ export function ProgressPanel({ action, nowMs }: { action: Action; nowMs: number
           <Text fw={650} fz={22} style={{ fontVariantNumeric: 'tabular-nums' }}>
             {whole(done)} of {counted(matched, item, items)}
           </Text>
-          <Text c="dimmed" size="sm" role="status">
+          <Text c="dimmed" size="sm">
             {percent(share)} · <Speed action={action} nowMs={nowMs} />
           </Text>
         </Group>
+        <VisuallyHidden role="status">{announced(action, share)}</VisuallyHidden>
         <Progress.Root size="xl" aria-label="Progress" transitionDuration={200}>
           {counts
             .filter(({ name, count }) => name !== 'pending' && count > 0)
@@ -52,6 +53,10 @@ export function ProgressPanel({ action, nowMs }: { action: Action; nowMs: number
     </Panel>
   )
 }
+
+/** What screen readers say: each tenth and the state, because the numbers change several times a second. */
+const announced = ({ state }: Action, share: number): string =>
+  `${Math.floor(share * 10) * 10} %, ${STATE_WORDS[state].title.toLowerCase()}`
 
 /** The speed and the estimated time left. */
 function Speed({ action, nowMs }: { action: Action; nowMs: number }) {

@@ -4,6 +4,7 @@ import type { CommandLine, DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
 import { FormDialog } from '../../../components/form-dialog.js'
 import { PayloadView } from '../../../components/payload.js'
+import { useFocusBack } from '../../../components/use-focus-back.js'
 import { withLineEndsOf } from '../../../lib/line-ends.js'
 import { payloadOfBytes } from '../../../lib/payload.js'
 import { type Collection, type Element, type Part, textsOf } from './collections.js'
@@ -107,6 +108,7 @@ function PartInput({ part, isFixed, value, onChange }: PartInputProps) {
 }
 
 function Shown({ element, collection, onClose }: { element: Element; collection: Collection; onClose: () => void }) {
+  useFocusBack(true)
   return (
     <Modal opened onClose={onClose} title="Element" size="lg">
       <Stack gap="md">
