@@ -63,6 +63,18 @@ it('every page is empty at first, says what to do, and is accessible', async () 
   }
 })
 
+it('keeps the error of a load that failed, while the load is repeated', async () => {
+  const { page } = browser
+  await page.route('**/v2/queues', (request) => request.fulfill({ status: 500, json: { error: 'A fault.' } }))
+  await browser.enter('/queues', 'Queues')
+  const alert = page.getByRole('alert').getByText('A fault.')
+  await alert.waitFor()
+  await page.route('**/v2/queues', () => undefined)
+  await page.waitForRequest('**/v2/queues')
+  expect(await alert.isVisible()).toBe(true)
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+})
+
 it('publishes a message, and shows its delivery with the response', async () => {
   const { page } = browser
   await publish('/good')

@@ -3,7 +3,7 @@ import type { UseInfiniteQueryResult } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { counted, dateTime } from '../lib/format.js'
 import { DataTable, type DataTableProps } from './data-table.js'
-import { EmptyState, ErrorState, LoadingLines } from './states.js'
+import { EmptyState, ErrorState, LoadingLines, useLoadError } from './states.js'
 
 type Pages = Pick<
   UseInfiniteQueryResult<unknown, Error>,
@@ -55,12 +55,9 @@ export function PagedTable<Row>({
    */
   readonly searched?: Searched | undefined
 }) {
+  const error = useLoadError({ data: rows, error: pages.error })
   if (rows === undefined)
-    return pages.error === null ? (
-      <LoadingLines />
-    ) : (
-      <ErrorState error={pages.error} onRetry={() => void pages.refetch()} />
-    )
+    return error === null ? <LoadingLines /> : <ErrorState error={error} onRetry={() => void pages.refetch()} />
   const isAutomatic = pages.hasNextPage && searched === undefined && !pages.isFetchNextPageError
   const isOpen = pages.hasNextPage && searched !== undefined
   return (

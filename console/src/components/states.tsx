@@ -5,7 +5,7 @@ import IconInbox from 'icon:inbox'
 import IconRefresh from 'icon:refresh'
 import { Alert, Button, Center, Loader, Skeleton, Stack, Text } from '@mantine/core'
 import type { UseQueryResult } from '@tanstack/react-query'
-import type { ComponentType, ReactNode } from 'react'
+import { type ComponentType, type ReactNode, useState } from 'react'
 import { ApiError } from '../api/client.js'
 
 /** Shown during the first load. */
@@ -91,6 +91,17 @@ export function EmptyState({ title, children, icon: Icon = IconInbox, action }: 
 }
 
 /**
+ * The error of a first load. It stays while the load is repeated: otherwise, error and placeholder would take turns, and the
+ * button that tries again would go away under the pointer.
+ */
+export function useLoadError({ data, error }: { data: unknown; error: Error | null }): Error | null {
+  const [held, hold] = useState<Error | null>(null)
+  const shown = error ?? (data === undefined ? held : null)
+  if (shown !== held) hold(shown)
+  return shown
+}
+
+/**
  * Shows data, its loading state, or its error. Old data stays visible while it is refreshed.
  * `missing`: instead of the error and of old data, when the server has no such object, or no longer.
  */
@@ -105,8 +116,8 @@ export function Loaded<Data>({
   loading?: ReactNode
   missing?: ReactNode
 }) {
-  if (missing !== undefined && query.error instanceof ApiError && query.error.status === 404) return missing
+  const error = useLoadError(query)
+  if (missing !== undefined && error instanceof ApiError && error.status === 404) return missing
   if (query.data !== undefined) return children(query.data)
-  if (query.isError) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-  return loading
+  return error === null ? loading : <ErrorState error={error} onRetry={() => void query.refetch()} />
 }
