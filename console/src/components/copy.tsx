@@ -91,6 +91,21 @@ export function NamedCode(props: Parameters<typeof CodeBlock>[0]) {
   )
 }
 
+/** The first thing to do in an empty view: a button, and the command that does the same. */
+export function OrCommand({ command, children }: { command: string; children: ReactNode }) {
+  return (
+    <Stack gap="md">
+      <div>{children}</div>
+      <Stack gap={4} ta="left">
+        <Text size="xs" c="dimmed">
+          Or in a terminal:
+        </Text>
+        <CodeBlock code={command} label="Command" />
+      </Stack>
+    </Stack>
+  )
+}
+
 /** A long text with a scroll area of its own, for mouse and keyboard. */
 export function ScrollText({ label, children }: { label: string; children: string }) {
   return (

@@ -23,6 +23,10 @@ export const percent = (share: number): string => `${trimmed(share * 100)} %`
 /** A duration in nanoseconds, as the records of databases have them. */
 export const durationNs = (ns: number): string => duration(ns / 1_000_000)
 
+/** A delay before retries: an expression in milliseconds, or a plain number of them. */
+export const delayText = (expression: string | undefined): string | undefined =>
+  expression !== undefined && /^\d+$/.test(expression) ? duration(Number(expression)) : expression
+
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' })
 const RELATIVE_UNITS = [
   ['day', 86_400_000],

@@ -12,6 +12,7 @@ import {
 } from '../../../../src/contract/console/console.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
+import { OrCommand } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
 import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
@@ -107,7 +108,11 @@ function List({ shown, onChange, button }: ListProps) {
               Change or clear the filters.
             </EmptyState>
           ) : (
-            <EmptyState title="No databases yet" icon={IconDatabase} action={button}>
+            <EmptyState
+              title="No databases yet"
+              icon={IconDatabase}
+              action={button && <OrCommand command="homeport db create --name my-app">{button}</OrCommand>}
+            >
               Creating one takes about a second. Connect with any Redis client, or over HTTP.
             </EmptyState>
           )

@@ -1,7 +1,7 @@
 import { Button, Group, Paper, SimpleGrid, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { Suspense } from 'react'
+import { memo, Suspense } from 'react'
 import { type Activity, getActivity } from '../../../../src/contract/console/activity.js'
 import { CALM_MS, useApi } from '../../api/hooks.js'
 import { lazyPage } from '../../app/lazy-page.js'
@@ -20,8 +20,11 @@ const PERIODS = [
   ['1d', 'Last day'],
 ] as const
 
-/** What the account did in the last hour or day, as charts that lead to the lists behind them. */
-export function ActivityPanel() {
+/**
+ * What the account did in the last hour or day, as charts that lead to the lists behind them. Not drawn again with the rest of
+ * the page, which changes more often.
+ */
+export const ActivityPanel = memo(function ActivityPanel() {
   const { period = '1h' } = route.useSearch()
   const activity = useApi(getActivity, { query: { period } }, { everyMs: CALM_MS })
   return (
@@ -58,7 +61,7 @@ export function ActivityPanel() {
       </Loaded>
     </Panel>
   )
-}
+})
 
 function ChartView({ chart: { title, parts }, activity }: { chart: Chart; activity: Activity }) {
   const navigate = useNavigate()
@@ -83,7 +86,7 @@ function ChartView({ chart: { title, parts }, activity }: { chart: Chart; activi
       <Text size="sm" fw={550} component="h3" m={0}>
         {title}
       </Text>
-      <Group gap="2px 10px" mb="auto">
+      <Group gap="6px 10px" mb="auto">
         {parts.map((part) => (
           <Total key={part.kind} part={part} activity={activity} hasTone={parts.length > 1} />
         ))}

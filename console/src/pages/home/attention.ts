@@ -74,7 +74,7 @@ function failures({ messages, runs }: Overview): Concern[] {
       key: 'dead-messages',
       tone: 'warn',
       title: `${capped(messages.dead, MOST_COUNTED)} ${messages.dead === 1 ? 'message' : 'messages'} could not be delivered`,
-      advice: 'They are dead letters now. Fix the destination and send them again, or delete them.',
+      advice: 'Fix the destination, then send dead letters again, or delete them.',
       to: '/dead-letters',
     })
   }
@@ -83,7 +83,7 @@ function failures({ messages, runs }: Overview): Concern[] {
       key: 'dead-runs',
       tone: 'warn',
       title: `${capped(runs.dead, MOST_COUNTED)} workflow ${runs.dead === 1 ? 'run has' : 'runs have'} failed`,
-      advice: 'Fix the endpoint, then resume or restart them.',
+      advice: 'Fix the endpoint, then resume or restart failed runs.',
       to: '/runs/dead-letters',
     })
   }

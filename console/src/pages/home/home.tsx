@@ -117,7 +117,7 @@ function LatestChanges() {
             </Text>
           ) : (
             entries.map((entry) => (
-              <Group key={entry.log_id} justify="space-between" wrap="nowrap" gap="sm" mih={28} align="flex-start">
+              <Group key={entry.log_id} justify="space-between" wrap="nowrap" gap="sm" py={4} align="flex-start">
                 <ChangeLine entry={entry} />
                 <Text size="sm" c="dimmed" component="div" style={{ whiteSpace: 'nowrap' }}>
                   <When atMs={entry.timestamp * 1000} />

@@ -18,7 +18,7 @@ import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { UndoButton } from '../../components/undo.js'
 import { When } from '../../components/when.js'
-import { dateTime, duration } from '../../lib/format.js'
+import { dateTime, delayText, duration } from '../../lib/format.js'
 import { payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
 import { withLocalTimes } from '../workflows/words.js'
 import { sendableOfMessage, valuesOfMessage } from './again.js'
@@ -183,12 +183,16 @@ function LogEntryView({ entry, before, isLast }: { entry: LogEntry; before: LogE
           Next try <When atMs={nextDeliveryTime} />.
         </Text>
       ) : null}
-      {state === 'RETRY' ? null : <Answer entry={entry} />}
+      {repeats(entry, before) ? null : <Answer entry={entry} />}
     </Stack>
   )
 }
 
-/** The response of the destination; a retry entry only repeats that of the attempt before it. */
+/** A retry, or the failure after the last attempt, has the response of the attempt before it. */
+const repeats = ({ state }: LogEntry, before: LogEntry | undefined): boolean =>
+  state === 'RETRY' || (state === 'FAILED' && before?.state === 'ERROR')
+
+/** The response of the destination. */
 function Answer({ entry: { time, responseStatus, responseBody = '', error } }: { entry: LogEntry }) {
   const outcome = responseStatus === undefined ? error : `The destination responded with ${responseStatus}.`
   return (
@@ -247,10 +251,6 @@ const headerLines = ({ header }: Static<typeof Message>): string =>
   Object.entries(header)
     .flatMap(([name, values]) => values.map((value) => `${name}: ${value}`))
     .join('\n')
-
-/** An expression in milliseconds; a plain number is a duration. */
-const delayText = (expression: string | undefined): string | undefined =>
-  expression !== undefined && /^\d+$/.test(expression) ? duration(Number(expression)) : expression
 
 function Details({ message }: { message: Static<typeof Message> }) {
   const optional: readonly (readonly [string, string | number | undefined])[] = [

@@ -9,6 +9,7 @@ import type { Message } from '../../../../src/contract/queue/fields.js'
 import { listLogs } from '../../../../src/contract/queue/messages.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
+import { OrCommand } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
 import { barField } from '../../components/filter-bar.js'
 import { FilterField } from '../../components/filter-field.js'
@@ -30,6 +31,7 @@ import { type MessageSummary, messagesOf, standingOf, wordsOf } from './story.js
 const route = getRouteApi('/shell/messages')
 /** Log entries per request; a message has two or more. */
 const PAGE = 500
+const PUBLISH = `homeport queue publish https://example.com/hook --body '{"hello":"world"}'`
 
 const STANDING_TITLES: Readonly<Record<Standing, string>> = {
   unfinished: 'Pending',
@@ -81,7 +83,11 @@ export function MessagesPage() {
                 Change or clear the filters.
               </EmptyState>
             ) : (
-              <EmptyState title="No messages yet" icon={IconInbox} action={button}>
+              <EmptyState
+                title="No messages yet"
+                icon={IconInbox}
+                action={button && <OrCommand command={PUBLISH}>{button}</OrCommand>}
+              >
                 Publish one here, with any HTTP client, or with the QStash SDK.
               </EmptyState>
             )

@@ -18,6 +18,7 @@ import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange, useTask } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
+import { OrCommand } from '../../components/copy.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { TextLink } from '../../components/link.js'
@@ -58,7 +59,15 @@ export function QueuesPage() {
               rows={rows}
               rowKey={({ name }) => name}
               empty={
-                <EmptyState title="No queues yet" icon={IconList} action={create}>
+                <EmptyState
+                  title="No queues yet"
+                  icon={IconList}
+                  action={
+                    create && (
+                      <OrCommand command="homeport queue queues upsert mails --parallelism 1">{create}</OrCommand>
+                    )
+                  }
+                >
                   Publishing to a new queue creates it with parallelism 1: one message at a time.
                 </EmptyState>
               }

@@ -14,6 +14,7 @@ import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { CellButton } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
+import { OrCommand } from '../../components/copy.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { Page, Panel } from '../../components/page.js'
 import { RowMenu } from '../../components/row-menu.js'
@@ -25,6 +26,8 @@ import { withoutScheme } from '../../lib/format.js'
 import { unzoned } from './fires.js'
 import { type Schedule, ScheduleDrawer } from './schedule-drawer.js'
 import { ScheduleForm } from './schedule-form.js'
+
+const CREATE = `homeport queue schedules create https://example.com/report --cron '0 9 * * *'`
 
 /** The list of schedules. */
 export function SchedulesPage() {
@@ -53,7 +56,11 @@ export function SchedulesPage() {
               rowKey={({ scheduleId }) => scheduleId}
               onOpen={({ scheduleId }) => setOpenId(scheduleId)}
               empty={
-                <EmptyState title="No schedules yet" icon={IconCalendarTime} action={create}>
+                <EmptyState
+                  title="No schedules yet"
+                  icon={IconCalendarTime}
+                  action={create && <OrCommand command={CREATE}>{create}</OrCommand>}
+                >
                   A report every morning, a clean-up every hour: each fire publishes one message, retried like any
                   other.
                 </EmptyState>

@@ -30,7 +30,7 @@ const route = getRouteApi('/shell/runs/dead-letters')
 const WHOLE_SET = [
   ['resumeRuns', 'Resume in bulk…'],
   ['restartRuns', 'Restart in bulk…'],
-  ['retryFailureCallbacks', 'Call failure functions again in bulk…'],
+  ['retryFailureCallbacks', 'Call failure functions in bulk…'],
   ['deleteDeadRuns', 'Delete in bulk…'],
 ] as const
 
@@ -118,8 +118,8 @@ const COLUMNS: readonly Column<Letter>[] = [
         <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
           {workflowRunId}
         </TextLink>
-        <Text size="xs" c="dimmed" hiddenFrom="sm" className="truncate">
-          {withoutScheme(workflowUrl)}
+        <Text size="xs" c="dimmed" hiddenFrom="sm" component="div">
+          <div className="truncate">{withoutScheme(workflowUrl)}</div>
         </Text>
       </>
     ),

@@ -8,6 +8,7 @@ import { MOST_SORTED } from '../../../../src/contract/workflow/run-order.js'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { CALM_MS, LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
+import { OrCommand } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
@@ -157,7 +158,13 @@ function List({ filters, empty, onChange }: ListProps) {
               Change or clear the filters.
             </EmptyState>
           ) : (
-            <EmptyState title="No runs yet" icon={IconRoute} action={empty}>
+            <EmptyState
+              title="No runs yet"
+              icon={IconRoute}
+              action={
+                empty && <OrCommand command="homeport runs trigger https://example.com/api/workflow">{empty}</OrCommand>
+              }
+            >
               Serve a workflow with <code>@upstash/workflow</code>, then trigger a run here or with the client of that
               package.
             </EmptyState>

@@ -6,7 +6,7 @@ import { TextLink } from '../../components/link.js'
 import { PayloadView } from '../../components/payload.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
-import { dateTime, duration } from '../../lib/format.js'
+import { dateTime, delayText, duration } from '../../lib/format.js'
 import { payloadOfText } from '../../lib/payload.js'
 import { TimeTable } from './time-table.js'
 import type { Bar } from './timeline.js'
@@ -94,7 +94,7 @@ function StepFacts({ bar, runId }: { bar: Bar; runId: string }) {
         )}
       </Optional>
       <Optional name="Retries">{step.retries === undefined ? undefined : `up to ${step.retries}`}</Optional>
-      <Optional name="Retry delay">{step.retryDelay}</Optional>
+      <Optional name="Retry delay">{delayText(step.retryDelay)}</Optional>
       <Optional name="Next attempt">
         {step.nextDeliveryTime === undefined ? undefined : <When atMs={step.nextDeliveryTime} />}
       </Optional>
