@@ -10,6 +10,8 @@ export interface Column<Row> {
   readonly key: string
   /** Empty for a column of buttons. */
   readonly title: string
+  /** What screen readers say for an empty title. Default: Actions. */
+  readonly spokenTitle?: string
   /** Long texts go on in the next line, up to three, instead of being cut. */
   readonly wraps?: true
   /** A column of buttons that are one menu on phones. */
@@ -118,7 +120,7 @@ const ARIA_SORT = { asc: 'ascending', desc: 'descending' } as const
 
 function Heading<Row>({ column, table }: { column: Column<Row>; table: DataTableProps<Row> }) {
   const { order, onOrder } = table
-  const { key, title, width, align = 'left', sorts, isMenuOnPhones } = column
+  const { key, title, spokenTitle = 'Actions', width, align = 'left', sorts, isMenuOnPhones } = column
   const direction = order?.by === key ? order.direction : undefined
   const isSortable = sorts !== undefined && onOrder !== undefined
   return (
@@ -137,7 +139,7 @@ function Heading<Row>({ column, table }: { column: Column<Row>; table: DataTable
           </span>
         </UnstyledButton>
       ) : title === '' ? (
-        <VisuallyHidden>Actions</VisuallyHidden>
+        <VisuallyHidden>{spokenTitle}</VisuallyHidden>
       ) : (
         title
       )}

@@ -5,6 +5,7 @@ import type { Static } from 'typebox'
 import type { RunDeadLetter } from '../../../../src/contract/queue/fields.js'
 import { FAILURE_STATES, listDeadRuns } from '../../../../src/contract/workflow/dead-letters.js'
 import { CALM_MS, useApiPages } from '../../api/hooks.js'
+import { CellButton } from '../../components/cell-buttons.js'
 import { Fact } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
 import { FilterField } from '../../components/filter-field.js'
@@ -58,7 +59,19 @@ export function DeadRunsPage() {
   )
 }
 
-const columnsFor = () => COLUMNS
+const columnsFor = (onOpen: (letter: Letter) => void): readonly Column<Letter>[] => [
+  {
+    key: 'failed',
+    title: 'Failed',
+    width: '100px',
+    render: (letter) => (
+      <CellButton onClick={() => onOpen(letter)}>
+        <When atMs={failedAtMs(letter)} />
+      </CellButton>
+    ),
+  },
+  ...COLUMNS,
+]
 
 const NoFailedRuns = () => (
   <EmptyState title="No failed runs" icon={IconRosetteDiscountCheck}>
@@ -108,7 +121,6 @@ const failureWordsOf = ({ failureCallbackInfo }: Letter) => {
 }
 
 const COLUMNS: readonly Column<Letter>[] = [
-  { key: 'failed', title: 'Failed', width: '100px', render: (letter) => <When atMs={failedAtMs(letter)} /> },
   {
     key: 'run',
     title: 'Run',

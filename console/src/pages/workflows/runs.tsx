@@ -228,6 +228,7 @@ function useColumns(
     const tick: Column<Run> = {
       key: 'tick',
       title: '',
+      spokenTitle: 'Selected',
       width: '44px',
       from: 'sm',
       render: ({ workflowRunId, workflowState }) =>
