@@ -41,9 +41,19 @@ it('heavy requests of one account take turns, and those of another are served be
 })
 
 const search = endpoint({
-  ...{ id: 'search', service: 'queue', topic: 'Server', path: '/v2/search', errors: [], cost: 'heavy' },
-  ...{ summary: 'Search', description: 'Reads many rows.', scopes: [] },
-  ...{ method: 'GET', auth: 'bearer', access: 'read', body: { kind: 'none' } },
+  id: 'search',
+  service: 'queue',
+  topic: 'Server',
+  path: '/v2/search',
+  errors: [],
+  cost: 'heavy',
+  summary: 'Search',
+  description: 'Reads many rows.',
+  scopes: [],
+  method: 'GET',
+  auth: 'bearer',
+  access: 'read',
+  body: { kind: 'none' },
   success: { status: 200, description: 'nothing', body: Type.Any() },
 })
 
@@ -57,8 +67,13 @@ it('a listener has the requests of a heavy endpoint take turns', async () => {
   })
   const caller = { accountId: 'a', email: 'a@x.test', accountType: 'paid', source: 'QUEUE_TOKEN' } as const
   const server = new HttpServer({
-    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, version: '1.2.3' },
-    ...{ publicUrl: 'http://localhost', routes: [handler] },
+    service: 'queue',
+    host: '127.0.0.1',
+    port: 0,
+    bodyLimitBytes: 1_000,
+    version: '1.2.3',
+    publicUrl: 'http://localhost',
+    routes: [handler],
     authenticator: { basic: () => undefined, bearer: () => ({ ...caller, access: 'read', ip: '' }) },
     onInternalError: (error) => expect.unreachable(String(error)),
   })

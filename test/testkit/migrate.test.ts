@@ -129,7 +129,9 @@ async function fill(server: Server, url: string): Promise<void> {
     headers: { 'Homeport-Priority': '30', 'Homeport-Singleton': 'all', 'Homeport-Singleton-Mode': 'cancel' },
   })
   await client.schedules.create({
-    ...{ scheduleId: 'calm', destination: url, cron: '0 9 1 1 *' },
+    scheduleId: 'calm',
+    destination: url,
+    cron: '0 9 1 1 *',
     headers: { 'Homeport-Debounce': 'c', 'Homeport-Debounce-Delay': '1500ms', 'Homeport-Debounce-Max-Delay': '1m' },
   })
   const redact = { body: true } as const

@@ -17,15 +17,36 @@ import { Moves } from './moves.js'
 type Row = rows.MoveRow
 
 const move = (id: string, change: Partial<Row> = {}): Row => ({
-  ...{ move_id: `move-${id}`, database_id: id, source: 'a', target: 'b', epoch: 1, state: 'asked' },
-  ...{ problem: null, asked_at: 0, ended_at: null, ...change },
+  move_id: `move-${id}`,
+  database_id: id,
+  source: 'a',
+  target: 'b',
+  epoch: 1,
+  state: 'asked',
+  problem: null,
+  asked_at: 0,
+  ended_at: null,
+  ...change,
 })
 
 const database = (id: string, home: string): DatabaseRow =>
   ({
-    ...{ database_id: id, home, plan: 'free', platform: 'aws', primary_region: 'us-east-1', read_regions: '[]' },
-    ...{ persistence: 'append-only', acl_users: '[]', engine_settings: '{}', keyspace_events: '', account_id: 'acc' },
-    ...{ password: 'p', rest_token: 'w', read_only_rest_token: 'r', production_pack: 0, eviction: 0 },
+    database_id: id,
+    home,
+    plan: 'free',
+    platform: 'aws',
+    primary_region: 'us-east-1',
+    read_regions: '[]',
+    persistence: 'append-only',
+    acl_users: '[]',
+    engine_settings: '{}',
+    keyspace_events: '',
+    account_id: 'acc',
+    password: 'p',
+    rest_token: 'w',
+    read_only_rest_token: 'r',
+    production_pack: 0,
+    eviction: 0,
   }) as unknown as DatabaseRow
 
 const PEER = { incarnation: 2, name: 'b', advertise: '127.0.0.1:1', state: 'live' } as const
@@ -96,43 +117,60 @@ function nodeWith(found: Found) {
   const log = { isLogged: found.canLog !== false, hasLogFailed: found.canLog === false }
   const position = async () => ({ replid: 'r', offset: 7, isLinked, ...log })
   const replication = {
-    ...{ position, pauseWrites: async () => undefined, socketPath: '/none', password: 'p' },
+    position,
+    pauseWrites: async () => undefined,
+    socketPath: '/none',
+    password: 'p',
     resumeWrites: async () => void noted.push('resume'),
   }
   const answer = async (topic: string) => (found.answerOf ? [{ peer: PEER, answer: found.answerOf(topic) }] : [])
   const deps = {
-    ...{ node, clock, plans: DEFAULT_PLANS, only: undefined, store: { run } },
+    node,
+    clock,
+    plans: DEFAULT_PLANS,
+    only: undefined,
+    store: { run },
     cluster: {
-      ...{ ask: answer, serve: () => undefined, peers: [PEER], tunnel: async () => expect.fail() },
-      ...{ isBeingDrained: found.isBeingDrained ?? false },
+      ask: answer,
+      serve: () => undefined,
+      peers: [PEER],
+      tunnel: async () => expect.fail(),
+      isBeingDrained: found.isBeingDrained ?? false,
       handle: (topic: string, handler: PeerHandler) => handlers.set(topic, handler),
     },
     logger: { info: () => undefined, warn: (event: string) => noted.push(event), error: () => undefined },
     fleet: {
       remove: async (id: string) => void noted.push(`remove ${id}`),
       ensure: async ({ databaseId: id }: { databaseId: string }) => void noted.push(`ensure ${id}`),
-      ...{ suspend: async () => undefined, checkSpace: async (bytes = 0) => bytes <= (found.freeBytes ?? 0) },
+      suspend: async () => undefined,
+      checkSpace: async (bytes = 0) => bytes <= (found.freeBytes ?? 0),
       quarantineData: () => {
         noted.push('quarantine')
         return quarantine()
       },
-      ...{ replicationWith: async () => replication, endpoints: async () => [] },
+      replicationWith: async () => replication,
+      endpoints: async () => [],
       usedBytes: async () => 0,
     },
     files: { removeAll: async () => undefined },
     directory: {
-      ...{ has: (id: string) => served.has(id), put: (row: DatabaseRow) => served.add(row.database_id) },
-      ...{ remove: (id: string) => served.delete(id), onChange: () => () => undefined },
-      ...{ rowOf: (id: string) => database(id, node), hideTokens: () => undefined },
+      has: (id: string) => served.has(id),
+      put: (row: DatabaseRow) => served.add(row.database_id),
+      remove: (id: string) => served.delete(id),
+      onChange: () => () => undefined,
+      rowOf: (id: string) => database(id, node),
+      hideTokens: () => undefined,
       list: () => Object.keys(at).flatMap((id) => (at[id] === node ? [{ databaseId: id }] : [])),
     },
     locator: { moved: () => undefined, leaving: () => () => undefined },
     usage: { expect: async () => undefined, handOver: async () => undefined },
-    ...{ sleep: { ...NO_SLEEP, during: (_: string, __: string, work: () => unknown) => work() } },
-    ...{ traffic: { ...NO_TRAFFIC, sendAway: () => noted.push('send away'), proceed: () => noted.push('proceed') } },
-    ...{ placement: { homeFor: async () => 'c' }, homes: { announce: async () => undefined } },
+    sleep: { ...NO_SLEEP, during: (_: string, __: string, work: () => unknown) => work() },
+    traffic: { ...NO_TRAFFIC, sendAway: () => noted.push('send away'), proceed: () => noted.push('proceed') },
+    placement: { homeFor: async () => 'c' },
+    homes: { announce: async () => undefined },
     changes: {
-      ...{ inTurn: (_: string, work: () => unknown) => work(), holding: (_: string, work: () => unknown) => work() },
+      inTurn: (_: string, work: () => unknown) => work(),
+      holding: (_: string, work: () => unknown) => work(),
     },
     onServing: async () => undefined,
   }
@@ -250,7 +288,9 @@ it('does not serve a database again that was deleted at its new home before the 
     'moves.progress': { kind: 'following', replid: 'r', offset: 7, isLogged: true },
   }
   const { all, clock, noted, settled } = nodeWith({
-    ...{ node: 'a', moves: [move('one')], answerOf: (topic) => answers[topic] ?? {} },
+    node: 'a',
+    moves: [move('one')],
+    answerOf: (topic) => answers[topic] ?? {},
   })
   all.start()
   await settled('swap')

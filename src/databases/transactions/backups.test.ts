@@ -336,7 +336,11 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       let failing = 20
       const logged: unknown[] = []
       const schedule = new DailyBackups({
-        ...{ store, clock, home, keep: 'stored', files: { remove: async () => undefined } },
+        store,
+        clock,
+        home,
+        keep: 'stored',
+        files: { remove: async () => undefined },
         logger: { ...silentLogger, error: (event: string) => void logged.push(event) },
         create: async (backup) => {
           tries.push((clock.now() - NOW) / MINUTE_MS)

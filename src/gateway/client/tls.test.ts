@@ -202,7 +202,8 @@ describe('the shared port', () => {
 
   beforeAll(async () => {
     rig = await startRig({ tls: true, serverName: nameOf('one') }, fixedCertificate(pair), undefined, [], {
-      ...{ domainPort: 0, strangers },
+      domainPort: 0,
+      strangers,
     })
     port = rig.gateway.domainPort ?? 0
     const elsewhere = { ...rig.database, databaseId: 'db-two', serverName: nameOf('two'), port: await freePort() }
