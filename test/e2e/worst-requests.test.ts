@@ -25,7 +25,7 @@ const BOUND_MS = 400
 const IS_FULL = process.env.WORST_REQUESTS === 'all'
 const ONLY = process.env.WORST_ONLY
 const SAMPLE = sampleNumber()
-const SHARE = 1 / 4
+const SHARE = 1 / 8
 
 const MIB = 2 ** 20
 const endpoints = await declaredEndpoints()

@@ -102,7 +102,7 @@ describe('the event loop is not blocked by a refused body:', () => {
       '{"error":"ERR failed to parse command: the body is not JSON"}',
     ],
   ] as const
-  it.each(sampled(cases, 3))('%s', async (name, path, body, error) => {
+  it.each(sampled(cases, 6))('%s', async (name, path, body, error) => {
     const bytes = body()
     const got = await measure(name, () => send({ path, body: bytes, token: CREDENTIALS.readerToken }))
     expect(got.text).toBe(error)
@@ -127,7 +127,7 @@ describe('the event loop is not blocked by a large body that is allowed:', () =>
     ['a text of other alphabets', '/', () => `["SET","k","${'é'.repeat(BODY_BYTES / 2 - 16)}"]`],
     ['blanks', '/', () => `["PING"${' '.repeat(BODY_BYTES)}]`],
   ] as const
-  it.each(sampled(cases, 3))('%s', async (name, path, body) => {
+  it.each(sampled(cases, 6))('%s', async (name, path, body) => {
     const bytes = body()
     expect((await measure(name, () => send({ path, body: bytes }))).status).toBe(200)
   })
@@ -166,7 +166,7 @@ describe('the event loop is not blocked by a large reply:', () => {
     ],
     ['600,000 numbers of a transaction', { path: '/multi-exec', body: JSON.stringify([['EVAL', NUMBERS, 0]]) }],
   ] as const
-  it.each(sampled(cases, 3))('%s', async (name, sent) => {
+  it.each(sampled(cases, 6))('%s', async (name, sent) => {
     const got = await measure(name, () => send(sent))
     expect([got.status, got.bytes > 1_000_000]).toEqual([200, true])
   })
