@@ -19,14 +19,14 @@ interface Stranger {
 
 /** What limits strangers. */
 export interface StrangersOptions {
-  /** Most connections of strangers, and of one owner. Default: a quarter of the files that the process may have open, at most 5,000. */
+  /** Most connections of strangers, and of one owner. Default: a quarter of the files that the process may have open, of strangers at most 5,000. */
   readonly most?: number
   /** Called after connections were closed, with their number since the last call; at most once a minute. */
   readonly onClosed?: (connections: number) => void
 }
 
 const SHARE_OF_FILES = 1 / 4
-const MOST = 5_000
+const MOST_STRANGERS = 5_000
 /** What a system is assumed to allow that does not tell. */
 const ASSUMED_FILES = 4_096
 /** An address with more than this share of all loses its connections first. */
@@ -40,6 +40,7 @@ const REPORT_EVERY_MS = 60_000
  */
 export class Strangers {
   readonly #most: number
+  readonly #mostOfOwner: number
   readonly #onClosed: StrangersOptions['onClosed']
   /** By the other end of the connection, which a TLS socket shares with the connection below it. Oldest first. */
   readonly #connections = new Map<string, Stranger>()
@@ -52,7 +53,9 @@ export class Strangers {
   #reportedAtMs = Number.NEGATIVE_INFINITY
 
   constructor({ most, onClosed }: StrangersOptions = {}) {
-    this.#most = most ?? Math.min(MOST, Math.floor((mostOpenFiles() ?? ASSUMED_FILES) * SHARE_OF_FILES))
+    const share = Math.floor((mostOpenFiles() ?? ASSUMED_FILES) * SHARE_OF_FILES)
+    this.#most = most ?? Math.min(MOST_STRANGERS, share)
+    this.#mostOfOwner = most ?? share
     this.#onClosed = onClosed
   }
 
@@ -93,7 +96,7 @@ export class Strangers {
     connection[OWNER] = owner
     const owned = this.#ofOwner.get(owner) ?? new Set()
     this.#ofOwner.set(owner, owned.add(connection))
-    if (owned.size <= this.#most) return
+    if (owned.size <= this.#mostOfOwner) return
     const [oldest = connection] = owned
     this.#disown(oldest)
     oldest.destroy()
