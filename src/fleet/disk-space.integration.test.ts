@@ -91,6 +91,26 @@ describe('on a disk that becomes full', async () => {
   })
 })
 
+const readOnly = smallDisk()
+it.skipIf(!readOnly)('a disk that is read-only counts as full until it can be written again', async () => {
+  const [clock, dataDir = ''] = [new ManualClock(0), readOnly]
+  const { logger, texts } = recordedLog()
+  const space = new DiskSpace({ dataDir, clock, logger, isInUse: () => true, reclaimSpace: async () => undefined })
+  await space.start()
+  const remount = (how: string) => expect(spawnSync('mount', ['-o', `remount,${how}`, dataDir]).status).toBe(0)
+  expect(await space.check()).toBe(true)
+  remount('ro')
+  expect([await space.check(), await space.check()]).toEqual([false, false])
+  expect(texts.filter((text) => text.includes('read-only: databases'))).toHaveLength(1)
+  remount('rw')
+  const hasSpace = (): boolean => {
+    clock.advance(1_000)
+    return space.hasSpace
+  }
+  await waitFor(hasSpace, { what: 'the disk to be written again' })
+  await space.stop()
+})
+
 describe('an exhausted quota', () => {
   it('is detected by errors of engines, and ends when a write succeeds', async () => {
     const clock = new ManualClock(0)

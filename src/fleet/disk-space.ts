@@ -6,7 +6,7 @@
  *     ▲ ▲                                                                │
  *     │ └──── twice the margin and the reserve are free ─────────────────┘
  *     │
- *     ├────── an engine cannot write: delete the reserve ──▶ refused
+ *     ├─ read-only, or an engine cannot write: delete the reserve ─▶ refused
  *     └────── the reserve can be written again ─────────────────┘
  * ```
  *
@@ -14,12 +14,12 @@
  * - `short`: commands that need more space must be refused before they reach an engine (`hasSpace`). The deleted reserve
  *   leaves space in which engines log deletions, even if something else has filled the disk to the last byte. An engine
  *   that could not write its log retries once a second by itself.
- * - `refused`: the same although the disk has space: a quota is exhausted, which only a failed write shows. Testing with
- *   a write takes the space that deletions need, so it is done rarely.
+ * - `refused`: the same although the disk has space: it is read-only, as after an error of the disk, or a quota is
+ *   exhausted, which only a failed write shows. Testing with a write takes the space that deletions need, so it is done rarely.
  */
-import { open, rm, stat, statfs } from 'node:fs/promises'
+import { access, constants, open, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock, Timer } from '../base/index.js'
+import { type Clock, codeOf, type Timer } from '../base/index.js'
 import type { FleetLogger } from './types.js'
 
 const CHECK_MS = 1_000
@@ -110,9 +110,13 @@ export class DiskSpace {
   /** Reports that an engine could not write for lack of space. */
   reportNoSpace(): void {
     if (this.#state !== 'ample') return
+    this.#options.logger.warn('disk_write_refused', {})
+    this.#refuse()
+  }
+
+  #refuse(): void {
     this.#state = 'refused'
     this.#checksUntilTestWrite = CHECKS_PER_TEST_WRITE
-    this.#options.logger.warn('disk_write_refused', {})
     this.#checking = this.#checking
       .then(() => this.#deleteReserve())
       .catch((error: unknown) => this.#onCheckFailed(error))
@@ -146,6 +150,10 @@ export class DiskSpace {
     const { freeBytes, marks } = await this.#measure()
     if (this.#state !== 'short' && freeBytes < marks.marginBytes) await this.#enterShort(freeBytes)
     else if (this.#state === 'short' && freeBytes >= marks.ampleBytes) this.#recover(freeBytes)
+    else if (this.#state === 'ample' && (await isReadOnly(this.#options.dataDir))) {
+      this.#options.logger.error('disk_read_only', {})
+      this.#refuse()
+    }
     this.#marginBytes = marks.marginBytes
     // With a quota, only the space of the deleted reserve is certain.
     this.#freeBytes = this.#state === 'refused' ? Math.min(freeBytes, marks.reserveBytes) : freeBytes
@@ -199,4 +207,12 @@ async function writeReserve(path: string, bytes: number): Promise<void> {
   } finally {
     await file.close()
   }
+}
+
+/** The system says so also to a user who may write everything. */
+async function isReadOnly(dir: string): Promise<boolean> {
+  return await access(dir, constants.W_OK).then(
+    () => false,
+    (error: unknown) => codeOf(error) === 'EROFS',
+  )
 }

@@ -251,6 +251,10 @@ export const DATA_PLANE_EVENTS = {
     'warn',
     'an engine has no space to write, as with an exhausted quota: databases accept only deletions',
   ),
+  disk_read_only: disk(
+    'error',
+    'the file system of the data directory is read-only: databases accept no data, and no new ones are placed here',
+  ),
   disk_check_failed: disk('warn', 'the free space cannot be checked, or the reserve cannot be written', 'error'),
   disk_log_rewrite_failed: disk(
     'warn',
