@@ -297,6 +297,7 @@ it('a message is published once, and a database created once, when the answer is
   await page.getByLabel('Body').fill('"once"')
   await loseAnswer(page, '**/v2/batch')
   await pressTwice('Publish the message')
+  await heading(page, /^msg_/).waitFor()
   await page.getByText('Delivered').first().waitFor()
   expect(received.filter((one) => one === '/good "once"')).toHaveLength(1)
 

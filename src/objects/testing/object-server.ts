@@ -34,6 +34,8 @@ export class ObjectServer {
     this.#proxy = createServer((incoming, outgoing) => {
       this.#forward(incoming, outgoing).catch(() => outgoing.destroy())
     })
+    // On a busy machine a test may do nothing here for longer than the 5 s of Node.
+    this.#proxy.keepAliveTimeout = 60_000
   }
 
   /** Starts a server with an empty bucket `homeport`. */
