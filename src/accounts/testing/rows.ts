@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto'
 import type * as accounts from '../transactions/accounts.js'
 
 /** An entry of the audit log of an account. */
-export const auditRow = (accountId: string, at: number): accounts.NewAuditRow => ({
+export const auditRow = (accountId: string, at: number, entity = 'e'): accounts.NewAuditRow => ({
   log_id: randomUUID(),
   account_id: accountId,
   actor: 'a',
   source: 's',
   action: 'Act',
-  entity: 'e',
+  entity,
   details: '{}',
   ip: '',
   at,

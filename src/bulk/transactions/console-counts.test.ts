@@ -1,30 +1,13 @@
 import { expect, it } from 'vitest'
+import { messageRow } from '../../queue/testing/rows.js'
 import type { NewMessage } from '../../queue/transactions/messages.js'
 import * as messages from '../../queue/transactions/messages.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import * as consoleCounts from './console-counts.js'
 
 describeOnEveryStore('the counts of an account', (openStore) => {
-  const message = (message_id: string, more: Partial<NewMessage> = {}): NewMessage => ({
-    message_id,
-    account_id: 'acc',
-    kind: 'http',
-    group_key: null,
-    url: 'http://x.test/a',
-    method: 'POST',
-    headers: '{}',
-    body: null,
-    config: '{}',
-    max_retries: 3,
-    next_at: 1,
-    created_at: 1,
-    labels: '',
-    flow_key: null,
-    caller_ip: null,
-    host: 'x.test',
-    path: '/a',
-    ...more,
-  })
+  const message = (message_id: string, more: Partial<NewMessage> = {}): NewMessage =>
+    messageRow({ message_id, account_id: 'acc', created_at: 1, ...more })
 
   it('stop at a maximum, and exclude other accounts', async () => {
     const store = await openStore()

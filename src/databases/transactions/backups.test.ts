@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
+import { auditRow, newAccountRows } from '../../accounts/testing/rows.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { DailyBackups } from '../backups/daily.js'
+import { databaseRow } from '../testing/rows.js'
 import * as objects from './backup-objects.js'
 import * as backups from './backups.js'
 import * as daily from './backups-daily.js'
@@ -37,50 +39,25 @@ describeOnEveryStore('transactions of backups', (openStore) => {
 
   async function newAccount(): Promise<string> {
     const id = randomUUID()
-    const secrets = { queue_user_id: id, queue_token_hash: id, signing_current: 'a', signing_next: 'b' }
-    await store.run(accounts.create, {
-      account: { account_id: id, email: `${id}@homeport.local`, type: 'paid', ...secrets, created_at: 1 },
-      key: { key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0, created_at: 1 },
-    })
+    await store.run(accounts.create, newAccountRows(id, 1))
     return id
   }
 
   async function newDatabase(plan = 'payg'): Promise<string> {
     const id = randomUUID()
-    const database: databases.NewDatabase = {
+    const database: databases.NewDatabase = databaseRow({
       database_id: id,
       account_id: accountId,
-      name: 'shop',
-      platform: 'aws',
-      primary_region: 'us-east-1',
-      read_regions: '[]',
       plan,
-      budget: 0,
-      eviction: 0,
-      tls: 0,
-      persistence: 'append-only',
-      password: 'p',
-      rest_token: `rw-${id}`,
-      read_only_rest_token: `ro-${id}`,
       created_at: NOW,
-    }
+    })
     const ports = { from: ++port, to: port, avoid: [] }
     await store.run(databases.create, { database, ports, slugs: [id], limit: 99, forgetBefore: 0 })
     await store.run(databases.finishCreate, { databaseId: id, audit: auditOf(id) })
     return id
   }
 
-  const auditOf = (entity: string): accounts.NewAuditRow => ({
-    log_id: randomUUID(),
-    account_id: accountId,
-    actor: 'a',
-    source: 's',
-    action: 'Act',
-    entity,
-    details: '{}',
-    ip: '',
-    at: NOW,
-  })
+  const auditOf = (entity: string) => auditRow(accountId, NOW, entity)
   const newBackup = (some: Partial<backups.NewBackup> = {}): backups.NewBackup => ({
     backup_id: randomUUID(),
     database_id: databaseId,

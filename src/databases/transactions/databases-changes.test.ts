@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { auditRow, newAccountRows } from '../../accounts/testing/rows.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import * as teams from '../../accounts/transactions/teams.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
+import { creationOf } from '../testing/rows.js'
 import * as databases from './databases.js'
 import * as changes from './databases-changes.js'
 import * as homes from './homes.js'
@@ -21,62 +23,17 @@ describeOnEveryStore('changes of databases', (openStore) => {
     store = shared
     await store.run(accounts.identify, { freshId: 'store-1', at: 1 })
     accountId = randomUUID()
-    await store.run(accounts.create, { account: accountRow(accountId), key: keyRow(accountId) })
+    await store.run(accounts.create, newAccountRows(accountId, 1))
     databaseId = await serving()
   })
 
-  const accountRow = (id: string) =>
-    ({
-      type: 'paid',
-      account_id: id,
-      email: `${id}@homeport.local`,
-      created_at: 1,
-      queue_user_id: id,
-      queue_token_hash: id,
-      signing_current: 'a',
-      signing_next: 'b',
-    }) as const
-  const keyRow = (id: string) =>
-    ({ key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0, created_at: 1 }) as const
-  const auditOf = (entity: string): accounts.NewAuditRow => ({
-    log_id: randomUUID(),
-    account_id: accountId,
-    actor: 'a',
-    source: 's',
-    action: 'Act',
-    entity,
-    details: '{}',
-    ip: '',
-    at: NOW,
-  })
+  const auditOf = (entity: string) => auditRow(accountId, NOW, entity)
   const acts = async () => (await store.run(accounts.auditLog, { accountId, limit: 100 })).length
   const row = () => store.run(databases.get, { accountId, databaseId })
 
   async function serving(): Promise<string> {
     const id = randomUUID()
-    const outcome = await store.run(databases.create, {
-      database: {
-        database_id: id,
-        account_id: accountId,
-        name: 'shop',
-        platform: 'aws',
-        primary_region: 'us-east-1',
-        read_regions: '[]',
-        plan: 'payg',
-        budget: 0,
-        eviction: 0,
-        tls: 0,
-        persistence: 'append-only',
-        password: 'p',
-        rest_token: `rw-${id}`,
-        read_only_rest_token: `ro-${id}`,
-        created_at: NOW,
-      },
-      ports: { from: 9000, to: 9999, avoid: [] },
-      slugs: [`calm-bay-${id}`],
-      limit: 10,
-      forgetBefore: 0,
-    })
+    const outcome = await store.run(databases.create, creationOf(id, accountId, NOW))
     expect(outcome.kind).toBe('created')
     await store.run(databases.finishCreate, { databaseId: id, audit: auditOf(id) })
     return id
@@ -162,7 +119,7 @@ describeOnEveryStore('changes of databases', (openStore) => {
       const teamId = randomUUID()
       const member = { team_id: teamId, created_at: 1 }
       await store.run(teams.create, {
-        account: accountRow(teamId),
+        account: newAccountRows(teamId, 1).account,
         team: { team_id: teamId, name: 't', copy_cc: 0, created_at: 1 },
         owner: { ...member, email_key: 'boss@x', email: 'boss@x', role: 'owner' },
         mostOwned: 99,

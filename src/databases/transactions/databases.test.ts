@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { auditRow, newAccountRows } from '../../accounts/testing/rows.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import * as nodes from '../../cluster/transactions/cluster-nodes.js'
 import * as nodesAdmin from '../../cluster/transactions/nodes-admin.js'
 import { SCHEMA_RANGE } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
+import { databaseRow } from '../testing/rows.js'
 import * as databases from './databases.js'
 import * as homes from './homes.js'
 
@@ -27,48 +29,18 @@ describeOnEveryStore('transactions of databases', (openStore) => {
 
   async function newAccount(on: Store): Promise<string> {
     const id = randomUUID()
-    const secrets = { queue_user_id: id, queue_token_hash: id, signing_current: 'a', signing_next: 'b' }
-    await on.run(accounts.create, {
-      account: { account_id: id, email: `${id}@homeport.local`, type: 'paid', ...secrets, created_at: 1 },
-      key: { key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0, created_at: 1 },
-    })
+    await on.run(accounts.create, newAccountRows(id, 1))
     return id
   }
 
   function argsOf(some: Partial<databases.CreateArgs> = {}, at = NOW): databases.CreateArgs {
     const id = randomUUID()
-    const database: databases.NewDatabase = {
-      database_id: id,
-      account_id: accountId,
-      name: 'shop',
-      platform: 'aws',
-      primary_region: 'us-east-1',
-      read_regions: '[]',
-      plan: 'payg',
-      budget: 0,
-      eviction: 0,
-      tls: 0,
-      persistence: 'append-only',
-      password: 'p',
-      rest_token: `rw-${id}`,
-      read_only_rest_token: `ro-${id}`,
-      created_at: at,
-    }
+    const database: databases.NewDatabase = databaseRow({ database_id: id, account_id: accountId, created_at: at })
     const ports = { from: 9000, to: 9002, avoid: [] }
     return { database, ports, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: at - DAY_MS, ...some }
   }
 
-  const auditOf = (entity: string): accounts.NewAuditRow => ({
-    log_id: randomUUID(),
-    account_id: accountId,
-    actor: 'a',
-    source: 's',
-    action: 'Act',
-    entity,
-    details: '{}',
-    ip: '',
-    at: NOW,
-  })
+  const auditOf = (entity: string) => auditRow(accountId, NOW, entity)
 
   async function created(args = argsOf()): Promise<databases.DatabaseRow> {
     const outcome = await store.run(databases.create, args)

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
+import { creationOf } from '../testing/rows.js'
 import * as databases from './databases.js'
 import * as changes from './databases-changes.js'
 import * as usage from './usage.js'
@@ -92,29 +93,7 @@ describeOnEveryStore('transactions of usage', (openStore) => {
 
   async function database(): Promise<string> {
     const id = randomUUID()
-    await store.run(databases.create, {
-      database: {
-        database_id: id,
-        account_id: accountId,
-        name: 'shop',
-        platform: 'aws',
-        primary_region: 'us-east-1',
-        read_regions: '[]',
-        plan: 'payg',
-        budget: 0,
-        eviction: 0,
-        tls: 0,
-        persistence: 'append-only',
-        password: 'p',
-        rest_token: `rw-${id}`,
-        read_only_rest_token: `ro-${id}`,
-        created_at: T0,
-      },
-      ports: { from: 9000, to: 9999, avoid: [] },
-      slugs: [`calm-bay-${id}`],
-      limit: 10,
-      forgetBefore: 0,
-    })
+    await store.run(databases.create, creationOf(id, accountId, T0))
     await store.run(databases.finishCreate, { databaseId: id, audit: { ...auditOf(id), account_id: accountId } })
     return id
   }
@@ -231,29 +210,7 @@ describeOnEveryStore('usage series', (openStore) => {
       key: { key_id: 'k', account_id: 'a', name: 'd', key_hash: 'k', read_only: 0, created_at: 1 },
     })
     for (const id of ids) {
-      await store.run(databases.create, {
-        database: {
-          database_id: id,
-          account_id: 'a',
-          name: 'shop',
-          platform: 'aws',
-          primary_region: 'us-east-1',
-          read_regions: '[]',
-          plan: 'payg',
-          budget: 0,
-          eviction: 0,
-          tls: 0,
-          persistence: 'append-only',
-          password: 'p',
-          rest_token: `rw-${id}`,
-          read_only_rest_token: `ro-${id}`,
-          created_at: T0,
-        },
-        ports: { from: 9000, to: 9999, avoid: [] },
-        slugs: [`calm-bay-${id}`],
-        limit: 10,
-        forgetBefore: 0,
-      })
+      await store.run(databases.create, creationOf(id, 'a', T0))
     }
     const use = async (from: number, to: number): Promise<void> => {
       for (let minute = from; minute < to; minute++) {

@@ -7,6 +7,7 @@ import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { JumpingClock, type QueueUnderTest, type QueueUnderTestOptions, startQueue } from '../testing/harness.js'
+import { messageRow } from '../testing/rows.js'
 import { type Sink, startSink } from '../testing/sink.js'
 import * as messages from '../transactions/messages.js'
 import * as messagesCancel from '../transactions/messages-cancel.js'
@@ -210,25 +211,10 @@ describeOnEveryStore('the dispatcher', (openStore) => {
 
   it('delivers for other accounts while one has a backlog of thousands and two destinations do not respond', async () => {
     const backlogOf = (url: string, count: number) =>
-      Array.from({ length: count }, () => ({
-        message_id: newId('msg_', clock.now()),
-        account_id: `acc_${accounts}_busy`,
-        kind: 'http',
-        group_key: null,
-        url,
-        method: 'POST',
-        headers: '{}',
-        body: null,
-        config: '{}',
-        max_retries: 0,
-        next_at: 0,
-        created_at: 0,
-        labels: '',
-        flow_key: null,
-        caller_ip: null,
-        host: new URL(url).host,
-        path: '/',
-      }))
+      Array.from({ length: count }, () => {
+        const own = { message_id: newId('msg_', clock.now()), account_id: `acc_${accounts}_busy`, created_at: 0 }
+        return messageRow({ ...own, url, host: new URL(url).host, path: '/' })
+      })
     const dead = [await startSink(), await startSink()]
     for (const one of dead) one.answer = () => ({ silent: true })
     const rows = [...dead, sink].flatMap(({ url }) => backlogOf(`${url}/backlog`, 3_000))

@@ -4,31 +4,16 @@ import { systemClock } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { SlicedCount } from '../../telemetry/index.js'
+import { messageRow } from '../testing/rows.js'
 import type { NewMessage } from './messages.js'
 import * as messages from './messages.js'
 import * as census from './messages-census.js'
 import * as messagesSettle from './messages-settle.js'
 
-const message = (id: number, more: Partial<NewMessage> = {}): NewMessage => ({
-  message_id: `msg_${id}`,
-  account_id: `acc${id % 2}`,
-  kind: 'http',
-  group_key: null,
-  url: 'http://x.test/a',
-  method: 'POST',
-  headers: '{}',
-  body: null,
-  config: '{}',
-  max_retries: 0,
-  next_at: 10 + (id % 3),
-  created_at: 1,
-  labels: '',
-  flow_key: null,
-  caller_ip: null,
-  host: 'x.test',
-  path: '/a',
-  ...more,
-})
+const message = (id: number, more: Partial<NewMessage> = {}): NewMessage => {
+  const own = { message_id: `msg_${id}`, account_id: `acc${id % 2}`, next_at: 10 + (id % 3), created_at: 1 }
+  return messageRow({ ...own, ...more })
+}
 
 const account = (id: string) => ({
   account: {
