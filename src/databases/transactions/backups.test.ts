@@ -277,7 +277,7 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       const [first, second] = [await made(old), await made({ ...old, created_at: old.created_at + 1 })]
       const expired = { ...AGES, home: '', at: NOW }
       const due = async () =>
-        (await store.run(objects.due, { home: '', which: 'all', limit: 99 })).filter(
+        (await store.run(objects.due, { home: '', limit: 99 })).filter(
           (one) => one.database_id === databaseId,
         )
       expect(await store.run(daily.expire, { ...expired, keep: 'all' })).toEqual([])

@@ -147,31 +147,6 @@ describe('backups in object storage', () => {
     await later(clock, async () => (await second())?.state === 'stored', 'the upload')
   })
 
-  it('do not wait for another one that always fails', async () => {
-    const { server, clock, problems } = await start('refused/')
-    const record = await create(server)
-    let refused = ''
-    objects.fault = ({ method, url }) => {
-      if (method !== 'PUT') return undefined
-      refused ||= url ?? ''
-      return url === refused ? { kind: 'status', status: 403, code: 'Locked' } : undefined
-    }
-    const stateOf = async (name: string) => (await listed(server, record)).find((one) => one.name === name)?.storage
-    await backUp(server, record, 'refused')
-    await waitFor(() => problems.count === 1, { what: 'the problem' })
-    await backUp(server, record, 'second')
-    await waitFor(async () => (await stateOf('second'))?.state === 'stored', { what: 'the second upload' })
-    // Those that failed together with it, because the storage was away, do not either.
-    const isRefused = objects.fault
-    objects.fault = () => ({ kind: 'status', status: 503, code: 'SlowDown' })
-    await backUp(server, record, 'third')
-    await waitFor(async () => (await stateOf('third'))?.failure !== undefined, { what: 'the failure' })
-    objects.fault = isRefused
-    await later(clock, async () => (await stateOf('third'))?.state === 'stored', 'the third upload')
-    expect(await stateOf('refused')).toMatchObject({ state: 'waiting', failure: expect.stringContaining('Locked') })
-    expect(problems.count).toBe(1)
-  })
-
   it('are not stored when the storage alters or cuts them', async () => {
     const { server, clock } = await start('altered/')
     const record = await create(server)

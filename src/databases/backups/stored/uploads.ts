@@ -15,8 +15,6 @@ const DAY_MS = 24 * HOUR_MS
 /** Delay after the first failure in a row; it doubles with each further one, up to an hour. */
 const FIRST_RETRY_MS = MINUTE_MS
 const BATCH = 20
-/** After this many failures in one round the rest waits for the next one. */
-const MOST_FAILURES = 3
 const KEYS = 'backups.keys'
 
 /** What `Uploads` is built from. */
@@ -30,8 +28,7 @@ export interface UploadDeps
 }
 
 /**
- * Brings backups into object storage, one at a time, and deletes there what is deleted or past its retention. One that
- * fails lets the others go first, as long as the storage answers.
+ * Brings backups into object storage, one at a time, and deletes there what is deleted or past its retention.
  *
  * ```
  *   completed ──▶ waiting ──upload, read back, compare──▶ stored ──▶ deleting ──▶ (none)
@@ -69,10 +66,9 @@ export class Uploads {
     this.check()
   }
 
-  /** Looks for work now; after a failure only for backups that were not tried yet, until its delay is over. */
+  /** Looks for work now; after a failure only when its delay is over. */
   check(): void {
     if (this.#failures === 0) this.#checkSoon()
-    else this.#checking = this.#checking.then(() => this.#uploadNew())
   }
 
   /** Where a backup is going to be, until it has a row. */
@@ -131,7 +127,7 @@ export class Uploads {
   /** What fails to be uploaded keeps nothing from being deleted: a storage that is full has space again only then. */
   async #work(): Promise<void> {
     try {
-      await this.#uploadDue('all')
+      await this.#uploadDue()
     } finally {
       if (this.#isRunning) {
         await this.#expire()
@@ -140,51 +136,35 @@ export class Uploads {
     }
   }
 
-  /** What fails here is logged and stored, and repeated with the others that wait. */
-  async #uploadNew(): Promise<void> {
-    await this.#uploadDue('new').catch(() => undefined)
-  }
-
-  async #uploadDue(which: 'all' | 'new'): Promise<void> {
-    const { store, home, objects: there } = this.#deps
-    const tried = new Set<string>()
-    const failures: unknown[] = []
+  async #uploadDue(): Promise<void> {
+    const { store, home } = this.#deps
     for (;;) {
-      const due = await store.run(objects.due, { home, which, limit: BATCH })
-      const fresh = due.filter(({ backup_id }) => !tried.has(backup_id))
-      if (fresh.length === 0) break
-      for (const backup of fresh) {
+      const due = await store.run(objects.due, { home, limit: BATCH })
+      for (const backup of due) {
         if (!this.#isRunning) return
-        tried.add(backup.backup_id)
-        const failure = await this.#upload(backup)
-        if (failure === undefined) continue
-        // Only this one fails, or the storage itself.
-        await there.check()
-        if (failures.push(failure) === MOST_FAILURES) throw failure
+        await this.#upload(backup)
       }
+      if (due.length < BATCH) return
     }
-    if (failures.length > 0) throw failures[0]
   }
 
-  /** Resolves to the failure, unless it is one of the file itself. */
-  async #upload(backup: objects.DueBackup): Promise<unknown> {
+  async #upload(backup: objects.DueBackup): Promise<void> {
     const { store, clock, home, objects: there, logger } = this.#deps
     const { backup_id: backupId, database_id: databaseId } = backup
     const object = this.#addressOf(backup)
     const begun = { backupId, databaseId, node: home, object, at: clock.now() }
-    if (!(await store.run(objects.begin, begun))) return undefined
+    if (!(await store.run(objects.begin, begun))) return
     const finish = (outcome: Pick<objects.ObjectRow, 'state' | 'size_bytes' | 'failure'>): Promise<void> =>
       store.run(objects.finish, { backupId, node: home, outcome: { ...outcome, changed_at: clock.now() } })
     try {
       const size = await there.upload(backup, this.#stopping.signal)
       await finish({ state: 'stored', size_bytes: size, failure: null })
-      return undefined
     } catch (error) {
-      if (!this.#isRunning) return undefined
+      if (!this.#isRunning) return
       const isUnusable = isError(error, 'snapshot_unusable')
       await finish({ state: isUnusable ? 'unusable' : 'waiting', size_bytes: 0, failure: reasonOf(error) })
       logger.error('backup_not_uploaded', { backupId, reason: reasonOf(error) })
-      return isUnusable ? undefined : error
+      if (!isUnusable) throw error
     }
   }
 
