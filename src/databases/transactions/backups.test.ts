@@ -277,9 +277,7 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       const [first, second] = [await made(old), await made({ ...old, created_at: old.created_at + 1 })]
       const expired = { ...AGES, home: '', at: NOW }
       const due = async () =>
-        (await store.run(objects.due, { home: '', limit: 99 })).filter(
-          (one) => one.database_id === databaseId,
-        )
+        (await store.run(objects.due, { home: '', limit: 99 })).filter((one) => one.database_id === databaseId)
       expect(await store.run(daily.expire, { ...expired, keep: 'all' })).toEqual([])
       const { backup_id: backupId } = first
       const begun = { backupId, databaseId, node: '', object: 's3://b/o', at: NOW }
