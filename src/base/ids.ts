@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomFillSync } from 'node:crypto'
+import { hash, randomBytes, randomFillSync } from 'node:crypto'
 
 /** Digits in ascending ASCII order, so that ids sort by the numbers they encode. */
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -83,5 +83,5 @@ export function randomSecret(bytes = 32): string {
 
 /** The SHA-256 of a text or of bytes, in lower-case hexadecimal. */
 export function sha256Hex(input: string | Uint8Array): string {
-  return createHash('sha256').update(input).digest('hex')
+  return hash('sha256', input, 'hex')
 }
