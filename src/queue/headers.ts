@@ -130,6 +130,14 @@ export function forwardedHeaders(headers: Readonly<Record<string, string>>, forw
   return forwarded
 }
 
+/** Whether a header, lower case, is a setting, or may be forwarded without `forwardAll`. */
+export const bearsOnMessage = (lowerName: string): boolean =>
+  lowerName.startsWith('upstash-') ||
+  lowerName.startsWith(OWN_PREFIX) ||
+  lowerName === 'content-type' ||
+  lowerName === 'traceparent' ||
+  lowerName === 'tracestate'
+
 /** A header that a callback forwards, at any depth. */
 const OF_CALLBACK = /^upstash-(?:(?:failure-)?callback-)+forward-(.+)$/
 

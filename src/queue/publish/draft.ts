@@ -91,82 +91,79 @@ function storedBody(body: Uint8Array | undefined): Uint8Array | null {
   return Buffer.isBuffer(body) ? new Uint8Array(body) : body
 }
 
-/** What the messages of items have in common that differ only in their bodies. */
+/** What an item says of its message, without its body: the same for each item with these headers and this destination. */
 export interface MessageTemplate {
-  /** The message without its id and body. */
-  readonly message: Omit<NewMessage, 'message_id' | 'body'>
+  readonly destination: Destination
   readonly settings: Settings
+  /** Those that the destination receives. */
   readonly headers: HeaderMap
+  /** The columns of the message that follow from the above. */
+  readonly columns: Pick<NewMessage, 'method' | 'headers' | 'config' | 'labels' | 'queue' | 'flow_key'>
+  readonly topic: string | undefined
+  readonly endpoint: string | undefined
 }
 
 /**
  * Validates everything of an item except its body.
+ * @param now Unix milliseconds, for settings that name a time.
  * @throws HomeportError with the problem of the item.
  */
-export function templateOf(item: PublishItem, drafting: Drafting, target?: DraftTarget): MessageTemplate {
-  const { now } = drafting
-  const settings = readSettings(item.headers, now, drafting.limits)
-  if (drafting.limits !== AS_ACCEPTED) refuseWithoutKey(item.headers)
+export function templateOf(
+  item: PublishItem,
+  now: number,
+  limits: SettingLimits,
+  target?: DraftTarget,
+): MessageTemplate {
+  const settings = readSettings(item.headers, now, limits)
+  if (limits !== AS_ACCEPTED) refuseWithoutKey(item.headers)
   const { destination, topic, endpoint } = target ?? { destination: parseDestination(item.destination) }
   const headers = forwardedHeaders(item.headers, settings.forwardAll)
   if (settings.callback || settings.failureCallback) refuseInvalidOfCallbacks(item.headers)
-  const config = textOf(withRule(configOf(settings, redactionFor(destination, settings.redact)), settings.rule))
-  const message = {
-    account_id: drafting.accountId,
-    kind: 'http',
-    url: destination.url,
+  const columns = {
     method: settings.method ?? 'POST',
     headers: JSON.stringify(headers),
-    config,
-    max_retries: settings.retries ?? drafting.defaultRetries ?? DEFAULT_RETRIES,
-    next_at: placeInStore(config, firstAttemptAt(settings, now), now),
-    created_at: now,
+    config: textOf(withRule(configOf(settings, redactionFor(destination, settings.redact)), settings.rule)),
     labels: labelColumn(settings.labels),
-    caller_ip: drafting.callerIp,
-    host: destination.host,
-    path: destination.path,
     queue: queueOf(item, settings),
     flow_key: settings.flowKey,
-    topic,
-    endpoint,
-    schedule_id: drafting.scheduleId,
   }
-  return { message, settings, headers }
+  return { destination, settings, headers, columns, topic, endpoint }
 }
 
 /** Makes a message with an id and a body of its own. */
 export function messageOf(template: MessageTemplate, given: Uint8Array | undefined, drafting: Drafting): PublishEntry {
-  const common = template.message
+  const { destination, settings, columns } = template
+  const { now } = drafting
   // Written out, because spreading an object costs ten times as much.
   const message: { -readonly [Column in keyof NewMessage]: NewMessage[Column] } = {
-    message_id: newId('msg_', drafting.now),
-    account_id: common.account_id,
-    kind: common.kind,
-    url: common.url,
-    method: common.method,
-    headers: common.headers,
-    config: common.config,
-    max_retries: common.max_retries,
-    next_at: common.next_at,
-    created_at: common.created_at,
-    labels: common.labels,
-    caller_ip: common.caller_ip,
-    host: common.host,
-    path: common.path,
+    message_id: newId('msg_', now),
+    account_id: drafting.accountId,
+    kind: 'http',
+    url: destination.url,
+    method: columns.method,
+    headers: columns.headers,
+    config: columns.config,
+    max_retries: settings.retries ?? drafting.defaultRetries ?? DEFAULT_RETRIES,
+    next_at: placeInStore(columns.config, firstAttemptAt(settings, now), now),
+    created_at: now,
+    labels: columns.labels,
+    caller_ip: drafting.callerIp,
+    host: destination.host,
+    path: destination.path,
   }
   // Only what is set: every member is copied on its way to the store's thread.
   const body = storedBody(given)
   if (body) message.body = body
-  if (common.queue !== undefined) message.queue = common.queue
-  if (common.flow_key !== undefined) message.flow_key = common.flow_key
-  if (common.topic !== undefined) message.topic = common.topic
-  if (common.endpoint !== undefined) message.endpoint = common.endpoint
-  if (common.schedule_id !== undefined) message.schedule_id = common.schedule_id
+  if (columns.queue !== undefined) message.queue = columns.queue
+  if (columns.flow_key !== undefined) message.flow_key = columns.flow_key
+  if (template.topic !== undefined) message.topic = template.topic
+  if (template.endpoint !== undefined) message.endpoint = template.endpoint
+  if (drafting.scheduleId !== undefined) message.schedule_id = drafting.scheduleId
   if (drafting.partition !== undefined) message.partition = drafting.partition
-  const { dedupNamespace = '', now } = drafting
-  const key = dedupKey(template.settings, message, template.headers)
+  const { dedupNamespace = '' } = drafting
+  const key = dedupKey(settings, message, template.headers)
   const dedup = key === undefined ? null : { key: storedKey(dedupNamespace + key), expiresAt: now + DEDUP_WINDOW_MS }
-  const { rule } = template.settings
+  const { rule } = settings
   return rule ? { message, dedup, rule: { ...rule, key: ruleKey(rule, message, dedupNamespace) } } : { message, dedup }
 }
 
@@ -180,7 +177,7 @@ function ruleKey({ key }: KeyRule, { topic, url }: NewMessage, namespace: string
  * @throws HomeportError with the problem of the item.
  */
 export function draftMessage(item: PublishItem, drafting: Drafting, target?: DraftTarget): PublishEntry {
-  return messageOf(templateOf(item, drafting, target), item.body, drafting)
+  return messageOf(templateOf(item, drafting.now, drafting.limits, target), item.body, drafting)
 }
 
 /** The queue of an item; one that has a priority is refused. */

@@ -70,9 +70,11 @@ export type ItemReply = BatchReply | GroupReply | HomeportError
 export class Publishing {
   readonly #deps: PublishingDeps
   readonly #intakes: Intake[] = []
+  readonly #drafter: Drafter
 
   constructor(deps: PublishingDeps) {
     this.#deps = deps
+    this.#drafter = new Drafter(deps.limits, deps.targets)
   }
 
   addIntake(intake: Intake): void {
@@ -150,7 +152,7 @@ export class Publishing {
   }
 
   async #publishPlain(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
-    const { clock, limits, store, targets } = this.#deps
+    const { clock, limits, store } = this.#deps
     const now = clock.now()
     const { accountId, scope } = publisher.caller
     const partition = this.#deps.partitionFor(accountId)
@@ -163,13 +165,12 @@ export class Publishing {
       refuseTooMany(countMessages(items, groups))
       refuseTooMuch(contentBytes(items, groups))
     }
-    const drafter = new Drafter(drafting, groups, targets)
     const replies: ItemReply[] = []
     let drafts: (ItemDraft | HomeportError)[] = []
     let entries = 0
     const slice = items.length > 1 ? new TimeSlice() : undefined
     for (const item of items) {
-      const draft = attempt(() => drafter.draft(item))
+      const draft = attempt(() => this.#drafter.draft(item, drafting, groups))
       drafts.push(draft)
       if (!(draft instanceof HomeportError)) entries += draft.entries.length
       // What a limit a day refuses is refused as a whole.

@@ -1,0 +1,83 @@
+import type { TargetPolicy } from '../../base/index.js'
+import { bearsOnMessage } from '../headers.js'
+import type { PublishItem } from '../types.js'
+import { refuseForbiddenItem } from './destination.js'
+import { type MessageTemplate, templateOf } from './draft.js'
+import type { SettingLimits } from './settings.js'
+
+/** Destinations whose last template is kept. When there are this many, all are dropped. */
+const MOST = 500
+/** Characters of the destination and the headers of an item whose template is kept. */
+const LONGEST = 2_000
+
+/** A template and what it was made of. */
+interface Kept {
+  readonly template: MessageTemplate
+  readonly queue: string | undefined
+  /** Names and values of the headers that bear on the message, in turns. */
+  readonly headers: readonly string[]
+}
+
+/**
+ * Makes the templates of publications to URLs, and keeps the last one of each destination: publishers repeat themselves,
+ * and reading and checking all headers is a tenth of the work of a publication.
+ */
+export class Templates {
+  readonly #limits: SettingLimits
+  readonly #targets: TargetPolicy
+  readonly #kept = new Map<string, Kept>()
+
+  /** @param targets which destinations are forbidden. */
+  constructor(limits: SettingLimits, targets: TargetPolicy) {
+    this.#limits = limits
+    this.#targets = targets
+  }
+
+  /**
+   * @param now Unix milliseconds.
+   * @throws HomeportError with the problem of the item.
+   */
+  of(item: PublishItem, now: number): MessageTemplate {
+    const kept = this.#kept.get(item.destination)
+    return kept && isMadeOf(kept, item) ? kept.template : this.#make(item, now)
+  }
+
+  #make(item: PublishItem, now: number): MessageTemplate {
+    const template = templateOf(item, now, this.#limits)
+    refuseForbiddenItem([template.destination.url], item.headers, this.#targets)
+    if (mayRecur(template)) this.#keep(item, template)
+    return template
+  }
+
+  #keep({ destination, queue, headers }: PublishItem, template: MessageTemplate): void {
+    const parts: string[] = []
+    let length = destination.length
+    for (const name in headers) {
+      if (!bearsOnMessage(name)) continue
+      const value = headers[name] ?? ''
+      parts.push(name, value)
+      length += name.length + value.length
+    }
+    if (length > LONGEST) return
+    if (this.#kept.size >= MOST) this.#kept.clear()
+    this.#kept.set(destination, { template, queue, headers: parts })
+  }
+}
+
+/**
+ * Whether another item may have the same template. A time must be checked each time, an id and a trace are of one message,
+ * and with `forwardAll` every header bears on the message.
+ */
+const mayRecur = ({ settings: { notBefore, dedupId, forwardAll }, headers }: MessageTemplate): boolean =>
+  notBefore === undefined && dedupId === undefined && !forwardAll && headers.Traceparent === undefined
+
+function isMadeOf(kept: Kept, { queue, headers }: PublishItem): boolean {
+  if (queue !== kept.queue) return false
+  let next = 0
+  for (const name in headers) {
+    if (!bearsOnMessage(name)) continue
+    if (kept.headers[next] !== name || kept.headers[next + 1] !== headers[name]) return false
+    next += 2
+  }
+  return next === kept.headers.length
+}
