@@ -6,6 +6,7 @@ import * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import { BatchSize, LIMITS } from './batch-size.js'
 import { type Batch, isFaultOfBatch, Job, reasonOf, type Watcher, Watchers } from './job.js'
+import { Jobs } from './jobs.js'
 import { KINDS, type KindDeps } from './kinds.js'
 import { dropAgainPatiently, type TakeOverOptions, takeOverPatiently } from './take-over.js'
 
@@ -53,14 +54,11 @@ const START_TIMEOUT_MS = 30_000
 export class BulkWorker implements Service {
   readonly name = 'bulk worker'
   readonly #deps: WorkerDeps
-  readonly #queue: Job[] = []
-  readonly #jobs = new Map<number, Job>()
+  readonly #jobs: Jobs
   readonly #watchers = new Watchers()
   readonly #size: BatchSize
   readonly #inFlight = new Map<Promise<void>, number>()
   #state: State = { kind: 'new' }
-  /** Set while the running actions are read: those that end meanwhile. */
-  #endedMeanwhile: Set<number> | undefined
   /** Older drafts come from an earlier life of the server. */
   readonly #createdAt: number
   readonly #meter: BulkMeter
@@ -74,6 +72,7 @@ export class BulkWorker implements Service {
     this.#createdAt = deps.clock.now()
     this.#meter = deps.meter ?? new BulkMeter()
     const { store } = deps
+    this.#jobs = new Jobs(store, this.#meter)
     this.#size = new BatchSize(LIMITS[store.describe().kind], () => store.isUsedByOthers?.() ?? false)
   }
 
@@ -127,10 +126,8 @@ export class BulkWorker implements Service {
 
   /** Continues actions that a lost commit has stored or resumed: nobody could hand them over. */
   async adoptRunning(): Promise<void> {
-    const ended = new Set<number>()
-    this.#endedMeanwhile = ended
-    const rows = await this.#deps.store.run(bulkRead.running, {})
-    for (const row of rows) if (this.#isMine(row) && !ended.has(row.seq)) this.#jobOf(row).update(row)
+    const rows = await this.#jobs.noteEnds(() => this.#deps.store.run(bulkRead.running, {}))
+    for (const row of rows) if (this.#isMine(row)) this.#jobOf(row).update(row)
     this.#wake()
   }
 
@@ -141,9 +138,8 @@ export class BulkWorker implements Service {
     if (before.kind === 'backingOff' || before.kind === 'throttled') before.timer.cancel()
     if (before.kind === 'working') await before.ended
     await Promise.all([...this.#inFlight.keys(), ...this.#continuing])
-    for (const job of this.#jobs.values()) job.interrupt('The server is stopping.')
+    this.#jobs.interrupt('The server is stopping.')
     this.#jobs.clear()
-    this.#queue.length = 0
     this.#watchers.stop()
   }
 
@@ -163,7 +159,7 @@ export class BulkWorker implements Service {
   /** Applies a change of state or rate that somebody stored. */
   changed(action: BulkActionRow): void {
     this.#jobs.get(action.seq)?.update(action)
-    if (action.state !== 'running') this.#end(action)
+    if (action.state !== 'running') this.#jobs.end(action)
     else if (this.#isMine(action)) this.#jobOf(action)
     else this.#lose(action)
     this.#watchers.notify(action)
@@ -199,30 +195,13 @@ export class BulkWorker implements Service {
     const job = this.#jobs.get(action.seq)
     if (!job) return
     job.interrupt('Another node continues it.')
-    this.#end(action)
+    this.#jobs.end(action)
   }
 
+  /** The job of an action. A worker that has stopped starts none. */
   #jobOf(action: BulkActionRow): Job {
-    const known = this.#jobs.get(action.seq)
-    if (known) return known
-    const job = new Job(this.#deps.store, action)
-    if (this.#state.kind === 'stopped') return job
-    this.#jobs.set(action.seq, job)
-    this.#meter.active = this.#jobs.size
-    this.#queue.push(job)
-    return job
-  }
-
-  /** Removes an action that is no longer running, and resolves its waiters. */
-  #end(action: BulkActionRow): void {
-    this.#endedMeanwhile?.add(action.seq)
-    const job = this.#jobs.get(action.seq)
-    if (!job) return
-    this.#jobs.delete(action.seq)
-    this.#meter.active = this.#jobs.size
-    const index = this.#queue.indexOf(job)
-    if (index >= 0) this.#queue.splice(index, 1)
-    job.end(action)
+    if (this.isStopped) return this.#jobs.get(action.seq) ?? new Job(this.#deps.store, action)
+    return this.#jobs.of(action)
   }
 
   #wake(): void {
@@ -230,36 +209,27 @@ export class BulkWorker implements Service {
       this.#state.timer.cancel()
       this.#state = { kind: 'idle' }
     }
-    if (this.#state.kind === 'idle' && this.#queue.length > 0) this.#state = { kind: 'working', ended: this.#work() }
+    if (this.#state.kind === 'idle' && this.#jobs.hasQueued) this.#state = { kind: 'working', ended: this.#work() }
   }
 
   async #work(): Promise<void> {
     // Lets the caller set the state `working` first.
     await Promise.resolve()
     while (this.#state.kind === 'working') {
-      const job = this.#inFlight.size < this.#size.inFlight ? this.#takeReady() : undefined
+      const job = this.#inFlight.size < this.#size.inFlight ? this.#jobs.takeReady(this.#deps.clock.now()) : undefined
       if (job) await this.#takeTurn(job)
       else if (this.#inFlight.size > 0) await Promise.race(this.#inFlight.keys())
       else this.#waitForReady()
     }
   }
 
-  /** The first job whose rate limit allows a batch now. */
-  #takeReady(): Job | undefined {
-    const now = this.#deps.clock.now()
-    const index = this.#queue.findIndex((job) => job.waitMs(now) === 0)
-    return index < 0 ? undefined : this.#queue.splice(index, 1)[0]
-  }
-
   #waitForReady(): void {
-    if (this.#queue.length === 0) {
+    if (!this.#jobs.hasQueued) {
       this.#state = { kind: 'idle' }
       return
     }
     const { clock } = this.#deps
-    const now = clock.now()
-    const waitMs = Math.min(...this.#queue.map((job) => job.waitMs(now)))
-    const timer = clock.after(Math.ceil(waitMs), () => this.#resume())
+    const timer = clock.after(Math.ceil(this.#jobs.waitMs(clock.now())), () => this.#resume())
     this.#state = { kind: 'throttled', timer }
   }
 
@@ -270,42 +240,33 @@ export class BulkWorker implements Service {
       if (batch) this.#startOrPutBack(job, batch)
       else await this.#exhausted(job)
     } catch (error) {
-      this.#requeue(job)
+      this.#jobs.requeue(job)
       this.#backOff(error)
     }
   }
 
   /** During the lookup the worker may have backed off, or the action may have ended. */
   #startOrPutBack(job: Job, batch: Batch): void {
-    if (this.#state.kind === 'working' && this.#isActive(job)) this.#startBatch(job, batch)
+    if (this.#state.kind === 'working' && this.#jobs.isActive(job)) this.#startBatch(job, batch)
     else job.putBack(batch)
-    this.#requeue(job)
+    this.#jobs.requeue(job)
   }
 
   /** Without a batch in flight, which may be put back, a job was made of a row that is older than the end of its action. */
   async #exhausted(job: Job): Promise<void> {
-    if (job.inFlight > 0 || !this.#isActive(job)) return
+    if (job.inFlight > 0 || !this.#jobs.isActive(job)) return
     const { account_id: accountId, action_id: actionId } = job.action
     const action = await this.#deps.store.run(bulkRead.action, { accountId, actionId })
     const isRunning = action?.state === 'running'
     if (isRunning && this.#isMine(action)) throw job.startOver()
     if (isRunning || !action) job.interrupt('It is not processed here any more.')
-    this.#end(action ?? job.action)
-  }
-
-  #isActive(job: Job): boolean {
-    return this.#jobs.get(job.action.seq) === job
+    this.#jobs.end(action ?? job.action)
   }
 
   #startBatch(job: Job, batch: Batch): void {
     job.started(batch, this.#deps.clock.now())
     const settled: Promise<void> = this.#process(job, batch).finally(() => this.#inFlight.delete(settled))
     this.#inFlight.set(settled, job.action.seq)
-  }
-
-  /** Queues a job again unless it has ended or is queued already. */
-  #requeue(job: Job): void {
-    if (this.#isActive(job) && !this.#queue.includes(job)) this.#queue.push(job)
   }
 
   async #process(job: Job, batch: Batch): Promise<void> {
@@ -315,10 +276,10 @@ export class BulkWorker implements Service {
       job.settled()
       this.#applyResult(job, action)
     } catch (error) {
-      if (!this.#isActive(job)) job.interrupt(reasonOf(error))
+      if (!this.#jobs.isActive(job)) job.interrupt(reasonOf(error))
       job.settled()
       job.putBack(batch)
-      this.#requeue(job)
+      this.#jobs.requeue(job)
       this.#backOff(error)
     }
   }
@@ -329,8 +290,8 @@ export class BulkWorker implements Service {
     if (action) job.update(action)
     for (const outcome of BULK_OUTCOMES) this.#meter.items[outcome] += job.action[outcome] - before[outcome]
     if (!this.#isMine(job.action)) this.#lose(job.action)
-    else if (job.action.state === 'running') this.#requeue(job)
-    else if (job.inFlight === 0 && this.#isActive(job)) this.#end(job.action)
+    else if (job.action.state === 'running') this.#jobs.requeue(job)
+    else if (job.inFlight === 0 && this.#jobs.isActive(job)) this.#jobs.end(job.action)
     if (action) this.#watchers.notify(action)
   }
 
@@ -372,7 +333,7 @@ export class BulkWorker implements Service {
   #backOff(error: unknown): void {
     const { clock, logger } = this.#deps
     logger.warn('bulk_paused', { error, pauseMs: this.#pauseMs })
-    for (const job of this.#jobs.values()) job.interrupt(reasonOf(error))
+    this.#jobs.interrupt(reasonOf(error))
     // Another batch in flight may have failed first, or the worker may have stopped.
     if (this.#state.kind !== 'working') return
     const timer = clock.after(this.#pauseMs, () => this.#resume())
