@@ -4,12 +4,13 @@ import { dueOf, rankOf } from '../transactions/priority.js'
 import type { DropSelector, PendingMessage } from '../types.js'
 import { Heap } from './collections.js'
 import { Coverage, type Load } from './coverage.js'
-import { Ended, EndedSet } from './ended.js'
+import { Ended, type EndedSet } from './ended.js'
 import { type Entry, isBefore, type Place, toEntry, UNDUE } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { HeldMessages } from './held-messages.js'
 import type { BacklogLimits } from './limits.js'
 import { Loads, MAY_WAIT_MS } from './loads.js'
+import { Meanwhile, type Rewind } from './meanwhile.js'
 import type { FoundBy } from './recalls.js'
 import { RoundRobin } from './round-robin.js'
 
@@ -33,11 +34,8 @@ export class Backlog {
   readonly #waiting = new Heap<Entry>(isBefore)
   readonly #ready: RoundRobin
   readonly #flow: FlowControl
-  /** Set while a load runs: messages that came meanwhile and may lie between the old horizon and the new one. */
-  #arrivals: Entry[] | undefined
-  #rewindAfterLoad: 'no' | 'parked' | 'covered' | 'all' = 'no'
-  /** Accounts that were held or released while a load ran: that load says nothing about them. */
-  readonly #restartAfterLoad = new Set<string>()
+  /** Set while a load runs. */
+  #meanwhile: Meanwhile | undefined
   readonly #loads: Loads
   readonly #ended = new Ended()
   /** Parked while their request was in flight: the store says when their next attempt is due, because any node may resume them. */
@@ -65,7 +63,7 @@ export class Backlog {
 
   /** Whether a load runs. */
   get isLoading(): boolean {
-    return this.#arrivals !== undefined
+    return this.#meanwhile !== undefined
   }
 
   /** Holds committed messages that memory covers and that wait for no turn. `isAgain`: a drop may be older. */
@@ -75,7 +73,7 @@ export class Backlog {
       // Whether a drop that is remembered came before or after, only the store knows.
       if (isAgain && this.#readmit(row) && !row.held) this.recall([place], 'hint')
       if (row.held || this.#ended.isOver(row)) continue
-      const isCovered = this.#arrivals || this.#coverage.covers(row.account_id, () => laneOf(row), place)
+      const isCovered = this.#meanwhile || this.#coverage.covers(row.account_id, () => laneOf(row), place)
       if (isCovered) this.#admit(toEntry(row, 'offer'), now)
     }
   }
@@ -153,7 +151,7 @@ export class Backlog {
       this.#evict(entry)
       if (which.inFlight === 'ends') this.#ended.parked(entry)
     }
-    if (this.#arrivals?.length) this.#arrivals = without(this.#arrivals, which)
+    this.#meanwhile?.drop(which)
     return inFlight
   }
 
@@ -170,38 +168,53 @@ export class Backlog {
   /** When `advance`, `take` or `nextLoad` has work again, unless another call comes first. Unix milliseconds. */
   wakeAt(now: number): number {
     const loadAt = this.#coverage.horizon.nextAt - this.#limits.windowMs / 2
-    const nextLoadAt = loadAt > now && !this.#arrivals ? loadAt : Number.POSITIVE_INFINITY
+    const nextLoadAt = loadAt > now && !this.#meanwhile ? loadAt : Number.POSITIVE_INFINITY
     const dueAt = this.#waiting.peek()?.nextAt ?? Number.POSITIVE_INFINITY
     return Math.min(dueAt, nextLoadAt, this.#flow.wakeAt(), this.#ready.wakeAt())
   }
 
   /** The load to run now, if any. The caller then calls `loaded` or `loadFailed`. */
   nextLoad(now: number): Load | undefined {
-    if (this.#arrivals) return undefined
+    if (this.#meanwhile) return undefined
     const load = this.#loads.next(now)
     if (!load) return undefined
-    this.#arrivals = []
+    this.#meanwhile = new Meanwhile()
     this.#ended.loadStarted()
     return load
   }
 
   /** A load has brought a page. Answers how many strays are held now. */
   loaded(load: Load, { rows: all, upTo }: DuePage, now: number): number {
-    const arrivals = this.#arrivals ?? []
-    this.#arrivals = undefined
-    const ended = this.#ended.loadFinished()
+    const { meanwhile, ended } = this.#endLoad()
     // While the load ran, a partition may have been lost, and an attempt been made: then a row is older than memory.
     const rows = all.filter((row) => this.#isOwn(row.partition) && !ended?.has(row.seq, row.group_key))
     this.#coverage.loaded(load, upTo)
-    this.#restartAccounts()
-    // A message that was offered while the load ran is no stray.
-    if (load.kind === 'strays') for (const entry of arrivals.splice(0)) this.#admit(entry, now)
-    const missing = load.kind === 'strays' ? rows.filter((row) => this.#evictOutdated(row, load.foundBy)) : []
-    for (const row of rows) this.#admit(toEntry(row, 'load'), now)
-    for (const entry of arrivals) this.#admit(entry, now)
-    this.#loadOver(load)
+    this.#restart(meanwhile)
+    const missing = this.#admitLoaded(load, rows, meanwhile.arrivals, now)
+    this.#loadOver(load, meanwhile)
     if (load.kind === 'strays' && load.foundBy === 'hint') return 0
     return missing.filter(({ seq }) => this.#held.has(seq)).length
+  }
+
+  /** Holds what a load has brought and what came meanwhile. Answers the strays that memory did not have. */
+  #admitLoaded(
+    load: Load,
+    rows: readonly PendingRow[],
+    arrivals: readonly Entry[],
+    now: number,
+  ): readonly PendingRow[] {
+    // A message that was offered while strays were loaded is none.
+    if (load.kind === 'strays') for (const entry of arrivals) this.#admit(entry, now)
+    const missing = load.kind === 'strays' ? rows.filter((row) => this.#evictOutdated(row, load.foundBy)) : []
+    for (const row of rows) this.#admit(toEntry(row, 'load'), now)
+    if (load.kind !== 'strays') for (const entry of arrivals) this.#admit(entry, now)
+    return missing
+  }
+
+  #endLoad(): { readonly meanwhile: Meanwhile; readonly ended: EndedSet | undefined } {
+    const meanwhile = this.#meanwhile ?? new Meanwhile()
+    this.#meanwhile = undefined
+    return { meanwhile, ended: this.#ended.loadFinished() }
   }
 
   /** Whether a stray is to be held: it is not in memory, or as it was before its due time was brought forward. */
@@ -212,11 +225,9 @@ export class Backlog {
     return true
   }
 
-  #loadOver(load: Load): void {
+  #loadOver(load: Load, { rewind }: Meanwhile): void {
     if (load.kind === 'lane') this.#loads.noteRefill(load.lane, load.accountId)
-    if (this.#rewindAfterLoad === 'all') this.rewind()
-    else if (this.#rewindAfterLoad === 'covered') this.rewindCovered()
-    else if (this.#rewindAfterLoad === 'parked') this.rewindParked()
+    this.#rewind(rewind)
   }
 
   /** Up to where memory covers what is not parked, and what is parked. */
@@ -247,42 +258,33 @@ export class Backlog {
 
   /** Loads what is parked from its start again: messages may be missing in what memory has covered of it. */
   rewindParked(): void {
-    if (this.#arrivals) {
-      if (this.#rewindAfterLoad === 'no') this.#rewindAfterLoad = 'parked'
-      return
-    }
-    this.#rewindAfterLoad = 'no'
-    this.#coverage.rewindParked()
+    this.#rewind('parked')
   }
 
-  /** Loads everything from its start again: this node has more partitions. A load that runs knows nothing of them. */
+  /** Loads everything from its start again: this node has more partitions. */
   rewindCovered(): void {
-    if (this.#arrivals) {
-      if (this.#rewindAfterLoad !== 'all') this.#rewindAfterLoad = 'covered'
+    this.#rewind('covered')
+  }
+
+  /** The store has changed the due times of messages. Forgets those that are not due and loads them again. */
+  rewind(): void {
+    this.#rewind('held')
+  }
+
+  #rewind(what: Rewind): void {
+    if (this.#meanwhile) {
+      this.#meanwhile.rewindLater(what)
       return
     }
-    this.#rewindAfterLoad = 'no'
-    this.#coverage.rewind()
+    if (what === 'held') for (const entry of this.#held.waiting()) this.#evict(entry)
+    if (what === 'parked') this.#coverage.rewindParked()
+    else if (what !== 'nothing') this.#coverage.rewind()
   }
 
   /** Forgets the messages of these partitions, which this node no longer sends. Requests in flight end as usual. */
   evictPartitions(partitions: ReadonlySet<number>): void {
     for (const entry of this.#held.unsentOfPartitions(partitions)) this.#evict(entry)
-    this.#arrivals = this.#arrivals?.filter(({ partition }) => !partitions.has(partition))
-  }
-
-  /**
-   * The store has changed the due times of messages. Forgets those that are not due and loads them again. A running load
-   * may still bring the old times, so the rewind waits for its end.
-   */
-  rewind(): void {
-    if (this.#arrivals) {
-      this.#rewindAfterLoad = 'all'
-      return
-    }
-    this.#rewindAfterLoad = 'no'
-    for (const entry of this.#held.waiting()) this.#evict(entry)
-    this.#coverage.rewind()
+    this.#meanwhile?.dropPartitions(partitions)
   }
 
   /**
@@ -292,7 +294,7 @@ export class Backlog {
   hold(accountIds: ReadonlySet<string>): void {
     for (const accountId of this.#coverage.hold(accountIds)) {
       this.#coverage.restart(accountId)
-      if (this.#arrivals) this.#restartAfterLoad.add(accountId)
+      this.#meanwhile?.accounts.add(accountId)
       if (!accountIds.has(accountId)) continue
       for (const entry of this.#held.unsentOf(accountId)) this.#evict(entry)
     }
@@ -303,9 +305,8 @@ export class Backlog {
     return this.#coverage.isHeld(accountId)
   }
 
-  #restartAccounts(): void {
-    for (const accountId of this.#restartAfterLoad) this.#coverage.restart(accountId)
-    this.#restartAfterLoad.clear()
+  #restart({ accounts }: Meanwhile): void {
+    for (const accountId of accounts) this.#coverage.restart(accountId)
   }
 
   /** Loads messages from this place on again: one of them could not be read. */
@@ -315,10 +316,9 @@ export class Backlog {
 
   /** A load has failed: it is due again. */
   loadFailed(load: Load): void {
-    this.#arrivals = undefined
-    this.#ended.loadFinished()
-    this.#restartAccounts()
-    this.#loadOver(load)
+    const { meanwhile } = this.#endLoad()
+    this.#restart(meanwhile)
+    this.#loadOver(load, meanwhile)
   }
 
   /** Holds a message if memory covers its place and has space. Without space, its lane or account is parked. */
@@ -326,7 +326,7 @@ export class Backlog {
     if (this.#held.has(entry.seq)) return
     const isCovered = this.#coverage.covers(entry.message.accountId, () => entry.lane, entry)
     if (isCovered && this.#hasSpaceFor(entry)) this.#hold(entry, now)
-    else this.#arrivals?.push(entry)
+    else this.#meanwhile?.arrive(entry)
   }
 
   #hasSpaceFor(entry: Entry): boolean {
@@ -353,7 +353,7 @@ export class Backlog {
     if (isOwn) return false
     for (const each of excess.entries) {
       this.#evict(each)
-      this.#arrivals?.push(fresh(each))
+      this.#meanwhile?.arrive(fresh(each))
     }
     return true
   }
@@ -390,10 +390,4 @@ export class Backlog {
 /** The same message as if it had just come into memory. */
 function fresh(entry: Entry): Entry {
   return { ...entry, ...UNDUE }
-}
-
-function without(entries: readonly Entry[], which: DropSelector): Entry[] {
-  const dropped = new EndedSet()
-  dropped.add(which)
-  return entries.filter(({ seq, message }) => !dropped.has(seq, message.groupKey))
 }
