@@ -1,6 +1,7 @@
 import { isObject } from '../base/index.js'
 import type { Place } from './dispatcher/entry.js'
-import type { FlowNote, FlowUse } from './dispatcher/flow-control.js'
+import type { FlowNote } from './dispatcher/flow-control.js'
+import type { FlowUse } from './dispatcher/flow-key.js'
 import type { DropSelector } from './types.js'
 
 /**

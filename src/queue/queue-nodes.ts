@@ -3,7 +3,7 @@ import type { Cluster } from '../cluster/index.js'
 import { partitionOfKey } from '../cluster/key-partition.js'
 import type { Store } from '../store/index.js'
 import type { Dispatcher } from './dispatcher/dispatcher.js'
-import type { FlowUse } from './dispatcher/flow-control.js'
+import type { FlowUse } from './dispatcher/flow-key.js'
 import {
   DROP,
   DUE,

@@ -1,7 +1,7 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { changeFlowKey, getFlowKey, getGlobalParallelism, listFlowKeys } from '../../contract/queue/flow.js'
 import { type Route, route } from '../../http/index.js'
-import type { FlowUse } from '../dispatcher/flow-control.js'
+import type { FlowUse } from '../dispatcher/flow-key.js'
 import { refuseOtherName } from '../publish/scope.js'
 import { LONGEST_PERIOD_S, refuseSetting } from '../publish/settings.js'
 import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'

@@ -1,28 +1,8 @@
 import type { FlowKeyRow } from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
-import { Fifo } from './collections.js'
 import type { Entry, FlowPlace } from './entry.js'
-import { Line } from './line.js'
-
-/** Limits of a flow-control key. */
-export interface FlowLimits {
-  readonly parallelism: number | null
-  readonly rate: number | null
-  readonly periodMs: number
-  readonly isPaused: boolean
-  readonly isPinnedParallelism: boolean
-  readonly isPinnedRate: boolean
-}
-
-/** Use of a flow-control key. */
-export interface FlowUse {
-  readonly open: number
-  /** Requests started in the current period; 0 if none is running. */
-  readonly begun: number
-  /** Unix milliseconds; 0 if no period is running. */
-  readonly periodStart: number
-}
+import { FlowKey, type FlowLimits, type FlowUse } from './flow-key.js'
 
 /** What a node tells the next owner of a flow-control key. */
 export interface FlowNote {
@@ -36,145 +16,6 @@ export interface FlowNote {
 
 type AccountKey = readonly [account: string, key: string]
 
-const UNLIMITED: FlowLimits = {
-  parallelism: null,
-  rate: null,
-  periodMs: 1_000,
-  isPaused: false,
-  isPinnedParallelism: false,
-  isPinnedRate: false,
-}
-
-/** A flow-control key: its limits, its use, and the messages that wait for a place under it. */
-class Key {
-  limits: FlowLimits = UNLIMITED
-  readonly #waiting = new Line()
-  /** Messages that had a place and lost it before they were sent. They go first. */
-  readonly #returned = new Fifo<Entry>()
-  /** Places taken, and how many of these have sent a request. */
-  #open = 0
-  #inFlight = 0
-  #begun = 0
-  /** Periods are numbered, because the start of a period moves until its first request is sent. */
-  #period = 0
-  #sent = 0
-  #periodStart = Number.NEGATIVE_INFINITY
-
-  /** Takes a place for a request that starts now, if the limits allow one. */
-  take(now: number): FlowPlace | undefined {
-    const { isPaused, parallelism, rate } = this.limits
-    if (isPaused || (parallelism !== null && this.#open >= parallelism)) return undefined
-    if (!this.#isRunning(now)) this.#beginPeriod(now)
-    if (rate !== null && this.#begun >= rate) return undefined
-    this.#open++
-    this.#begun++
-    return { period: this.#period, use: 'kept' }
-  }
-
-  /** Whether a place taken earlier is still valid: limits may have changed since, and its period may be over. */
-  isValid(place: FlowPlace, now: number): boolean {
-    const { isPaused, parallelism, rate } = this.limits
-    if (isPaused || (parallelism !== null && this.#inFlight >= parallelism)) return false
-    return rate === null || (place.period === this.#period && this.#isRunning(now))
-  }
-
-  /** A request is sent from a valid place. A period begins with its first request. */
-  markSent(place: FlowPlace, now: number): void {
-    place.use = 'sent'
-    this.#inFlight++
-    if (this.#sent++ === 0) this.#periodStart = now
-  }
-
-  #beginPeriod(now: number): void {
-    this.#period++
-    this.#periodStart = now
-    this.#begun = 0
-    this.#sent = 0
-  }
-
-  /** The request from a place is over, or none will be sent from it. */
-  release(place: FlowPlace): void {
-    this.#open--
-    if (place.use === 'sent') this.#inFlight--
-    else this.#refundPeriod(place)
-  }
-
-  /** The message of a place had nothing to send. */
-  refund(place: FlowPlace): void {
-    if (place.use === 'sent' && place.period === this.#period) this.#sent--
-    this.release(place)
-    if (place.use === 'sent') this.#refundPeriod(place)
-  }
-
-  /** Returns an unused place to its period. A period without any request has not begun. */
-  #refundPeriod({ period }: FlowPlace): void {
-    if (period === this.#period && --this.#begun === 0) this.endPeriod()
-  }
-
-  wait(entry: Entry, from: 'new' | 'returned'): void {
-    entry.state = 'limited'
-    const line = from === 'new' ? this.#waiting : this.#returned
-    line.push(entry)
-  }
-
-  /** The next waiting message. */
-  next(): Entry | undefined {
-    return this.#returned.shiftAlive('limited') ?? this.#waiting.shiftAlive('limited')
-  }
-
-  /** Places of the old period do not count in the next one. */
-  endPeriod(): void {
-    this.#period++
-    this.#begun = 0
-    this.#sent = 0
-    this.#periodStart = Number.NEGATIVE_INFINITY
-  }
-
-  /** Whether requests have started in the last period. */
-  get hasBegun(): boolean {
-    return this.#begun > 0
-  }
-
-  /** Counts what another node has sent in the current period. */
-  resume(begun: number, periodStart: number): void {
-    this.#period++
-    this.#periodStart = periodStart
-    this.#begun = begun
-    this.#sent = begun
-  }
-
-  use(now: number): FlowUse {
-    if (!this.#isRunning(now)) return { open: this.#open, begun: 0, periodStart: 0 }
-    return { open: this.#open, begun: this.#begun, periodStart: this.#periodStart }
-  }
-
-  /** When a place becomes free by time alone. `release` and new limits free places at other times. */
-  freeAt(): number {
-    const { isPaused, parallelism, rate } = this.limits
-    const isOnlyRate = !isPaused && rate !== null && (parallelism === null || this.#open < parallelism)
-    return isOnlyRate ? this.#periodStart + this.limits.periodMs : Number.POSITIVE_INFINITY
-  }
-
-  /** The limit that blocks another request; `undefined` if none does. */
-  hold(now: number): FlowHold | undefined {
-    const { isPaused, parallelism, rate, periodMs } = this.limits
-    if (isPaused) return { by: 'pause' }
-    if (parallelism !== null && this.#open >= parallelism) return { by: 'parallelism', parallelism }
-    if (rate === null || !this.#isRunning(now) || this.#begun < rate) return undefined
-    return { by: 'rate', rate, periodMs, until: this.#periodStart + periodMs }
-  }
-
-  get isIdle(): boolean {
-    const isWaitedFor = this.#waiting.hasAlive('limited') || this.#returned.peekAlive('limited') !== undefined
-    return this.#open === 0 && !isWaitedFor
-  }
-
-  /** A clock that is set back also ends the period, which must not last longer than its length. */
-  #isRunning(now: number): boolean {
-    return now >= this.#periodStart && now < this.#periodStart + this.limits.periodMs
-  }
-}
-
 /**
  * Flow control (reference queue 3.9). A due message that names a key waits until the key has a free place, for retries
  * and for messages of every kind. It takes the place, then waits for its turn among all messages that may be sent. At
@@ -184,8 +25,8 @@ class Key {
  * passes the time.
  */
 export class FlowControl {
-  readonly #keys = new Map<string, Key>()
-  readonly #withWaiting = new Set<Key>()
+  readonly #keys = new Map<string, FlowKey>()
+  readonly #withWaiting = new Set<FlowKey>()
   readonly #meter: { flowWaits: number } | undefined
   /** Set while stored limits are read: keys whose limits have changed meanwhile. */
   #changed: Set<string> | undefined
@@ -322,14 +163,14 @@ export class FlowControl {
   }
 
   /** The message's place if it is still valid, or another one. */
-  #validPlace(key: Key, entry: Entry, now: number): FlowPlace | undefined {
+  #validPlace(key: FlowKey, entry: Entry, now: number): FlowPlace | undefined {
     if (entry.place && key.isValid(entry.place, now)) return entry.place
     this.release(entry)
     entry.place = key.take(now)
     return entry.place
   }
 
-  #wait(key: Key, entry: Entry, from: 'new' | 'returned'): void {
+  #wait(key: FlowKey, entry: Entry, from: 'new' | 'returned'): void {
     key.wait(entry, from)
     if (this.#meter) this.#meter.flowWaits++
     this.#withWaiting.add(key)
@@ -365,7 +206,7 @@ export class FlowControl {
     return at
   }
 
-  #advanceKey(key: Key, now: number, free: Entry[]): void {
+  #advanceKey(key: FlowKey, now: number, free: Entry[]): void {
     for (;;) {
       const place = key.take(now)
       if (place === undefined) return
@@ -380,10 +221,10 @@ export class FlowControl {
     }
   }
 
-  #key(name: string): Key {
+  #key(name: string): FlowKey {
     let key = this.#keys.get(name)
     if (!key) {
-      key = new Key()
+      key = new FlowKey()
       this.#keys.set(name, key)
     }
     return key
