@@ -97,13 +97,16 @@ export const isForwardedOwn = (lowerName: string): boolean => lowerName.startsWi
  * counts in that form too.
  */
 export const ownSetting = (headers: Readonly<Record<string, string>>, lowerName: string): string | undefined =>
-  headers[lowerName] ?? headers[PREFIX + lowerName]
+  headers[lowerName] ?? headers[FORWARDED_OWN.get(lowerName) ?? PREFIX + lowerName]
 
-const OWN_SETTINGS = new Set(OWN_SETTING_HEADERS.map((name) => name.toLowerCase()))
+/** The form of each such setting as a header to forward: to join two texts costs more than to look one up. */
+const FORWARDED_OWN = new Map(
+  OWN_SETTING_HEADERS.map((name) => name.toLowerCase()).map((lowerName) => [lowerName, PREFIX + lowerName]),
+)
 
 /** @throws HomeportError for a setting of Homeport that does not exist: a misspelt one must not be without effect. */
 function refuseUnknown(name: string): undefined {
-  if (OWN_SETTINGS.has(name)) return undefined
+  if (FORWARDED_OWN.has(name)) return undefined
   const known = OWN_SETTING_HEADERS.join(', ')
   throw new HomeportError('invalid_request', {
     problem: `The header ${JSON.stringify(titleCase(name).slice(0, 80))} is unknown. Headers that begin with Homeport- are settings and not forwarded: ${known}.`,

@@ -81,9 +81,9 @@ export { configOf, DEFAULT_RETRIES, draftMessage, firstAttemptAt, labelColumn } 
 export { redactionForUrl } from './publish/provider-secrets.js'
 export { quotaOf } from './publish/publishing.js'
 export { itemOfRequest } from './publish/request.js'
+export { LONGEST_DELAY_MS } from './publish/setting-values.js'
 export {
   AS_ACCEPTED,
-  LONGEST_DELAY_MS,
   MAX_RETRIES,
   readSettings,
   refuseWithoutKey,

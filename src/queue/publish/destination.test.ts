@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { parseDestination } from './destination.js'
-import { refuseSetting } from './settings.js'
+import { refuseSetting } from './setting-values.js'
 
 it('refuses a URL with a password without repeating the password', () => {
   const url = 'https://ada:s3cret@example.com/hook'

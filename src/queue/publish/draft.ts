@@ -7,15 +7,8 @@ import { placeInStore } from '../transactions/priority.js'
 import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
 import { redactionFor } from './provider-secrets.js'
-import {
-  AS_ACCEPTED,
-  NAME,
-  readSettings,
-  refuseSetting,
-  refuseWithoutKey,
-  type SettingLimits,
-  type Settings,
-} from './settings.js'
+import { refuseSetting } from './setting-values.js'
+import { AS_ACCEPTED, NAME, readSettings, refuseWithoutKey, type SettingLimits, type Settings } from './settings.js'
 
 /** How long publications with the same deduplication key count as one (reference queue 3.7). */
 const DEDUP_WINDOW_MS = 10 * 60_000

@@ -1,23 +1,20 @@
 import { parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { GREATEST_PRIORITY } from '../../contract/queue/priority.js'
-import { isForwardedOwn, isOwnSetting, ownSetting } from '../headers.js'
+import { isForwardedOwn, isOwnSetting } from '../headers.js'
 import type { KeyRule } from '../key-rule.js'
-import { memoized } from '../memoized.js'
 import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
-import { parseHttpUrl, shownUrl } from './destination.js'
+import { parseHttpUrl } from './destination.js'
+import { keyRule, ownText, priority } from './own-settings.js'
 import { parseRetryDelay } from './retry-delay.js'
+import { duration, type Headers, key, LONGEST_DELAY_MS, present, refuseSetting, written } from './setting-values.js'
 
 /** HTTP methods of deliveries. */
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** Maximum of retries that a message may ask for. */
 export const MAX_RETRIES = 1_000
-/** Longest delay of a first attempt. */
-export const LONGEST_DELAY_MS = 366 * 86_400_000
 /** The longest period of a rate limit. */
 export const LONGEST_PERIOD_S = 7 * 86_400
-const LONGEST_KEY = 512
 const MAX_LABELS = 32
 const DEEPEST_CALLBACK = 3
 
@@ -56,25 +53,6 @@ export interface Settings {
   readonly priority?: number | undefined
 }
 
-type Headers = Readonly<Record<string, string>>
-
-/** Throws `invalid_request` for one setting. */
-export function refuseSetting(name: string, found: string, expected: string): never {
-  const safe = shownUrl(found)
-  const shown = safe.length > 80 ? `${safe.slice(0, 80)}…` : safe
-  throw new HomeportError('invalid_request', { problem: `${name} is "${shown}"; ${expected}.` })
-}
-
-/** The name as users write it: `upstash-retry-delay` becomes `Upstash-Retry-Delay`. */
-function written(name: string): string {
-  return name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
-}
-
-function present(headers: Headers, name: string): string | undefined {
-  const value = headers[name]?.trim()
-  return value === undefined || value === '' ? undefined : value
-}
-
 function method(headers: Headers): string | undefined {
   const found = present(headers, 'upstash-method')
   if (found === undefined) return undefined
@@ -101,25 +79,6 @@ function retryDelay(headers: Headers): string | undefined {
   const grammar =
     'it computes milliseconds from numbers, + - * /, parentheses, retried, and pow sqrt abs exp floor ceil round min max'
   return refuseSetting('Upstash-Retry-Delay', found, `${parsed.problem}: ${grammar}`)
-}
-
-/** SDKs accept seconds as numbers, with fractions, and send some of them unchanged. */
-const BARE_SECONDS = /^\d{1,12}(?:\.\d+)?$/
-
-/** Milliseconds of a duration. A bare number counts as seconds. */
-const durationMs = memoized((text) => parseDuration(BARE_SECONDS.test(text) ? `${text}s` : text), {
-  most: 1_000,
-  longest: 40,
-})
-
-/** Reads a duration, or a bare number of seconds. */
-function duration(headers: Headers, name: string): number | undefined {
-  const found = present(headers, name)
-  if (found === undefined) return undefined
-  return (
-    durationMs(found) ??
-    refuseSetting(written(name), found, 'send a duration such as 30s, 5m or 1d10h30m, or a number of seconds')
-  )
 }
 
 function timeout(headers: Headers, limits: SettingLimits): number | undefined {
@@ -175,15 +134,6 @@ function labels(headers: Headers): readonly string[] {
   if (all.length > MAX_LABELS)
     return refuseSetting('Upstash-Label', found, `a message has at most ${MAX_LABELS} labels`)
   return all
-}
-
-function key(headers: Headers, name: string): string | undefined {
-  const found = present(headers, name)
-  if (found === undefined) return undefined
-  if (found.length > LONGEST_KEY)
-    return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
-  // PostgreSQL cannot store it, and that of a callback would be noticed only when the callback is made.
-  return found.includes('\0') ? refuseSetting(written(name), found, 'it contains the character U+0000') : found
 }
 
 const FLOW_PARTS = ['parallelism', 'rate', 'period'] as const
@@ -272,74 +222,6 @@ function callback(headers: Headers, name: string, limits: SettingLimits, depth: 
     return refuseSetting(written(name), url, `callbacks are nested deeper than ${DEEPEST_CALLBACK}`)
   readSettings(own, 0, limits, depth + 1)
   return { url, headers: own }
-}
-
-/** The text of a setting that only Homeport has. */
-const ownText = (headers: Headers, name: string): string | undefined => {
-  const text = ownSetting(headers, name)?.trim()
-  return text === '' ? undefined : text
-}
-
-function ownKey(headers: Headers, name: string): string | undefined {
-  const found = ownText(headers, name)
-  if (found === undefined) return undefined
-  if (found.length > LONGEST_KEY)
-    return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
-  return CONTROL.test(found) ? refuseSetting(written(name), found, 'it contains a control character') : found
-}
-
-/** A batch brings headers as JSON, which may contain them. */
-const CONTROL = /[\u0000-\u001f\u007f]/
-
-function ownDelay(headers: Headers, name: string): number | undefined {
-  const found = ownText(headers, name)
-  const ms = found === undefined ? undefined : duration({ [name]: found }, name)
-  if (ms === undefined || ms <= LONGEST_DELAY_MS) return ms
-  throw new HomeportError('setting_limit', { setting: written(name), found: found ?? '', limit: '366d' })
-}
-
-/** Reads the priority, seconds. */
-function priority(headers: Headers): number | undefined {
-  const found = ownText(headers, 'homeport-priority')
-  if (found === undefined) return undefined
-  const seconds = /^[+-]?\d{1,9}$/.test(found) ? Number(found) : Number.NaN
-  if (Math.abs(seconds) <= GREATEST_PRIORITY) return seconds
-  const range = `${-GREATEST_PRIORITY} to ${GREATEST_PRIORITY}`
-  return refuseSetting('Homeport-Priority', found, `send a whole number of seconds from ${range}`)
-}
-
-/** Reads the debounce or singleton key. */
-function keyRule(headers: Headers): KeyRule | undefined {
-  const debounced = ownKey(headers, 'homeport-debounce')
-  const single = ownKey(headers, 'homeport-singleton')
-  if (debounced === undefined) return single === undefined ? undefined : singletonRule(headers, single)
-  if (single !== undefined)
-    return refuseSetting('Homeport-Singleton', single, 'a message has a debounce key or a singleton key, not both')
-  return debounceRule(headers, debounced)
-}
-
-const MODES = ['skip', 'cancel'] as const
-
-function singletonRule(headers: Headers, key: string): KeyRule {
-  const found = ownText(headers, 'homeport-singleton-mode')?.toLowerCase() ?? 'skip'
-  const mode = MODES.find((known) => known === found)
-  return mode
-    ? { kind: 'singleton', key, mode }
-    : refuseSetting('Homeport-Singleton-Mode', found, 'send skip or cancel')
-}
-
-function debounceRule(headers: Headers, key: string): KeyRule {
-  const delayMs = ownDelay(headers, 'homeport-debounce-delay')
-  if (!delayMs)
-    return refuseSetting('Homeport-Debounce-Delay', String(delayMs ?? ''), 'send how long to wait, such as 30s')
-  const other = ['upstash-delay', 'upstash-not-before'].find((name) => present(headers, name) !== undefined)
-  if (other)
-    return refuseSetting(written(other), headers[other] ?? '', 'Homeport-Debounce-Delay says when the message is due')
-  const maxDelayMs = ownDelay(headers, 'homeport-debounce-max-delay')
-  if (maxDelayMs === undefined) return { kind: 'debounce', key, delayMs }
-  if (maxDelayMs >= delayMs) return { kind: 'debounce', key, delayMs, maxDelayMs }
-  const found = ownText(headers, 'homeport-debounce-max-delay') ?? ''
-  return refuseSetting('Homeport-Debounce-Max-Delay', found, 'send at least Homeport-Debounce-Delay')
 }
 
 /** Settings without effect unless the second header is there. */

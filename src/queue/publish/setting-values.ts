@@ -1,0 +1,60 @@
+/** Values that several settings share: how they are read and refused. */
+import { parseDuration } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { memoized } from '../memoized.js'
+import { shownUrl } from './destination.js'
+
+/** Headers of a publish request; lower-case names. */
+export type Headers = Readonly<Record<string, string>>
+
+/** Longest delay of a first attempt. */
+export const LONGEST_DELAY_MS = 366 * 86_400_000
+/** Characters of a key. */
+export const LONGEST_KEY = 512
+
+/** Throws `invalid_request` for one setting. */
+export function refuseSetting(name: string, found: string, expected: string): never {
+  const safe = shownUrl(found)
+  const shown = safe.length > 80 ? `${safe.slice(0, 80)}…` : safe
+  throw new HomeportError('invalid_request', { problem: `${name} is "${shown}"; ${expected}.` })
+}
+
+/** The name of a setting as users write it: `upstash-retry-delay` becomes `Upstash-Retry-Delay`. */
+export function written(name: string): string {
+  return name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+}
+
+/** The value of a setting; `undefined` if there is none, or an empty one. */
+export function present(headers: Headers, name: string): string | undefined {
+  const value = headers[name]?.trim()
+  return value === undefined || value === '' ? undefined : value
+}
+
+/** SDKs accept seconds as numbers, with fractions, and send some of them unchanged. */
+const BARE_SECONDS = /^\d{1,12}(?:\.\d+)?$/
+
+/** Milliseconds of a duration. A bare number counts as seconds. */
+const durationMs = memoized((text) => parseDuration(BARE_SECONDS.test(text) ? `${text}s` : text), {
+  most: 1_000,
+  longest: 40,
+})
+
+/** Reads a duration, or a bare number of seconds. */
+export function duration(headers: Headers, name: string): number | undefined {
+  const found = present(headers, name)
+  if (found === undefined) return undefined
+  return (
+    durationMs(found) ??
+    refuseSetting(written(name), found, 'send a duration such as 30s, 5m or 1d10h30m, or a number of seconds')
+  )
+}
+
+/** Reads a key, as it is compared. */
+export function key(headers: Headers, name: string): string | undefined {
+  const found = present(headers, name)
+  if (found === undefined) return undefined
+  if (found.length > LONGEST_KEY)
+    return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
+  // PostgreSQL cannot store it, and that of a callback would be noticed only when the callback is made.
+  return found.includes('\0') ? refuseSetting(written(name), found, 'it contains the character U+0000') : found
+}
