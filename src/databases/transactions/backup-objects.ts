@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BackupObjectsTable } from '../../store/schema/backups.js'
@@ -15,7 +15,13 @@ const UPLOADED = ['manual', 'daily'] as const
 /** A backup with the name of its database. */
 export type DueBackup = BackupRow & { readonly database_name: string }
 
-const dueQuery = query<OfHome & { limit: number }, DueBackup>(({ db, p }) =>
+interface Due extends OfHome {
+  /** `new`: those that were never tried. */
+  readonly which: 'all' | 'new'
+  readonly limit: number
+}
+
+const dueQuery = query<Due, DueBackup>(({ db, p }) =>
   db
     .selectFrom('backups')
     .selectAll('backups')
@@ -35,16 +41,24 @@ const dueQuery = query<OfHome & { limit: number }, DueBackup>(({ db, p }) =>
           selectFrom('backup_objects')
             .select('backup_objects.backup_id')
             .whereRef('backup_objects.backup_id', '=', 'backups.backup_id')
-            .where('backup_objects.state', '!=', 'waiting'),
+            .where((eb) => eb.or([eb('backup_objects.state', '!=', 'waiting'), sql<boolean>`${p.which} = 'new'`])),
         ),
+      ),
+    )
+    .orderBy(({ fn, val, selectFrom }) =>
+      fn.coalesce(
+        selectFrom('backup_objects')
+          .select('backup_objects.changed_at')
+          .whereRef('backup_objects.backup_id', '=', 'backups.backup_id'),
+        val(0),
       ),
     )
     .orderBy('created_at', 'desc')
     .limit(p.limit),
 )
 
-/** Completed backups that are not in object storage yet, newest first. */
-export const due = read('backupObjects.due', function* (args: OfHome & { limit: number }): Transaction<DueBackup[]> {
+/** Completed backups that are not in object storage yet: the newest, then those that failed the longest ago. */
+export const due = read('backupObjects.due', function* (args: Due): Transaction<DueBackup[]> {
   return yield* all(dueQuery, args)
 })
 

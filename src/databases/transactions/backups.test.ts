@@ -276,8 +276,8 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       const old = { kind: 'daily', created_at: NOW - 9 * DAY_MS } as const
       const [first, second] = [await made(old), await made({ ...old, created_at: old.created_at + 1 })]
       const expired = { ...AGES, home: '', at: NOW }
-      const due = async () =>
-        (await store.run(objects.due, { home: '', limit: 99 })).filter((one) => one.database_id === databaseId)
+      const due = async (which: 'all' | 'new' = 'all') =>
+        (await store.run(objects.due, { home: '', which, limit: 99 })).filter((one) => one.database_id === databaseId)
       expect(await store.run(daily.expire, { ...expired, keep: 'all' })).toEqual([])
       const { backup_id: backupId } = first
       const begun = { backupId, databaseId, node: '', object: 's3://b/o', at: NOW }
@@ -287,6 +287,9 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       ])
       expect(await store.run(objects.begin, begun)).toBe(true)
       expect(await store.run(objects.begin, begun)).toBe(true)
+      // One that was tried is repeated after those that were not.
+      expect((await due()).map((one) => one.backup_id)).toEqual([second.backup_id, backupId])
+      expect((await due('new')).map((one) => one.backup_id)).toEqual([second.backup_id])
       const outcome = { state: 'stored', size_bytes: 7, failure: null, changed_at: NOW } as const
       await store.run(objects.finish, { backupId, outcome })
       expect((await due()).map((one) => one.backup_id)).toEqual([second.backup_id])

@@ -128,8 +128,8 @@ export class BackupObjects {
   }
 
   /** Deletes an object, if it exists. */
-  remove(backup: BackupName): Promise<void> {
-    return this.#storage.remove(objectKey(backup))
+  remove(backup: BackupName, signal: AbortSignal): Promise<void> {
+    return this.#storage.remove(objectKey(backup), signal)
   }
 
   /** The objects that are named like backups; of one database, or of all. */

@@ -31,7 +31,7 @@ async function start(prefix: string, options: ManagementOptions = {}, keys?: Bac
   const own = keys ?? (await BackupKeys.open(dir))
   const clock = new ManualClock()
   const problems = new Problems(clock, silentLogger)
-  const storage = new ObjectStorage({ ...objects.options(prefix), timeoutMs: 5_000 })
+  const storage = new ObjectStorage(objects.options(prefix))
   const objectStorage = { storage, keys: own, retention: RETENTION }
   const server = await startManagement({ clock, problems, ...options, objectStorage })
   return { server, clock, keys: own, problems }
@@ -115,14 +115,14 @@ describe('backups in object storage', () => {
   })
 
   it('wait while the storage is away, and are uploaded later', async () => {
-    const { server, clock, problems } = await start('away/')
     objects.fault = () => ({ kind: 'status', status: 503, code: 'SlowDown' })
+    const { server, clock, problems } = await start('away/')
+    await waitFor(() => problems.count === 1, { what: 'the problem' })
     const record = await create(server)
     await backUp(server, record)
     const waiting = async () => (await listed(server, record))[0]?.storage
     await waitFor(async () => (await waiting())?.failure !== undefined, { what: 'the failure' })
     expect(await waiting()).toMatchObject({ state: 'waiting', failure: expect.stringContaining('503 SlowDown') })
-    await waitFor(() => problems.count === 1, { what: 'the problem' })
     expect(problems.all()[0]?.title).toContain('kept on this machine only')
     objects.fault = () => undefined
     await later(clock, async () => (await waiting())?.state === 'stored', 'the upload')
@@ -145,6 +145,36 @@ describe('backups in object storage', () => {
     await later(clock, async () => !(await isFull()), 'the object to be deleted')
     wasFull = false
     await later(clock, async () => (await second())?.state === 'stored', 'the upload')
+  })
+
+  it('do not wait for another one that always fails, nor do deletions', async () => {
+    const { server, clock, problems } = await start('refused/')
+    const record = await create(server)
+    await backUp(server, record, 'first')
+    const first = await stored(server, record)
+    let refused = ''
+    objects.fault = ({ method, url }) => {
+      if (method !== 'PUT') return undefined
+      refused ||= url ?? ''
+      return url === refused ? { kind: 'status', status: 403, code: 'Locked' } : undefined
+    }
+    const stateOf = async (name: string) => (await listed(server, record)).find((one) => one.name === name)?.storage
+    await backUp(server, record, 'refused')
+    await waitFor(() => problems.count === 1, { what: 'the problem' })
+    await backUp(server, record, 'second')
+    await waitFor(async () => (await stateOf('second'))?.state === 'stored', { what: 'the second upload' })
+    await server.api('DELETE', `/v2/redis/delete-backup/${record.database_id}/${first.backup_id}`)
+    const isGone = async () => !(await keysAt('refused/')).some((key) => key.endsWith(first.backup_id))
+    await waitFor(isGone, { what: 'the first to be deleted' })
+    // Those that failed together with it, because the storage was away, do not either.
+    const isRefused = objects.fault
+    objects.fault = () => ({ kind: 'status', status: 503, code: 'SlowDown' })
+    await backUp(server, record, 'third')
+    await waitFor(async () => (await stateOf('third'))?.failure !== undefined, { what: 'the failure' })
+    objects.fault = isRefused
+    await later(clock, async () => (await stateOf('third'))?.state === 'stored', 'the third upload')
+    expect(await stateOf('refused')).toMatchObject({ state: 'waiting', failure: expect.stringContaining('Locked') })
+    expect(problems.count).toBe(1)
   })
 
   it('are not stored when the storage alters or cuts them', async () => {
@@ -178,8 +208,9 @@ describe('backups in object storage', () => {
   })
 
   it('do not include a file that has changed', async () => {
-    const { server, clock } = await start('changed/')
     objects.fault = () => ({ kind: 'status', status: 403, code: 'AccessDenied' })
+    const { server, clock, problems } = await start('changed/')
+    await waitFor(() => problems.count === 1, { what: 'the problem' })
     const record = await create(server)
     await backUp(server, record)
     await waitFor(async () => (await listed(server, record))[0]?.storage?.failure !== undefined, {

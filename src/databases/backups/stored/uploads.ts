@@ -15,6 +15,8 @@ const DAY_MS = 24 * HOUR_MS
 /** Delay after the first failure in a row; it doubles with each further one, up to an hour. */
 const FIRST_RETRY_MS = MINUTE_MS
 const BATCH = 20
+/** After this many failures in one round the rest waits for the next one. */
+const MOST_FAILURES = 3
 const KEYS = 'backups.keys'
 
 /** What `Uploads` is built from. */
@@ -28,7 +30,14 @@ export interface UploadDeps
 }
 
 /**
- * Brings backups into object storage, one at a time, and deletes there what is deleted or past its retention.
+ * What a round does: everything that waits, or only what is not repeated after a failure: uploads that were never tried,
+ * and deletions.
+ */
+type Round = 'all' | 'new'
+
+/**
+ * Brings backups into object storage, one at a time, and deletes there what is deleted or past its retention. One that
+ * fails lets the others go first, as long as the storage answers.
  *
  * ```
  *   completed ──▶ waiting ──upload, read back, compare──▶ stored ──▶ deleting ──▶ (none)
@@ -47,9 +56,8 @@ export class Uploads {
   #checking: Promise<void> = Promise.resolve()
   /** Failures in a row. */
   #failures = 0
-  #lastFailure: string | undefined
   #isFirst = true
-  #isQueued = false
+  readonly #queued = new Set<Round>()
   #state: 'new' | 'running' | 'stopped' = 'new'
 
   constructor(deps: UploadDeps) {
@@ -66,22 +74,26 @@ export class Uploads {
     this.check()
   }
 
-  /** Looks for work now; after a failure only when its delay is over. */
+  /** Looks for work now; what has failed is repeated only when its delay is over. */
   check(): void {
-    if (this.#failures === 0) this.#checkSoon()
+    this.#begin(this.#failures === 0 ? 'all' : 'new')
   }
 
   /** Where a backup is going to be, until it has a row. */
   planned(backup: BackupName): Pick<objects.ObjectRow, 'state' | 'object' | 'size_bytes' | 'failure'> {
-    const object = this.#addressOf(backup)
-    return { state: 'waiting', object, size_bytes: 0, failure: this.#lastFailure ?? null }
+    return { state: 'waiting', object: this.#addressOf(backup), size_bytes: 0, failure: null }
   }
 
-  #checkSoon(): void {
-    if (!this.#isRunning || this.#isQueued) return
-    this.#timer?.cancel()
-    this.#isQueued = true
-    this.#checking = this.#checking.then(() => this.#checkOnce())
+  #begin(round: Round): void {
+    if (!this.#isRunning || this.#queued.has(round)) return
+    this.#queued.add(round)
+    this.#checking = this.#checking.then(async () => {
+      this.#queued.delete(round)
+      if (!this.#isRunning) return
+      if (round === 'all') await this.#checkOnce()
+      // What fails here is stored and logged, and repeated with all the others.
+      else await this.#work('new').catch(() => undefined)
+    })
   }
 
   #addressOf(backup: BackupName): string {
@@ -98,8 +110,6 @@ export class Uploads {
   }
 
   async #checkOnce(): Promise<void> {
-    this.#isQueued = false
-    if (!this.#isRunning) return
     this.#timer?.cancel()
     const { clock, objects: there, problems } = this.#deps
     let againMs = HOUR_MS
@@ -107,17 +117,15 @@ export class Uploads {
       if (this.#failures > 0 || this.#isFirst) await there.check()
       this.#isFirst = false
       await this.#exchangeKeys()
-      await this.#work()
+      await this.#work('all')
       this.#failures = 0
-      this.#lastFailure = undefined
       problems.resolve('backup_storage', there.place)
     } catch (error) {
       againMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, HOUR_MS)
       this.#failures++
-      this.#lastFailure = reasonOf(error)
       if (this.#isRunning) this.#report(error)
     }
-    if (this.#isRunning) this.#timer = clock.after(againMs, () => this.#checkSoon())
+    if (this.#isRunning) this.#timer = clock.after(againMs, () => this.#begin('all'))
   }
 
   get #isRunning(): boolean {
@@ -125,27 +133,38 @@ export class Uploads {
   }
 
   /** What fails to be uploaded keeps nothing from being deleted: a storage that is full has space again only then. */
-  async #work(): Promise<void> {
+  async #work(round: Round): Promise<void> {
+    const { store, home, clock } = this.#deps
     try {
-      await this.#uploadDue()
+      const due = () => store.run(objects.due, { home, which: round, limit: BATCH })
+      await this.#each(due, (backup) => this.#upload(backup))
     } finally {
-      if (this.#isRunning) {
-        await this.#expire()
-        await this.#delete()
-      }
+      if (this.#isRunning) await this.#expire()
+      const gone = () => store.run(objects.deleting, { node: home, before: clock.now() - DAY_MS, limit: BATCH })
+      await this.#each(gone, (row) => this.#delete(row))
     }
   }
 
-  async #uploadDue(): Promise<void> {
-    const { store, home } = this.#deps
+  /** Does each thing that is due once. @throws a failure, after the others. */
+  async #each<Item extends BackupName>(due: () => Promise<Item[]>, work: (item: Item) => Promise<void>): Promise<void> {
+    const tried = new Set<string>()
+    const failures: unknown[] = []
     for (;;) {
-      const due = await store.run(objects.due, { home, limit: BATCH })
-      for (const backup of due) {
+      const next = (await due()).filter(({ backup_id }) => !tried.has(backup_id))
+      if (next.length === 0) break
+      for (const item of next) {
         if (!this.#isRunning) return
-        await this.#upload(backup)
+        tried.add(item.backup_id)
+        try {
+          await work(item)
+        } catch (error) {
+          // Only this one fails, or the storage itself.
+          await this.#deps.objects.check()
+          if (failures.push(error) === MOST_FAILURES) throw error
+        }
       }
-      if (due.length < BATCH) return
     }
+    if (failures.length > 0) throw failures[0]
   }
 
   async #upload(backup: objects.DueBackup): Promise<void> {
@@ -180,18 +199,9 @@ export class Uploads {
     for (const backup of gone) await files.remove(backup)
   }
 
-  async #delete(): Promise<void> {
-    const { store, clock, home, objects: there } = this.#deps
-    for (;;) {
-      const before = clock.now() - DAY_MS
-      const rows = await store.run(objects.deleting, { node: home, before, limit: BATCH })
-      for (const row of rows) {
-        if (!this.#isRunning) return
-        await there.remove(row)
-        await store.run(objects.drop, { backupId: row.backup_id })
-      }
-      if (rows.length < BATCH) return
-    }
+  async #delete(row: objects.ObjectRow): Promise<void> {
+    await this.#deps.objects.remove(row, this.#stopping.signal)
+    await this.#deps.store.run(objects.drop, { backupId: row.backup_id })
   }
 
   /** Every node can then read the backups of every other one, also when that one is gone. */
