@@ -124,6 +124,7 @@ const AGREED = [
   'paidAccountDatabases',
   'manualBackups',
   'freeAccountDailyMessages',
+  'accountSchedules',
   'managementBodyLimitBytes',
   'queueBodyLimitBytes',
   'standbys',

@@ -227,6 +227,12 @@ const OPTIONS = {
     meaning: 'An account of type free, and each team of its own, may publish at most this many messages a day, UTC.',
     relation: 'The operator sets other limits for single accounts: homeport accounts limits. Paid accounts have none.',
   }),
+  accountSchedules: option({
+    kind: kinds.integer(0, 1_000_000),
+    default: 10_000,
+    meaning: 'An account may have at most this many schedules, paused ones included.',
+    relation: 'Existing ones stay when it is lowered.',
+  }),
   awakeDatabases: option({
     kind: kinds.integer(1, 1_000_000),
     default: 200,

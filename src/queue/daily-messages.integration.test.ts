@@ -13,7 +13,7 @@ describeOnSampledStore('a limit of messages a day', (openStore) => {
       clock = new ManualClock(BEFORE_MIDNIGHT)
       return clock
     },
-    dailyMessages: 4,
+    settings: { dailyMessages: 4 },
     tidy: async ({ client }) => {
       for (const { scheduleId } of await client.schedules.list()) await client.schedules.delete(scheduleId)
       await client.messages.cancel({ all: true })

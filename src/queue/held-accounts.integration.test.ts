@@ -15,7 +15,7 @@ describeOnSampledStore('an account of which nothing is delivered', (openStore) =
       clock = new ManualClock(T)
       return clock
     },
-    heldAccounts: () => held,
+    settings: { heldAccounts: () => held },
     tidy: async ({ client }) => {
       for (const { scheduleId } of await client.schedules.list()) await client.schedules.delete(scheduleId)
       await client.messages.cancel({ all: true })

@@ -62,6 +62,8 @@ export interface QueueDeps {
   readonly retentionMs: number
   /** Limit for the content of ended messages, their logs and dead letters. The oldest are deleted beyond it. */
   readonly retentionBytes: number
+  /** Most schedules of an account. Default: no limit. */
+  readonly accountSchedules?: number
   /** Which destinations may be contacted. Default: everything. */
   readonly deliveryTargets?: TargetPolicy
   /** Accounts of which nothing is delivered now; read at the start and by `accountsChanged`. Default: none. */
@@ -215,6 +217,7 @@ class StoredQueue implements Queue {
       clock: deps.clock,
       keys: deps.keys,
       limits,
+      accountSchedules: deps.accountSchedules,
       targets: targetsOf(deps),
       publishing: this.#publishing,
       flow: this.#dispatcher.flow,
@@ -321,7 +324,7 @@ class StoredQueue implements Queue {
     const now = clock.now()
     const [message, schedule] = await Promise.all([
       store.run(messagesNext.dueAfter, { now }),
-      store.run(schedules.due, { now, limit: 0 }).then(({ nextAt }) => nextAt ?? Number.POSITIVE_INFINITY),
+      store.run(schedules.next, { after: 0 }).then((nextAt) => nextAt ?? Number.POSITIVE_INFINITY),
     ])
     const isIdle = this.#dispatcher.isIdle && schedule > now
     return { isIdle, nextAt: Math.min(message, schedule, flow.wakeAt()) }

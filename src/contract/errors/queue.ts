@@ -49,6 +49,13 @@ export const queueErrors = {
     retry: 'never',
     text: ({ scheduleId }) => `There is no schedule "${scheduleId}". GET /v2/schedules lists all of them.`,
   }),
+  too_many_schedules: define<{ most: number }>({
+    status: 412,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ most }) =>
+      `The account has ${most} schedules, the most that it may have. Delete some of them first, or ask the operator to raise accountSchedules.`,
+  }),
   flow_key_not_found: define<{ key: string }>({
     status: 404,
     blame: 'caller',

@@ -111,7 +111,7 @@ export const createSchedule = endpoint({
     description: 'The schedule is stored.',
     body: Type.Object({ scheduleId: Type.Optional(Type.String()) }),
   },
-  errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'schedule_not_found'],
+  errors: ['invalid_request', 'setting_limit', 'too_many_schedules', 'destination_forbidden', 'schedule_not_found'],
 })
 
 /** Lists schedules. */

@@ -21,6 +21,8 @@ export interface ApiDeps {
   readonly clock: Clock
   readonly keys: SigningKeyring
   readonly limits: SettingLimits
+  /** Most schedules of an account; `undefined`: no limit. */
+  readonly accountSchedules: number | undefined
   /** Which destinations may be contacted. */
   readonly targets: TargetPolicy
   readonly publishing: Publishing

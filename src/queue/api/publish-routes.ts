@@ -4,7 +4,7 @@ import { enqueueMessage, publishBatch, publishMessage } from '../../contract/que
 import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Call, compileChecker, type Route, reply, route, type TooLarge } from '../../http/index.js'
 import { areSameHeaders, isTelemetry } from '../headers.js'
-import { refuseTooMany } from '../publish/publishing.js'
+import { refuseTooMany } from '../publish/groups.js'
 import { itemOfRequest } from '../publish/request.js'
 import type { BatchReply, GroupReply, PublishItem } from '../types.js'
 import type { ApiDeps } from './deps.js'

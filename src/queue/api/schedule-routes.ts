@@ -19,6 +19,7 @@ import { configOf, DEFAULT_RETRIES, labelColumn, withRule } from '../publish/dra
 import { redactionForUrl } from '../publish/provider-secrets.js'
 import { itemOfRequest } from '../publish/request.js'
 import { AS_ACCEPTED, readSettings } from '../publish/settings.js'
+import { batchesOf } from '../schedules/batches.js'
 import { draftSchedule, headersOfSchedule, nextFire } from '../schedules/schedule.js'
 import type { ScheduleRow, ScheduleWithStates } from '../transactions/schedules.js'
 import * as schedules from '../transactions/schedules.js'
@@ -104,37 +105,21 @@ function scheduleView(row: ScheduleWithStates): ScheduleView {
  */
 
 /** Content read at once. A single larger schedule makes a batch of its own. */
-const BATCH_BYTES = 8 * 2 ** 20
-const BATCH_ITEMS = 1_000
+const BATCH = { bytes: 8 * 2 ** 20, items: 1_000 }
 
 /**
  * All schedules of an account, oldest first. The set is fixed at the beginning; each schedule is shown as it is when
  * its batch is read.
  */
 async function allSchedules(store: Store, accountId: string): Promise<ScheduleView[] | Reply> {
-  const batches = batchesOf(await store.run(schedules.list, { accountId }))
+  const sizes = await store.run(schedules.list, { accountId })
+  const batches = batchesOf(sizes, BATCH).map((batch) => batch.map((one) => one.schedule_id))
   const [first = [], ...others] = batches
   // Most failures of the store show in the first batch, when the reply can still have an error status.
   const views = await read(store, accountId, first)
   if (others.length === 0) return views
   const headers = { 'content-type': 'application/json; charset=utf-8' }
   return reply(200, Readable.from(texts(store, accountId, views, others)), headers)
-}
-
-function batchesOf(sizes: readonly schedules.ScheduleSize[]): readonly (readonly string[])[] {
-  const batches: string[][] = []
-  let batch: string[] = []
-  let total = 0
-  for (const { schedule_id: scheduleId, bytes } of sizes) {
-    total += bytes
-    if (batch.length === 0 || total > BATCH_BYTES || batch.length === BATCH_ITEMS) {
-      batch = []
-      batches.push(batch)
-      total = bytes
-    }
-    batch.push(scheduleId)
-  }
-  return batches
 }
 
 async function read(store: Store, accountId: string, scheduleIds: readonly string[]): Promise<ScheduleView[]> {
@@ -193,7 +178,7 @@ export function scheduleRoutes(deps: ApiDeps): Route[] {
         targets,
         freshId: newId('scd_', now),
       })
-      await store.run(schedules.put, schedule)
+      await store.run(schedules.put, { ...schedule, most: deps.accountSchedules })
       schedulesChanged()
       return { scheduleId: schedule.schedule_id }
     }),

@@ -45,20 +45,55 @@ async function readNamed(store: Store, accountId: string, names: ReadonlySet<str
   return groups
 }
 
+/** Maximum of messages that one publish request may make. */
+const MAX_MESSAGES = 10_000
+/** Bytes of bodies and headers of one publish request. Those for a URL group are stored once for each endpoint. */
+const MAX_CONTENT_BYTES = 256 * 2 ** 20
+
+/**
+ * Refuses more messages than one publish request may make.
+ * @throws HomeportError `setting_limit`.
+ */
+export function refuseTooMany(messages: number): void {
+  if (messages <= MAX_MESSAGES) return
+  const limit = `${MAX_MESSAGES} messages in one request`
+  throw new HomeportError('setting_limit', { setting: 'The number of messages', found: String(messages), limit })
+}
+
 /** How many messages items make: one, or one for each endpoint of a URL group. */
-export function countMessages(items: readonly Pick<PublishItem, 'destination'>[], groups: UrlGroups): number {
+function countMessages(items: readonly Pick<PublishItem, 'destination'>[], groups: UrlGroups): number {
   return items.reduce((sum, { destination }) => {
     const group = groups.get(groupNameOf(destination) ?? '')
     return sum + (group?.endpoints.length ?? 1)
   }, 0)
 }
 
-/** Total body bytes of the messages that items make. */
-export function contentBytes(items: readonly Pick<PublishItem, 'destination' | 'body'>[], groups: UrlGroups): number {
-  return items.reduce((sum, { destination, body }) => {
+/** Bytes of the bodies and headers of the messages that items make. */
+function contentBytes(items: readonly PublishItem[], groups: UrlGroups): number {
+  return items.reduce((sum, { destination, body, headers }) => {
     const group = groups.get(groupNameOf(destination) ?? '')
-    return sum + (body?.byteLength ?? 0) * (group?.endpoints.length ?? 1)
+    const bytes = (body?.byteLength ?? 0) + headerBytes(headers) + (group ? headerBytes(group.headers) : 0)
+    return sum + bytes * (group?.endpoints.length ?? 1)
   }, 0)
+}
+
+function headerBytes(headers: PublishItem['headers']): number {
+  let bytes = 0
+  for (const name in headers) bytes += name.length + (headers[name]?.length ?? 0)
+  return bytes
+}
+
+/**
+ * Refuses publications to URL groups that would make more messages than one request may, or more content.
+ * @throws HomeportError `setting_limit`.
+ */
+export function refuseLarge(items: readonly PublishItem[], groups: UrlGroups): void {
+  if (groups.size === 0) return
+  refuseTooMany(countMessages(items, groups))
+  const bytes = contentBytes(items, groups)
+  if (bytes <= MAX_CONTENT_BYTES) return
+  const limit = `${MAX_CONTENT_BYTES} bytes for all messages of one request together`
+  throw new HomeportError('setting_limit', { setting: 'The content of the messages', found: `${bytes} bytes`, limit })
 }
 
 /** The messages of one item: one, or one for each endpoint of a URL group. */

@@ -10,7 +10,7 @@ import * as messagesPublish from '../transactions/messages-publish.js'
 import { offersAfter, type Published } from '../transactions/messages-publish.js'
 import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishReply } from '../types.js'
 import { Drafter } from './drafter.js'
-import { contentBytes, countMessages, type ItemDraft, readGroups } from './groups.js'
+import { type ItemDraft, readGroups, refuseLarge, refuseTooMany } from './groups.js'
 import { dedupNamespaceOf, refuseOutOfScope } from './scope.js'
 import type { SettingLimits } from './settings.js'
 import { publishTraced } from './traced.js'
@@ -36,29 +36,8 @@ export interface PublishingDeps {
   readonly tracer?: Tracer | undefined
 }
 
-/** Maximum of messages that one publish request may make. */
-const MAX_MESSAGES = 10_000
-
-/**
- * Refuses more messages than one publish request may make.
- * @throws HomeportError `setting_limit`.
- */
-export function refuseTooMany(messages: number): void {
-  if (messages <= MAX_MESSAGES) return
-  const limit = `${MAX_MESSAGES} messages in one request`
-  throw new HomeportError('setting_limit', { setting: 'The number of messages', found: String(messages), limit })
-}
-
 /** Messages stored in one transaction. Others write between two of them. */
 const BATCH_ENTRIES = 1_000
-/** Body bytes of one publish request. A body for a URL group is stored once for each endpoint. */
-const MAX_CONTENT_BYTES = 256 * 2 ** 20
-
-function refuseTooMuch(bytes: number): void {
-  if (bytes <= MAX_CONTENT_BYTES) return
-  const limit = `${MAX_CONTENT_BYTES} bytes for all messages of one request together`
-  throw new HomeportError('setting_limit', { setting: 'The content of the messages', found: `${bytes} bytes`, limit })
-}
 
 /** The reply to an item, or the error with which a request of this single item fails. */
 export type ItemReply = BatchReply | GroupReply | HomeportError
@@ -161,10 +140,7 @@ export class Publishing {
     const reading = readGroups(store, drafting.accountId, items)
     const groups = reading instanceof Promise ? await reading : reading
     const quota = quotaOf(publisher.caller)
-    if (groups.size > 0) {
-      refuseTooMany(countMessages(items, groups))
-      refuseTooMuch(contentBytes(items, groups))
-    }
+    refuseLarge(items, groups)
     const replies: ItemReply[] = []
     let drafts: (ItemDraft | HomeportError)[] = []
     let entries = 0

@@ -3,20 +3,24 @@ import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger, PublicationEnd, QueueMeter, Tracer } from '../../telemetry/index.js'
 import { isPassing } from '../dispatcher/damage.js'
-import { draftItem, readGroups } from '../publish/groups.js'
+import { groupNameOf } from '../publish/destination.js'
+import { draftItem, readGroups, refuseLarge } from '../publish/groups.js'
 import type { DropReplaced } from '../publish/publishing.js'
 import { AS_ACCEPTED } from '../publish/settings.js'
 import { itemInTrace, refusedBy, type TracedItem, traceItem } from '../publish/traced.js'
 import type { PendingRow, PublishEntry } from '../transactions/messages.js'
-import type { ScheduleRow } from '../transactions/schedules.js'
+import type { ScheduleKey, ScheduleRow } from '../transactions/schedules.js'
 import * as schedules from '../transactions/schedules.js'
 import type { PublishItem } from '../types.js'
+import { batchesOf } from './batches.js'
 import { itemOfSchedule, nextFire } from './schedule.js'
 
 /** Longest sleep between two checks, because the clock may be set while a timer runs. */
 const LONGEST_SLEEP_MS = 15_000
 const PAUSE_AFTER_FAILURE_MS = 1_000
-const FIRES_PER_READ = 200
+/** Enough that reading them costs little beside their fires, and few enough that an account soon has its turn. */
+const FIRES_PER_READ = 2_000
+const AT_ONCE = { items: 200, bytes: 16 * 2 ** 20 }
 const CHECKS_PER_READ = 200
 /** If the clock is set back by at most this much, no fire is repeated. */
 const SMALL_JUMP_MS = 60_000
@@ -41,7 +45,11 @@ interface FirePlace {
   readonly now: number
 }
 
-const keyOf = ({ accountId, scheduleId }: FirePlace): string => `${accountId}/${scheduleId}`
+/** What a schedule counts among those that fire at the same time. One with a URL group fires alone: it may make many messages. */
+const weighed = (one: schedules.DueSchedule): schedules.DueSchedule =>
+  groupNameOf(one.target) === undefined ? one : { ...one, bytes: AT_ONCE.bytes }
+
+const keyOf = ({ accountId, scheduleId }: ScheduleKey): string => `${accountId}/${scheduleId}`
 
 interface Drafted {
   readonly entries: readonly PublishEntry[]
@@ -145,12 +153,15 @@ export class Scheduler implements Service {
     try {
       if (this.#check === 'due') await this.#moveFiresBack()
       const now = clock.now()
-      const { rows } = await store.run(schedules.due, { now, limit: FIRES_PER_READ })
-      // In parallel: many schedules are due at the same minute, and together they need one commit.
-      const fires = await Promise.allSettled(rows.map((row) => this.#fire(row)))
-      const failed = fires.find((fire) => fire.status === 'rejected')
-      if (failed) throw failed.reason
-      const { nextAt } = await store.run(schedules.due, { now, limit: 0 })
+      const due = await store.run(schedules.due, { now, limit: FIRES_PER_READ })
+      for (const batch of batchesOf(due.map(weighed), AT_ONCE)) {
+        // In parallel: many schedules are due at the same minute, and together they need one commit.
+        const fires = await Promise.allSettled(batch.map((key) => this.#fireIfDue(key)))
+        const failed = fires.find((fire) => fire.status === 'rejected')
+        if (failed) throw failed.reason
+      }
+      if (due.length === FIRES_PER_READ) return 0
+      const nextAt = await store.run(schedules.next, { after: now })
       return nextAt === null ? LONGEST_SLEEP_MS : nextAt - clock.now()
     } catch (error) {
       if (this.#phase !== 'running') return PAUSE_AFTER_FAILURE_MS
@@ -164,18 +175,20 @@ export class Scheduler implements Service {
     }
   }
 
-  /** Fires schedules one by one when a damaged one prevents reading them together. */
+  /** Fires schedules one by one when a damaged page prevents reading them together. */
   async #fireOneByOne(): Promise<void> {
+    for (const key of await this.#deps.store.run(schedules.keys, {})) await this.#fireIfDue(key)
+  }
+
+  async #fireIfDue({ accountId, scheduleId }: ScheduleKey): Promise<void> {
     const { store, clock, logger } = this.#deps
-    for (const key of await store.run(schedules.keys, {})) {
-      if (this.#phase !== 'running') return
-      try {
-        const row = await store.run(schedules.ifDue, { ...key, now: clock.now() })
-        if (row) await this.#fire(row)
-      } catch (error) {
-        if (!isError(error, 'store_damaged')) throw error
-        logger.error('schedule_damaged', { error, ...key })
-      }
+    if (this.#phase !== 'running') return
+    try {
+      const row = await store.run(schedules.ifDue, { accountId, scheduleId, now: clock.now() })
+      if (row) await this.#fire(row)
+    } catch (error) {
+      if (!isError(error, 'store_damaged')) throw error
+      logger.error('schedule_damaged', { error, accountId, scheduleId })
     }
   }
 
@@ -285,6 +298,7 @@ export class Scheduler implements Service {
     const { account_id: accountId, schedule_id: scheduleId, caller_ip: callerIp } = row
     const groups = await readGroups(store, accountId, [item])
     try {
+      refuseLarge([item], groups)
       const partition = this.#deps.partitionFor(accountId)
       const drafting = { accountId, callerIp, now, limits: AS_ACCEPTED, scheduleId, partition }
       const { entries } = draftItem(item, drafting, groups)

@@ -9,12 +9,14 @@ import * as schedules from '../transactions/schedules.js'
 const MINUTE = 60_000
 /** A body for messages that are only counted. */
 const LATE = { delay: '7d' } as const
+const MOST = 5
 const T = Date.parse('2026-01-01T00:00:30Z')
 
 describeOnSampledStore('schedules', (openStore) => {
   let clock: ManualClock
   let timeOfDay: JumpingClock
   const scene = setQueueScenes(openStore, {
+    settings: { accountSchedules: MOST },
     clock: () => {
       clock = new ManualClock(T)
       timeOfDay = new JumpingClock(clock)
@@ -251,6 +253,47 @@ describeOnSampledStore('schedules', (openStore) => {
     } finally {
       await scene.store.run(schedules.remove, { accountId, scheduleId: 'spoilt' })
     }
+  })
+
+  it('lets accounts take turns when many are due', async () => {
+    const { store } = scene
+    const others = ['acc_many', 'acc_two'] as const
+    const settings = { cron: '* * * * *', destination: 'g', queue: null, caller_ip: null, body: null, headers: '{}' }
+    const put = (account_id: string, schedule_id: string, next_at: number) =>
+      store.run(schedules.put, { ...settings, account_id, schedule_id, created_at: T, next_at })
+    // Not due for the server of this test.
+    const now = T + 60 * MINUTE
+    for (const n of [1, 2, 3, 4, 5]) await put('acc_many', `many${n}`, now - 1_000)
+    for (const n of [1, 2]) await put('acc_two', `two${n}`, now)
+    const due = await store.run(schedules.due, { now, limit: 5 })
+    expect(due.map((one) => one.scheduleId)).toEqual(['many1', 'two1', 'many2', 'two2', 'many3'])
+    expect(due[0]).toMatchObject({ accountId: 'acc_many', target: 'g', bytes: 4 })
+    for (const accountId of others) {
+      for (const { schedule_id: scheduleId } of await store.run(schedules.list, { accountId }))
+        await store.run(schedules.remove, { accountId, scheduleId })
+    }
+  })
+
+  it('refuses more schedules than an account may have', async () => {
+    const schedule = { destination: 'https://e.test/', cron: '* * * * *' }
+    const create = (n: number) => scene.client.schedules.create({ ...schedule, scheduleId: `s${n}` })
+    for (let n = 0; n < MOST; n++) await create(n)
+    await expect(create(MOST)).rejects.toThrow(/has 5 schedules, the most that it may have/)
+    await create(0)
+    await scene.client.schedules.delete('s0')
+    await create(MOST)
+  })
+
+  it('skips a fire that would publish more than a request may', async () => {
+    const endpoints = Array.from({ length: 300 }, (_, n) => ({ url: `${scene.sink.url}/${n}` }))
+    await scene.client.urlGroups.addEndpoints({ name: 'large', endpoints })
+    const body = 'x'.repeat(2 ** 20)
+    await scene.client.schedules.create({ scheduleId: 'mine', destination: 'large', cron: '* * * * *', body })
+    clock.advance(30_000)
+    await nextIs('mine', T + 90_000)
+    expect(await scene.client.schedules.get('mine')).toMatchObject({ error: expect.stringContaining('content') })
+    expect(await fires()).toBe(0)
+    await scene.client.urlGroups.delete('large')
   })
 
   it('replaces every setting of a schedule with the same id', async () => {

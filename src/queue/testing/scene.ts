@@ -4,7 +4,7 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import type { Clock } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import type { Tracer } from '../../telemetry/index.js'
-import { type QueueUnderTest, startQueue } from './harness.js'
+import { type QueueUnderTest, type QueueUnderTestOptions, startQueue } from './harness.js'
 import { type Sink, startSink } from './sink.js'
 
 /** Fixtures of a queue test. Every test has its own, except the store. */
@@ -26,10 +26,8 @@ export interface QueueScene {
 export interface SceneOptions {
   /** Makes the clock of the next test. Default: the system clock. */
   readonly clock?: () => Clock
-  /** Limit of messages a day of each account. */
-  readonly dailyMessages?: number
-  /** Accounts of which nothing is delivered. */
-  readonly heldAccounts?: () => ReadonlySet<string>
+  /** Settings of the queue. */
+  readonly settings?: Pick<QueueUnderTestOptions, 'dailyMessages' | 'accountSchedules' | 'heldAccounts'>
   /** Makes what the next test's queue reports its traces to. Default: traces are off. */
   readonly tracer?: () => Tracer
   /** Cleans up after each test, so that nothing of it runs on in the next one. */
@@ -47,8 +45,7 @@ export function setQueueScenes(openStore: () => Promise<Store>, options: SceneOp
   let accounts = 0
   let clock: Clock | undefined
   let tracer: Tracer | undefined
-  const { dailyMessages, heldAccounts } = options
-  const settings = { ...(dailyMessages !== undefined && { dailyMessages }), ...(heldAccounts && { heldAccounts }) }
+  const { settings } = options
   const start = async (): Promise<void> => {
     const accountId = `acc_${accounts}`
     const service = await startQueue({ store: scene.store, accountId, tracer, ...(clock && { clock }), ...settings })

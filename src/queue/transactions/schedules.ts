@@ -1,6 +1,7 @@
 import { type Insertable, type Selectable, sql } from 'kysely'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { checksumOf, intact } from '../../store/checksum.js'
-import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, only, read, refuse, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import type { SchedulesTable } from '../../store/schema/queues.js'
@@ -16,7 +17,8 @@ export type NewSchedule = Omit<
   'body_crc' | 'paused' | 'last_at' | 'last_messages' | 'error'
 >
 
-interface ScheduleKey {
+/** A schedule by its account and id. */
+export interface ScheduleKey {
   accountId: string
   scheduleId: string
 }
@@ -29,9 +31,11 @@ interface ScheduleKeys {
 /** Size of a schedule. */
 export interface ScheduleSize {
   readonly schedule_id: string
-  /** Bytes of its body and headers. */
+  /** Bytes of its body, its headers and the ids of its last messages. */
   readonly bytes: number
 }
+
+const bytesOf = sql<number>`coalesce(octet_length(body), 0) + octet_length(headers) + octet_length(last_messages)`
 
 /** Number of messages of the last fires whose ids are stored. */
 const MAX_REMEMBERED = 20
@@ -62,18 +66,36 @@ const replace = query<NewSchedule & { crc: number | null }>(({ db, p }) => {
     .onConflict((conflict) => conflict.columns(['account_id', 'schedule_id']).doUpdateSet(columns))
 })
 
-/** Creates a schedule, or replaces all settings of the one with this id. The record of past fires stays. */
-export const put = write('schedules.put', function* (args: NewSchedule): Transaction<number> {
-  return yield* change(replace, { ...args, crc: checksumOf(args.body) })
-})
-
 const oneSchedule = query<ScheduleKey, ScheduleRow>(({ db, p }) =>
   db.selectFrom('schedules').selectAll().where('account_id', '=', p.accountId).where('schedule_id', '=', p.scheduleId),
 )
+const countOf = query<{ accountId: string }, { schedules: number }>(({ db, p }) =>
+  db
+    .selectFrom('schedules')
+    .select((q) => q.fn.countAll<number>().as('schedules'))
+    .where('account_id', '=', p.accountId),
+)
+
+/**
+ * Creates a schedule, or replaces all settings of the one with this id. The record of past fires stays.
+ * @param args.most schedules of its account. Two requests at the same moment may exceed it by one. Default: no limit.
+ */
+export const put = write(
+  'schedules.put',
+  function* ({ most, ...row }: NewSchedule & { most?: number | undefined }): Transaction<void> {
+    const { account_id: accountId, schedule_id: scheduleId } = row
+    if (most !== undefined && (yield* only(countOf, { accountId })).schedules >= most) {
+      if (!(yield* first(oneSchedule, { accountId, scheduleId })))
+        refuse(new HomeportError('too_many_schedules', { most }))
+    }
+    yield* change(replace, { ...row, crc: checksumOf(row.body) })
+  },
+)
+
 const sizes = query<{ accountId: string }, ScheduleSize>(({ db, p }) =>
   db
     .selectFrom('schedules')
-    .select(['schedule_id', sql<number>`coalesce(octet_length(body), 0) + octet_length(headers)`.as('bytes')])
+    .select(['schedule_id', bytesOf.as('bytes')])
     .where('account_id', '=', p.accountId)
     .orderBy('created_at')
     .orderBy('schedule_id'),
@@ -161,22 +183,38 @@ export const setPaused = write(
   },
 )
 
-const dueSchedules = query<{ now: number; limit: number }, ScheduleRow>(({ db, p }) =>
+/** A due schedule, without its content. */
+export interface DueSchedule extends ScheduleKey {
+  readonly bytes: number
+  /** The beginning of its destination. */
+  readonly target: string
+}
+
+const dueSchedules = query<{ now: number; limit: number }, DueSchedule>(({ db, p }) =>
   db
-    .selectFrom('schedules')
-    .selectAll()
-    .where('paused', '=', 0)
-    .where('next_at', 'is not', null)
-    .where('next_at', '<=', p.now)
+    .selectFrom(
+      db
+        .selectFrom('schedules')
+        .select(['account_id as accountId', 'schedule_id as scheduleId', 'next_at', bytesOf.as('bytes')])
+        .select(sql<string>`substr(destination, 1, 16)`.as('target'))
+        .select(sql<number>`row_number() over (partition by account_id order by next_at, schedule_id)`.as('turn'))
+        .where('paused', '=', 0)
+        .where('next_at', 'is not', null)
+        .where('next_at', '<=', p.now)
+        .as('due'),
+    )
+    .select(['accountId', 'scheduleId', 'bytes', 'target'])
+    .orderBy('turn')
     .orderBy('next_at')
     .limit(p.limit),
 )
-const earliest = query<object, { next_at: number | null }>(({ db }) =>
+const earliest = query<{ after: number }, { next_at: number | null }>(({ db, p }) =>
   db
     .selectFrom('schedules')
     .select((q) => q.fn.min('next_at').as('next_at'))
     .where('paused', '=', 0)
-    .where('next_at', 'is not', null),
+    .where('next_at', 'is not', null)
+    .where('next_at', '>', p.after),
 )
 
 /** @throws HomeportError `store_damaged` when the checksum of its body does not match. */
@@ -185,13 +223,14 @@ function wholeSchedule(row: ScheduleRow): ScheduleRow {
   return row
 }
 
-/** Due schedules, and the time of the earliest fire of all. */
-export const due = read('schedules.due', function* (args: { now: number; limit: number }): Transaction<{
-  rows: ScheduleRow[]
-  nextAt: number | null
-}> {
-  const rows = yield* all(dueSchedules, args)
-  return { rows: rows.map(wholeSchedule), nextAt: (yield* first(earliest, {}))?.next_at ?? null }
+/** Due schedules. Accounts take turns, so the many of one do not delay those of others. */
+export const due = read('schedules.due', function* (args: { now: number; limit: number }): Transaction<DueSchedule[]> {
+  return yield* all(dueSchedules, args)
+})
+
+/** The time of the earliest fire after another time. */
+export const next = read('schedules.next', function* (args: { after: number }): Transaction<number | null> {
+  return (yield* first(earliest, args))?.next_at ?? null
 })
 
 const everyKey = query<object, { account_id: string; schedule_id: string }>(({ db }) =>
