@@ -10,7 +10,15 @@ import { HeavyRequests } from './http/index.js'
 import { openBackupStorage, type StorageVariables, serviceBackupPlaces } from './object-composition.js'
 import { type Environment, type Exporting, openTelemetry } from './opentelemetry/index.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
-import { createLogger, lastCrash, type ProblemReport, Problems, RecentLines, ServerMeters } from './telemetry/index.js'
+import {
+  createLogger,
+  type Logger,
+  lastCrash,
+  type ProblemReport,
+  Problems,
+  RecentLines,
+  ServerMeters,
+} from './telemetry/index.js'
 
 /** What the process that runs the server provides for its foundations. */
 export interface FoundationOptions {
@@ -71,12 +79,21 @@ export async function openFoundations(config: Config, options: FoundationOptions
     heavy: new HeavyRequests(),
     meters,
     clientMemory,
-    strangers: new Strangers({ onClosed: (connections) => logger.warn('strangers_closed', { connections }) }),
+    strangers: strangersOf(logger),
     tracer: exporting?.tracer,
     objectStorage: await openBackupStorage(config, storageVariables, problems, logger),
     serviceBackupPlace: serviceBackupPlaces(config, storageVariables),
   }
   return { foundations, exporting, closeStores: close }
+}
+
+function strangersOf(logger: Logger): Strangers {
+  return new Strangers({
+    onClosed: (connections) => logger.warn('strangers_closed', { connections }),
+    // Of a database at another node its token is known, not its account.
+    onOwnerLimited: (owner, connections) =>
+      logger.warn('connections_limited', { connections, accountId: owner.startsWith('acc_') ? owner : 'unknown' }),
+  })
 }
 
 function openStoreOf(

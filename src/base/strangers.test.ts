@@ -68,6 +68,27 @@ it('closes the oldest connection of an owner that has too many, and leaves those
   expect([other.isOpen, shared?.isOpen, openOf([...rest, ...more])]).toEqual([true, true, 4])
 })
 
+it('refuses further clients of an owner that stay connected, while others may lack files', () => {
+  const limited: unknown[] = []
+  const strangers = new Strangers({ most: 4, onOwnerLimited: (owner, times) => limited.push([owner, times]) })
+  const login = (owner: string): Connection => {
+    const connection = connect(strangers, owner)
+    for (const _ of [1, 2]) strangers.keep(connection, owner)
+    return connection
+  }
+  const [first, ...many] = Array.from({ length: 7 }, () => login('a'))
+  expect([strangers.mayKeep('a'), strangers.size]).toEqual([true, 0])
+  const other = login('b')
+  expect([strangers.mayKeep('a'), strangers.mayKeep('a'), strangers.mayKeep('b')]).toEqual([false, false, true])
+  expect([openOf([other, ...many]), limited]).toEqual([7, [['a', 1]]])
+  first?.destroy()
+  expect(strangers.mayKeep('a')).toBe(true)
+  // Those over HTTP count apart: the oldest is closed.
+  const http = Array.from({ length: 6 }, () => connect(strangers, 'a'))
+  for (const connection of http) strangers.know(connection, 'a')
+  expect([openOf(http), openOf(many), limited.length]).toEqual([4, 6, 2])
+})
+
 it('knows a TLS socket and the connection below it as one', () => {
   const strangers = new Strangers({ most: 2 })
   const raw = connect(strangers, 'a')

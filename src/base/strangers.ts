@@ -21,11 +21,42 @@ interface Stranger {
 export interface StrangersOptions {
   /** Most connections of strangers, and of one owner. Default: a quarter of the files that the process may have open, of strangers at most 5,000. */
   readonly most?: number
-  /** Called after connections were closed, with their number since the last call; at most once a minute. */
+  /** Called after connections of strangers were closed, with their number since the last call; at most once a minute. */
   readonly onClosed?: (connections: number) => void
+  /** The same for connections of an owner that were closed or refused; at most once a minute for each owner. */
+  readonly onOwnerLimited?: (owner: string, connections: number) => void
+}
+
+/** The connections of one owner. */
+interface Owned {
+  /** Oldest first. */
+  readonly connections: Set<StrangerConnection>
+  readonly limited: MinuteReport
+}
+
+/** Reports how often something has happened, at most once a minute. */
+class MinuteReport {
+  readonly #report: (times: number) => void
+  #times = 0
+  #reportedAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(report: (times: number) => void) {
+    this.#report = report
+  }
+
+  add(): void {
+    this.#times++
+    const nowMs = performance.now()
+    if (nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return
+    this.#reportedAtMs = nowMs
+    this.#report(this.#times)
+    this.#times = 0
+  }
 }
 
 const SHARE_OF_FILES = 1 / 4
+/** Shares of all kept connections, beyond which an owner with more than one share gets no further one. */
+const SHARES_KEPT = 2
 const MOST_STRANGERS = 5_000
 /** What a system is assumed to allow that does not tell. */
 const ASSUMED_FILES = 4_096
@@ -36,27 +67,30 @@ const REPORT_EVERY_MS = 60_000
 /**
  * Limits the connections whose clients have not shown valid credentials, over all ports: without a limit, idle connections
  * of strangers would take all file descriptors, and clients could not connect. Beyond it the oldest is closed: a client
- * with credentials shows them at once. Of the others it limits those over HTTP, of each account or database.
+ * with credentials shows them at once. Of the others it limits those of each account: over HTTP it closes the oldest, and
+ * clients of the Redis protocol, which stay connected, are refused while others may lack files.
  */
 export class Strangers {
   readonly #most: number
   readonly #mostOfOwner: number
-  readonly #onClosed: StrangersOptions['onClosed']
+  readonly #onOwnerLimited: StrangersOptions['onOwnerLimited']
+  readonly #closed: MinuteReport
   /** By the other end of the connection, which a TLS socket shares with the connection below it. Oldest first. */
   readonly #connections = new Map<string, Stranger>()
   readonly #ofAddress = new Map<string, Set<string>>()
   /** Addresses with more than their share: a flood, of which each connection is younger than that of a slow client. */
   readonly #greedy = new Set<string>()
-  /** Connections of known clients, by their owner. Oldest first. */
-  readonly #ofOwner = new Map<string, Set<StrangerConnection>>()
-  #closed = 0
-  #reportedAtMs = Number.NEGATIVE_INFINITY
+  /** Connections of known clients, by their owner. */
+  readonly #ofOwner = new Map<string, Owned>()
+  /** Connections that are not closed for others, of all owners. */
+  #kept = 0
 
-  constructor({ most, onClosed }: StrangersOptions = {}) {
+  constructor({ most, onClosed, onOwnerLimited }: StrangersOptions = {}) {
     const share = Math.floor((mostOpenFiles() ?? ASSUMED_FILES) * SHARE_OF_FILES)
     this.#most = most ?? Math.min(MOST_STRANGERS, share)
     this.#mostOfOwner = most ?? share
-    this.#onClosed = onClosed
+    this.#closed = new MinuteReport((times) => onClosed?.(times))
+    this.#onOwnerLimited = onOwnerLimited
   }
 
   /** Number of connections of strangers. */
@@ -89,24 +123,57 @@ export class Strangers {
     if (owner !== undefined && owner !== connection[OWNER] && connection.remotePort) this.#own(connection, owner)
   }
 
-  /** A proxy may send requests of several owners over a connection: it is the newest one's. */
+  /**
+   * The client has logged in, and its connection is not closed for others of its owner: those are refused instead, see
+   * `mayKeep`.
+   */
+  keep(connection: StrangerConnection, owner: string): void {
+    this.know(connection)
+    const name = keptName(owner)
+    if (connection[OWNER] === name || !connection.remotePort) return
+    this.#add(connection, name)
+    this.#kept++
+    connection.once('close', () => this.#kept--)
+  }
+
+  /** Whether another client of an owner may connect that stays connected. */
+  mayKeep(owner: string): boolean {
+    const owned = this.#ofOwner.get(keptName(owner))
+    const most = this.#mostOfOwner
+    if (!owned || owned.connections.size < most || this.#kept < SHARES_KEPT * most) return true
+    owned.limited.add()
+    return false
+  }
+
   #own(connection: StrangerConnection, owner: string): void {
-    if (connection[OWNER] === undefined) connection.once('close', () => this.#disown(connection))
-    else this.#disown(connection)
-    connection[OWNER] = owner
-    const owned = this.#ofOwner.get(owner) ?? new Set()
-    this.#ofOwner.set(owner, owned.add(connection))
-    if (owned.size <= this.#mostOfOwner) return
-    const [oldest = connection] = owned
+    const { connections, limited } = this.#add(connection, owner)
+    if (connections.size <= this.#mostOfOwner) return
+    const [oldest = connection] = connections
     this.#disown(oldest)
     oldest.destroy()
+    limited.add()
+  }
+
+  /** A proxy may send requests of several owners over a connection: it is the newest one's. */
+  #add(connection: StrangerConnection, name: string): Owned {
+    if (connection[OWNER] === undefined) connection.once('close', () => this.#disown(connection))
+    else this.#disown(connection)
+    connection[OWNER] = name
+    let owned = this.#ofOwner.get(name)
+    if (!owned) {
+      const limited = new MinuteReport((times) => this.#onOwnerLimited?.(name.replace(KEPT, ''), times))
+      owned = { connections: new Set(), limited }
+      this.#ofOwner.set(name, owned)
+    }
+    owned.connections.add(connection)
+    return owned
   }
 
   #disown(connection: StrangerConnection): void {
-    const owner = connection[OWNER] ?? ''
-    const owned = this.#ofOwner.get(owner)
-    owned?.delete(connection)
-    if (owned?.size === 0) this.#ofOwner.delete(owner)
+    const name = connection[OWNER] ?? ''
+    const connections = this.#ofOwner.get(name)?.connections
+    connections?.delete(connection)
+    if (connections?.size === 0) this.#ofOwner.delete(name)
   }
 
   #forget(key: string): Stranger | undefined {
@@ -128,17 +195,11 @@ export class Strangers {
     const [greedy = ''] = this.#greedy
     const [oldest = ''] = this.#ofAddress.get(greedy) ?? this.#connections.keys()
     this.#forget(oldest)?.connection.destroy()
-    this.#report()
-  }
-
-  #report(): void {
-    this.#closed++
-    const nowMs = performance.now()
-    if (nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return
-    this.#reportedAtMs = nowMs
-    this.#onClosed?.(this.#closed)
-    this.#closed = 0
+    this.#closed.add()
   }
 }
 
+/** Connections that stay and those that may be closed are counted apart. */
+const KEPT = 'kept '
+const keptName = (owner: string): string => KEPT + owner
 const keyOf = ({ remoteAddress, remotePort }: StrangerConnection): string => `${remoteAddress} ${remotePort}`

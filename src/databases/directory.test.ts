@@ -68,6 +68,7 @@ describe('the directory of served databases', () => {
   it('finds the database and user of a REST token, and nothing for a password', () => {
     const directory = directoryOf(rowOf('1'), rowOf('2'))
     const limits = {
+      owner: 'a',
       port: 8800,
       tls: false,
       loginEpoch: 0,

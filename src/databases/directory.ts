@@ -24,6 +24,8 @@ export type DataUser = string
 /** What the data plane needs to serve a database. */
 export interface ServedDatabase {
   readonly databaseId: string
+  /** Its account. */
+  readonly owner: string
   readonly port: number
   /** Whether the port itself speaks TLS. */
   readonly tls: boolean
@@ -277,6 +279,7 @@ function entryOf(row: DatabaseRow, { plans, proxyTerminatesTls, domain }: Servin
   // One literal: V8 stores objects that are spread from others in tables, which take three times the memory.
   const served: ServedDatabase = {
     databaseId: row.database_id,
+    owner: row.account_id,
     port: row.port,
     // A proxy cannot check client certificates for us, so a database that asks for them speaks TLS itself.
     tls: row.tls === 1 && (!proxyTerminatesTls || row.client_authority !== null),

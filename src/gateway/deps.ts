@@ -17,6 +17,8 @@ export const OBSERVER: DataUser = '(observer)'
 /** A database as the gateway serves it. */
 export interface ServedDatabase {
   readonly databaseId: string
+  /** The account, for the limit of its connections. Omitted: one account has all such databases. */
+  readonly owner?: string
   /** TCP port that clients of this database connect to. */
   readonly port: number
   /** Whether that port speaks TLS. */

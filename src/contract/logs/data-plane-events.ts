@@ -293,6 +293,12 @@ export const DATA_PLANE_EVENTS = {
     '{connections} connections were closed before their clients had shown credentials: too many were open',
     'connections',
   ),
+  connections_limited: gateway(
+    'warn',
+    '{connections} connections of one account were closed or refused: it had more than a quarter of the open files',
+    'connections',
+    'accountId',
+  ),
   gateway_client_failed: gateway('debug', 'a client connection failed', 'error'),
   gateway_client_fault: gateway(
     'error',

@@ -210,6 +210,7 @@ export class DatabaseListener {
     try {
       checkAddress(this.database, socket.remoteAddress)
       this.#deps.guard.checkClientLimit()
+      if (!this.#options.strangers.mayKeep(this.database.owner ?? '')) throw new HomeportError('too_many_clients', {})
       return true
     } catch (error) {
       turnAway(socket, error)
@@ -243,7 +244,7 @@ export class DatabaseListener {
     this.#options.strangers.admit(socket)
     inlet.onLogin = () => {
       this.#strangers.delete(session)
-      this.#options.strangers.know(socket)
+      this.#options.strangers.keep(socket, this.database.owner ?? '')
     }
     deps.guard.countConnection(1)
     this.#scheduleSweep()

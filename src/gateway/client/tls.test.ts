@@ -112,6 +112,11 @@ describe('a database with TLS', () => {
     await client.expect('+PONG\r\n')
     for (const each of overRest) each.socket.destroy()
     await waitFor(() => strangers.size === 0, { what: 'those that have left to be forgotten' })
+    // The account may have twice as many as a quarter of the files while nobody else needs any.
+    for (let more = 0; more < 7; more++) await new TlsClient({ port: rig.port }).login()
+    await new TlsClient({ port: rig.port }).expect('-ERR max concurrent connections exceeded\r\n')
+    client.socket.write('PING\r\n')
+    await client.expect('+PONG\r\n')
   })
 
   it('accepts a TLS hello that arrives in pieces', async () => {

@@ -198,7 +198,7 @@ export class RestListener {
   }
 
   #serve(exchange: Exchange, grant: TokenGrant, target: Target): void {
-    this.#options.strangers.know(exchange.request.socket, grant.key.databaseId)
+    this.#options.strangers.know(exchange.request.socket, grant.access.database.owner)
     new RestRequest(exchange, this.#requestDeps, grant, target).receive()
   }
 
