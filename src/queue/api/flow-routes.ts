@@ -8,6 +8,7 @@ import { LONGEST_PERIOD_S } from '../publish/settings.js'
 import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'
 import * as flowKeys from '../transactions/flow-keys.js'
 import type { ApiDeps } from './deps.js'
+import { longList } from './long-list.js'
 
 /** An action on a key. */
 interface Action {
@@ -91,13 +92,17 @@ function view(row: FlowKeyRow, due: number, use = UNUSED) {
   }
 }
 
-async function views(deps: ApiDeps, accountId: string, search: string) {
-  const { store, clock } = deps
-  const rows = await store.run(flowKeys.list, { accountId, search })
-  const due = await store.run(flowKeys.due, { accountId, now: clock.now() })
-  const byKey = new Map(due.map((row) => [row.flow_key, row.due]))
-  const uses = await deps.nodes.flowUses(accountId)
-  return rows.map((row) => view(row, byKey.get(row.flow_key) ?? 0, uses.get(row.flow_key)))
+const KEYS_PER_PAGE = 1_000
+
+/** The keys of an account, in pages. */
+async function* allKeys({ store, clock, nodes }: ApiDeps, accountId: string, search: string) {
+  const uses = await nodes.flowUses(accountId)
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const args = { accountId, search, after, limit: KEYS_PER_PAGE, now: clock.now() }
+    const page: readonly flowKeys.KeyWithDue[] = await store.run(flowKeys.list, args)
+    yield page.map(({ row, due }) => view(row, due, uses.get(row.flow_key)))
+    after = page.length === KEYS_PER_PAGE ? page.at(-1)?.row.flow_key : undefined
+  }
 }
 
 async function act(deps: ApiDeps, accountId: string, action: Action): Promise<void> {
@@ -116,7 +121,7 @@ async function act(deps: ApiDeps, accountId: string, action: Action): Promise<vo
 /** Flow control. */
 export function flowRoutes(deps: ApiDeps): Route[] {
   return [
-    route(listFlowKeys, ({ caller, query }) => views(deps, caller.accountId, query.search ?? '')),
+    route(listFlowKeys, ({ caller, query }) => longList(allKeys(deps, caller.accountId, query.search ?? ''))),
     route(getFlowKey, async ({ caller, params }) => {
       const key = decoded(params.key.split('?', 1)[0] ?? '')
       refuseOtherName(caller.scope, 'flow_control', key)

@@ -3,6 +3,7 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { describeOnSampledStore } from '../../store/testing/index.js'
 import { setQueueScenes } from '../testing/scene.js'
+import * as flowKeys from '../transactions/flow-keys.js'
 
 const T = 1_767_225_600_000
 
@@ -139,6 +140,12 @@ describeOnSampledStore('flow control', (openStore) => {
     expect(await list('')).toEqual(['list-a', 'list-b'])
     expect(await list('?search=-b')).toEqual(['list-b'])
     expect(await scene.client.flowControl.getGlobalParallelism()).toMatchObject({ parallelismMax: 100 })
+    const { accountId } = scene.service
+    const many = Array.from({ length: 2_100 }, (_, n) => `many ${String(n).padStart(4, '0')}`)
+    const create = (key: string) =>
+      scene.store.run(flowKeys.modify, { accountId, key, change: {}, create: true, at: clock.now() })
+    await Promise.all(many.map(create))
+    expect(await list('?search=many')).toEqual(many)
     await expect(get('nowhere')).rejects.toThrow(/no flow-control key/)
     await expect(scene.client.flowControl.resume('nowhere')).rejects.toThrow(/no flow-control key/)
   })

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import type { Static } from 'typebox'
 import { newId } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
@@ -10,7 +9,7 @@ import {
   pauseSchedule,
   resumeSchedule,
 } from '../../contract/queue/schedules.js'
-import { type Reply, type Route, reply, route } from '../../http/index.js'
+import { type Route, route } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import { forwardedHeaders } from '../headers.js'
@@ -24,6 +23,7 @@ import { draftSchedule, headersOfSchedule, nextFire } from '../schedules/schedul
 import type { ScheduleRow, ScheduleWithStates } from '../transactions/schedules.js'
 import * as schedules from '../transactions/schedules.js'
 import type { ApiDeps } from './deps.js'
+import { longList } from './long-list.js'
 import { bodyMembers, mutable, redactHeaders, settingMembers } from './message-view.js'
 
 /** A schedule as the wire shows it. */
@@ -99,53 +99,18 @@ function scheduleView(row: ScheduleWithStates): ScheduleView {
   }
 }
 
-/**
- * The list of schedules is one JSON array of any size. Each schedule may hold megabytes, so a list that does not fit
- * into memory is read and sent batch by batch.
- */
-
-/** Content read at once. A single larger schedule makes a batch of its own. */
-const BATCH = { bytes: 8 * 2 ** 20, items: 1_000 }
+/** Content read at once. A single larger schedule makes a page of its own. */
+const PAGE = { bytes: 8 * 2 ** 20, items: 1_000 }
 
 /**
- * All schedules of an account, oldest first. The set is fixed at the beginning; each schedule is shown as it is when
- * its batch is read.
+ * All schedules of an account, oldest first. The set is fixed at the beginning; each schedule, which may hold megabytes, is
+ * shown as it is when its page is read.
  */
-async function allSchedules(store: Store, accountId: string): Promise<ScheduleView[] | Reply> {
-  const sizes = await store.run(schedules.list, { accountId })
-  const batches = batchesOf(sizes, BATCH).map((batch) => batch.map((one) => one.schedule_id))
-  const [first = [], ...others] = batches
-  // Most failures of the store show in the first batch, when the reply can still have an error status.
-  const views = await read(store, accountId, first)
-  if (others.length === 0) return views
-  const headers = { 'content-type': 'application/json; charset=utf-8' }
-  return reply(200, Readable.from(texts(store, accountId, views, others)), headers)
-}
-
-async function read(store: Store, accountId: string, scheduleIds: readonly string[]): Promise<ScheduleView[]> {
-  if (scheduleIds.length === 0) return []
-  const rows = await store.run(schedules.some, { accountId, scheduleIds })
-  return rows.map((row) => scheduleView(row))
-}
-
-async function* texts(
-  store: Store,
-  accountId: string,
-  first: readonly ScheduleView[],
-  others: readonly (readonly string[])[],
-): AsyncGenerator<string> {
-  let before = '['
-  for (const view of first) {
-    yield before + JSON.stringify(view)
-    before = ','
+async function* allSchedules(store: Store, accountId: string): AsyncGenerator<ScheduleView[]> {
+  for (const page of batchesOf(await store.run(schedules.list, { accountId }), PAGE)) {
+    const scheduleIds = page.map((one) => one.schedule_id)
+    yield (await store.run(schedules.some, { accountId, scheduleIds })).map((row) => scheduleView(row))
   }
-  for (const ids of others) {
-    for (const view of await read(store, accountId, ids)) {
-      yield before + JSON.stringify(view)
-      before = ','
-    }
-  }
-  yield before === '[' ? '[]' : ']'
 }
 
 const ACTION = /^([A-Za-z0-9._-]+)\/(pause|resume)$/
@@ -182,7 +147,7 @@ export function scheduleRoutes(deps: ApiDeps): Route[] {
       schedulesChanged()
       return { scheduleId: schedule.schedule_id }
     }),
-    route(listSchedules, ({ caller: { accountId } }) => allSchedules(store, accountId)),
+    route(listSchedules, ({ caller: { accountId } }) => longList(allSchedules(store, accountId))),
     route(getSchedule, async ({ caller: { accountId }, params: { scheduleId } }) => {
       const row = await store.run(schedules.get, { accountId, scheduleId })
       if (!row) throw new HomeportError('schedule_not_found', { scheduleId })

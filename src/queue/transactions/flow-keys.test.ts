@@ -94,8 +94,16 @@ describeOnEveryStore('a key that messages name', (openStore) => {
       after = swept.next
     }
     expect(removed.sort()).toEqual(names)
-    const left = (await store.run(flowKeys.list, { accountId, search: '' })).map((key) => key.flow_key)
-    expect(left).toEqual(['bb', 'late', 'pinned'])
+    const page = { accountId, search: '', after: '', limit: 9, now: T + HOUR }
+    const keysOf = async (some: Partial<flowKeys.KeyPage>) =>
+      (await store.run(flowKeys.list, { ...page, ...some })).map(({ row, due }) => [row.flow_key, due])
+    expect(await keysOf({})).toEqual([
+      ['bb', 1],
+      ['late', 1],
+      ['pinned', 0],
+    ])
+    expect(await keysOf({ after: 'bb', limit: 1 })).toEqual([['late', 1]])
+    expect(await keysOf({ search: 'a', after: 'bb' })).toEqual([['late', 1]])
   })
 
   it('of a deduplication is deleted once it has expired, a few at a time', async () => {

@@ -131,20 +131,57 @@ export const named = read(
   },
 )
 
-const keysOf = query<{ accountId: string; search: string }, FlowKeyRow>(({ db, p, d }) =>
+/** A page of the keys of an account. */
+export interface KeyPage {
+  readonly accountId: string
+  /** Only keys whose name contains this text; the empty text matches all. */
+  readonly search: string
+  /** Only keys after this one. */
+  readonly after: string
+  readonly limit: number
+  readonly now: number
+}
+
+const keysOf = query<KeyPage, FlowKeyRow>(({ db, p, d }) =>
   db
     .selectFrom('flow_keys')
     .selectAll()
     .where('account_id', '=', p.accountId)
+    .where('flow_key', '>', p.after)
     .where(d.contains('flow_key', p.search))
-    .orderBy('flow_key'),
+    .orderBy('flow_key')
+    .limit(p.limit),
 )
 
-/** Keys of an account whose name contains a text. The empty text matches all. */
-export const list = read('flowKeys.list', function* (args: { accountId: string; search: string }): Transaction<
-  FlowKeyRow[]
-> {
-  return yield* all(keysOf, args)
+const dueOf = query<{ accountId: string; now: number; keys: readonly string[] }, { flow_key: string; due: number }>(
+  ({ db, p, d }) =>
+    db
+      .selectFrom('messages')
+      .select((q) => ['flow_key', q.fn.countAll<number>().as('due')])
+      .where('account_id', '=', p.accountId)
+      .where(d.inTexts('flow_key', p.keys))
+      .where('flow_key', 'is not', null)
+      .where('finished_at', 'is', null)
+      .where('state', '=', sql.lit('pending'))
+      .where('next_at', '<=', p.now)
+      .groupBy('flow_key')
+      .$narrowType<{ flow_key: string }>(),
+)
+
+/** A key and its number of due messages. */
+export interface KeyWithDue {
+  readonly row: FlowKeyRow
+  readonly due: number
+}
+
+/** The keys of an account, ordered by name, in pages: there may be a million. */
+export const list = read('flowKeys.list', function* (args: KeyPage): Transaction<KeyWithDue[]> {
+  const rows = yield* all(keysOf, args)
+  if (rows.length === 0) return []
+  const { accountId, now } = args
+  const due = yield* all(dueOf, { accountId, now, keys: rows.map((row) => row.flow_key) })
+  const byKey = new Map(due.map((one) => [one.flow_key, one.due]))
+  return rows.map((row) => ({ row, due: byKey.get(row.flow_key) ?? 0 }))
 })
 
 const knownKey = query<{ accountId: string; key: string }, FlowKeyRow>(({ db, p }) =>
@@ -164,7 +201,7 @@ const dueOfKey = query<{ accountId: string; key: string; now: number }, { due: n
 
 /** One key of an account and its number of due messages; `undefined` when no message has ever named it. */
 export const get = read('flowKeys.get', function* (args: { accountId: string; key: string; now: number }): Transaction<
-  { row: FlowKeyRow; due: number } | undefined
+  KeyWithDue | undefined
 > {
   const row = yield* first(knownKey, args)
   return row && { row, due: (yield* only(dueOfKey, args)).due }
@@ -246,26 +283,6 @@ export const modify = write(
     return next
   },
 )
-
-const dueOf = query<{ accountId: string; now: number }, { flow_key: string; due: number }>(({ db, p }) =>
-  db
-    .selectFrom('messages')
-    .select((q) => ['flow_key', q.fn.countAll<number>().as('due')])
-    .where('account_id', '=', p.accountId)
-    .where('flow_key', 'is not', null)
-    .where('finished_at', 'is', null)
-    .where('state', '=', sql.lit('pending'))
-    .where('next_at', '<=', p.now)
-    .groupBy('flow_key')
-    .$narrowType<{ flow_key: string }>(),
-)
-
-/** Number of due messages of an account, by flow-control key. */
-export const due = read('flowKeys.due', function* (args: { accountId: string; now: number }): Transaction<
-  { flow_key: string; due: number }[]
-> {
-  return yield* all(dueOf, args)
-})
 
 /** Where a sweep or a reading goes on: keys after this one, in the order of accounts and names. */
 export interface KeyPlace {
