@@ -92,7 +92,7 @@ function strangersOf(logger: Logger): Strangers {
     onClosed: (connections) => logger.warn('strangers_closed', { connections }),
     // Of a database at another node its token is known, not its account.
     onOwnerLimited: (owner, connections) =>
-      logger.warn('connections_limited', { connections, accountId: owner.startsWith('acc_') ? owner : 'unknown' }),
+      logger.warn('connections_limited', { connections, ...(owner.startsWith('acc_') && { accountId: owner }) }),
   })
 }
 

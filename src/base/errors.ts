@@ -8,6 +8,12 @@ export function codeOf(error: unknown): string {
   return isOfSqlite ? nameOfSqliteError(Number(error.errcode)) : String(error.code)
 }
 
+/** Codes of a full disk, an exceeded quota, and a file system that can only be read, as after an error of the disk. */
+const UNWRITABLE = new Set(['ENOSPC', 'EDQUOT', 'EROFS'])
+
+/** Whether an error says that a disk takes no more data. */
+export const isUnwritable = (error: unknown): boolean => UNWRITABLE.has(codeOf(error))
+
 /** Ends a switch over a union: compiles only when every member has its case. */
 export function unreachable(value: never): never {
   throw new Error(`unreachable: ${JSON.stringify(value)}`)

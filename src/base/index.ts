@@ -23,7 +23,7 @@
 export { ClientMemoryBudget, type MemoryConsumer, WORTH_NOTING_BYTES } from './client-memory.js'
 export { type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
 export { formatDuration, otherUnitOf, parseDuration } from './duration.js'
-export { codeOf, unreachable } from './errors.js'
+export { codeOf, isUnwritable, unreachable } from './errors.js'
 export { inNextTurn, isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } from './event-loop.js'
 export { makeFolder, makeFolderSync, readFileIfThere, replaceFile, syncPath } from './files.js'
 export { IdleMemory, type IdleMemoryDeps, neverCollected, TurnoverMap } from './garbage-collection.js'

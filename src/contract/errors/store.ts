@@ -7,7 +7,7 @@ export const storeErrors = {
     blame: 'operator',
     retry: 'later',
     text: () =>
-      'The disk of the server is full. Nothing was changed. Free space on the disk of the data directory and try again.',
+      'The disk of the server is full or read-only. Nothing was changed. Free space on the disk of the data directory and try again.',
   }),
   store_unavailable: define<None>({
     status: 503,

@@ -169,7 +169,12 @@ export const DATA_PLANE_EVENTS = {
 
   backup_failed: backups('error', 'a backup has failed', 'backupId', 'error'),
   import_failed: backups('info', 'an import has failed; its answer says why', 'backupId', 'error'),
-  backup_file_left: backups('warn', 'the file of a failed backup is left', 'backupId', 'error'),
+  backup_file_left: backups(
+    'warn',
+    'the file of a failed or deleted backup cannot be deleted; the next start deletes it or moves it into quarantine',
+    'backupId',
+    'error',
+  ),
   backup_key_created: backups(
     'warn',
     'a key for backups in object storage was created: keep a copy of this file of the data directory elsewhere, because without it nobody can read them',
@@ -297,7 +302,7 @@ export const DATA_PLANE_EVENTS = {
     'warn',
     '{connections} connections of one account were closed or refused: it had more than a quarter of the open files',
     'connections',
-    'accountId',
+    'accountId?',
   ),
   gateway_client_failed: gateway('debug', 'a client connection failed', 'error'),
   gateway_client_fault: gateway(

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { freePortRange, waitFor } from '../../../test/support/index.js'
@@ -121,6 +121,10 @@ describe('a backup', () => {
     expect(backup).toMatchObject({ state: 'failed', backup_size: 0, failure: expect.stringContaining('it is odd') })
     expect(filesOf(server, record)).toEqual([])
     expect(await restore(server, record, backup?.backup_id)).toMatchObject({ status: 409 })
+    const readOnly = Object.assign(new Error('EROFS: read-only file system'), { code: 'EROFS' })
+    faults = { checkSnapshot: () => Promise.reject(readOnly) }
+    const refused = { status: 503, body: { error: expect.stringContaining('full or read-only') } }
+    expect(await backUp(server, record)).toMatchObject(refused)
     faults = {}
     expect(await backUp(server, record)).toEqual(OK)
   })
@@ -151,6 +155,12 @@ describe('a backup', () => {
     expect(await server.api('DELETE', path, 'null')).toEqual(OK)
     expect(filesOf(server, record)).toEqual([`${two?.backup_id}.rdb`])
     expect(await server.api('DELETE', path)).toMatchObject({ status: 404 })
+    // Its file cannot be deleted.
+    const left = join(server.dataDir, 'backups', record.database_id, `${two?.backup_id}.rdb`)
+    rmSync(left)
+    mkdirSync(join(left, 'full'), { recursive: true })
+    expect(await server.api('DELETE', path.replace(`${one?.backup_id}`, `${two?.backup_id}`))).toEqual(OK)
+    expect(await listed(server, record)).toEqual([])
     expect(await server.api('DELETE', `/v2/redis/database/${record.database_id}`)).toEqual(OK)
     expect(existsSync(join(server.dataDir, 'backups', record.database_id))).toBe(false)
   })

@@ -171,7 +171,7 @@ export class Backups implements Service {
     })
     if (outcome.kind === 'no_backup') throw new HomeportError('backup_not_found', { backupId })
     if (outcome.kind !== 'removed') refuse(outcome, databaseId)
-    await this.#deps.files.remove({ database_id: databaseId, backup_id: backupId })
+    await this.#creation.removeFile({ database_id: databaseId, backup_id: backupId })
     this.#uploads?.check()
   }
 

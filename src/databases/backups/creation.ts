@@ -1,7 +1,9 @@
+import { isUnwritable } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Evidence } from '../../fleet/index.js'
 import * as backups from '../transactions/backups.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
+import type { BackupName } from './files.js'
 
 type BackupRow = backups.BackupRow
 type NewBackup = backups.NewBackup
@@ -42,18 +44,24 @@ export class BackupCreation {
     try {
       await this.#prune(backup)
       return await this.#finish(backup, { kind: 'completed', ...(await work()) })
-    } catch (error) {
+    } catch (cause) {
+      const error = isUnwritable(cause) ? new HomeportError('store_full', {}, { cause }) : cause
       // A tenant may mistype the URL of an import: that is nothing for the operator to look at.
       if (backup.kind === 'import' && error instanceof HomeportError)
         this.#deps.logger.info('import_failed', { error, backupId: backup.backup_id })
       else this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
       // What is left of the file is deleted at the next start; the row must not stay pending for it.
-      await this.#deps.files.remove(backup).catch((cause: unknown) => {
-        this.#deps.logger.warn('backup_file_left', { error: cause, backupId: backup.backup_id })
-      })
+      await this.removeFile(backup)
       await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error
     }
+  }
+
+  /** Deletes the file of a backup that is deleted or failed. Never rejects: the next start moves it into quarantine. */
+  async removeFile(backup: BackupName): Promise<void> {
+    await this.#deps.files.remove(backup).catch((error: unknown) => {
+      this.#deps.logger.warn('backup_file_left', { error, backupId: backup.backup_id })
+    })
   }
 
   /** A restore copies its backup first, so none of those that go is needed. */

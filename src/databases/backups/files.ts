@@ -139,12 +139,6 @@ export async function formatOf(path: string): Promise<string> {
   }
 }
 
-/** Error codes of a full disk or an exceeded disk quota. */
-const DISK_FULL = new Set(['ENOSPC', 'EDQUOT'])
-
-/** Whether an error says that a disk is full. */
-export const isDiskFull = (error: unknown): boolean => DISK_FULL.has(codeOf(error))
-
 async function namesIn(path: string): Promise<string[]> {
   try {
     return await readdir(path)

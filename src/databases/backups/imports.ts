@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { auditRow } from '../../accounts/index.js'
-import { newId, randomSecret } from '../../base/index.js'
+import { isUnwritable, newId, randomSecret } from '../../base/index.js'
 import type { ImportRecord } from '../../contract/databases/backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type EngineSpec, processMemoryFor, throwawayId } from '../../fleet/index.js'
@@ -26,7 +26,6 @@ import {
 } from './copy.js'
 import { type BackupCreation, reasonOf } from './creation.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
-import { isDiskFull } from './files.js'
 import type { Restores } from './restores.js'
 
 type NewBackup = backups.NewBackup
@@ -327,6 +326,6 @@ async function* passing(chunks: AsyncIterable<Buffer>, { limitBytes, hasSpace, o
 
 function asImportFailure(error: unknown): never {
   if (error instanceof HomeportError) throw error
-  if (isDiskFull(error)) throw new HomeportError('store_full', {}, { cause: error })
+  if (isUnwritable(error)) throw new HomeportError('store_full', {}, { cause: error })
   throw new HomeportError('import_failed', { reason: 'the file did not arrive completely' }, { cause: error })
 }

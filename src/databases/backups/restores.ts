@@ -1,4 +1,4 @@
-import { newId } from '../../base/index.js'
+import { isUnwritable, newId } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { Holds } from '../changes/holds.js'
 import { engineSpecOf } from '../desired-engine.js'
@@ -7,7 +7,7 @@ import * as backups from '../transactions/backups.js'
 import * as restores from '../transactions/restores.js'
 import type { BackupCreation } from './creation.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
-import { factsOf, formatOf, isDiskFull } from './files.js'
+import { factsOf, formatOf } from './files.js'
 
 type BackupRow = backups.BackupRow
 
@@ -164,6 +164,6 @@ export class Restores {
 
 /** A full disk is not the fault of the file. */
 function asUnreadable(cause: unknown): never {
-  if (isDiskFull(cause)) throw new HomeportError('store_full', {}, { cause })
+  if (isUnwritable(cause)) throw new HomeportError('store_full', {}, { cause })
   throw new HomeportError('snapshot_unusable', { reason: 'its file cannot be read' }, { cause })
 }

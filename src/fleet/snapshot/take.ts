@@ -2,7 +2,7 @@
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Redis } from 'iovalkey'
-import { type Clock, pause } from '../../base/index.js'
+import { type Clock, isUnwritable, pause } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { ControlAddress } from '../ask.js'
 import { withControl } from '../control.js'
@@ -25,8 +25,8 @@ const POLL_MS = 25
 const MOST_TRIES = 5
 
 /**
- * Takes a snapshot and puts it at `file`, by link if on the same file system. Rejects with `snapshot_failed`; then
- * there is no file.
+ * Takes a snapshot and puts it at `file`, by link if on the same file system. Rejects with `snapshot_failed` or
+ * `store_full`; then there is no file.
  */
 export async function takeSnapshot(source: SnapshotSource, file: string): Promise<Evidence> {
   const saved = join(source.dir, SNAPSHOT_FILE)
@@ -37,10 +37,11 @@ export async function takeSnapshot(source: SnapshotSource, file: string): Promis
     return evidence
   } catch (cause) {
     if (cause instanceof HomeportError) throw cause
+    if (isUnwritable(cause)) throw new HomeportError('store_full', {}, { cause })
     throw new HomeportError('snapshot_failed', { reason: 'the engine did not write it' }, { cause })
   } finally {
-    // The engine never reads it: its data is in the log.
-    if (source.persistence === 'append-only') await rm(saved, { force: true })
+    // The engine never reads it: its data is in the log. The next snapshot deletes what is left here.
+    if (source.persistence === 'append-only') await rm(saved, { force: true }).catch(() => undefined)
   }
 }
 
