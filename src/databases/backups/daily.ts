@@ -38,19 +38,22 @@ function nextDailyOf({ next_daily_backup_at }: DatabaseRow, nowMs: number): numb
   return dueMs + DAY_MS * (Math.floor(Math.max(nowMs - dueMs, 0) / DAY_MS) + 1)
 }
 
-/** A database whose daily backup has failed and is still due. */
-interface Failing {
-  readonly failedAt: number
+/** A database whose daily backup is tried again later, because the database was busy, or because the backup has failed. */
+interface Waiting {
+  readonly since: number
   readonly pauseMs: number
+  readonly hasFailed: boolean
 }
 
 /**
- * Creates the daily backups, one at a time, and deletes backups past their retention. One that fails stays due and is
+ * Creates the daily backups, one at a time, and deletes backups past their retention. Accounts take turns. One that fails stays due and is
  * repeated with growing pauses until the next day's. Only the first failure of a day is listed, and raises an alert.
  */
 export class DailyBackups {
   readonly #deps: DailyDeps
-  #failing: ReadonlyMap<string, Failing> = new Map()
+  readonly #waiting = new Map<string, Waiting>()
+  /** When accounts have had their last turn, while something is due: a number that only grows. */
+  readonly #turns = new Map<string, number>()
   #timer: Timer | undefined
   /** Infinite at first: the clock may have been ahead before this start, see `#pullBack`. */
   #checkedAtMs = Number.POSITIVE_INFINITY
@@ -96,19 +99,39 @@ export class DailyBackups {
   async #work(): Promise<number> {
     const { store, clock, home } = this.#deps
     await this.#pullBack(clock.now())
-    const failing = new Map<string, Failing>()
-    let laterMs = HOUR_MS
-    const asOf = clock.now()
-    for (const row of await store.run(backupsDaily.due, { now: asOf, home })) {
+    let asOf = clock.now()
+    for (let row = await this.#nextDue(asOf); row; row = await this.#nextDue(asOf)) {
+      await this.#createOne(row)
       if (this.#state !== 'running') return 0
-      const outcome = await this.#createOne(row)
-      if (outcome !== 'done') laterMs = FIRST_RETRY_MS
-      if (typeof outcome === 'object') failing.set(row.database_id, outcome)
+      await this.#expire()
+      asOf = clock.now()
     }
-    this.#failing = failing
     await this.#expire()
     const nextAt = await store.run(backupsDaily.next, { after: asOf, home })
-    return nextAt === undefined ? laterMs : Math.min(Math.max(nextAt - clock.now(), 0), laterMs)
+    const latestMs = this.#waiting.size > 0 ? FIRST_RETRY_MS : HOUR_MS
+    return nextAt === undefined ? latestMs : Math.min(Math.max(nextAt - clock.now(), 0), latestMs)
+  }
+
+  /** The most overdue database of the account whose last turn was the longest ago. */
+  async #nextDue(now: number): Promise<DatabaseRow | undefined> {
+    const { store, home } = this.#deps
+    const due = await store.run(backupsDaily.due, { now, home })
+    const ids = new Set(due.map((row) => row.database_id))
+    for (const id of this.#waiting.keys()) if (!ids.has(id)) this.#waiting.delete(id)
+    const turnOf = ({ account_id }: DatabaseRow): number => this.#turns.get(account_id) ?? 0
+    const ready = due.filter((row) => !this.#isWaiting(row, now))
+    const next = ready.reduce<DatabaseRow | undefined>(
+      (best, row) => (best && turnOf(best) <= turnOf(row) ? best : row),
+      undefined,
+    )
+    if (next) this.#turns.set(next.account_id, Math.max(0, ...this.#turns.values()) + 1)
+    else this.#turns.clear()
+    return next
+  }
+
+  #isWaiting({ database_id }: DatabaseRow, now: number): boolean {
+    const waiting = this.#waiting.get(database_id)
+    return waiting !== undefined && now >= waiting.since && now < waiting.since + waiting.pauseMs
   }
 
   /** When the clock was set back, backups may be due more than a day ahead; moves them to one day from now. */
@@ -119,25 +142,27 @@ export class DailyBackups {
   }
 
   /** Takes a backup that is due. It remains due when its database is busy, or when it fails. */
-  async #createOne(row: DatabaseRow): Promise<'done' | 'busy' | Failing> {
+  async #createOne(row: DatabaseRow): Promise<void> {
     const { store, clock, logger, create } = this.#deps
     const { database_id: databaseId } = row
     const now = clock.now()
-    const last = this.#failing.get(databaseId)
-    if (last && now >= last.failedAt && now < last.failedAt + last.pauseMs) return last
+    const last = this.#waiting.get(databaseId)
+    const hadFailed = last?.hasFailed === true
     const backupId = newId('bak_', now)
     const name = `Daily ${new Date(now).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+    const wait = (pauseMs: number, hasFailed: boolean): void =>
+      void this.#waiting.set(databaseId, { since: clock.now(), pauseMs, hasFailed })
     try {
       await create({ backup_id: backupId, database_id: databaseId, name, kind: 'daily', created_at: now })
     } catch (error) {
-      if (isError(error, 'database_busy')) return last ?? 'busy'
-      if (last) await store.run(backupsDaily.forgetFailed, { backupId })
+      if (isError(error, 'database_busy')) return wait(FIRST_RETRY_MS, hadFailed)
+      if (hadFailed) await store.run(backupsDaily.forgetFailed, { backupId })
       else logger.error('backup_daily_failed', { databaseId, reason: reasonOf(error) })
-      const again = { failedAt: clock.now(), pauseMs: last ? 2 * last.pauseMs : FIRST_RETRY_MS }
-      if (again.failedAt + again.pauseMs < nextDailyOf(row, again.failedAt)) return again
+      const pauseMs = hadFailed ? 2 * last.pauseMs : FIRST_RETRY_MS
+      if (clock.now() + pauseMs < nextDailyOf(row, clock.now())) return wait(pauseMs, true)
     }
+    this.#waiting.delete(databaseId)
     await store.run(backupsDaily.postpone, { databaseId, nextAt: nextDailyOf(row, clock.now()) })
-    return 'done'
   }
 
   async #expire(): Promise<void> {

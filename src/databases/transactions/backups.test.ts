@@ -1,13 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { waitFor } from '../../../test/support/wait-for.js'
 import { auditRow, newAccountRows } from '../../accounts/testing/rows.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
-import { ManualClock } from '../../base/testing/manual-clock.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
-import { silentLogger } from '../../telemetry/index.js'
-import { DailyBackups } from '../backups/daily.js'
 import { databaseRow } from '../testing/rows.js'
 import * as objects from './backup-objects.js'
 import * as backups from './backups.js'
@@ -17,7 +13,6 @@ import * as homes from './homes.js'
 import * as imports from './imports.js'
 import * as restores from './restores.js'
 
-const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const NOW = 1_800_000_000_000
 const AGES = { daily: NOW - DAY_MS, dailyWithPack: NOW - 3 * DAY_MS, intermediate: NOW - 3 * DAY_MS }
@@ -303,52 +298,6 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       expect(await store.run(objects.deleting, { ...deleting, node: 'other', before: NOW + 1 })).toHaveLength(1)
       await store.run(objects.drop, { backupId })
       expect(await store.run(objects.find, { backupId })).toBeUndefined()
-    })
-
-    it('are repeated with growing pauses after a failure, which is stored and logged once a day', async () => {
-      const clock = new ManualClock(NOW)
-      const home = `of ${databaseId}`
-      await store.run(homes.adopt, { databaseId, home })
-      await set(NOW)
-      const tries: number[] = []
-      let failing = 20
-      const logged: unknown[] = []
-      const schedule = new DailyBackups({
-        store,
-        clock,
-        home,
-        keep: 'stored',
-        files: { remove: async () => undefined },
-        logger: { ...silentLogger, error: (event: string) => void logged.push(event) },
-        create: async (backup) => {
-          tries.push((clock.now() - NOW) / MINUTE_MS)
-          await store.run(backups.begin, { backup, home })
-          const result = --failing < 0 ? completed : ({ kind: 'failed', failure: 'full' } as const)
-          await store.run(backups.finish, { backupId: backup.backup_id, result, at: clock.now() })
-          if (result.kind === 'failed') throw new Error('full')
-        },
-      })
-      const states = async () =>
-        (await store.run(backups.list, { accountId, databaseId }))?.map(({ state, created_at }) => [state, created_at])
-      const pass = async (minutes: number) => {
-        for (let left = minutes; left > 0; left -= 5) {
-          await waitFor(() => clock.pendingTimers === 1, { what: 'the check to end', everyMs: 1 })
-          clock.advance(5 * MINUTE_MS)
-        }
-        await waitFor(() => clock.pendingTimers === 1, { what: 'the check to end', everyMs: 1 })
-      }
-      schedule.start()
-      await pass(24 * 60)
-      expect(tries).toEqual([0, 5, 15, 35, 75, 155, 315, 635, 1275, 1440])
-      expect(await states()).toEqual([
-        ['failed', NOW + DAY_MS],
-        ['failed', NOW],
-      ])
-      expect(logged).toEqual(['backup_daily_failed', 'backup_daily_failed'])
-      failing = 0
-      await pass(24 * 60)
-      expect(tries.slice(10)).toEqual([1445, 2880])
-      await schedule.stop()
     })
 
     it('are uploaded by the home of their database, also when it has moved since they were found', async () => {
