@@ -1,10 +1,11 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
 import Type from 'typebox'
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { endpoint } from '../contract/endpoint.js'
-import { HeavyRequests, HttpServer, route } from './index.js'
+import { HeavyRequests, HttpServer, type Route, reply, route } from './index.js'
 
 const exchange = () => {
   const request = new IncomingMessage(new Socket())
@@ -57,14 +58,7 @@ const search = endpoint({
   success: { status: 200, description: 'nothing', body: Type.Any() },
 })
 
-it('a listener has the requests of a heavy endpoint take turns', async () => {
-  let active = 0
-  const open: (() => void)[] = []
-  const handler = route(search, async () => {
-    active++
-    await new Promise<void>((resolve) => open.push(resolve))
-    return { active: active-- }
-  })
+async function listen(handler: Route): Promise<HttpServer> {
   const caller = { accountId: 'a', email: 'a@x.test', accountType: 'paid', source: 'QUEUE_TOKEN' } as const
   const server = new HttpServer({
     service: 'queue',
@@ -78,6 +72,18 @@ it('a listener has the requests of a heavy endpoint take turns', async () => {
     onInternalError: (error) => expect.unreachable(String(error)),
   })
   await server.start()
+  return server
+}
+
+it('a listener has the requests of a heavy endpoint take turns', async () => {
+  let active = 0
+  const open: (() => void)[] = []
+  const handler = route(search, async () => {
+    active++
+    await new Promise<void>((resolve) => open.push(resolve))
+    return { active: active-- }
+  })
+  const server = await listen(handler)
   const answers = Array.from({ length: 4 }, async () =>
     (await fetch(`http://127.0.0.1:${server.port}/v2/search`)).json(),
   )
@@ -86,5 +92,29 @@ it('a listener has the requests of a heavy endpoint take turns', async () => {
   await waitFor(() => open.length === 2, { what: 'the others' })
   for (const end of open) end()
   for (const answer of answers) expect(((await answer) as { active: number }).active).toBeLessThanOrEqual(2)
+  await server.stop()
+})
+
+it('an answer that is a stream keeps its turn until it is sent or its client is gone', async () => {
+  const bodies: PassThrough[] = []
+  const server = await listen(
+    route(search, async () => {
+      const body = new PassThrough()
+      body.write('[')
+      bodies.push(body)
+      return reply(200, body, { 'content-type': 'application/json' })
+    }),
+  )
+  const ask = (signal?: AbortSignal) => fetch(`http://127.0.0.1:${server.port}/v2/search`, signal ? { signal } : {})
+  const gone = new AbortController()
+  const [first] = await Promise.all([ask(), ask(gone.signal)])
+  const others = [ask(), ask()]
+  bodies[0]?.end(']')
+  expect(await first?.json()).toEqual([])
+  await waitFor(() => bodies.length === 3, { what: 'the third' })
+  gone.abort()
+  await waitFor(() => bodies.length === 4, { what: 'the fourth' })
+  for (const body of bodies.slice(2)) body.end(']')
+  for (const other of others) expect(await (await other).json()).toEqual([])
   await server.stop()
 })

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { HomeportError } from '../contract/errors/errors.js'
 import { onceOver } from './received-call.js'
+import { isReply } from './route.js'
 
 /** SQLite has one reader: one request more keeps it busy, and further ones only make others wait. */
 const MOST_AT_ONCE = 2
@@ -31,7 +33,8 @@ export class HeavyRequests {
   }
 
   /**
-   * Does the work of a request in its turn; never if its client is gone by then.
+   * Does the work of a request in its turn; never if its client is gone by then. If the answer is a stream, the turn lasts until
+   * all of it is sent.
    * @throws HomeportError `too_many_heavy_requests`
    */
   async serve<Result>(accountId: string, exchange: Exchange, work: () => Promise<Result>): Promise<Result> {
@@ -39,10 +42,16 @@ export class HeavyRequests {
     this.#accounts.set(accountId, account)
     if (account.active < MOST_AT_ONCE) account.active++
     else await this.#turn(account, exchange)
+    const end = (): void => this.#end(accountId, account)
     try {
-      return await work()
-    } finally {
-      this.#end(accountId, account)
+      const result = await work()
+      // More is read while the client takes what it has.
+      if (isReply(result) && result.value instanceof Readable) onceEnded(exchange, end)
+      else end()
+      return result
+    } catch (error) {
+      end()
+      throw error
     }
   }
 
@@ -69,4 +78,9 @@ export class HeavyRequests {
       })
     })
   }
+}
+
+function onceEnded({ request, response }: Exchange, callback: () => void): void {
+  if (request.socket.destroyed || response.destroyed || response.writableFinished) callback()
+  else onceOver(request, response, callback)
 }

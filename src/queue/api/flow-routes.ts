@@ -8,7 +8,7 @@ import { LONGEST_PERIOD_S } from '../publish/settings.js'
 import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'
 import * as flowKeys from '../transactions/flow-keys.js'
 import type { ApiDeps } from './deps.js'
-import { longList } from './long-list.js'
+import { longList, PAGE } from './long-list.js'
 
 /** An action on a key. */
 interface Action {
@@ -92,16 +92,14 @@ function view(row: FlowKeyRow, due: number, use = UNUSED) {
   }
 }
 
-const KEYS_PER_PAGE = 1_000
-
 /** The keys of an account, in pages. */
 async function* allKeys({ store, clock, nodes }: ApiDeps, accountId: string, search: string) {
   const uses = await nodes.flowUses(accountId)
   for (let after: string | undefined = ''; after !== undefined; ) {
-    const args = { accountId, search, after, limit: KEYS_PER_PAGE, now: clock.now() }
+    const args = { accountId, search, after, limit: PAGE.items, now: clock.now() }
     const page: readonly flowKeys.KeyWithDue[] = await store.run(flowKeys.list, args)
     yield page.map(({ row, due }) => view(row, due, uses.get(row.flow_key)))
-    after = page.length === KEYS_PER_PAGE ? page.at(-1)?.row.flow_key : undefined
+    after = page.length === PAGE.items ? page.at(-1)?.row.flow_key : undefined
   }
 }
 
@@ -121,7 +119,9 @@ async function act(deps: ApiDeps, accountId: string, action: Action): Promise<vo
 /** Flow control. */
 export function flowRoutes(deps: ApiDeps): Route[] {
   return [
-    route(listFlowKeys, ({ caller, query }) => longList(allKeys(deps, caller.accountId, query.search ?? ''))),
+    route(listFlowKeys, ({ caller, query }) =>
+      longList(deps.clock, allKeys(deps, caller.accountId, query.search ?? '')),
+    ),
     route(getFlowKey, async ({ caller, params }) => {
       const key = decoded(params.key.split('?', 1)[0] ?? '')
       refuseOtherName(caller.scope, 'flow_control', key)

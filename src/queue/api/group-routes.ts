@@ -9,6 +9,8 @@ import {
 } from '../../contract/queue/groups.js'
 import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Route, route } from '../../http/index.js'
+import type { Store } from '../../store/index.js'
+import { batchesOf } from '../batches.js'
 import { isValidHeader, titleCase } from '../headers.js'
 import { parseHttpUrl, refuseForbidden, refuseForbiddenCallbacks } from '../publish/destination.js'
 import { refuseSetting } from '../publish/setting-values.js'
@@ -16,6 +18,7 @@ import { NAME, readSettings } from '../publish/settings.js'
 import * as urlGroups from '../transactions/url-groups.js'
 import { endpointsOf, type GroupEndpoint, type UrlGroupRow } from '../transactions/url-groups.js'
 import type { ApiDeps } from './deps.js'
+import { longList, PAGE } from './long-list.js'
 
 /** A publication to a group makes this many messages in one transaction. */
 const MAX_ENDPOINTS = 1_000
@@ -95,14 +98,20 @@ function tooManyEndpoints(found: string): HomeportError {
   return new HomeportError('setting_limit', { setting: 'endpoints', found, limit })
 }
 
+/** All groups of an account, by name, in pages. */
+async function* allGroups(store: Store, accountId: string): AsyncGenerator<ReturnType<typeof view>[]> {
+  for (const page of batchesOf(await store.run(urlGroups.list, { accountId }), PAGE)) {
+    const names = page.map(({ name }) => name)
+    yield (await store.run(urlGroups.some, { accountId, names })).map(view)
+  }
+}
+
 /** URL groups. */
 export function groupRoutes(deps: ApiDeps): Route[] {
   const { store, clock } = deps
   return [
     ...memberRoutes(deps),
-    route(listUrlGroups, async ({ caller: { accountId } }) =>
-      (await store.run(urlGroups.list, { accountId })).map(view),
-    ),
+    route(listUrlGroups, ({ caller: { accountId } }) => longList(clock, allGroups(store, accountId))),
     route(getUrlGroup, async ({ caller: { accountId }, params: { name } }) => {
       const row = await store.run(urlGroups.get, { accountId, name })
       if (!row) throw new HomeportError('url_group_not_found', { name })

@@ -12,18 +12,18 @@ import {
 import { type Route, route } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
 import type { MessageState } from '../../store/schema/messages.js'
+import { batchesOf } from '../batches.js'
 import { forwardedHeaders } from '../headers.js'
 import type { KeyRule } from '../key-rule.js'
 import { configOf, DEFAULT_RETRIES, labelColumn, withRule } from '../publish/draft.js'
 import { redactionForUrl } from '../publish/provider-secrets.js'
 import { itemOfRequest } from '../publish/request.js'
 import { AS_ACCEPTED, readSettings } from '../publish/settings.js'
-import { batchesOf } from '../schedules/batches.js'
 import { draftSchedule, headersOfSchedule, nextFire } from '../schedules/schedule.js'
 import type { ScheduleRow, ScheduleWithStates } from '../transactions/schedules.js'
 import * as schedules from '../transactions/schedules.js'
 import type { ApiDeps } from './deps.js'
-import { longList } from './long-list.js'
+import { longList, PAGE } from './long-list.js'
 import { bodyMembers, mutable, redactHeaders, settingMembers } from './message-view.js'
 
 /** A schedule as the wire shows it. */
@@ -99,9 +99,6 @@ function scheduleView(row: ScheduleWithStates): ScheduleView {
   }
 }
 
-/** Content read at once. A single larger schedule makes a page of its own. */
-const PAGE = { bytes: 8 * 2 ** 20, items: 1_000 }
-
 /**
  * All schedules of an account, oldest first. The set is fixed at the beginning; each schedule, which may hold megabytes, is
  * shown as it is when its page is read.
@@ -147,7 +144,7 @@ export function scheduleRoutes(deps: ApiDeps): Route[] {
       schedulesChanged()
       return { scheduleId: schedule.schedule_id }
     }),
-    route(listSchedules, ({ caller: { accountId } }) => longList(allSchedules(store, accountId))),
+    route(listSchedules, ({ caller: { accountId } }) => longList(clock, allSchedules(store, accountId))),
     route(getSchedule, async ({ caller: { accountId }, params: { scheduleId } }) => {
       const row = await store.run(schedules.get, { accountId, scheduleId })
       if (!row) throw new HomeportError('schedule_not_found', { scheduleId })

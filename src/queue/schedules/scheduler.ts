@@ -2,6 +2,7 @@ import { type Clock, type Service, type Timer, yieldToEventLoop } from '../../ba
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger, PublicationEnd, QueueMeter, Tracer } from '../../telemetry/index.js'
+import { batchesOf } from '../batches.js'
 import { isPassing } from '../dispatcher/damage.js'
 import { groupNameOf } from '../publish/destination.js'
 import { draftItem, readGroups, refuseLarge } from '../publish/groups.js'
@@ -12,7 +13,6 @@ import type { PendingRow, PublishEntry } from '../transactions/messages.js'
 import type { ScheduleKey, ScheduleRow } from '../transactions/schedules.js'
 import * as schedules from '../transactions/schedules.js'
 import type { PublishItem } from '../types.js'
-import { batchesOf } from './batches.js'
 import { itemOfSchedule, nextFire } from './schedule.js'
 
 /** Longest sleep between two checks, because the clock may be set while a timer runs. */

@@ -1,10 +1,17 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { UrlGroupsTable } from '../../store/schema/queues.js'
 
 /** A URL group as it is stored. */
 export type UrlGroupRow = Selectable<UrlGroupsTable>
+
+/** Size of a URL group. */
+export interface GroupSize {
+  readonly name: string
+  /** Bytes of its endpoints and headers. */
+  readonly bytes: number
+}
 
 /** An endpoint of a URL group. */
 export interface GroupEndpoint {
@@ -29,8 +36,20 @@ const oneGroup = query<GroupKey, UrlGroupRow>(({ db, p }) =>
 const lockGroup = query<GroupKey, UrlGroupRow>(({ db, p, d }) =>
   d.forUpdate(db.selectFrom('url_groups').selectAll().where('account_id', '=', p.accountId).where('name', '=', p.name)),
 )
-const everyGroup = query<{ accountId: string }, UrlGroupRow>(({ db, p }) =>
-  db.selectFrom('url_groups').selectAll().where('account_id', '=', p.accountId).orderBy('name'),
+const sizes = query<{ accountId: string }, GroupSize>(({ db, p }) =>
+  db
+    .selectFrom('url_groups')
+    .select(['name', sql<number>`octet_length(endpoints) + octet_length(headers)`.as('bytes')])
+    .where('account_id', '=', p.accountId)
+    .orderBy('name'),
+)
+const namedGroups = query<{ accountId: string; names: readonly string[] }, UrlGroupRow>(({ db, p, d }) =>
+  db
+    .selectFrom('url_groups')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('name', p.names))
+    .orderBy('name'),
 )
 const make = query<GroupKey & { now: number }>(({ db, p }) =>
   db
@@ -68,10 +87,18 @@ export const get = read('urlGroups.get', function* (args: GroupKey): Transaction
   return yield* first(oneGroup, args)
 })
 
-/** All groups of an account, by name. */
-export const list = read('urlGroups.list', function* (args: { accountId: string }): Transaction<UrlGroupRow[]> {
-  return yield* all(everyGroup, args)
+/** Names and sizes of an account's groups, by name: a group may have megabytes. */
+export const list = read('urlGroups.list', function* (args: { accountId: string }): Transaction<GroupSize[]> {
+  return yield* all(sizes, args)
 })
+
+/** Groups by name. Missing ones are left out. */
+export const some = read(
+  'urlGroups.some',
+  function* (args: { accountId: string; names: readonly string[] }): Transaction<UrlGroupRow[]> {
+    return yield* all(namedGroups, args)
+  },
+)
 
 /** Only this file writes the column. */
 export const endpointsOf = (row: UrlGroupRow): GroupEndpoint[] => JSON.parse(row.endpoints) as GroupEndpoint[]

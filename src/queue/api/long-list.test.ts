@@ -4,7 +4,7 @@ import { describeOnStore } from '../../store/testing/index.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { type QueueUnderTest, startQueue } from '../testing/harness.js'
 
-describeOnStore('sqlite', 'the list of schedules', (openStore) => {
+describeOnStore('sqlite', 'a list of large items', (openStore) => {
   let store: Store
   let service: QueueUnderTest
   let largestRead = 0
@@ -12,7 +12,8 @@ describeOnStore('sqlite', 'the list of schedules', (openStore) => {
     const real = await openStore()
     store = wrappedStore(real, async (operation, args) => {
       const result = await real.run(operation, args)
-      if (operation.name === 'schedules.some') largestRead = Math.max(largestRead, (result as unknown[]).length)
+      if (/^(schedules|urlGroups)\.some$/.test(operation.name))
+        largestRead = Math.max(largestRead, (result as unknown[]).length)
       return result
     })
     service = await startQueue({ store })
@@ -28,9 +29,9 @@ describeOnStore('sqlite', 'the list of schedules', (openStore) => {
     return call('POST', '/v2/schedules/https://e.test/', headers, 'x'.repeat(bytes))
   }
 
-  it('is sent in batches as one array', async () => {
+  it('of schedules is sent in batches as one array', async () => {
     expect(await list()).toEqual([])
-    const sizes = { a: 5 * 2 ** 20, b: 5 * 2 ** 20, c: 10, d: 9 * 2 ** 20 }
+    const sizes = { a: 600 * 1024, b: 600 * 1024, c: 10, d: 3 * 2 ** 20 }
     for (const [scheduleId, bytes] of Object.entries(sizes)) {
       expect((await make(scheduleId, bytes)).status).toBe(200)
     }
@@ -42,5 +43,20 @@ describeOnStore('sqlite', 'the list of schedules', (openStore) => {
     for (const scheduleId of ['a', 'd']) await call('DELETE', `/v2/schedules/${scheduleId}`)
     expect((await list()).map(({ scheduleId }) => scheduleId)).toEqual(['b', 'c'])
     // Reads megabytes several times, possibly on a busy machine.
+  }, 120_000)
+
+  it('of URL groups is sent in batches as one array', async () => {
+    largestRead = 0
+    const json = { 'content-type': 'application/json' }
+    const endpoints = Array.from({ length: 50 }, (_, n) => ({ url: `https://e.test/${n}/${'x'.repeat(8_000)}` }))
+    for (const name of ['a', 'b', 'c', 'd']) {
+      const added = await call('POST', `/v2/topics/${name}/endpoints`, json, JSON.stringify({ endpoints }))
+      expect(added.status).toBe(200)
+    }
+    const groups = (await (await call('GET', '/v2/topics')).json()) as { name: string; endpoints: unknown[] }[]
+    expect(groups.map((group) => [group.name, group.endpoints.length])).toEqual(
+      ['a', 'b', 'c', 'd'].map((name) => [name, 50]),
+    )
+    expect(largestRead).toBe(2)
   }, 120_000)
 })
