@@ -38,6 +38,6 @@ export { flattenServices, type ParallelServices, type Service, type SharedGrace,
 export { firstColumn, missingSqliteDriver, openSqlite, sqliteDriver } from './sqlite/driver.js'
 export type { SqliteDatabase, SqliteStatement } from './sqlite/types.js'
 export { type StrangerConnection, Strangers } from './strangers.js'
-export { Turns } from './turns.js'
+export { FewAtOnce, Turns } from './turns.js'
 export { homeOfUser, userId } from './user.js'
 export { VERSION } from './version.js'

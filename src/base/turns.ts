@@ -22,3 +22,34 @@ export class Turns {
     await Promise.all(this.#last.values())
   }
 }
+
+interface Owner {
+  active: number
+  readonly waiting: (() => void)[]
+}
+
+/** Work of owners, such as accounts: of each at most a number at a time. The rest waits, in the order of the calls. */
+export class FewAtOnce {
+  readonly #most: number
+  readonly #owners = new Map<string, Owner>()
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** Runs the work as soon as fewer of its owner are active. */
+  async take<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
+    const owner = this.#owners.get(name) ?? { active: 0, waiting: [] }
+    this.#owners.set(name, owner)
+    if (owner.active < this.#most) owner.active++
+    else await new Promise<void>((resolve) => owner.waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = owner.waiting.shift()
+      // The next one takes the place of the one that ends.
+      if (next) next()
+      else if (--owner.active === 0) this.#owners.delete(name)
+    }
+  }
+}

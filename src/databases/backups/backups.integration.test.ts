@@ -111,6 +111,19 @@ describe('a backup', () => {
     expect(await answer).toEqual(OK)
   })
 
+  it('waits while four others of its account are made', async () => {
+    const check = gate()
+    faults = { checkSnapshot: (fleet, file) => check.pass().then(() => fleet.checkSnapshot(file)) }
+    const records = await Promise.all(Array.from({ length: 5 }, () => create(server)))
+    const pending = async () => (await Promise.all(records.map((record) => listed(server, record)))).flat().length
+    const answers = records.map((record) => backUp(server, record))
+    await waitFor(async () => (await pending()) === 4, { what: 'four backups' })
+    faults = {}
+    check.open()
+    expect(await Promise.all(answers)).toEqual(records.map(() => OK))
+    expect(await pending()).toBe(5)
+  })
+
   it('fails with a reason when its check fails, and leaves no file and a free database', async () => {
     const odd = new HomeportError('snapshot_unusable', { reason: 'it is odd' })
     faults = { checkSnapshot: () => Promise.reject(odd) }

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { type AuditEvent, auditRow } from '../../accounts/index.js'
-import { newId, type Service, type Timer, unreachable } from '../../base/index.js'
+import { FewAtOnce, newId, type Service, type Timer, unreachable } from '../../base/index.js'
 import type { BackupRecord, ImportRecord } from '../../contract/databases/backups.js'
 import type { StoredBackupRecord } from '../../contract/databases/stored-backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
@@ -21,7 +21,7 @@ import { Imports, type ReceivedFile } from './imports.js'
 import { LossAcceptance } from './loss-acceptance.js'
 import { LostJobs } from './lost-jobs.js'
 import { Restores } from './restores.js'
-import { BackupObjects } from './stored/objects.js'
+import { objectsOf } from './stored/objects.js'
 import { StoredBackups } from './stored/stored.js'
 import { Uploads } from './stored/uploads.js'
 
@@ -33,6 +33,11 @@ export interface BackupDownload {
   readonly stream: Readable
 }
 
+/**
+ * Backups and restores of an account at the same time. Each loads its data a second time, in an engine of its own: those of
+ * hundreds of databases would take the memory of all.
+ */
+const MOST_AT_ONCE = 4
 /** How long `stop` waits for active work. The next start settles what takes longer. */
 const STOP_GRACE_MS = 5_000
 
@@ -50,6 +55,7 @@ export class Backups implements Service {
   readonly #uploads: Uploads | undefined
   readonly #stop: AbortController
   readonly #active = new Set<Promise<unknown>>()
+  readonly #turns = new FewAtOnce(MOST_AT_ONCE)
   readonly #callers = new Set<(error: Error) => void>()
   #stopping: Promise<void> | undefined
 
@@ -136,6 +142,10 @@ export class Backups implements Service {
     const name = givenName.trim()
     const problems = nameProblems(name, 'name')
     if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
+    await this.#inTurn(caller, () => this.#createManual(caller, databaseId, name))
+  }
+
+  async #createManual(caller: Caller, databaseId: string, name: string): Promise<void> {
     const now = this.#deps.clock.now()
     const backup = {
       backup_id: newId('bak_', now),
@@ -186,7 +196,11 @@ export class Backups implements Service {
    * Replaces the data of a database by that of a backup. Resolves when the database serves it; rejects when nothing was
    * replaced, or when the engines fail to start.
    */
-  async restore(caller: Caller, databaseId: string, backupId: string): Promise<void> {
+  restore(caller: Caller, databaseId: string, backupId: string): Promise<void> {
+    return this.#inTurn(caller, () => this.#restore(caller, databaseId, backupId))
+  }
+
+  async #restore(caller: Caller, databaseId: string, backupId: string): Promise<void> {
     const at = this.#deps.clock.now()
     const { accountId } = caller
     const audit = this.#audit(caller, 'Restore Backup', databaseId, { backup_id: backupId })
@@ -339,6 +353,15 @@ export class Backups implements Service {
     return goes && this.#uploads ? { ...this.#uploads.planned(row), changed_at: row.created_at } : undefined
   }
 
+  /** While a caller waits for a turn, their rights may be withdrawn, and the server may stop. */
+  #inTurn<Result>(caller: Caller, work: () => Promise<Result>): Promise<Result> {
+    return this.#turns.take(caller.accountId, async () => {
+      if (this.#stop.signal.aborted) throw new HomeportError('starting', {})
+      if (this.#deps.isStillMember?.(caller) === false) throw new HomeportError('unauthorized', { scheme: 'Basic' })
+      return work()
+    })
+  }
+
   async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {
     const { store, lost, home } = this.#deps
     const outcome = await lost.watch(restores.jobOf(args.backup), store.run(backups.begin, { ...args, home }))
@@ -373,11 +396,4 @@ export class Backups implements Service {
   #audit(caller: Caller, action: AuditEvent['action'], entity: string, details: AuditEvent['details']) {
     return auditRow(caller, { action, entity, details }, this.#deps.clock.now())
   }
-}
-
-/** What uploads need besides; undefined without object storage. */
-function objectsOf({ objectStorage, files }: BackupDeps) {
-  if (!objectStorage) return undefined
-  const { storage, keys, retention } = objectStorage
-  return { objects: new BackupObjects(storage, keys, files), keys, retention }
 }

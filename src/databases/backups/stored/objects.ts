@@ -7,6 +7,7 @@ import { HomeportError } from '../../../contract/errors/errors.js'
 import { compileChecker } from '../../../http/index.js'
 import { type BackupKeys, type ObjectStorage, seal, sealedBytes, unseal } from '../../../objects/index.js'
 import type { DueBackup } from '../../transactions/backup-objects.js'
+import type { BackupDeps } from '../deps.js'
 import type { BackupFiles, BackupName } from '../files.js'
 
 /** What an object says of its backup, so that a server that never knew it can restore it. */
@@ -185,6 +186,13 @@ export class BackupObjects {
       yield { facts, chunk: head.subarray(LENGTH_BYTES + length) }
     }
   }
+}
+
+/** What uploads need besides; undefined without object storage. */
+export function objectsOf({ objectStorage, files }: Pick<BackupDeps, 'objectStorage' | 'files'>) {
+  if (!objectStorage) return undefined
+  const { storage, keys, retention } = objectStorage
+  return { objects: new BackupObjects(storage, keys, files), keys, retention }
 }
 
 const unusable = (reason: string): HomeportError<'sealed_unusable'> => new HomeportError('sealed_unusable', { reason })
