@@ -21,6 +21,9 @@ interface Due extends OfHome {
   readonly limit: number
 }
 
+const triedAt = sql<number>`coalesce((select changed_at from backup_objects where backup_objects.backup_id = backups.backup_id), 0)`
+const accountOf = sql<string>`(select account_id from databases where databases.database_id = backups.database_id)`
+
 const dueQuery = query<Due, DueBackup>(({ db, p }) =>
   db
     .selectFrom('backups')
@@ -45,19 +48,17 @@ const dueQuery = query<Due, DueBackup>(({ db, p }) =>
         ),
       ),
     )
-    .orderBy(({ fn, val, selectFrom }) =>
-      fn.coalesce(
-        selectFrom('backup_objects')
-          .select('backup_objects.changed_at')
-          .whereRef('backup_objects.backup_id', '=', 'backups.backup_id'),
-        val(0),
-      ),
-    )
+    .orderBy(sql`${triedAt} > 0`)
+    .orderBy(sql`row_number() over (partition by ${accountOf}, ${triedAt} > 0 order by ${triedAt}, created_at desc)`)
+    .orderBy(triedAt)
     .orderBy('created_at', 'desc')
     .limit(p.limit),
 )
 
-/** Completed backups that are not in object storage yet: the newest, then those that failed the longest ago. */
+/**
+ * Completed backups that are not in object storage yet: the newest, then those that failed the longest ago. Accounts take
+ * turns in both.
+ */
 export const due = read('backupObjects.due', function* (args: Due): Transaction<DueBackup[]> {
   return yield* all(dueQuery, args)
 })

@@ -280,6 +280,16 @@ describeOnEveryStore('transactions of backups', (openStore) => {
         [second.backup_id, 'shop'],
         [backupId, 'shop'],
       ])
+      // Accounts take turns.
+      const [own, ofAccount] = [databaseId, accountId]
+      accountId = await newAccount()
+      const other = await made({ kind: 'daily', created_at: old.created_at - 1, database_id: await newDatabase() })
+      const among = [first, second, other].map((one) => one.backup_id)
+      const all = await store.run(objects.due, { home: '', which: 'all', limit: 99 })
+      const order = all.map((one) => one.backup_id).filter((id) => among.includes(id))
+      expect(order).toEqual([second, other, first].map((one) => one.backup_id))
+      await store.run(backups.removeAll, { databaseId: other.database_id, at: NOW })
+      ;[databaseId, accountId] = [own, ofAccount]
       expect(await store.run(objects.begin, begun)).toBe(true)
       expect(await store.run(objects.begin, begun)).toBe(true)
       // One that was tried is repeated after those that were not.
