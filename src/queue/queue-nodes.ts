@@ -108,6 +108,15 @@ export class QueueNodes {
     return all.reduce((sum, { sending, most }) => ({ sending: sum.sending + sending, most: sum.most + most }))
   }
 
+  /** The same for keys of a long list, a page at a time: looking at all keys in memory would take too long. */
+  async flowUsesOf(accountId: string): Promise<(keys: readonly string[]) => ReadonlyMap<string, FlowUse>> {
+    const { dispatcher, clock } = this.#deps
+    const useOf = (key: string) => [key, dispatcher.flow.use(accountId, key, clock.now())] as const
+    if (this.#cluster.isAlone) return (keys) => new Map(keys.map(useOf))
+    const everywhere = await this.flowUses(accountId)
+    return () => everywhere
+  }
+
   #isOwn(accountId: string, key: string): boolean {
     return this.#deps.dispatcher.partitions.sends(partitionOfKey(accountId, key))
   }

@@ -1,7 +1,7 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { changeFlowKey, getFlowKey, getGlobalParallelism, listFlowKeys } from '../../contract/queue/flow.js'
 import { type Route, route } from '../../http/index.js'
-import type { FlowUse } from '../dispatcher/flow-key.js'
+import { UNUSED } from '../dispatcher/flow-key.js'
 import { refuseOtherName } from '../publish/scope.js'
 import { refuseSetting } from '../publish/setting-values.js'
 import { LONGEST_PERIOD_S } from '../publish/settings.js'
@@ -74,8 +74,6 @@ function changeOf({ verb, query }: Action): { change: FlowKeyChange; create: boo
   }
 }
 
-const UNUSED: FlowUse = { open: 0, begun: 0, periodStart: 0 }
-
 function view(row: FlowKeyRow, due: number, use = UNUSED) {
   return {
     flowControlKey: row.flow_key,
@@ -94,10 +92,11 @@ function view(row: FlowKeyRow, due: number, use = UNUSED) {
 
 /** The keys of an account, in pages. */
 async function* allKeys({ store, clock, nodes }: ApiDeps, accountId: string, search: string) {
-  const uses = await nodes.flowUses(accountId)
+  const usesOf = await nodes.flowUsesOf(accountId)
   for (let after: string | undefined = ''; after !== undefined; ) {
     const args = { accountId, search, after, limit: PAGE.items, now: clock.now() }
     const page: readonly flowKeys.KeyWithDue[] = await store.run(flowKeys.list, args)
+    const uses = usesOf(page.map(({ row }) => row.flow_key))
     yield page.map(({ row, due }) => view(row, due, uses.get(row.flow_key)))
     after = page.length === PAGE.items ? page.at(-1)?.row.flow_key : undefined
   }

@@ -2,7 +2,7 @@ import type { FlowKeyRow } from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
 import type { Entry, FlowPlace } from './entry.js'
-import { FlowKey, type FlowLimits, type FlowUse } from './flow-key.js'
+import { FlowKey, type FlowLimits, type FlowUse, UNUSED } from './flow-key.js'
 
 /** What a node tells the next owner of a flow-control key. */
 export interface FlowNote {
@@ -119,10 +119,10 @@ export class FlowControl {
 
   /** Use of a key. */
   use(account: string, name: string, now: number): FlowUse {
-    return this.#key(`${account}/${name}`).use(now)
+    return this.#keys.get(`${account}/${name}`)?.use(now) ?? UNUSED
   }
 
-  /** The keys of an account that are in use. */
+  /** The keys of an account that are in use. Looks at the keys of all accounts. */
   uses(account: string, now: number): (readonly [key: string, FlowUse])[] {
     const prefix = `${account}/`
     const uses: (readonly [string, FlowUse])[] = []

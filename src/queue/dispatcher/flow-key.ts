@@ -22,6 +22,9 @@ export interface FlowUse {
   readonly periodStart: number
 }
 
+/** The use of a key that is not in use. */
+export const UNUSED: FlowUse = { open: 0, begun: 0, periodStart: 0 }
+
 const UNLIMITED: FlowLimits = {
   parallelism: null,
   rate: null,
@@ -34,9 +37,10 @@ const UNLIMITED: FlowLimits = {
 /** A flow-control key: its limits, its use, and the messages that wait for a place under it. */
 export class FlowKey {
   limits: FlowLimits = UNLIMITED
-  readonly #waiting = new Line()
+  /** There may be a million keys, most of which nobody waits for. */
+  #waiting: Line | undefined
   /** Messages that had a place and lost it before they were sent. They go first. */
-  readonly #returned = new Fifo<Entry>()
+  #returned: Fifo<Entry> | undefined
   /** Places taken, and how many of these have sent a request. */
   #open = 0
   #inFlight = 0
@@ -99,13 +103,15 @@ export class FlowKey {
 
   wait(entry: Entry, from: 'new' | 'returned'): void {
     entry.state = 'limited'
+    this.#waiting ??= new Line()
+    this.#returned ??= new Fifo()
     const line = from === 'new' ? this.#waiting : this.#returned
     line.push(entry)
   }
 
   /** The next waiting message. */
   next(): Entry | undefined {
-    return this.#returned.shiftAlive('limited') ?? this.#waiting.shiftAlive('limited')
+    return this.#returned?.shiftAlive('limited') ?? this.#waiting?.shiftAlive('limited')
   }
 
   /** Places of the old period do not count in the next one. */
@@ -151,7 +157,7 @@ export class FlowKey {
   }
 
   get isIdle(): boolean {
-    const isWaitedFor = this.#waiting.hasAlive('limited') || this.#returned.peekAlive('limited') !== undefined
+    const isWaitedFor = this.#waiting?.hasAlive('limited') || this.#returned?.peekAlive('limited') !== undefined
     return this.#open === 0 && !isWaitedFor
   }
 
