@@ -127,7 +127,7 @@ it('has the home choose its node, and another one when that is drained or remove
   await a.rest(made.rest_token, ['SET', 'k', 'v'])
   // No other node takes any: the request waits for one.
   for (const name of ['b', 'c']) expect(await a.api('POST', `/v2/nodes/${name}/drain`)).toMatchObject({ status: 200 })
-  expect(await cli(a, 'nodes', 'standby', id, '--on', 'auto')).toMatchObject({ code: 0 })
+  expect(await cli(a, 'nodes', 'standby', 'placed', '--on', 'auto')).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toMatchObject({
     standby: '',
     placement: 'auto',
@@ -175,7 +175,10 @@ it('has the home choose its node, and another one when that is drained or remove
   expect(await cli(a, 'nodes', 'standby', id, '--off', 'a')).toMatchObject({ code: 0 })
   expect(await standbysOf(a, id)).toMatchObject([{ home: 'c', standby: 'b', slot: 2, mode: 'replicated' }])
 
-  expect(await cli(a, 'nodes', 'standby', '--off', id)).toMatchObject({ code: 0 })
+  expect(await cli(a, 'nodes', 'standby', '--off', 'unknown')).toMatchObject({
+    stderr: expect.stringContaining('unknown'),
+  })
+  expect(await cli(a, 'nodes', 'standby', '--off', 'placed')).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toBeUndefined()
   const everyOne = await cli(a, 'nodes', 'standby', '--all', '--on', 'auto')
   expect(everyOne).toMatchObject({ stderr: expect.stringContaining('1 more database will have a standby') })

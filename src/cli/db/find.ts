@@ -14,6 +14,20 @@ export async function databaseNamed(api: Api, wanted: string): Promise<DatabaseR
   return pickDatabase(await api.call(listDatabases, { query: { credentials: 'hide' } }), wanted)
 }
 
+/** The argument of the operator's commands. */
+export const ANY_DATABASE = 'id of a database, or the unique name of one of your own'
+
+/** The form of an id of a database. */
+const ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
+
+/**
+ * The id of a database of any account: an id as it is, a name of an own one.
+ * @throws HomeportError `cli_not_found`, or `cli_misused` when several have the name.
+ */
+export async function anyDatabaseId(api: Api, wanted: string): Promise<string> {
+  return ID.test(wanted) ? wanted : (await databaseNamed(api, wanted)).database_id
+}
+
 /** The fields that identify a database. */
 interface Named {
   readonly database_id: string

@@ -3,6 +3,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { type DatabaseMove, listDatabaseMoves, moveDatabaseToNode } from '../../contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from '../../contract/server/nodes.js'
 import { MOVE_WORDS, NODE_WORDS } from '../../contract/words/states.js'
+import { ANY_DATABASE, anyDatabaseId } from '../db/find.js'
 import type { Io } from '../io.js'
 import { group, remote, type Session } from '../remote/remote.js'
 import { bytes, momentOfSeconds } from '../terminal/figures.js'
@@ -80,17 +81,18 @@ const resumeCommand = remote<object, [string]>({
 const moveCommand = remote<{ readonly to: string; readonly wait?: false }, [string]>({
   name: 'move',
   summary: 'make another node the home of a database, while it serves',
-  args: [['<database>', 'id of the database']],
+  args: [['<database>', ANY_DATABASE]],
   flags: (command) =>
     command
       .requiredOption('--to <node>', 'name of the node')
       .option('--no-wait', 'return at once; "homeport nodes moves" shows the progress'),
-  examples: ['homeport nodes move 7c0e… --to c'],
-  run: async (session, { to, wait }, databaseId) => {
-    await session.api.call(moveDatabaseToNode, { params: { name: to }, body: { database_id: databaseId } })
-    if (wait === false) return session.say(`${databaseId} moves to ${to}.`)
-    const { from } = await whenMoved(session, databaseId)
-    session.say(`${databaseId} has moved to ${to}. ${from} keeps its old files in quarantine.`)
+  examples: ['homeport nodes move orders --to c'],
+  run: async (session, { to, wait }, database) => {
+    const database_id = await anyDatabaseId(session.api, database)
+    await session.api.call(moveDatabaseToNode, { params: { name: to }, body: { database_id } })
+    if (wait === false) return session.say(`${database} moves to ${to}.`)
+    const { from } = await whenMoved(session, database_id)
+    session.say(`${database} has moved to ${to}. ${from} keeps its old files in quarantine.`)
   },
 })
 

@@ -12,6 +12,7 @@ import {
   setDatabaseStandby,
 } from '../../contract/server/standbys.js'
 import { STANDBY_WORDS } from '../../contract/words/states.js'
+import { ANY_DATABASE, anyDatabaseId } from '../db/find.js'
 import type { Io } from '../io.js'
 import { remote, type Session } from '../remote/remote.js'
 import { counted, moment } from '../terminal/figures.js'
@@ -33,7 +34,7 @@ const AUTO = 'auto'
 export const standbyCommand = remote<StandbyFlags, [string?]>({
   name: 'standby',
   summary: 'keep copies of a database on other nodes',
-  args: [['[database]', 'id of the database']],
+  args: [['[database]', ANY_DATABASE]],
   flags: (command) =>
     command
       .option('--on <node>', 'name of a node that keeps a copy, or "auto": the home chooses all nodes')
@@ -46,43 +47,46 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
         ]),
       ),
   examples: [
-    'homeport nodes standby 7c0e… --on auto',
-    'homeport nodes standby 7c0e… --on auto --copies 2',
-    'homeport nodes standby 7c0e… --on b --mode replicated',
+    'homeport nodes standby orders --on auto',
+    'homeport nodes standby orders --on auto --copies 2',
+    'homeport nodes standby orders --on b --mode replicated',
     'homeport nodes standby --all --on auto',
-    'homeport nodes standby 7c0e… --off b',
-    'homeport nodes standby 7c0e… --off',
+    'homeport nodes standby orders --off b',
+    'homeport nodes standby orders --off',
   ],
-  run: async ({ api, say }, { on, off, all, mode, copies }, id) => {
+  run: async ({ api, say }, { on, off, all, mode, copies }, database) => {
     if ((on === undefined) === (off === undefined)) throw misused('Give either --on <node> or --off.')
     if ((mode ?? copies) !== undefined && (off || all)) {
       throw misused('--mode and --copies go with --on and one database.')
     }
-    if (all && (id !== undefined || on !== AUTO)) throw misused('--all goes with "--on auto", and without a database.')
+    if (all && (database !== undefined || on !== AUTO))
+      throw misused('--all goes with "--on auto", and without a database.')
     if (all) {
       const { added } = await api.call(placeDatabaseStandbys)
       return say(`${counted(added, 'more database')} will have a standby; "homeport nodes standbys" shows them.`)
     }
-    if (off !== undefined) return say(await end(api, off, id))
-    if (id === undefined) throw misused('Give the id of a database, or --all.')
+    if (off !== undefined) return say(await end(api, off, database))
+    if (database === undefined) throw misused('Give a database, or --all.')
+    const id = await anyDatabaseId(api, database)
     const body = { ...(mode && { mode }), ...(copies !== undefined && { copies }) }
     if (on === AUTO) await api.call(placeDatabaseStandby, { params: { id }, body })
     else await api.call(setDatabaseStandby, { params: { name: on ?? '', id }, body })
-    say(`${answerTo(on, copies)} of ${id}; "homeport nodes standbys" shows how complete each copy is.`)
+    say(`${answerTo(on, copies)} of ${database}; "homeport nodes standbys" shows how complete each copy is.`)
   },
 })
 
 /** Ends one standby of a database, or all. Answers what is true then. */
 async function end(api: Session['api'], off: string | true, given: string | undefined): Promise<string> {
-  // In "--off <database>" the option takes the id.
-  const [id, name] = given === undefined && off !== true ? [off, undefined] : [given, off]
-  if (id === undefined) throw misused('Give the id of a database, or --all.')
+  // In "--off <database>" the option takes the database.
+  const [database, name] = given === undefined && off !== true ? [off, undefined] : [given, off]
+  if (database === undefined) throw misused('Give a database.')
+  const id = await anyDatabaseId(api, database)
   if (typeof name === 'string') {
     await api.call(removeDatabaseStandby, { params: { name, id } })
-    return `${name} keeps no copy of ${id}.`
+    return `${name} keeps no copy of ${database}.`
   }
   await api.call(endDatabaseStandby, { params: { id } })
-  return `${id} has no standby.`
+  return `${database} has no standby.`
 }
 
 function answerTo(on: string | undefined, copies: number | undefined): string {
