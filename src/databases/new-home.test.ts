@@ -32,6 +32,8 @@ function nodeB() {
   }
   const [ports, opened, problems]: [number[], string[], unknown[]] = [[], [], []]
   const peers = [{ incarnation: 1 }, { incarnation: 3 }]
+  const disk = { freeBytes: 100, hasLogFailed: false }
+  let removals = 0
   const answers = new Map<unknown, unknown>([
     [moves.database, row],
     [standbys.list, [{ database_id: 'db', node: 'b' }]],
@@ -45,10 +47,12 @@ function nodeB() {
     store: { run: async (operation: unknown) => answers.get(operation) ?? [] },
     fleet: {
       suspend: async () => undefined,
-      remove: async () => undefined,
-      checkSpace: async () => true,
+      remove: async () => void removals++,
+      checkSpace: async (bytes = 0) => bytes <= disk.freeBytes,
       ensure: async (spec: EngineSpec) => void ports.push(spec.follows?.port ?? 0),
-      replicationWith: async () => ({ position: async () => ({ isLinked: false }) }),
+      replicationWith: async () => ({
+        position: async () => ({ isLinked: disk.hasLogFailed, isLogged: false, hasLogFailed: disk.hasLogFailed }),
+      }),
     },
     cluster: {
       peers,
@@ -65,6 +69,8 @@ function nodeB() {
     peers,
     deps: deps as never,
     problems,
+    disk,
+    removals: () => removals,
     /** Which node the engine reaches when it connects to what it was last asked to follow. */
     followed: async (times: number): Promise<string | undefined> => {
       await waitFor(() => ports.length + problems.length >= times, { what: 'the engine to be asked to follow' })
@@ -81,7 +87,8 @@ it('the copy of a standby follows the new home', async () => {
   const node = nodeB()
   const side = new CopySide(node.deps)
   sides.push(side)
-  const follow = (source: string, epoch: number) => side.follow({ databaseId: 'db', epoch, source, password: 'p' })
+  const follow = (source: string, epoch: number) =>
+    side.follow({ databaseId: 'db', epoch, source, password: 'p', bytes: 0 })
   await follow('a', 1)
   expect(await node.followed(1)).toBe('a')
   node.row.home = 'c'
@@ -90,6 +97,27 @@ it('the copy of a standby follows the new home', async () => {
   // What the old home still asks for changes nothing.
   expect(await follow('a', 1)).toMatchObject({ progress: { kind: 'failed' } })
   expect([await node.followed(2), node.problems]).toEqual(['c', []])
+})
+
+it.each([
+  ['for the data', 101, false],
+  ['for its log', 100, true],
+])('a copy of a standby says that its disk has no space %s, and takes none', async (_, bytes, hasLogFailed) => {
+  const node = nodeB()
+  node.disk.hasLogFailed = hasLogFailed
+  const side = new CopySide(node.deps)
+  sides.push(side)
+  const follow = async () =>
+    (await side.follow({ databaseId: 'db', epoch: 1, source: 'a', password: 'p', bytes })).progress
+  const failed = async () => {
+    const progress = await follow()
+    return progress.kind === 'failed' ? progress.problem : undefined
+  }
+  expect(await waitFor(failed, { what: 'the failure' })).toContain('has no space')
+  const removals = node.removals()
+  // It is not begun again at once.
+  expect(await follow()).toMatchObject({ kind: 'failed' })
+  expect([node.problems.length, node.removals()]).toEqual([1, removals])
 })
 
 it('the replica of a read region follows the new home, at once', async () => {

@@ -20,6 +20,16 @@ import {
 const REACH_WITHIN_MS = 300
 const REACH_EVERY_MS = 1
 
+/** A copy for which the disk had no space is begun again after this time: it takes space from the databases of this node. */
+const SPACE_AFTER_MS = 30_000
+
+/** Why there is no copy, for the operator. */
+class NoSpace extends Error {
+  constructor(node: string) {
+    super(`the disk of the node ${node} has no space for the copy`)
+  }
+}
+
 /** A copy that this node keeps. */
 interface Copy {
   readonly epoch: number
@@ -29,6 +39,8 @@ interface Copy {
   password: string
   relay: Relay | undefined
   problem: string
+  /** Before then, monotonic, a failed copy is not begun again. */
+  retryAtMs: number
   /** As the home has last heard. */
   reported: ReplicationPlace | undefined
 }
@@ -136,10 +148,10 @@ export class CopySide {
     if (copy?.state === 'sealed' || (copy && copy.epoch > epoch)) {
       return { kind: 'failed', problem: 'the database has another home' }
     }
-    if (!copy || copy.epoch < epoch || copy.source !== source || copy.state === 'failed') {
-      const problem = copy?.problem ?? ''
-      this.#begin(request)
-      return copy?.state === 'failed' ? { kind: 'failed', problem } : { kind: 'copying' }
+    const isOther = !copy || copy.epoch < epoch || copy.source !== source
+    if (isOther || copy.state === 'failed') {
+      if (isOther || performance.now() >= copy.retryAtMs) this.#begin(request)
+      return copy?.state === 'failed' ? { kind: 'failed', problem: copy.problem } : { kind: 'copying' }
     }
     if (copy.state === 'beginning') return { kind: 'copying' }
     if (copy.password !== password) {
@@ -173,16 +185,30 @@ export class CopySide {
   }
 
   async #progress(databaseId: string, copy: Copy): Promise<CopyProgress> {
-    const position = await (await this.#deps.fleet.replicationWith(databaseId)).position()
-    if (!position.isLinked) return { kind: 'copying' }
-    if (copy.state === 'connected' && position.isLogged) copy.state = 'complete'
-    if (copy.state !== 'complete') return { kind: 'copying' }
+    const { fleet } = this.#deps
+    const position = await (await fleet.replicationWith(databaseId)).position()
+    if (copy.state === 'connected' && position.isLinked && position.isLogged) copy.state = 'complete'
+    // The engine would try again for hours, on a disk that other databases need.
+    const isFailing = position.hasLogFailed || !(await fleet.checkSpace())
+    if (copy.state === 'connected' && isFailing) this.#giveUp(databaseId, copy)
+    if (copy.state !== 'complete' || !position.isLinked) return { kind: 'copying' }
     const { replid, offset } = position
     report(copy, { replid, offset })
     return { kind: 'following', replid, offset }
   }
 
-  #begin({ databaseId, epoch, source, password }: FollowRequest): void {
+  /** Deletes what there is of a copy that has no space. */
+  #giveUp(databaseId: string, copy: Copy): void {
+    const { fleet, node } = this.#deps
+    copy.state = 'beginning'
+    copy.relay?.close()
+    this.#queue(databaseId, copy, async () => {
+      await fleet.remove(databaseId)
+      throw new NoSpace(node)
+    })
+  }
+
+  #begin({ databaseId, epoch, source, password, bytes }: FollowRequest): void {
     const old = this.#copies.get(databaseId)
     if (old) end(old)
     const copy: Copy = {
@@ -192,11 +218,12 @@ export class CopySide {
       state: 'beginning',
       relay: undefined,
       problem: '',
+      retryAtMs: 0,
       reported: undefined,
     }
     this.#copies.set(databaseId, copy)
     this.#queue(databaseId, copy, async () => {
-      const { store, fleet } = this.#deps
+      const { store, fleet, node } = this.#deps
       const row = await store.run(moves.database, { databaseId })
       const asked = (await store.run(standbys.list, {})).some(
         (one) => one.database_id === databaseId && this.#isHere(one),
@@ -210,7 +237,7 @@ export class CopySide {
       await fleet.suspend(databaseId)
       await setAsideOne(this.#deps, databaseId)
       await fleet.remove(databaseId)
-      if (!(await fleet.checkSpace())) throw new Error('the disk is full')
+      if (!(await fleet.checkSpace(bytes))) throw new NoSpace(node)
       await this.#connect(databaseId, copy, password)
     })
   }
@@ -243,11 +270,14 @@ export class CopySide {
   #queue(databaseId: string, copy: Copy | undefined, work: () => Promise<void>): void {
     const before = this.#work.get(databaseId) ?? Promise.resolve()
     const done = before.then(work).catch((error: unknown) => {
-      this.#deps.logger.warn('database_standby_failed', { databaseId, error })
+      const { logger, node } = this.#deps
+      logger.warn('database_standby_failed', { databaseId, error })
       if (!copy || copy.state === 'over') return
       end(copy)
+      const hasSpace = !(error instanceof NoSpace)
       copy.state = 'failed'
-      copy.problem = `the node ${this.#deps.node} could not copy the data: see its log`
+      copy.problem = hasSpace ? `the node ${node} could not copy the data: see its log` : error.message
+      if (!hasSpace) copy.retryAtMs = performance.now() + SPACE_AFTER_MS
     })
     this.#work.set(databaseId, done)
     void done.then(() => this.#work.get(databaseId) === done && this.#work.delete(databaseId))

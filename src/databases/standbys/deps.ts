@@ -37,15 +37,17 @@ export interface FollowRequest {
   readonly source: string
   /** Of the replication user of the home's engine; a new one after each start of the home. */
   readonly password: string
+  /** About the size of the data, which a copy that begins needs; 0 from an older version. */
+  readonly bytes: number
 }
 
 /** Reads a request of a home. */
 export function followRequestOf(payload: unknown): FollowRequest | undefined {
   if (!isObject(payload)) return undefined
-  const { databaseId, epoch, source, password } = payload
+  const { databaseId, epoch, source, password, bytes } = payload
   if (typeof databaseId !== 'string' || typeof epoch !== 'number') return undefined
   if (typeof source !== 'string' || typeof password !== 'string') return undefined
-  return { databaseId, epoch, source, password }
+  return { databaseId, epoch, source, password, bytes: typeof bytes === 'number' ? bytes : 0 }
 }
 
 /** How far a copy is. */

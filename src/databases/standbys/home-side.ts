@@ -57,17 +57,17 @@ export class HomeSide {
       const { clock } = this.#deps
       const epoch = set[0]?.now_epoch ?? 1
       const late = pause(clock, ENGINE_WITHIN_MS).then(() => undefined)
-      const password = await Promise.race([this.#sample(databaseId, epoch), late])
-      if (password === undefined) return []
-      return await Promise.all(set.map(async (row) => this.#noteOf(row, await this.#ask(row, password))))
+      const engine = await Promise.race([this.#sample(databaseId, epoch), late])
+      if (engine === undefined) return []
+      return await Promise.all(set.map(async (row) => this.#noteOf(row, await this.#ask(row, engine))))
     } catch (error) {
       this.#deps.logger.warn('database_standby_failed', { databaseId, error })
       return []
     }
   }
 
-  /** Remembers the offset of this moment. Answers the password of the engine. */
-  async #sample(databaseId: string, epoch: number): Promise<string> {
+  /** Remembers the offset of this moment. */
+  async #sample(databaseId: string, epoch: number): Promise<Pick<FollowRequest, 'password' | 'bytes'>> {
     const { fleet, clock } = this.#deps
     const replication = await fleet.replicationWith(databaseId)
     const at = clock.now()
@@ -75,15 +75,18 @@ export class HomeSide {
     const known = this.#guarded.get(databaseId)
     const samples = remember(known?.epoch === epoch ? known.samples : [], { at, replid, offset })
     this.#guarded = new Map(this.#guarded).set(databaseId, { epoch, socketPath: replication.socketPath, samples })
-    return replication.password
+    return { password: replication.password, bytes: await fleet.usedBytes(databaseId) }
   }
 
-  async #ask({ database_id: databaseId, node, now_epoch }: PlacedStandby, password: string): Promise<CopyProgress> {
+  async #ask(
+    { database_id: databaseId, node, now_epoch }: PlacedStandby,
+    engine: Pick<FollowRequest, 'password' | 'bytes'>,
+  ): Promise<CopyProgress> {
     const { cluster } = this.#deps
     const silent = { kind: 'failed', problem: `the node ${node} does not answer` } as const
     const peer = cluster.peers.find(({ name }) => name === node)
     if (!peer) return silent
-    const request: FollowRequest = { databaseId, epoch: now_epoch ?? 1, source: this.#deps.node, password }
+    const request: FollowRequest = { databaseId, epoch: now_epoch ?? 1, source: this.#deps.node, ...engine }
     const sent = this.#guard.now()
     const [found] = await cluster.ask(TOPICS.follow, request, peer.incarnation)
     const answer = found && followAnswerOf(found.answer)
