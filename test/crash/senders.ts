@@ -115,6 +115,18 @@ export function ownerOf({ remotePort, localPort }: Socket, pids: readonly number
   return inode === undefined ? undefined : pids.find((pid) => hasSocket(pid, `socket:[${inode}]`))
 }
 
+const LISTENING = '0A'
+
+/** The ports on which a process listens on 127.0.0.1 (Linux only). */
+export function listeningPorts(pid: number): readonly number[] {
+  const table = readFileSync('/proc/net/tcp', 'latin1').split('\n').slice(1)
+  return table.flatMap((line) => {
+    const [, local = '', , state, , , , , , inode] = line.trim().split(/\s+/)
+    const isOwn = state === LISTENING && hasSocket(pid, `socket:[${inode}]`)
+    return isOwn ? [Number.parseInt(local.split(':')[1] ?? '', 16)] : []
+  })
+}
+
 function hasSocket(pid: number, name: string): boolean {
   const folder = `/proc/${pid}/fd`
   try {
