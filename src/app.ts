@@ -15,6 +15,7 @@
  * one that is built first gets a `Port`, which is bound to the other as soon as that exists (`database-composition.ts`).
  */
 
+import type { Duplex } from 'node:stream'
 import { type Accounts, accountRoutes, type Credentials, createAccounts, StoreMark } from './accounts/index.js'
 import { activityRoutes } from './activity/index.js'
 import { composeActivity } from './activity-composition.js'
@@ -157,10 +158,13 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const routes = [...own, ...alerts.routes(), ...operator.routes]
   const management = managementListener({ ...foundations, ...dataPlane }, accounts, routes, queueRoutes)
   const forQueue = queueListener({ ...foundations, ...dataPlane }, accounts, queueRoutes)
-  cluster.serve('management', (stream, ip) => management.accept(stream, ip))
+  const accept = (stream: Duplex, ip: string): void => management.accept(stream, ip)
+  cluster.serve('management', accept, () => management.isServing)
   const { gateway, backups, memory, readiness } = dataPlane
-  for (const service of PASSED_SERVICES)
-    cluster.serve(service, (stream, ip, detail) => gateway.accept(service, stream, ip, detail))
+  for (const service of PASSED_SERVICES) {
+    const pass = (stream: Duplex, ip: string, detail: string): void => gateway.accept(service, stream, ip, detail)
+    cluster.serve(service, pass, () => gateway.isServing)
+  }
   const busy = [gateway, queue, workflow, management, forQueue, bulk, alerts, backups, ...operator.services]
   exporting?.bind({ figures: () => operator.metrics.export() })
   // First, so that it stops last and exports what the others did while they stopped.

@@ -12,6 +12,7 @@ export function alone(): Cluster {
     owned: undefined,
     partitionFor: (accountId, flowKey) => (flowKey === undefined ? 0 : partitionOfKey(accountId, flowKey)),
     isLeader: true,
+    takesPart: true,
     isDraining: false,
     onLeader: nothing,
     hold: nothing<[PartitionHolder]>,

@@ -67,7 +67,7 @@ export class Clustered implements Cluster {
     this.#link = deps.link({
       incarnation: me,
       onRequest: (request) => this.#notifications.receive(request),
-      onTunnel: (head, stream) => this.#services.accept(head, stream),
+      onTunnel: (head) => this.#services.find(head),
     })
     this.#leadership = new Leadership({
       me,
@@ -118,6 +118,10 @@ export class Clustered implements Cluster {
 
   get peers(): readonly Peer[] {
     return this.#neighbours.all
+  }
+
+  get takesPart(): boolean {
+    return this.#phase === 'open' || this.#phase === 'draining'
   }
 
   get isDraining(): boolean {
@@ -182,8 +186,8 @@ export class Clustered implements Cluster {
     return this.#notifications.ask(this.peers.filter(isMeant), topic, payload)
   }
 
-  serve(service: string, accept: StreamHandler): void {
-    this.#services.serve(service, accept)
+  serve(service: string, accept: StreamHandler, isServing?: () => boolean): void {
+    this.#services.serve(service, accept, isServing)
   }
 
   tunnel(node: string, service: string, ip: string, detail = ''): Promise<Duplex> {
@@ -232,7 +236,7 @@ export class Clustered implements Cluster {
     if (state === 'draining' && this.#phase === 'open') this.#phase = 'draining'
     else if (state === 'live' && this.#phase === 'draining') this.#phase = 'open'
     const mustGiveUp = this.#phase === 'draining' && hasHeir(nodes)
-    this.#leadership.mayLead = this.#takesPart && !mustGiveUp
+    this.#leadership.mayLead = this.takesPart && !mustGiveUp
     if (!mustGiveUp) return
     if (this.#holdings.owned.length > 0) this.#startDrain()
     else if (leader === me) await this.#handOver.resign()
@@ -243,13 +247,8 @@ export class Clustered implements Cluster {
     this.#drainForOperator = this.#giveUp(OPERATOR_GRACE_MS, 'resigned').then(() => {
       this.#drainForOperator = undefined
       const left = this.#holdings.all.filter((partition) => !this.#holdings.owns(partition))
-      if (this.#takesPart) this.#holdings.keep(left, new Map())
+      if (this.takesPart) this.#holdings.keep(left, new Map())
     })
-  }
-
-  /** Everything in this process has started, and it does not stop. */
-  get #takesPart(): boolean {
-    return this.#phase === 'open' || this.#phase === 'draining'
   }
 
   /** Gives everything up; never rejects. */
@@ -368,7 +367,7 @@ export class Clustered implements Cluster {
     await this.#handOver.receive(this.#holdings.reconcile(me, seen.partitions, epochs))
     if (this.#phase === 'leaving') await this.#handOver.giveRest({ ...seen, me })
     await this.#follow(seen)
-    if (!this.#takesPart) return
+    if (!this.takesPart) return
     if (seen.nodes.some(({ incarnation, is_open }) => incarnation === me && is_open === 0)) {
       await store.run(nodeRows.open, { incarnation: me })
       this.#rhythm.lookAgain()

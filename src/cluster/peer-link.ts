@@ -43,8 +43,8 @@ export interface TunnelHead {
   readonly detail?: string
 }
 
-/** Serves a stream of bytes of another node. Answers whether it does. */
-export type OnTunnel = (head: TunnelHead, stream: Duplex) => boolean
+/** Answers what serves a stream of bytes of another node; undefined: nothing does now, so the stream is refused. */
+export type OnTunnel = (head: TunnelHead) => ((stream: Duplex) => void) | undefined
 
 /** Answers a request of another node. A rejection is passed to it as a failure without details. */
 export type OnPeerRequest = (request: PeerRequest) => Promise<unknown>

@@ -4,17 +4,16 @@ import type { StreamHandler } from './types.js'
 
 /** What a node serves to other nodes over streams of bytes, by name. */
 export class Services {
-  readonly #handlers = new Map<string, StreamHandler>()
+  readonly #services = new Map<string, { readonly accept: StreamHandler; readonly isServing: () => boolean }>()
 
-  /** Serves streams for a name from now on. */
-  serve(service: string, handler: StreamHandler): void {
-    this.#handlers.set(service, handler)
+  /** Serves streams for a name from now on, whenever `isServing` says so. */
+  serve(service: string, accept: StreamHandler, isServing: () => boolean = () => true): void {
+    this.#services.set(service, { accept, isServing })
   }
 
-  /** Serves a stream of another node. Answers whether there is such a service. */
-  accept({ service, ip, detail = '' }: TunnelHead, stream: Duplex): boolean {
-    const handler = this.#handlers.get(service)
-    handler?.(stream, ip, detail)
-    return handler !== undefined
+  /** What serves a stream of another node now; undefined: nothing. */
+  find({ service, ip, detail = '' }: TunnelHead): ((stream: Duplex) => void) | undefined {
+    const found = this.#services.get(service)
+    return found?.isServing() ? (stream) => found.accept(stream, ip, detail) : undefined
   }
 }

@@ -83,6 +83,8 @@ export interface Cluster extends Service {
   partitionFor(accountId: string, flowKey: string | undefined): number
   /** Whether this node does what only one node does: schedules, retention, roll-ups, alerts. */
   readonly isLeader: boolean
+  /** Whether everything in this process has started, and it does not stop. */
+  readonly takesPart: boolean
   /** Whether this node gives everything up and should get nothing new. */
   readonly isDraining: boolean
   /** Calls `listener` whenever this node begins or ends to be the leader. */
@@ -112,8 +114,11 @@ export interface Cluster extends Service {
   hintLeader(topic: string, payload: unknown): void
   /** Asks all other nodes, or one. Those that do not answer within a second are left out. */
   ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]>
-  /** Registers what serves streams of bytes of other nodes. Before `start`. */
-  serve(service: string, accept: StreamHandler): void
+  /**
+   * Registers what serves streams of bytes of other nodes. Before `start`.
+   * @param isServing whether it does now. If not, `tunnel` of the other node rejects, and nothing was sent. Default: always.
+   */
+  serve(service: string, accept: StreamHandler, isServing?: () => boolean): void
   /**
    * Opens a stream of bytes to a service of the node with this name, for a client with this address.
    * @param detail what the service needs to know: short, printable ASCII.

@@ -76,6 +76,7 @@ export interface DatabasesDeps {
     | 'tunnel'
     | 'peers'
     | 'isLeader'
+    | 'takesPart'
     | 'isDraining'
     | 'isBeingDrained'
     | 'mayAct'

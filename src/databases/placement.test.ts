@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { type Candidate, type Capacity, chooseHome } from './placement.js'
+import { DEFAULT_PLANS } from '../contract/databases/plans.js'
+import { type Candidate, type Capacity, chooseHome, Placement, type PlacementDeps } from './placement.js'
 
 const GIB = 2 ** 30
 const EMPTY: Capacity = {
@@ -55,4 +56,19 @@ it('prefers capacity, then space on the disk, and else leaves the refusal to a n
   expect(choose([at('a', { region: 'eu-west-1', hasSpace: false }), at('b')])).toBe('b')
   expect(choose([at('a', { hasSpace: false }), at('b', { awake: 200 })])).toBe('b')
   expect(choose([at('a', { hasSpace: false })])).toBe('a')
+})
+
+it('offers a node only while everything in it serves: not when it starts, nor when it stops', async () => {
+  let answer: () => unknown = () => expect.fail()
+  const cluster = { takesPart: false, isDraining: false, peers: [], ask: async () => [] }
+  const deps = {
+    cluster: Object.assign(cluster, { handle: (_: string, handler: () => unknown) => (answer = handler) }),
+    node: 'a',
+    plans: DEFAULT_PLANS,
+    ownCapacity: async () => EMPTY,
+  }
+  expect(new Placement(deps as unknown as PlacementDeps)).toBeDefined()
+  expect(await answer()).toBeUndefined()
+  cluster.takesPart = true
+  expect(await answer()).toBe(EMPTY)
 })

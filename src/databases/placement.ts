@@ -54,7 +54,7 @@ export interface PlacementDeps {
   readonly store: Pick<Store, 'run'>
   /** The name of this node; absent on a server that is alone. */
   readonly node: string | undefined
-  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'peers' | 'isDraining'> | undefined
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'peers' | 'takesPart' | 'isDraining'> | undefined
   readonly homes: Pick<Homes, 'known' | 'elsewhereOf' | 'at'>
   readonly plans: PlanTable
   readonly ownCapacity: () => Promise<Capacity>
@@ -70,7 +70,9 @@ export class Placement {
 
   constructor(deps: PlacementDeps) {
     this.#deps = deps
-    deps.cluster?.handle(CAPACITY, () => deps.ownCapacity())
+    const { cluster, ownCapacity } = deps
+    // Other nodes pass on to it what they choose it for: not before it serves, and not when it stops.
+    cluster?.handle(CAPACITY, () => (cluster.takesPart ? ownCapacity() : undefined))
   }
 
   /**
@@ -128,7 +130,8 @@ export class Placement {
   /** The region of each other node that answers, by its life; undefined: it serves all. */
   async regionsOfPeers(): Promise<ReadonlyMap<Incarnation, string | undefined>> {
     const answers = (await this.#deps.cluster?.ask(CAPACITY, null)) ?? []
-    return new Map(answers.map(({ peer, answer }) => [peer.incarnation, capacityOf(answer)?.region]))
+    const known = answers.map(({ peer, answer }) => ({ peer, capacity: capacityOf(answer) }))
+    return new Map(known.flatMap(({ peer, capacity }) => (capacity ? [[peer.incarnation, capacity.region]] : [])))
   }
 
   /** The regions that have a node; undefined: all have one. */

@@ -177,6 +177,10 @@ class DataPlane implements Gateway {
     return this.#rest.port
   }
 
+  get isServing(): boolean {
+    return this.#unsubscribe !== undefined
+  }
+
   async start(): Promise<void> {
     await this.#rest.listen()
     await this.#domain?.listen()

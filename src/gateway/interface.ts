@@ -29,6 +29,8 @@ export interface Gateway extends Service {
   breakOff(databaseId: string): void
   /** Disconnects the clients on the port of a database. What has not been answered stays without an answer. */
   sendAway(databaseId: string): void
+  /** Whether it takes clients of other nodes: it has started, and does not stop. */
+  readonly isServing: boolean
   /**
    * Serves a connection of a client that another node has accepted.
    * @param ip address of the client.

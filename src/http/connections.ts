@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { systemClock, yieldToEventLoop } from '../base/index.js'
 
 const NEWEST = Symbol('newest request')
@@ -61,6 +62,11 @@ export class Connections {
     }
   }
 
+  /** Resolves when all connections are closed. */
+  async closed(): Promise<void> {
+    await Promise.all([...this.#open].map(closed))
+  }
+
   /**
    * Ends connections without a request in flight, now and later: those that nothing was sent on, those between two requests,
    * and those where only the start of a next request has arrived. Node counts all but the second kind as busy. Requests that
@@ -72,6 +78,10 @@ export class Connections {
     for (const connection of this.#open) endIfUnused(connection)
   }
 }
+
+/** Resolves when a connection is closed, also by an error. */
+export const closed = (connection: Duplex): Promise<void> =>
+  new Promise((resolve) => connection.once('close', () => resolve()))
 
 /** What was written is still sent. */
 function endIfUnused(connection: Connection): void {

@@ -2,6 +2,7 @@ import { duplexPair } from 'node:stream'
 import Type from 'typebox'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
+import { yieldToEventLoop } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import type { Authenticator } from './caller.js'
 import { type Elsewhere, HttpServer, route } from './index.js'
@@ -31,11 +32,18 @@ const authenticator: Authenticator = {
   bearer: () => undefined,
 }
 
+let proceed = (): void => {}
+/** Requests about `slow` wait for it. */
+const slow = new Promise<void>((resolve) => {
+  proceed = resolve
+})
+
 /** The nodes that have answered, with the trace context that they got. */
 const answered: string[] = []
 
 function server(name: string, elsewhere: (id: unknown) => Elsewhere | undefined): HttpServer {
   const serve = route(named, async ({ params, body, ip, requestId, headers: { traceparent, tracestate } }) => {
+    if (params.id === 'slow') await slow
     return { name, ...params, ...body, ip, requestId, trace: [traceparent, tracestate] }
   })
   return new HttpServer({
@@ -135,4 +143,22 @@ it('says which node is away, whether something was sent, and passes nothing on t
     status: 503,
     body: { error: expect.stringContaining('pass it on to b') },
   })
+})
+
+it('finishes a request of another node before it stops', async () => {
+  const stopping = server('stopping', () => undefined)
+  await stopping.start()
+  const [near, far] = duplexPair()
+  stopping.accept(far, '192.0.2.1')
+  const body = JSON.stringify({ text: '' })
+  const head = ['POST /things/slow HTTP/1.1', 'host: x', 'authorization: Basic good', 'content-type: application/json']
+  near.write(`${head.join('\r\n')}\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+  let text = ''
+  near.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  await yieldToEventLoop()
+  const stopped = stopping.stop(10_000).then(() => (text += ' stopped'))
+  await yieldToEventLoop()
+  proceed()
+  await stopped
+  expect(text).toMatch(/^HTTP\/1.1 200 .*stopping.* stopped$/s)
 })

@@ -22,12 +22,24 @@ const FORWARDED = Symbol('forwarded')
 interface ForwardedSocket extends Duplex {
   [FORWARDED]?: true
   remoteAddress?: string
+  destroySoon?: () => void
 }
 
-/** Marks a connection of another node. No client can make such a mark, because it is not part of a request. */
+/**
+ * Marks a connection of another node, and makes it look like a socket. No client can make such a mark, because it is not
+ * part of a request.
+ */
 export function markForwarded(connection: ForwardedSocket, ip: string): void {
   connection[FORWARDED] = true
   Object.defineProperty(connection, 'remoteAddress', { value: ip })
+  connection.destroySoon = () => destroySoon(connection)
+}
+
+/** Closes a connection of another node after everything was sent. */
+export function destroySoon(connection: Duplex): void {
+  if (connection.writable) connection.end()
+  if (connection.writableFinished) connection.destroy()
+  else connection.once('finish', () => connection.destroy())
 }
 
 /** Whether another node has passed this request on. */

@@ -101,14 +101,21 @@ export class HttpServer implements Service {
     const timer = systemClock.after(graceMs, () => this.#app.server.closeAllConnections())
     try {
       await Promise.all([this.#app.close(), this.#connections.endUnused()])
+      // The server does not wait for connections of other nodes.
+      await this.#connections.closed()
     } finally {
       timer.cancel()
     }
   }
 
+  /** Whether it takes connections. */
+  get isServing(): boolean {
+    return this.#phase === 'serving'
+  }
+
   /** Serves a connection over which another node passes a request on. @param ip address of the client. */
   accept(connection: Duplex, ip: string): void {
-    if (this.#phase !== 'serving') return void connection.destroy()
+    if (!this.isServing) return void connection.destroy()
     markForwarded(connection, ip)
     this.#app.server.emit('connection', connection)
   }

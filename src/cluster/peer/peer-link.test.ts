@@ -93,10 +93,12 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
       request.pipe(response)
     })
     const one = await startLink(store, 1)
-    const other = await startLink(store, 2, undefined, ({ service, ip }, stream) => {
-      Object.defineProperty(stream, 'remoteAddress', { value: ip })
-      if (service === 'echo') server.emit('connection', stream)
-      return service === 'echo'
+    const other = await startLink(store, 2, undefined, ({ service, ip }) => {
+      const accept = (stream: Duplex): void => {
+        Object.defineProperty(stream, 'remoteAddress', { value: ip })
+        server.emit('connection', stream)
+      }
+      return service === 'echo' ? accept : undefined
     })
     const stream = await one.tunnel(at(other, 2), { service: 'echo', ip: '192.0.2.7' })
     const sent = request({ createConnection: () => stream, method: 'POST', headers: { host: 'ü' } })
@@ -106,18 +108,15 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     expect(answer.headers.ip).toBe('192.0.2.7')
     expect((await buffer(answer)).equals(sentBytes)).toBe(true)
     await expect(one.tunnel(at(other, 3), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 421')
-    await expect(other.tunnel(at(one, 1), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 400')
+    await expect(other.tunnel(at(one, 1), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 503')
+    await expect(one.tunnel(at(other, 2), { service: 'none', ip: '' })).rejects.toThrow('the node answered 503')
   })
 
   it('ends a stream at both nodes when either gives it up, although nobody reads what is on its way', async () => {
     const accepted: Duplex[] = []
     const one = await startLink(store, 1)
-    const other = await startLink(
-      store,
-      2,
-      undefined,
-      (_head, stream) => accepted.push(stream.on('error', () => undefined)) > 0,
-    )
+    const accept = (stream: Duplex) => void accepted.push(stream.on('error', () => undefined))
+    const other = await startLink(store, 2, undefined, () => accept)
     for (const end of ['one', 'other'] as const) {
       const stream = await one.tunnel(at(other, 2), { service: 'echo', ip: '192.0.2.7' })
       stream.on('error', () => undefined)
@@ -134,9 +133,8 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
 
   it('delivers what was sent before an orderly end, however late it is read', async () => {
     const one = await startLink(store, 1)
-    const other = await startLink(store, 2, undefined, (_head, stream) => {
+    const other = await startLink(store, 2, undefined, () => (stream) => {
       stream.end(Buffer.alloc(500_000, 'a'), () => stream.destroy())
-      return true
     })
     const stream = await one.tunnel(at(other, 2), { service: 'echo', ip: '192.0.2.7' })
     await waitFor(() => stream.readableLength > 0, { what: 'bytes' })
@@ -147,11 +145,10 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   it('ends streams of the database whose clients leave the most unread', async () => {
     const limitBytes = 4 * 2 ** 20
     const one = await startLink(store, 1, undefined, undefined, new ClientMemoryBudget(limitBytes))
-    const other = await startLink(store, 2, undefined, (_head, stream) => {
+    const other = await startLink(store, 2, undefined, () => (stream) => {
       const fill = (): void => void (stream.destroyed || (stream.write(Buffer.alloc(65_536)) && setImmediate(fill)))
       stream.on('drain', fill).on('error', () => undefined)
       fill()
-      return true
     })
     const open = async (detail: string) =>
       (await one.tunnel(at(other, 2), { service: 'port', ip: '192.0.2.7', detail })).on('error', () => undefined)
@@ -242,11 +239,10 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
 
   it('keeps a connection on which much is on its way before the answer to a ping', async () => {
     const one = await startLink(store, 1)
-    const other = await startLink(store, 2, undefined, (_head, stream) => {
+    const other = await startLink(store, 2, undefined, () => (stream) => {
       const fill = (): void => void (stream.destroyed || (stream.write(Buffer.alloc(4_096)) && setTimeout(fill, 20)))
       stream.on('drain', fill).on('error', () => undefined)
       fill()
-      return true
     })
     const wire = await laySlowWire(other.port)
     const peer = { incarnation: 2, advertise: `127.0.0.1:${wire.port}` }

@@ -126,11 +126,10 @@ export class PeerServer {
       late.cancel()
       const [ip, detail] = [HEADERS.ip, HEADERS.detail].map((name) => String(headers[name] ?? ''))
       const head = { service: path.slice(TUNNEL_PATH.length), ip: ip ?? '', detail: detail ?? '' }
-      const { onTunnel } = this.#deps
-      if (!onTunnel) return end(stream, STATUS.malformed)
+      const serve = this.#deps.onTunnel?.(head)
+      if (!serve) return end(stream, STATUS.notServing)
       stream.respond({ ':status': STATUS.ok })
-      if (!onTunnel(head, countedStream(stream, head, this.#deps))) stream.close()
-      return
+      return serve(countedStream(stream, head, this.#deps))
     }
     const body = await bodyOf(stream)
     if (body === 'too large') return end(stream, STATUS.tooLarge)

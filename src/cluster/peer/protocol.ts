@@ -30,4 +30,12 @@ export const MEMORY_MB = 256
 /** Streams at a time on one connection. */
 export const MOST_STREAMS = 10_000
 /** Status of an answer. */
-export const STATUS = { ok: 200, malformed: 400, otherLife: 421, otherFormat: 426, tooLarge: 413, failed: 500 } as const
+export const STATUS = {
+  ok: 200,
+  malformed: 400,
+  otherLife: 421,
+  otherFormat: 426,
+  tooLarge: 413,
+  failed: 500,
+  notServing: 503,
+} as const

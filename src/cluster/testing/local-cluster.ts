@@ -51,6 +51,7 @@ export class LocalCluster {
 export class LocalNode implements Cluster {
   readonly name = 'cluster'
   readonly isAlone = false
+  readonly takesPart = true
   readonly isDraining = false
   readonly isBeingDrained = false
   readonly #handlers = new Map<string, PeerHandler>()

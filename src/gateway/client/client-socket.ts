@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { destroySoon } from '../../http/index.js'
 import type { ClientAddress } from '../deps.js'
 
 /** What the gateway uses of a client's socket. The connection may come over another node. */
@@ -20,11 +21,7 @@ export function asClientSocket(connection: Duplex, client: ClientAddress, local:
     remotePort: client.port,
     localAddress: local.ip,
     localPort: local.port,
-    destroySoon: () => {
-      if (connection.writable) connection.end()
-      if (connection.writableFinished) connection.destroy()
-      else connection.once('finish', () => connection.destroy())
-    },
+    destroySoon: () => destroySoon(connection),
     // The node that the client is connected to sets the options of the socket.
     setNoDelay: () => undefined,
     setKeepAlive: () => undefined,

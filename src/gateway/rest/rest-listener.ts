@@ -5,6 +5,7 @@ import type { ClientMemoryBudget, Clock, Strangers } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import {
   ClientAddresses,
+  closed,
   isForwarded,
   LONGEST_HEAD_BYTES,
   markForwarded,
@@ -71,6 +72,8 @@ export class RestListener {
   readonly #requestDeps: RestRequestDeps
   /** Connections of other nodes of the region. */
   readonly #near = new WeakSet<Duplex>()
+  /** Connections of other nodes. The server does not wait for them when it closes. */
+  readonly #forwarded = new Set<Duplex>()
   #stopping = false
 
   constructor(options: RestListenerOptions) {
@@ -126,18 +129,24 @@ export class RestListener {
     if (this.#stopping) return void connection.destroy()
     markForwarded(connection, ip)
     if (as === 'near') this.#near.add(connection)
+    this.#forwarded.add(connection)
+    connection.once('close', () => this.#forwarded.delete(connection))
     this.#server.emit('connection', connection)
   }
 
   /** Finishes active requests for up to `graceMs`, then closes. May be called before `listen`, and repeatedly. */
   async close(graceMs: number): Promise<void> {
     this.#stopping = true
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const ended = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const forwarded = [...this.#forwarded].map(closed)
     this.#options.doorway.dismiss(this.#server)
     for (const stream of this.#streams) stream.close()
     this.#server.closeIdleConnections()
-    const timer = this.#options.clock.after(graceMs, () => this.#server.closeAllConnections())
-    await closed
+    const timer = this.#options.clock.after(graceMs, () => {
+      this.#server.closeAllConnections()
+      for (const connection of this.#forwarded) connection.destroy()
+    })
+    await Promise.all([ended, ...forwarded])
     this.#grants.close()
     timer.cancel()
   }
