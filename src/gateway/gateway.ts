@@ -6,7 +6,7 @@ import type { Tracer } from '../telemetry/index.js'
 import { asClientSocket } from './client/client-socket.js'
 import type { DatabaseListener, ListenerOptions } from './client/database-listener.js'
 import { DomainListener } from './client/domain-listener.js'
-import { Doorway, turnAway } from './client/doorway.js'
+import { Doorway } from './client/doorway.js'
 import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './client/outlet.js'
 import { PassingPorts } from './client/passing-ports.js'
 import { NO_ADMINISTRATION } from './commands/administer.js'
@@ -279,7 +279,8 @@ class DataPlane implements Gateway {
     if (listener) listener.acceptFor(client, connection)
     else if (service === 'near-port' && this.#passing)
       void this.#passing.acceptFor(databaseId, client, asClientSocket(connection, client, client))
-    else turnAway(asClientSocket(connection, client, client), new HomeportError('home_not_ready', {}))
+    // An error would end in the application. Most clients connect again, and find the home then.
+    else connection.destroy()
   }
 
   allowReads(databaseId: string, outstanding: { here: number; everywhere: number }): number | undefined {

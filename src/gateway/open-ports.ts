@@ -20,7 +20,9 @@ export interface OpenPortsDeps {
 
 interface OpenPort {
   readonly listener: DatabaseListener
-  readonly listening: Promise<void>
+  /** Also without its port, a listener serves the clients that other nodes pass on. */
+  state: 'opening' | 'open' | 'failed'
+  listening: Promise<void>
 }
 
 /** Another process of this machine may hold a port for a moment, when the home of its database has just changed. */
@@ -38,8 +40,6 @@ const RETRY_PORTS_MS = 1_000
 export class OpenPorts {
   readonly #deps: OpenPortsDeps
   readonly #open = new Map<string, OpenPort>()
-  /** Databases whose port could not be opened, as they were then. */
-  readonly #failed = new Map<string, ServedDatabase>()
   readonly #failures: PortFailures
   readonly #closing = new Set<Promise<void>>()
   #retry: Timer | undefined
@@ -59,17 +59,17 @@ export class OpenPorts {
   follow(databaseId: string): void {
     const { directory, guards } = this.#deps
     const database = directory.find(databaseId)
-    const listener = this.listenerOf(databaseId)
-    const before = listener?.database ?? this.#failed.get(databaseId)
-    if (database && before) this.#forgetLogins(before, database)
+    const open = this.#open.get(databaseId)
+    if (database && open) this.#forgetLogins(open.listener.database, database)
     if (database) guards.update(database)
-    if (database && listener && samePort(database, listener.database)) {
-      if (database !== listener.database) listener.update(database)
+    if (database && open && samePort(database, open.listener.database)) {
+      if (database !== open.listener.database) open.listener.update(database)
+      if (open.state === 'failed') this.#tryAgain(open)
       return
     }
-    if (listener) this.#forget(databaseId)
+    if (open) this.#forget(databaseId)
     if (database) this.#openOrReport(database)
-    else this.#gone(databaseId)
+    else guards.forget(databaseId)
   }
 
   /**
@@ -78,6 +78,7 @@ export class OpenPorts {
    */
   open(databaseId: string): Promise<void> {
     const open = this.#open.get(databaseId)
+    if (open?.state === 'failed') this.#tryAgain(open)
     if (open) return open.listening
     const database = this.#deps.directory.find(databaseId)
     if (!database) return Promise.reject(new HomeportError('database_not_found', { databaseId }))
@@ -104,10 +105,7 @@ export class OpenPorts {
 
   #openOrReport(database: ServedDatabase): void {
     const { databaseId } = database
-    const isKnown = this.#failed.has(databaseId)
-    this.#openListener(database).catch((error: unknown) => {
-      if (!isKnown) this.#failures.add({ databaseId, error })
-    })
+    this.#openListener(database).catch((error: unknown) => this.#failures.add({ databaseId, error }))
   }
 
   /** The credentials of engines change with those of clients. REST also serves a database whose port is not open. */
@@ -117,24 +115,31 @@ export class OpenPorts {
     for (const user of goneUsers(before, now)) lanes.forgetUser(now.databaseId, user)
   }
 
+  /** Rejects also when the database requires TLS and there is no certificate. */
   async #openListener(database: ServedDatabase): Promise<void> {
     const listener = new DatabaseListener(database, this.#deps.listenerOptions)
-    this.#failed.delete(database.databaseId)
-    const listening = this.#listen(listener)
-    this.#open.set(database.databaseId, { listener, listening })
-    await listening
+    const open: OpenPort = { listener, state: 'opening', listening: Promise.resolve() }
+    this.#open.set(database.databaseId, open)
+    open.listening = this.#listen(open)
+    await open.listening
+  }
+
+  #tryAgain(open: OpenPort): void {
+    open.state = 'opening'
+    open.listening = this.#listen(open)
+    open.listening.catch(() => undefined)
   }
 
   /** Waits for listeners that are closing: one of them may still hold the port. */
-  async #listen(listener: DatabaseListener): Promise<void> {
-    await Promise.all([...this.#closing, this.#deps.release(listener.database.databaseId)])
+  async #listen(open: OpenPort): Promise<void> {
+    const { databaseId } = open.listener.database
+    await Promise.all([...this.#closing, this.#deps.release(databaseId)])
     try {
-      await listener.listen()
+      await open.listener.listen()
+      open.state = 'open'
     } catch (error) {
-      const { databaseId } = listener.database
-      if (this.listenerOf(databaseId) === listener) {
-        this.#open.delete(databaseId)
-        this.#failed.set(databaseId, listener.database)
+      open.state = 'failed'
+      if (this.#open.get(databaseId) === open) {
         this.#retry ??= this.#deps.clock.after(RETRY_PORTS_MS, () => this.#retryFailed())
       }
       throw error
@@ -143,7 +148,8 @@ export class OpenPorts {
 
   #retryFailed(): void {
     this.#retry = undefined
-    if (!this.#isStopped) for (const databaseId of [...this.#failed.keys()]) this.follow(databaseId)
+    if (this.#isStopped) return
+    for (const open of this.#open.values()) if (open.state === 'failed') this.#tryAgain(open)
   }
 
   #forget(databaseId: string): void {
@@ -151,17 +157,11 @@ export class OpenPorts {
     this.#deps.lanes.forget(databaseId)
   }
 
-  /** The database is no longer served. */
-  #gone(databaseId: string): void {
-    if (this.#failed.delete(databaseId)) this.#deps.lanes.forget(databaseId)
-    this.#deps.guards.forget(databaseId)
-  }
-
   #close(databaseId: string, graceMs: number): void {
     const open = this.#open.get(databaseId)
     if (!open) return
     this.#open.delete(databaseId)
-    const closed = open.listening.then(() => open.listener.close(graceMs)).catch(() => {})
+    const closed = open.listening.catch(() => undefined).then(() => open.listener.close(graceMs))
     this.#closing.add(closed)
     void closed.finally(() => this.#closing.delete(closed))
   }

@@ -1,8 +1,8 @@
-import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Strangers, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { closed } from '../../http/index.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
 import type { SessionDeps } from '../commands/command-context.js'
 import type { ClientAddress, GatewaySettings, ServedDatabase } from '../deps.js'
@@ -53,7 +53,6 @@ export class DatabaseListener {
     this.#front = database.tls ? this.#newFront() : undefined
     // A client may close its sending side and still wait for replies.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true })
-    this.#server.on('error', (error) => options.logger.error('gateway_port_failed', { error }))
   }
 
   /** The database, as its clients are served now. */
@@ -83,17 +82,22 @@ export class DatabaseListener {
     this.#scheduleSweep()
   }
 
-  /** Resolves when clients can connect; rejects with `port_taken`. */
+  /** Resolves when clients can connect; rejects with `port_taken`, and may be called again then. */
   listen(): Promise<void> {
     const { port } = this.database
     return new Promise((resolve, reject) => {
-      const onError = (cause: Error): void => reject(new HomeportError('port_taken', { port }, { cause }))
-      this.#server.once('error', onError)
-      this.#server.listen({ port, host: this.#options.settings.host, backlog: BACKLOG }, () => {
+      const onError = (cause: Error): void => {
+        this.#server.off('listening', onListening)
+        reject(new HomeportError('port_taken', { port }, { cause }))
+      }
+      const onListening = (): void => {
         this.#server.off('error', onError)
+        this.#server.on('error', (error) => this.#options.logger.error('gateway_port_failed', { error }))
         this.#acceptClients()
         resolve()
-      })
+      }
+      this.#server.once('error', onError).once('listening', onListening)
+      this.#server.listen({ port, host: this.#options.settings.host, backlog: BACKLOG })
     })
   }
 
@@ -101,14 +105,14 @@ export class DatabaseListener {
   async close(graceMs: number): Promise<void> {
     this.#sweep?.cancel()
     this.#front?.close()
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const isClosed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     this.#options.doorway.dismiss(this.#server)
-    const ended = [...this.#connections].map((connection) => once(connection, 'close'))
+    const ended = [...this.#connections].map(closed)
     for (const session of this.#sessions) session.finish()
     const timer = this.#options.clock.after(graceMs, () => {
       for (const connection of this.#connections) connection.destroy()
     })
-    await Promise.all([closed, ...ended])
+    await Promise.all([isClosed, ...ended])
     timer.cancel()
   }
 

@@ -367,7 +367,7 @@ export class ClientLane implements ReplySink {
     this.#answered += count
     if (partial) this.#owner.cut()
     // Another node becomes the home. Most clients send again what was not answered.
-    else if (isError(error, 'home_not_ready')) this.#owner.hangUp()
+    else if (isError(error, 'home_not_ready') || isError(error, 'database_moved')) this.#owner.hangUp()
     else {
       const text = encodeError(errorText(error))
       this.#owner.write(count === 1 ? text : Buffer.concat(new Array<Buffer>(count).fill(text)))

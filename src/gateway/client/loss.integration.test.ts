@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { duplexPair } from 'node:stream'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { freePort, waitFor } from '../../../test/support/index.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
@@ -101,6 +102,13 @@ it('opens a port that another program held once it is free', async () => {
   const { port } = holder.address() as AddressInfo
   rig.directory.put({ databaseId: 'db-two', port, tls: false })
   await expect(rig.gateway.openDatabase('db-two')).rejects.toMatchObject({ code: 'port_taken' })
+  // Another node of this machine may hold it for a moment, and passes clients on. They are clients like the others.
+  const [passed, far] = duplexPair()
+  rig.gateway.accept('port', far, '192.0.2.7', 'db-two 4000')
+  passed.write(`AUTH ${CREDENTIALS.password}\r\nPING\r\n`)
+  let answers = ''
+  passed.setEncoding('latin1').on('data', (text: string) => (answers += text))
+  await waitFor(() => answers === '+OK\r\n+PONG\r\n', { what: 'the answers' })
   holder.close()
   await once(holder, 'close')
   const isOpen = () =>
@@ -110,6 +118,9 @@ it('opens a port that another program held once it is free', async () => {
     )
   await waitFor(isOpen, { what: 'the port to be opened' })
   await new RawClient(port).login()
+  rig.gateway.sendAway('db-two')
+  await once(passed, 'end')
+  expect(answers).toBe('+OK\r\n+PONG\r\n')
 })
 
 it('ends what old credentials and addresses have begun over REST, also while another program holds the port', async () => {
