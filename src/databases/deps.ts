@@ -128,7 +128,7 @@ export interface Traffic {
   readonly proceed: (databaseId: string) => void
   readonly isReceiving: (databaseId: string) => boolean
   readonly breakOff: (databaseId: string) => void
-  /** Disconnects the clients of a database without answering what waits. */
+  /** Disconnects the clients of a database without answering what waits; see the gateway. */
   readonly sendAway: (databaseId: string) => void
   /** Limits and counts reads that other nodes answer. Omitted: none do. */
   readonly reads?: ReadControl

@@ -249,6 +249,7 @@ class DataPlane implements Gateway {
 
   sendAway(databaseId: string): void {
     this.#ports.listenerOf(databaseId)?.sendAway()
+    this.#lanes.forget(databaseId, new HomeportError('database_moved', { databaseId }))
   }
 
   accept(service: PassedService, connection: Duplex, ip: string, detail: string): void {

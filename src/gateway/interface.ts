@@ -27,7 +27,10 @@ export interface Gateway extends Service {
   isReceiving(databaseId: string): boolean
   /** Ends commands of which the engines have a part: their clients are disconnected, or get an error over REST. */
   breakOff(databaseId: string): void
-  /** Disconnects the clients on the port of a database. What has not been answered stays without an answer. */
+  /**
+   * Disconnects the clients on the port of a database. What has not been answered stays without an answer. Over REST, requests
+   * that were not sent to an engine go to the next home.
+   */
   sendAway(databaseId: string): void
   /** Whether it takes clients of other nodes: it has started, and does not stop. */
   readonly isServing: boolean

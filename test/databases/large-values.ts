@@ -1,5 +1,6 @@
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { createConnection, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { pause, systemClock } from '../../src/base/index.js'
 import { atCleanup } from '../support/index.js'
 import type { RunningNode } from './running-nodes.js'
@@ -55,11 +56,32 @@ export function stallingRequest(
 ): Promise<{ status?: number; body: string }> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${rest_token}`, 'content-length': 8 * PIECE.length }
-    const sent = request({ port: place.restPort, path: '/set/stalled', method: 'POST', headers }, (response) => {
-      let body = ''
-      response.setEncoding('utf8').on('data', (chunk: string) => (body += chunk))
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
-    })
+    const path = '/set/stalled'
+    const sent = request({ port: place.restPort, path, method: 'POST', headers }, (answer) => resolve(answerOf(answer)))
     sent.on('error', reject).write(PIECE)
   })
+}
+
+/** A REST request whose head arrives long before its body. */
+export class SlowRequest {
+  readonly answer: Promise<{ status?: number; body: string }>
+  #finish = (): void => {}
+
+  constructor({ place }: RunningNode, { rest_token }: { readonly rest_token: string }, command: readonly string[]) {
+    const body = JSON.stringify(command)
+    const headers = { authorization: `Bearer ${rest_token}`, 'content-length': body.length }
+    this.answer = new Promise((resolve, reject) => {
+      const sent = request({ port: place.restPort, method: 'POST', headers }, (response) => resolve(answerOf(response)))
+      sent.on('error', reject).flushHeaders()
+      this.#finish = () => sent.end(body)
+    })
+  }
+
+  finish(): void {
+    this.#finish()
+  }
+}
+
+async function answerOf(response: IncomingMessage): Promise<{ status?: number; body: string }> {
+  return { status: response.statusCode ?? 0, body: await text(response) }
 }

@@ -20,7 +20,7 @@ import {
   tempDir,
   waitFor,
 } from '../support/index.js'
-import { stallingRequest, Uploader } from './large-values.js'
+import { SlowRequest, stallingRequest, Uploader } from './large-values.js'
 import { type RunningNode, startNode } from './running-nodes.js'
 
 /** Moves of databases between nodes, while clients write. */
@@ -250,6 +250,8 @@ describe('a database that moves to another node', () => {
     slow.begin('slow')
     stalled.begin('stalled')
     const stalledRequest = stallingRequest(b, made)
+    // The body arrives when another node is the home.
+    const begun = [a, b].map((node) => new SlowRequest(node, made, ['INCR', 'late']))
     const isBegun = async () => !['asked', 'done'].includes((await latest(b, id))?.state ?? 'done')
     const moving = runHomeport(['nodes', 'move', id, '--to', 'a'], { env: a.env })
     await waitFor(isBegun, { what: 'the move to begin', everyMs: 5 })
@@ -261,6 +263,9 @@ describe('a database that moves to another node', () => {
     })
     expect(slow.received).toBe('+OK\r\n+OK\r\n')
     expect(await stalledRequest).toMatchObject({ status: 503, body: expect.stringContaining('Nothing was done') })
+    for (const one of begun) one.finish()
+    const late = await Promise.all(begun.map(({ answer }) => answer))
+    expect(late.map(({ status, body }) => `${status} ${body}`).sort()).toEqual(['200 {"result":1}', '200 {"result":2}'])
     await waitFor(() => stalled.isClosed, { what: 'the client to be disconnected' })
     expect(stalled.received).toBe('+OK\r\n')
     expect(await idle.get('stalled')).toBe(null)

@@ -169,8 +169,7 @@ export class EngineLink {
 
   /** Whether the connection can be closed and made again without anybody noticing. */
   get isUnused(): boolean {
-    const { kind } = this.#state
-    if (kind !== 'ready') return kind === 'idle' || kind === 'closed'
+    if (this.#state.kind !== 'ready') return this.#state.kind === 'idle' || this.#state.kind === 'closed'
     const isAnswered = this.#state.isHeld ? this.#pending.count === this.#unsent : this.isQuiet
     return isAnswered && !this.hasState && this.#stream === undefined
   }
@@ -212,9 +211,10 @@ export class EngineLink {
     if (this.#unsent > 0) this.#wake()
   }
 
-  /** Closes the connection for good; pending replies fail. */
-  destroy(error: HomeportError = new HomeportError('engine_lost', {})): void {
-    this.#leave({ kind: 'closed' }, error)
+  /** Closes the connection for good; pending replies fail, with `unsent` those to commands that were not sent. */
+  destroy(error: HomeportError = new HomeportError('engine_lost', {}), unsent = error): void {
+    this.#leave({ kind: 'closed' }, error, this.#unsent)
+    this.#failAll(unsent, false)
   }
 
   #wake(): void {

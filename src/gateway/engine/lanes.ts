@@ -168,14 +168,14 @@ export class Lanes {
     this.forget(`${databaseId}/${user}`)
   }
 
-  /** Closes every connection to a database's engines. */
-  forget(databaseId: string): void {
+  /** Closes every connection to a database's engines. @param unsent why commands fail that were not sent. Default: `engine_lost` */
+  forget(databaseId: string, unsent?: HomeportError): void {
     this.#regions?.forget(databaseId)
     for (const [name, group] of this.#groups) {
       if (!name.startsWith(`${databaseId}/`)) continue
       this.#groups.delete(name)
       for (const link of group.all) {
-        link.destroy()
+        link.destroy(undefined, unsent)
         link.onLost()
       }
     }

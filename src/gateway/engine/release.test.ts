@@ -1,5 +1,7 @@
+import { duplexPair } from 'node:stream'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import type { Elsewhere } from '../../http/index.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
 let rig: Rig
@@ -73,6 +75,71 @@ describe('releasing the connections to an engine', () => {
     await transacting.expect('*1\r\n:2\r\n')
     await (await client()).send('RPUSH q x\r\n').expect(':1\r\n')
     await blocked.expect('*2\r\n$1\r\nq\r\n$1\r\nx\r\n')
+  })
+
+  it('has REST requests that wait answered by the next home, each once', async () => {
+    const next = await startRig()
+    let home: Elsewhere | undefined
+    const otherNodes = {
+      byToken: async () => home,
+      movedTo: () => home,
+      whileMoving: () => undefined,
+      byServerName: async () => undefined,
+    }
+    const old = await startRig({}, undefined, undefined, [], { otherNodes })
+    const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
+    const answerOf = async (path: string, body?: unknown): Promise<unknown> => {
+      const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+      return (await fetch(`${old.restUrl}${path}`, { headers, ...sent })).json()
+    }
+    expect(await answerOf('/incr/n')).toEqual({ result: 1 })
+    await waitFor(() => old.gateway.holdEngines('db-one'), { what: 'the engine to have answered' })
+    const { meter } = old.gateway.usageOf('db-one') ?? expect.fail()
+    const before = meter.bytesIn
+    const bodies = [
+      ['INCR', 'n'],
+      [
+        ['INCR', 'n'],
+        ['INCR', 'n'],
+      ],
+      [['INCR', 'n']],
+    ]
+    const paths = ['/', '/pipeline', '/multi-exec']
+    const waiting = paths.map((path, index) => answerOf(path, bodies[index]))
+    const bytes = paths.join('').length + bodies.reduce((sum, body) => sum + JSON.stringify(body).length, 0)
+    await waitFor(() => meter.bytesIn === before + bytes, { what: 'the requests' })
+
+    home = {
+      node: 'next',
+      connect: async (ip) => {
+        const [near, far] = duplexPair()
+        next.gateway.accept('rest', far, ip, '')
+        return near
+      },
+    }
+    old.gateway.sendAway('db-one')
+    old.directory.remove('db-one')
+    const answers = (await Promise.all(waiting)).flat() as { result: number }[]
+    const [least = 0, ...others] = answers.map(({ result }) => result).sort()
+    expect(others.map((result) => result - least)).toEqual([1, 2, 3])
+  })
+
+  it('waits for requests of other nodes before it stops', async () => {
+    await waitFor(() => rig.gateway.holdEngines('db-one'), { what: 'the engine to have answered' })
+    const { meter } = rig.gateway.usageOf('db-one') ?? expect.fail()
+    const before = meter.bytesIn
+    const [near, far] = duplexPair()
+    rig.gateway.accept('rest', far, '192.0.2.1', '')
+    near.write(`GET /ping HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${CREDENTIALS.token}\r\n\r\n`)
+    let text = ''
+    near.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+    await waitFor(() => meter.bytesIn > before, { what: 'the request' })
+    const stopped = rig.gateway.stop(10_000).then(() => (text += ' stopped'))
+    rig.gateway.proceed('db-one')
+    await waitFor(() => text.includes('PONG'), { what: 'the answer' })
+    near.end()
+    await stopped
+    expect(text).toMatch(/^HTTP\/1.1 200 .*PONG.* stopped$/s)
   })
 
   it('does not disturb REST', async () => {

@@ -2,6 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import { HomeportError } from '../../contract/errors/errors.js'
 
 const EMPTY = Buffer.alloc(0)
+/** A body is kept until the answer if it is not longer than this, bytes: the database may get another home before. */
+export const KEPT_BODY_BYTES = 1024 * 1024
 
 /** Receives a body: one of the first two is called, once, unless the client leaves before. */
 export interface BodyReader {

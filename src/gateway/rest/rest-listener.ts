@@ -83,7 +83,13 @@ export class RestListener {
     const addresses = new ClientAddresses(settings.trustedProxies ?? [])
     this.#exchangeDeps = { answers: new HttpAnswers(tokens), tokens, addresses, clock, logger, memory: options.memory }
     this.#grants = new TokenGrants({ ...options, logins: new LoginWatch(clock) })
-    this.#requestDeps = { lanes: options.lanes, administration: options, streams: this.#streams }
+    this.#requestDeps = {
+      lanes: options.lanes,
+      administration: options,
+      streams: this.#streams,
+      startAgain: (exchange, target, body) =>
+        void this.#startAgain(exchange, target, body).catch((error: unknown) => exchange.fail(error)),
+    }
     this.#server = createServer(
       {
         keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
@@ -237,6 +243,19 @@ export class RestListener {
     this.#options.strangers.know(request.socket, token)
     // A replica may begin here before the answer is there.
     await passOn(exchange, found, { onAnswer: () => this.#options.reads?.sawPrimary({ kind: 'token', token }) })
+  }
+
+  /** The database has another home, or does not move after all. @throws HomeportError */
+  async #startAgain(exchange: Exchange, target: Target, body: Buffer): Promise<void> {
+    const { otherNodes } = this.#options
+    const token = otherNodes && tokenOf(exchange.request, target)
+    if (!otherNodes || token === undefined) return this.#grants.refuse(exchange)
+    await otherNodes.whileMoving(token)
+    const grant = this.#grants.authenticate(exchange, target)
+    if (grant) return new RestRequest(exchange, this.#requestDeps, grant, target).receive(body)
+    const found = otherNodes.movedTo(token) ?? (await otherNodes.byToken(token))
+    if (!found) return this.#grants.refuse(exchange)
+    await passOn(exchange, found, { body })
   }
 
   /** Has the node of this region answer that keeps the replica. False when there is none, or it cannot be reached. */

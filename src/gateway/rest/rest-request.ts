@@ -1,5 +1,5 @@
 import { unreachable } from '../../base/index.js'
-import type { HomeportError } from '../../contract/errors/errors.js'
+import { type HomeportError, isError } from '../../contract/errors/errors.js'
 import { onceOver } from '../../http/index.js'
 import { type AdministrationDeps, administer } from '../commands/administer.js'
 import { selectReply } from '../commands/session-commands.js'
@@ -21,7 +21,7 @@ import {
   replyBytesInSlices,
   SlicedReader,
 } from './reply-reader.js'
-import { type BodyReader, readBody } from './request-body.js'
+import { type BodyReader, KEPT_BODY_BYTES, readBody } from './request-body.js'
 import {
   type CommandRequest,
   RequestLane,
@@ -41,6 +41,8 @@ export interface RestRequestDeps {
   readonly administration: AdministrationDeps
   /** The open event streams. */
   readonly streams: Set<EventStream>
+  /** The database has another home, and nothing was sent to its engine here: answers the request from its token on. */
+  readonly startAgain: (exchange: Exchange, target: Target, body: Buffer) => void
 }
 
 /**
@@ -97,6 +99,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   readonly #target: Target
   readonly #form: ReplyForm
   #state: RequestState = RECEIVING
+  #body: Buffer | undefined
 
   /** @throws HomeportError when the headers ask for an unknown form of the answer */
   constructor(exchange: Exchange, deps: RestRequestDeps, grant: TokenGrant, target: Target) {
@@ -107,23 +110,24 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     this.#form = replyFormOf(exchange.request.headers)
   }
 
-  /** Starts to read the body, or to pass it on. */
-  receive(): void {
+  /** Starts to read the body, or to pass it on. @param read the body, if it was read before */
+  receive(read?: Buffer): void {
     const { guard, key } = this.#grant
     guard.touch()
     this.#exchange.owner = key.databaseId
     this.#exchange.maxReplyBytes = guard.maxRequestBytes
     const { request } = this.#exchange
     const uploaded = bodyCommandOf(this.#target, request, guard.maxRequestBytes)
-    if (uploaded) {
-      this.#upload(uploaded)
-      return
+    if (read) this.onBody(read)
+    else if (uploaded) this.#upload(uploaded)
+    else {
+      readBody(request, guard.maxRequestBytes, this)
+      this.#exchange.sendContinue()
     }
-    readBody(request, guard.maxRequestBytes, this)
-    this.#exchange.sendContinue()
   }
 
   onBody(body: Buffer): void {
+    if (body.length <= KEPT_BODY_BYTES) this.#body = body
     try {
       this.#countBytesIn(body.length)
       // The body and the encoding that the client asks for do not matter to an event stream (reference redis 4.5).
@@ -306,11 +310,13 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     return this.#exchange.holdReplies(bytes)
   }
 
-  /** any → answered, with what went wrong. An answer that has begun is broken off. */
+  /** any → answered, with what went wrong, or by the next home. An answer that has begun is broken off. */
   onLost(error: unknown): void {
     const state = this.#state
     this.#state = ANSWERED
     if (state.kind === 'streaming') state.answer.breakOff()
+    else if (this.#body && isError(error, 'database_moved') && !this.#exchange.isAnswered)
+      this.#deps.startAgain(this.#exchange, this.#target, this.#body)
     else this.#exchange.fail(error)
   }
 

@@ -151,13 +151,20 @@ class MeasuredReplies implements RepliesReader {
 async function sendInBatches(lane: RequestLane, slots: readonly Slot[]): Promise<Buffer> {
   const replies: Buffer[] = []
   let batch: PreparedCommand[] = []
-  for (const slot of slots) {
-    if (isForEngine(slot)) batch.push(slot)
-    if (!isManaged(slot)) continue
-    replies.push(await sendBatch(lane, batch), await lane.request.administer(slot))
-    batch = []
+  try {
+    for (const slot of slots) {
+      if (isForEngine(slot)) batch.push(slot)
+      if (!isManaged(slot)) continue
+      if (batch.length > 0) replies.push(await sendBatch(lane, batch))
+      replies.push(await lane.request.administer(slot))
+      batch = []
+    }
+    return Buffer.concat([...replies, await sendBatch(lane, batch)])
+  } catch (error) {
+    // What was done must not be done again at the next home.
+    const isBegun = replies.length > 0 && isError(error, 'database_moved')
+    throw isBegun ? new HomeportError('engine_lost', {}, { cause: error }) : error
   }
-  return Buffer.concat([...replies, await sendBatch(lane, batch)])
 }
 
 /**

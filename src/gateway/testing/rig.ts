@@ -132,6 +132,7 @@ export async function startRig(
       | 'hasSpace'
       | 'home'
       | 'onLackOfSpace'
+      | 'otherNodes'
     >
   > &
     Partial<GatewaySettings> = {},
