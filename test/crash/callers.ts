@@ -2,6 +2,9 @@ import { waitFor } from '../support/index.js'
 import { type Pace, think } from './pace.js'
 import { isRefusal, type Repeat } from './queue-ledger-load.js'
 
+/** Minutes, seconds and milliseconds. */
+export const timeNow = (): string => new Date().toISOString().slice(14, 23)
+
 /** Callers that go on whatever happens, and how often each had a success. */
 export class Callers {
   readonly successes = new Map<string, number>()
@@ -28,7 +31,7 @@ export class Callers {
         this.successes.set(name, (this.successes.get(name) ?? 0) + 1)
       } catch (error) {
         if (isRefusal(error)) throw error
-        this.failures.push(`${name}: ${error}`)
+        this.failures.push(`${timeNow()} ${name}: ${error}`)
       }
       await think(this.pace)
     }

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { atCleanup } from '../support/index.js'
 import { judge } from './aftermath.js'
-import { Callers } from './callers.js'
+import { Callers, timeNow } from './callers.js'
 import { startDestinations } from './destinations.js'
 import { Ledger } from './ledger.js'
 import { startLoad } from './load.js'
@@ -11,11 +11,13 @@ import { startQueueDestinations } from './queue-destinations.js'
 import { QueueLedger } from './queue-ledger.js'
 import { startQueueLoad } from './queue-ledger-load.js'
 import { connectToPostgres } from './queue-ledger-store.js'
+import { UpgradedDatabases } from './upgrade-databases.js'
 
 /**
  * Three nodes of an older version become nodes of this version, one after the other, while clients use every feature of the
- * queue, of workflows and of bulk actions through a balancer. Meanwhile an old node is killed and starts again beside new
- * ones. `npm run try-upgrade <git ref>` builds the older version and sets `HOMEPORT_OLD_MAIN` to its `dist/main.js`.
+ * queue, of workflows and of bulk actions through a balancer, and of databases that move between the nodes (`upgrade-databases.ts`).
+ * Each node is drained first, as an operator does. Meanwhile an old node is stopped and starts again beside new ones: so a downgrade
+ * works as well. `npm run try-upgrade <git ref>` builds the older version and sets `HOMEPORT_OLD_MAIN` to its `dist/main.js`.
  */
 
 const OLD = process.env.HOMEPORT_OLD_MAIN
@@ -51,14 +53,24 @@ async function upgrade(): Promise<void> {
   const callers = new Callers(DEADLINE_MS, { ...FAST, thinkMs: THINK_MS })
   const queueLoad = startQueueLoad({ homeport, destinations: queueDestinations, ledger: queueLedger }, callers)
   const runLoad = startLoad(homeport, destinations, ledger, callers)
+  const databases = await UpgradedDatabases.begin(scene, callers)
+  const databaseLoad = databases.run()
   await callers.allSucceed()
 
   const [first, second, third] = scene.nodes
   if (!first || !second || !third) throw new Error('there are not three nodes')
+  /** When what happened, to be compared with the failures of clients. */
+  const steps: string[] = []
   const replace = async (node: typeof first, program: string | undefined): Promise<void> => {
     scene.useProgram(program)
+    steps.push(`${timeNow()} ${node.name} is drained`)
+    await databases.drain(node)
+    steps.push(`${timeNow()} ${node.name} is stopped`)
     await scene.replace(node, () => callers.allSucceed())
+    steps.push(`${timeNow()} ${node.name} is ready`)
+    databases.resume()
     await callers.allSucceed()
+    await databases.untilGuarded()
   }
   await replace(first, undefined)
   const after = await migrationsIn(scene.storeUrl)
@@ -68,7 +80,7 @@ async function upgrade(): Promise<void> {
   await replace(third, undefined)
 
   callers.end()
-  await Promise.all([queueLoad, runLoad.stopped()])
+  await Promise.all([queueLoad, runLoad.stopped(), databaseLoad])
   const place = { ...homeport.place, store: scene.storeUrl }
   const account = await judge({
     homeport,
@@ -82,7 +94,8 @@ async function upgrade(): Promise<void> {
   const successes = [...callers.successes.values()].reduce((sum, count) => sum + count, 0)
   const dead = await scene.deadNodes()
   console.log(
-    `upgrade: schema ${before} -> ${after}; ${successes} actions of clients, ${callers.failures.length} failed; ${dead} nodes declared dead; queue: ${account}; runs: ${ledger.summary()}`,
+    `upgrade: schema ${before} -> ${after}; ${successes} actions of clients, ${callers.failures.length} failed; ${dead} nodes declared dead; queue: ${account}; runs: ${ledger.summary()}; databases: ${databases.summary}`,
   )
-  expect(callers.failures).toEqual([])
+  expect(await databases.lost()).toEqual([])
+  expect({ steps, failures: callers.failures }).toEqual({ steps, failures: [] })
 }
