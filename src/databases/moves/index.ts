@@ -19,8 +19,9 @@
  * - No client reaches the engine between the comparison of the offsets and `swap`: the connections to it are released and
  *   commands wait. So all acknowledged writes are in the copy.
  *
- * `source.ts` is the home until then, `target.ts` the home from then on; `streams.ts` carries replication and files between
- * them: the first message names move, database and epoch, and the home refuses what does not match an active move.
+ * `departure.ts` tells how a database leaves its home, step by step. `source.ts` is that home, `target.ts` the home from then
+ * on. `streams.ts` carries replication and files between them: the first message names move, database and epoch, and the home
+ * refuses what does not match an active move.
  */
 export { askForMove, listMoves } from './asking.js'
 export { type Moves, type MovesSettings, movesOf } from './moves.js'

@@ -68,6 +68,8 @@ interface Found {
   readonly canLog?: boolean
   /** What another node answers. */
   readonly answerOf?: (topic: string) => unknown
+  /** Called before the end of a move is stored. */
+  readonly beforeAbort?: () => void
 }
 
 const started: Moves[] = []
@@ -96,6 +98,7 @@ function nodeWith(found: Found) {
         noted.push(`begin ${moveId}`)
         return found.answerOf ? 'begun' : 'busy'
       case rows.abort:
+        found.beforeAbort?.()
         return void noted.push(`abort ${moveId}`)
       case rows.swap:
         if (!isLost) return false
@@ -133,7 +136,7 @@ function nodeWith(found: Found) {
     cluster: {
       ask: answer,
       serve: () => undefined,
-      peers: [PEER],
+      peers: [PEER] as (typeof PEER)[],
       tunnel: async () => expect.fail(),
       isBeingDrained: found.isBeingDrained ?? false,
       handle: (topic: string, handler: PeerHandler) => handlers.set(topic, handler),
@@ -180,7 +183,7 @@ function nodeWith(found: Found) {
   const counts = (event: string) => noted.filter((one) => one === event).length
   const settled = (event: string) => waitFor(() => noted.includes(event), { what: event })
   const hear = (topic: string, payload: object) => handlers.get(topic)?.(payload, 1)
-  return { all, at, clock, noted, moves, served, counts, settled, hear }
+  return { all, at, clock, noted, moves, served, counts, settled, hear, peers: deps.cluster.peers }
 }
 
 it('tries a move again with the next timed look while another change of the database runs, and others meanwhile', async () => {
@@ -316,4 +319,27 @@ it('fails when the disk of the next home has no space for the data, or none for 
   await full.hear('moves.receive', { ...asked, bytes: 100 })
   const answer = async () => ((await full.hear('moves.progress', progress)) as { problem?: string }).problem
   expect(await waitFor(answer, { what: 'the failure' })).toContain('could not write the copy to its disk')
+})
+
+it('gives a move up when the next home has ended, and stores why as soon as the store is there', async () => {
+  let isAway = true
+  const { all, clock, noted, settled, peers } = nodeWith({
+    node: 'a',
+    moves: [move('one')],
+    answerOf: (topic) => (topic === 'moves.receive' ? {} : undefined),
+    beforeAbort: () => {
+      if (isAway) throw new HomeportError('store_unavailable', {})
+    },
+  })
+  all.start()
+  await settled('begin move-one')
+  await waitFor(() => clock.pendingTimers === 2, { what: 'the next question' })
+  peers.pop()
+  clock.advance(100)
+  await settled('database_move_failed')
+  await waitFor(() => clock.pendingTimers === 2, { what: 'the next try' })
+  expect(noted).not.toContain('abort move-one')
+  isAway = false
+  clock.advance(500)
+  await settled('abort move-one')
 })

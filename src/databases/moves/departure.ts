@@ -1,0 +1,280 @@
+import { pause } from '../../base/index.js'
+import type { Peer } from '../../cluster/index.js'
+import { isError } from '../../contract/errors/errors.js'
+import type { Replication, ReplicationPosition } from '../../fleet/index.js'
+import * as moves from '../transactions/moves.js'
+import { type MovesDeps, type Progress, progressOf, TOPICS } from './deps.js'
+
+const POLL_MS = 100
+/** Between two comparisons while clients wait. */
+const CLOSE_POLL_MS = 5
+/** A target that does not answer for this time is given up, while no client waits for it. */
+const SILENT_FOR_MS = 10_000
+/** Clients wait only when the copy is this close. */
+const NEAR_BYTES = 1_000_000
+/** Large commands that are on their way when a copy is near have this time to arrive whole, before commands begin to wait. */
+const RECEIVED_WITHIN_MS = 10_000
+/** Clients whose commands run for longer are disconnected. */
+const RELEASE_WITHIN_MS = 1_000
+const EQUAL_WITHIN_MS = 5_000
+/** Far longer than a switch. An engine whose Homeport has died ends, so no pause outlives its reason. */
+const PAUSE_MS = 3_600_000
+const TAKEN_WITHIN_MS = 5_000
+const RETRY_MS = 500
+const KNOWN_WITHIN_MS = 3_000
+
+/** Why a move was given up, for the operator. */
+export class MoveFailed extends Error {}
+
+/** What the home lets the target do while a move is active. */
+export interface Opening {
+  /** The target may follow this engine, and read the backups. */
+  open(socketPath: string): void
+  close(): void
+  /** Whether this node stops, so that what has not switched is given up. */
+  readonly isStopped: boolean
+}
+
+/** Repeats what is stored while the store is away, and passes other errors on. */
+export async function untilStored<Result>(
+  { clock }: Pick<MovesDeps, 'clock'>,
+  opening: Pick<Opening, 'isStopped'>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      const isAway = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
+      if (opening.isStopped || !isAway) throw error
+      await pause(clock, RETRY_MS)
+    }
+  }
+}
+
+/**
+ * A database leaves this node: its home carries out one move that has begun. `run` is the whole story; each step is a method.
+ *
+ * ```
+ *   step       what happens                                         when it fails, or this node dies
+ *   ─────────  ───────────────────────────────────────────────────  ──────────────────────────────────
+ *   meet       the target takes part, and the engine runs here      ┐
+ *   copy       the target's engine copies this one and follows it   │ this node serves as before, the
+ *   near       … until it lacks little                              │ target deletes its copy
+ *   received   large commands that were on their way are here       ┘
+ *   ── from here on, clients wait ──
+ *   released   the engine has answered all it had                   ┐ the same, and what waits is sent
+ *   equal      the copy has every write, and no more can come       │ to the engine here
+ *   swapped    one transaction makes the target the home            ┘
+ *   taken      the target serves                                    ┐ the target serves: it finds the
+ *   left       clients go there, nothing is served here             ┘ row by itself
+ * ```
+ */
+export class Departure {
+  readonly #deps: MovesDeps
+  readonly #move: moves.MoveRow
+  readonly #opening: Opening
+
+  constructor(deps: MovesDeps, move: moves.MoveRow, opening: Opening) {
+    this.#deps = deps
+    this.#move = move
+    this.#opening = opening
+  }
+
+  /**
+   * Resolves when the target is the home.
+   * @throws MoveFailed when it is not, and will not be.
+   */
+  async run(): Promise<void> {
+    const target = await this.#meet()
+    const replication = await this.#copy(target)
+    await this.#near(target, replication)
+    await this.#received()
+    await this.#whileClientsWait(async () => {
+      await this.#released()
+      await this.#swapWhenEqual(target)
+      await this.#taken(target)
+    })
+  }
+
+  get #databaseId(): string {
+    return this.#move.database_id
+  }
+
+  /** A node that has just started is known after the next look at the nodes. */
+  async #meet(): Promise<Peer> {
+    const { cluster, clock, sleep, fleet } = this.#deps
+    const { target } = this.#move
+    const endMs = performance.now() + KNOWN_WITHIN_MS
+    for (;;) {
+      const peer = cluster.peers.find(({ name, state }) => name === target && state === 'live')
+      if (peer) {
+        sleep.wake(this.#databaseId)
+        await fleet.endpoints(this.#databaseId, undefined, 'while-loading')
+        return peer
+      }
+      if (this.#opening.isStopped || performance.now() > endMs) {
+        throw new MoveFailed(`the node ${target} does not run`)
+      }
+      await pause(clock, RETRY_MS)
+    }
+  }
+
+  /** Resolves when the target has begun to copy. */
+  async #copy({ name, incarnation }: Peer): Promise<Replication> {
+    const { fleet, cluster } = this.#deps
+    const { database_id: databaseId, move_id: moveId, epoch } = this.#move
+    const replication = await fleet.replicationWith(databaseId)
+    this.#opening.open(replication.socketPath)
+    const bytes = await fleet.usedBytes(databaseId)
+    const request = { moveId, databaseId, epoch, password: replication.password, bytes }
+    const [begun] = await cluster.ask(TOPICS.receive, request, incarnation)
+    if (!begun) throw new MoveFailed(`the node ${name} does not answer`)
+    return replication
+  }
+
+  async #near(target: Peer, own: Replication): Promise<void> {
+    for (;;) {
+      const theirs = await this.#progress(target, performance.now() + SILENT_FOR_MS)
+      if (theirs.kind === 'following' && theirs.isLogged) {
+        const { replid, offset } = await own.position()
+        if (theirs.replid === replid && offset - theirs.offset < NEAR_BYTES) return
+      }
+      await pause(this.#deps.clock, POLL_MS)
+    }
+  }
+
+  /** Waits for large commands while nobody else has to. New ones may begin meanwhile, so it ends after some time. */
+  async #received(): Promise<void> {
+    const { traffic, clock } = this.#deps
+    const endMs = performance.now() + RECEIVED_WITHIN_MS
+    const isWaiting = (): boolean => !this.#opening.isStopped && traffic.isReceiving(this.#databaseId)
+    while (isWaiting() && performance.now() < endMs) await pause(clock, POLL_MS)
+  }
+
+  /** Clients wait while `work` runs; then the target serves them, or this node as before. */
+  async #whileClientsWait(work: () => Promise<void>): Promise<void> {
+    const { changes, directory, locator, clock, logger, traffic, cluster, homes } = this.#deps
+    const databaseId = this.#databaseId
+    const row = directory.rowOf(databaseId)
+    if (!row) throw new MoveFailed('the database is gone')
+    const beganMs = clock.now()
+    const settled = locator.leaving(row)
+    directory.hideTokens(databaseId)
+    let isGone = false
+    try {
+      await changes.holding(databaseId, async () => {
+        await work()
+        isGone = true
+        locator.moved(this.#move.target, row)
+        // The commands that wait have reached no engine. An error in answer to them would end in applications; most clients
+        // send them again when they are disconnected.
+        traffic.sendAway(databaseId)
+        directory.remove(databaseId)
+      })
+    } finally {
+      if (!isGone) {
+        directory.put(directory.rowOf(databaseId) ?? row)
+        traffic.proceed(databaseId)
+      }
+      settled()
+    }
+    void cluster.ask(TOPICS.moved, { databaseId })
+    void homes.announce([databaseId])
+    const durationMs = clock.now() - beganMs
+    logger.info('database_home_changed', { databaseId, node: this.#move.target, durationMs })
+  }
+
+  /**
+   * Has new commands wait, once the engine has answered what it had. A command of which it has only a part has no effect, and
+   * its client alone is disconnected. If commands run for longer, all clients are disconnected, and those commands have no answer.
+   */
+  async #released(): Promise<void> {
+    const { traffic, clock, directory, usage } = this.#deps
+    const databaseId = this.#databaseId
+    const endMs = performance.now() + RELEASE_WITHIN_MS
+    while (!traffic.hold(databaseId) && performance.now() < endMs) await pause(clock, CLOSE_POLL_MS)
+    traffic.breakOff(databaseId)
+    if (traffic.hold(databaseId)) return
+    await usage.handOver(databaseId)
+    await usage.expect(databaseId)
+    traffic.sendAway(databaseId)
+    directory.remove(databaseId)
+  }
+
+  /** Changes the home when the copy has all writes. No client reaches the engine meanwhile, and nothing that waited writes. */
+  async #swapWhenEqual(target: Peer): Promise<void> {
+    const { fleet, usage } = this.#deps
+    const replication = await fleet.replicationWith(this.#databaseId)
+    await replication.pauseWrites(PAUSE_MS)
+    try {
+      await this.#equal(target, replication)
+      await usage.handOver(this.#databaseId)
+      if (!(await this.#swapped())) throw new MoveFailed('the move was ended')
+    } catch (error) {
+      await replication.resumeWrites()
+      throw error
+    }
+    this.#opening.close()
+  }
+
+  /** Resolves when the copy has all writes. */
+  async #equal(target: Peer, replication: Replication): Promise<void> {
+    const endMs = performance.now() + EQUAL_WITHIN_MS
+    for (;;) {
+      const theirs = await this.#progress(target, endMs)
+      if (isEqual(theirs, await replication.position())) return
+      if (performance.now() > endMs) throw new MoveFailed('the copy did not catch up within 5 s')
+      await pause(this.#deps.clock, CLOSE_POLL_MS)
+    }
+  }
+
+  /**
+   * Answers whether the home has changed. When the answer to the commit is lost, the row tells, which may be deleted by then;
+   * until it can be read, clients wait.
+   */
+  #swapped(): Promise<boolean> {
+    const { store, node } = this.#deps
+    const { move_id: moveId, database_id: databaseId } = this.#move
+    return untilStored(this.#deps, this.#opening, async () => {
+      if (await store.run(moves.swap, { moveId, databaseId })) return true
+      return (await store.run(moves.database, { databaseId }))?.home !== node
+    })
+  }
+
+  /** Has the new home serve. One that does not answer finds the row at its next look or start. */
+  async #taken({ incarnation }: Peer): Promise<void> {
+    const { cluster, clock } = this.#deps
+    const endMs = performance.now() + TAKEN_WITHIN_MS
+    while (performance.now() < endMs) {
+      const [found] = await cluster.ask(TOPICS.take, { databaseId: this.#databaseId }, incarnation)
+      if (found) return
+      await pause(clock, POLL_MS)
+    }
+  }
+
+  /**
+   * How far the copy is.
+   * @param endMs when a target that does not answer is given up, monotonic.
+   * @throws MoveFailed when it does not answer, has ended, or has given up.
+   */
+  async #progress(target: Peer, endMs: number): Promise<Exclude<Progress, { kind: 'unknown' | 'failed' }>> {
+    const { cluster, node, clock } = this.#deps
+    const { database_id: databaseId, move_id: moveId } = this.#move
+    for (;;) {
+      if (this.#opening.isStopped) throw new MoveFailed(`the node ${node} was stopped`)
+      const [found] = await cluster.ask(TOPICS.progress, { databaseId, moveId }, target.incarnation)
+      const progress = found && progressOf(found.answer)
+      if (progress?.kind === 'unknown') throw new MoveFailed(`the node ${target.name} was restarted`)
+      if (progress?.kind === 'failed') throw new MoveFailed(progress.problem)
+      if (progress) return progress
+      const isThere = cluster.peers.some(({ incarnation }) => incarnation === target.incarnation)
+      if (!isThere) throw new MoveFailed(`the node ${target.name} has ended`)
+      if (performance.now() > endMs) throw new MoveFailed(`the node ${target.name} does not answer`)
+      await pause(clock, POLL_MS)
+    }
+  }
+}
+
+const isEqual = (theirs: Progress, own: ReplicationPosition): boolean =>
+  theirs.kind === 'following' && theirs.isLogged && theirs.replid === own.replid && theirs.offset === own.offset
