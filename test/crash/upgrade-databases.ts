@@ -96,6 +96,12 @@ export class UpgradedDatabases {
     this.#isQuiet = false
   }
 
+  /** Resolves after so many more moves. */
+  async untilMoved(more: number): Promise<void> {
+    const before = this.moves
+    await waitFor(() => this.moves >= before + more, { what: 'moves', deadlineMs: more * MOVE_WITHIN_MS })
+  }
+
   /** Drains a node as an operator does, until it has neither partitions nor databases. No other moves begin from then on. */
   async drain({ name }: SceneNode): Promise<void> {
     this.#isQuiet = true
