@@ -96,7 +96,7 @@ export class UpgradedDatabases {
     this.#isQuiet = false
   }
 
-  /** Resolves after so many more moves. */
+  /** Resolves after this many further moves. */
   async untilMoved(more: number): Promise<void> {
     const before = this.moves
     await waitFor(() => this.moves >= before + more, { what: 'moves', deadlineMs: more * MOVE_WITHIN_MS })
