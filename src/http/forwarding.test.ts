@@ -72,7 +72,8 @@ const silent: Elsewhere = {
     return near
   },
 }
-const home: HttpServer = server('home', (id) => (id === 'loop' ? to(first) : undefined))
+const third: HttpServer = server('third', () => undefined)
+const home: HttpServer = server('home', (id) => (id === 'loop' ? to(first) : id === 'moved' ? to(third) : undefined))
 const first: HttpServer = server('first', (id) => (id === 'away' ? away : id === 'lost' ? silent : to(home)))
 
 const to = (other: HttpServer): Elsewhere => ({
@@ -84,8 +85,8 @@ const to = (other: HttpServer): Elsewhere => ({
   },
 })
 
-beforeAll(() => Promise.all([home.start(), first.start()]))
-afterAll(() => Promise.all([home.stop(), first.stop()]))
+beforeAll(() => Promise.all([home, first, third].map((one) => one.start())))
+afterAll(() => Promise.all([home, first, third].map((one) => one.stop())))
 
 async function post(id: string, body: unknown, authorization = 'Basic good', trace = {}) {
   const headers = {
@@ -143,6 +144,11 @@ it('says which node is away, whether something was sent, and passes nothing on t
     status: 503,
     body: { error: expect.stringContaining('pass it on to b') },
   })
+})
+
+it('follows what has just got another home, once', async () => {
+  const answer = await post('moved', { text: '' })
+  expect(answer).toMatchObject({ status: 200, body: { name: 'third' } })
 })
 
 it('finishes a request of another node before it stops', async () => {

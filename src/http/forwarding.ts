@@ -46,6 +46,20 @@ export function destroySoon(connection: Duplex): void {
 export const isForwarded = ({ socket }: IncomingMessage): boolean =>
   (socket as Socket & { readonly [FORWARDED]?: true })[FORWARDED] === true
 
+/** How many nodes have passed a request on. Only what a node has set counts, not what a client sends. */
+const PASSED_HEADER = 'homeport-passed'
+/** A database may get another home between two looks. Nodes that take each other for the home would go on forever. */
+const MOST_PASSES = 2
+
+/** How many nodes have passed this request on; a node of an older version does not say so. */
+function passesOf(request: IncomingMessage): number {
+  if (!isForwarded(request)) return 0
+  return (request.headers[PASSED_HEADER] ?? '1') === '1' ? 1 : MOST_PASSES
+}
+
+/** Whether another node may get this request. */
+export const mayPassOn = (request: IncomingMessage): boolean => passesOf(request) < MOST_PASSES
+
 /** Headers that belong to one connection (RFC 9110, section 7.6.1), and those that the next node sets by itself. */
 const OF_CONNECTION = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'expect'],
@@ -83,6 +97,7 @@ export async function forward(to: Elsewhere, forwarded: Forwarded): Promise<Inco
   })
   const headers = withoutConnection(original.headers)
   headers[requestId.header] = requestId.value
+  headers[PASSED_HEADER] = String(passesOf(original) + 1)
   if (trace) setTrace(headers, trace)
   if (body instanceof Uint8Array) headers['content-length'] = body.length
   // Node frames the body of a GET only if this header says so.

@@ -9,7 +9,7 @@ import { type BodyLimits, discardBody, readBody } from './body.js'
 
 import { type Arrival, type Authenticator, arrivalOf, type Caller, idOf, scopeRefusal } from './caller.js'
 
-import { answerHeaders, forward, isForwarded } from './forwarding.js'
+import { answerHeaders, forward, isForwarded, mayPassOn } from './forwarding.js'
 import type { HeavyRequests } from './heavy-requests.js'
 import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
@@ -171,8 +171,7 @@ export class Pipeline {
     const addressed = { params, body, headers: raw.headers, isForwarded: isForwarded(raw) }
     const to = caller && (await this.#settings.route.elsewhere?.({ ...addressed, caller }))
     if (!to) return false
-    // Two nodes that take each other for the one that answers would pass it on forever.
-    if (isForwarded(raw)) throw new HomeportError('forwarded_twice', { node: to.node })
+    if (!mayPassOn(raw)) throw new HomeportError('forwarded_twice', { node: to.node })
     const gone = new AbortController()
     response.raw.once('close', () => gone.abort())
     const answer = await forward(to, {
