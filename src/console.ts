@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import * as consoleCounts from './bulk/transactions/console-counts.js'
+import type { Cluster } from './cluster/index.js'
 import type { Config } from './config/index.js'
 import {
   type ConsoleSettings,
@@ -25,8 +26,9 @@ import { HomeportError } from './contract/errors/errors.js'
 import { type Databases, summariesOf, tallyOf, usageOf, withHomes } from './databases/index.js'
 import type { EngineInfo, Fleet, MemberStatus } from './fleet/index.js'
 import { type Route, route, Site } from './http/index.js'
+import { ProblemsOfNodes } from './problems-of-nodes.js'
 import type { Store } from './store/index.js'
-import type { Problem, Problems } from './telemetry/index.js'
+import type { Problems } from './telemetry/index.js'
 
 /** Collaborators of the console's operations. */
 export interface ConsoleDeps {
@@ -38,6 +40,7 @@ export interface ConsoleDeps {
   readonly certificate: string | undefined
   readonly databases: Pick<Databases, 'directory' | 'homes' | 'known' | 'others' | 'placement'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
+  readonly cluster: Pick<Cluster, 'ask' | 'handle'>
   readonly problems: Pick<Problems, 'visibleTo'>
   readonly version: string
   /** Unix milliseconds. */
@@ -47,6 +50,7 @@ export interface ConsoleDeps {
 /** The operations that only the console uses. */
 export function consoleRoutes(deps: ConsoleDeps): Route[] {
   const settings = settingsOf(deps)
+  const problemsOfNodes = new ProblemsOfNodes(deps.cluster, deps.problems)
   return [
     route(getConsoleSettings, async () => {
       const regions = await deps.databases.placement.regions()
@@ -60,7 +64,7 @@ export function consoleRoutes(deps: ConsoleDeps): Route[] {
     ...withHomes(deps.databases.homes, [
       route(getRegionStatus, ({ caller, params }) => regions(deps, caller.accountId, params.id)),
     ]),
-    route(getOverview, ({ caller }) => overview(deps, caller.accountId)),
+    route(getOverview, ({ caller }) => overview({ ...deps, problemsOfNodes }, caller.accountId)),
   ]
 }
 
@@ -93,9 +97,13 @@ function settingsOf({ config, engine, plans, version }: ConsoleDeps): ConsoleSet
   }
 }
 
-async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview> {
+async function overview(
+  deps: ConsoleDeps & { readonly problemsOfNodes: ProblemsOfNodes },
+  accountId: string,
+): Promise<Overview> {
   const { config, engine, store, version, startedAt } = deps
-  const [counts, disk, { known, settings }] = await Promise.all([
+  const [problems, counts, disk, { known, settings }] = await Promise.all([
+    deps.problemsOfNodes.visibleTo(accountId),
     store.run(consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
     statfs(config.dataDir),
     deps.databases.known(accountId),
@@ -108,7 +116,7 @@ async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview>
     tls: { by_default: config.redisTlsByDefault, ...expiryOf(deps.certificate) },
     disk: { free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
     memory: { resident_bytes: process.memoryUsage.rss() },
-    problems: deps.problems.visibleTo(accountId).map(renderProblem),
+    problems,
     databases: tallyOf(known, settings),
     messages: {
       waiting: counts.pendingMessages,
@@ -118,18 +126,6 @@ async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview>
     runs: { unfinished: counts.activeRuns, dead: counts.deadRuns },
     bulk_actions: { unfinished: counts.activeActions },
   }
-}
-
-function renderProblem({
-  kind,
-  subject,
-  severity,
-  title,
-  advice,
-  sinceMs,
-  count,
-}: Problem): Overview['problems'][number] {
-  return { kind, subject, severity, title, advice, since: Math.floor(sinceMs / 1000), count }
 }
 
 const expiryOf = (certificate: string | undefined): { certificate_expires_at?: number } =>

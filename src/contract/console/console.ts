@@ -79,6 +79,7 @@ const ProblemSchema = Type.Object({
   advice: text('What to do.'),
   since: Type.Integer({ description: 'When it first occurred, Unix seconds.' }),
   count: count('How often it has occurred since the server started.'),
+  node: Type.Optional(Type.String({ description: 'The node that reports it, if it is not the one that answers.' })),
 })
 
 /** The overview of the Home page. */

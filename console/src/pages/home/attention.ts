@@ -25,10 +25,10 @@ export function concernsOf(overview: Overview, nowMs: number): Concern[] {
 }
 
 const problems = ({ problems }: Overview): Concern[] =>
-  problems.map(({ kind, subject, severity, title, advice }) => ({
-    key: `${kind} ${subject}`,
+  problems.map(({ kind, subject, severity, title, advice, node }) => ({
+    key: node === undefined ? `${kind} ${subject}` : `${kind} ${subject} ${node}`,
     tone: severity === 'error' ? 'bad' : 'warn',
-    title,
+    title: node === undefined ? title : `${title} (node ${node})`,
     advice,
   }))
 
