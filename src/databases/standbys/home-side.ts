@@ -55,9 +55,8 @@ export class HomeSide {
   async #confirm(databaseId: string, set: readonly PlacedStandby[]): Promise<StandbyNote[]> {
     try {
       const { clock } = this.#deps
-      const epoch = set[0]?.now_epoch ?? 1
       const late = pause(clock, ENGINE_WITHIN_MS).then(() => undefined)
-      const engine = await Promise.race([this.#sample(databaseId, epoch), late])
+      const engine = await Promise.race([this.#sample(databaseId, set), late])
       if (engine === undefined) return []
       return await Promise.all(set.map(async (row) => this.#noteOf(row, await this.#ask(row, engine))))
     } catch (error) {
@@ -66,16 +65,19 @@ export class HomeSide {
     }
   }
 
-  /** Remembers the offset of this moment. */
-  async #sample(databaseId: string, epoch: number): Promise<Pick<FollowRequest, 'password' | 'bytes'>> {
+  /** Remembers the offset of this moment. Answers what the nodes of the standbys need to know of the engine. */
+  async #sample(databaseId: string, set: readonly PlacedStandby[]): Promise<Pick<FollowRequest, 'password' | 'bytes'>> {
     const { fleet, clock } = this.#deps
+    const epoch = set[0]?.now_epoch ?? 1
     const replication = await fleet.replicationWith(databaseId)
     const at = clock.now()
     const { replid, offset } = await replication.position()
     const known = this.#guarded.get(databaseId)
     const samples = remember(known?.epoch === epoch ? known.samples : [], { at, replid, offset })
     this.#guarded = new Map(this.#guarded).set(databaseId, { epoch, socketPath: replication.socketPath, samples })
-    return { password: replication.password, bytes: await fleet.usedBytes(databaseId) }
+    // Only a copy that begins needs to know whether it has space.
+    const hasBegun = set.every(({ state }) => state === 'following')
+    return { password: replication.password, bytes: hasBegun ? 0 : await fleet.usedBytes(databaseId) }
   }
 
   async #ask(
