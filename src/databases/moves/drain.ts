@@ -11,6 +11,16 @@ import type { MovesDeps } from './deps.js'
 /** A database that could not be moved is tried again after this time. */
 const RETRY_AFTER_MS = 30_000
 
+/** Of one database alone: it was changed, or the chosen node has left. An operator may have to remove a standby. */
+const OF_ONE = [
+  'database_standby_there',
+  'database_busy',
+  'database_is_there',
+  'database_not_found',
+  'node_not_found',
+  'node_not_running',
+] as const
+
 /** Goes on when no node can be chosen. */
 function ignoreNone(error: unknown): undefined {
   if (!isError(error, 'no_node_in_region') && !isError(error, 'region_without_capacity')) throw error
@@ -52,8 +62,7 @@ export class Drain {
       await store
         .run(moves.ask, { moveId: newId('mov_', at), databaseId, target, at, audit })
         .catch((error: unknown) => {
-          if (!isError(error, 'database_standby_there')) throw error
-          // The operator has to remove the standby, or move the database elsewhere.
+          if (!OF_ONE.some((code) => isError(error, code))) throw error
           logger.warn('database_move_failed', { databaseId, node: target, error })
         })
     }

@@ -68,6 +68,8 @@ interface Found {
   readonly canLog?: boolean
   /** What another node answers. */
   readonly answerOf?: (topic: string) => unknown
+  /** Called before a move is asked for. */
+  readonly beforeAsk?: (databaseId: string) => void
   /** Called before the end of a move is stored. */
   readonly beforeAbort?: () => void
 }
@@ -106,6 +108,7 @@ function nodeWith(found: Found) {
         noted.push('swap')
         throw new HomeportError('store_outcome_unknown', {})
       case rows.ask:
+        found.beforeAsk?.(databaseId)
         return void noted.push(`ask ${databaseId} to ${args.target}`)
       case rows.settle:
         return void noted.push(`settle ${moveId}`)
@@ -234,6 +237,22 @@ it('drains databases whose last move has not been cleaned up, because the other 
   all.start()
   await settled('ask one to c')
   await settled('ask two to c')
+})
+
+it('drains the other databases when one cannot be asked to move, because its next home has just ended', async () => {
+  const beforeAsk = (databaseId: string): void => {
+    if (databaseId === 'one') throw new HomeportError('node_not_running', { name: 'c', state: 'left' })
+  }
+  const { all, settled, noted } = nodeWith({
+    node: 'a',
+    moves: [],
+    homes: { one: 'a', two: 'a' },
+    isBeingDrained: true,
+    beforeAsk,
+  })
+  all.start()
+  await settled('ask two to c')
+  expect(noted).toEqual(['database_move_failed', 'ask two to c'])
 })
 
 it('deletes a copy whose move is gone with the node that sent it', async () => {
