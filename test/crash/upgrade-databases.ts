@@ -65,7 +65,12 @@ export class UpgradedDatabases {
     for (const name of ['plain', 'guarded', 'replicated']) {
       const asked = { database_name: name, platform: 'aws', primary_region: REGION, plan: 'payg' }
       const init = { method: 'POST', json: asked, headers: { authorization: authorizationOf(scene) } }
-      made.push((await call(`${balancers.api.url}/v2/redis/database`, init)).body as Made)
+      const created = async () => {
+        const { status, body } = await call(`${balancers.api.url}/v2/redis/database`, init)
+        if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`)
+        return body as Made
+      }
+      made.push(await waitFor(created, { what: `the database ${name}` }))
     }
     const all = new UpgradedDatabases(scene, callers, balancers, made)
     for (const [index, mode] of [[1, 'async'] as const, [2, 'replicated'] as const]) {
