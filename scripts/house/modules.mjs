@@ -48,6 +48,7 @@ export const OPEN_PLACES = [
   'src/store/schema/',
   'src/store/life.js',
   'src/store/operation.js',
+  'src/store/statement.js',
   'src/store/query.js',
   'src/store/dialect.js',
   'src/store/checksum.js',

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { HomeportError } from '../contract/errors/errors.js'
-import { reportDamage, type Transaction } from './operation.js'
+import { reportDamage, type Transaction } from './statement.js'
 
 /**
  * Checksums of contents from callers: a CRC-32 is computed when the content is stored and compared whenever it is read.

@@ -10,7 +10,7 @@
  *                                        └── PostgreSQL: a transaction on a pooled connection
  *
  * - `schema/`: types of the tables, by subject. `migrations/`: the statements that create and change them.
- * - `operation.ts`: a transaction and the statements that it yields.
+ * - `operation.ts`: named transactions, and how calls of them are combined. `statement.ts`: what their bodies yield.
  * - `query.ts`: queries, declared once with Kysely over named parameters and compiled once per dialect.
  * - `dialect.ts`: all differences between the two databases, as small named capabilities.
  * - `life.ts`: the end of a node's life in a cluster: its connections end.

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { all, type Transaction } from './operation.js'
 import { type Building, query } from './query.js'
+import { all, type Transaction } from './statement.js'
 
 /** First key of the advisory locks that the connections of a life hold; an arbitrary constant. The second is the life. */
 export const LIFE_LOCKS = 7_210_002

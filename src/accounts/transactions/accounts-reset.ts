@@ -1,8 +1,9 @@
 /** Replaces the credentials of an account that are lost or leaked. */
 import type { Insertable } from 'kysely'
-import { change, insertAll, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { ApiKeysTable } from '../../store/schema/accounts.js'
+import { change, insertAll, type Transaction } from '../../store/statement.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
 import { followFirstTokens } from './first-tokens.js'
 

@@ -1,8 +1,9 @@
 /** API keys. Names are unique within an account; only hashes are stored. */
 import type { Insertable } from 'kysely'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { ApiKeysTable } from '../../store/schema/accounts.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { type ApiKeyRow, type NewAuditRow, recordAudit } from './accounts.js'
 import type { TeamRole } from './teams.js'
 

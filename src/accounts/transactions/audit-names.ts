@@ -1,8 +1,8 @@
 import type { Selectable } from 'kysely'
 import type { AuditAction } from '../../contract/accounts/audit.js'
-import { all, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AuditLogTable } from '../../store/schema/accounts.js'
+import { all, type Transaction } from '../../store/statement.js'
 
 type AuditRow = Selectable<AuditLogTable>
 

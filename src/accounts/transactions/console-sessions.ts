@@ -1,7 +1,8 @@
 import type { Selectable } from 'kysely'
-import { change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { ConsoleSessionsTable } from '../../store/schema/accounts.js'
+import { change, first, insertAll, type Transaction } from '../../store/statement.js'
 
 /** A session of the console as it is stored. */
 export type ConsoleSessionRow = Selectable<ConsoleSessionsTable>

@@ -4,9 +4,10 @@
  * is accepted.
  */
 import type { Selectable } from 'kysely'
-import { all, change, first, insertAll, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, QueueTokensTable } from '../../store/schema/accounts.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { lockInstallation } from './installation.js'
 
 type AccountRow = Selectable<AccountsTable>

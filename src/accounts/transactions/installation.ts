@@ -1,5 +1,5 @@
-import { first, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { first, type Transaction } from '../../store/statement.js'
 
 const lockRow = query<object, { installation_id: string }>(({ db, d }) =>
   d.forUpdate(db.selectFrom('installation').select('installation_id')),

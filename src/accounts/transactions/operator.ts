@@ -1,8 +1,9 @@
 /** What the operator does with accounts. A team is an account too, and goes the way of the account that owns it. */
 import type { Insertable } from 'kysely'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable } from '../../store/schema/accounts.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { type AccountRow, type NewAuditRow, recordAudit } from './accounts.js'
 import { followFirstTokens } from './first-tokens.js'
 

@@ -1,6 +1,7 @@
 /** What the management API changes of an account's queue. */
-import { change, first, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { change, first, type Transaction } from '../../store/statement.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
 import { followFirstTokens } from './first-tokens.js'
 import { lockOwner, type TokenOwner, type TokenRefusal } from './queue-tokens.js'

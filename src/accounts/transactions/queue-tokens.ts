@@ -1,8 +1,9 @@
 /** Queue tokens by name, rotation of tokens and keys, and when they were used last. Only hashes are stored. */
 import { type Selectable, sql } from 'kysely'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { QueueTokensTable } from '../../store/schema/accounts.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { type ApiKeyRow, type NewAuditRow, recordAudit } from './accounts.js'
 import { holderRefusal } from './api-keys.js'
 import { followToken } from './first-tokens.js'

@@ -1,5 +1,6 @@
-import { change, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { change, type Transaction } from '../../store/statement.js'
 
 const touchNothing = query<{ nobody: string }, unknown>(({ db, p }) =>
   db.updateTable('accounts').set({ email: p.nobody }).where('account_id', '=', p.nobody),

@@ -3,9 +3,10 @@
  * member may do.
  */
 import type { Insertable, Selectable } from 'kysely'
-import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, TeamMembersTable, TeamsTable } from '../../store/schema/accounts.js'
+import { all, change, first, insertAll, only, type Transaction } from '../../store/statement.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
 
 /** A member of a team as it is stored. */

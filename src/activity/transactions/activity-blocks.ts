@@ -2,8 +2,9 @@
  * Stored blocks of activity. A process writes a block again and again while it counts, each time with all its counts: so a
  * write that is repeated, or of which nobody knows whether it was committed, counts nothing twice.
  */
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 
 /** A stored block of an account; `counts` as packed by `packCounts`. */
 export interface StoredBlock {

@@ -1,9 +1,10 @@
 /** Channels of accounts: where alerts are sent. */
 import type { Insertable, Selectable } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertChannelsTable } from '../../store/schema/alerts.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { forgetChannel } from './alerts-groups.js'
 
 /** A channel as it is stored. */

@@ -4,9 +4,10 @@
  */
 import { type Selectable, sql } from 'kysely'
 import { SUSPENDED_FIRE } from '../../queue/transactions/schedules.js'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertConditionsTable } from '../../store/schema/alerts.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { type Occurrences, raise, resolve } from './alerts-history.js'
 import { isEnabled } from './alerts-rules.js'
 

@@ -3,9 +3,9 @@
  * that they were notified of.
  */
 import type { Selectable } from 'kysely'
-import { change, insertAll, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertGroupsTable, AlertNotifiedTable, AlertsTable } from '../../store/schema/alerts.js'
+import { change, insertAll, type Transaction } from '../../store/statement.js'
 
 /** The last notification about a subject on a channel, as it is stored. */
 export type GroupRow = Selectable<AlertGroupsTable>

@@ -1,9 +1,10 @@
 /** Alerts: occurrences are gathered in one until its notification is due; after that it is history. */
 import { type Selectable, sql } from 'kysely'
 import { DEFAULT_GROUP_MINUTES, GROUP_MINUTES, MOST_EXAMPLES } from '../../contract/alerts/kinds.js'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertsTable } from '../../store/schema/alerts.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { type ChannelRow, channelsOf } from './alerts-channels.js'
 import { sweepGroups } from './alerts-groups.js'
 

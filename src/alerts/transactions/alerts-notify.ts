@@ -2,8 +2,9 @@
 import { sql } from 'kysely'
 import type { PublishEntry } from '../../queue/transactions/messages.js'
 import { type Published, publishEntries } from '../../queue/transactions/messages-publish.js'
-import { all, change, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, type Transaction } from '../../store/statement.js'
 import { type ChannelRow, channelsOf } from './alerts-channels.js'
 import {
   dueGroups,

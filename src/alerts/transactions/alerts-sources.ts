@@ -6,8 +6,9 @@
  * are left out. The mark moves in the transaction that raises the alerts: a crash neither loses a row nor counts it twice.
  */
 import { sql } from 'kysely'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { beginEpisode } from './alerts-conditions.js'
 import { type Occurrences, raise } from './alerts-history.js'
 import { isEnabled } from './alerts-rules.js'

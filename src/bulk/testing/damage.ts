@@ -1,5 +1,6 @@
-import { change, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { change, type Transaction } from '../../store/statement.js'
 
 /** For `describeOnEveryStore`: the threads of the store must load the operation of this file. */
 export const DAMAGE_MODULE = import.meta.url

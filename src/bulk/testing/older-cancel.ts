@@ -1,5 +1,6 @@
-import { change, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { change, type Transaction } from '../../store/statement.js'
 
 /** For tests: forgets what cancels have kept, as if a version that kept nothing had made them. */
 

@@ -1,5 +1,6 @@
-import { all, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, type Transaction } from '../../store/statement.js'
 
 /** For `describeOnEveryStore`: the threads of the store must load the operation of this file. */
 export const OPEN_RUNS_MODULE = import.meta.url

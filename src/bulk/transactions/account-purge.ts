@@ -1,7 +1,8 @@
 /** Deletes what an account has in the queue, in workflows and in bulk actions, when the account itself is deleted. */
-import { all, change, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { FlowKeysTable } from '../../store/schema/queues.js'
+import { all, change, type Transaction } from '../../store/statement.js'
 import { removeRunsWithAll } from '../../workflow/transactions/runs-retention.js'
 
 type OfAccount = { accountId: string }

@@ -1,9 +1,10 @@
 import { type Selectable, sql } from 'kysely'
 import { recordAudit } from '../../accounts/transactions/accounts.js'
 import type { AuditAction } from '../../contract/accounts/audit.js'
-import { type Ask, askAll, first, insertAll, only, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BulkActionsTable, BulkKindName } from '../../store/schema/bulk.js'
+import { type Ask, askAll, first, insertAll, only, type Transaction } from '../../store/statement.js'
 import { type ItemOutcome, outcomeByte } from './bulk-pack.js'
 import type { PackedSeqs } from './bulk-select.js'
 

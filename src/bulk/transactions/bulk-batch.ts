@@ -1,15 +1,7 @@
 import type { PendingRow } from '../../queue/transactions/messages.js'
-import {
-  type Ask,
-  askAll,
-  askChange,
-  atOnce,
-  atOnceBefore,
-  type Operation,
-  type Transaction,
-  write,
-} from '../../store/operation.js'
+import { type Operation, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { type Ask, askAll, askChange, atOnce, atOnceBefore, type Transaction } from '../../store/statement.js'
 import { actionBySeq, askCount, type BulkActionRow, type Counters, finishIfDecided } from './bulk-action.js'
 import { type ItemOutcome, outcomeByte, unpackSeqs } from './bulk-pack.js'
 

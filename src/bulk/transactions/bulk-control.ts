@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
 import { recordAudit } from '../../accounts/transactions/accounts.js'
 import type { AuditAction } from '../../contract/accounts/audit.js'
-import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BulkActionState } from '../../store/schema/bulk.js'
+import { all, change, first, only, type Transaction } from '../../store/statement.js'
 import { ACTION_COLUMNS, type BulkActionRow, decidedItems, endEntry } from './bulk-action.js'
 import { NO_ACCOUNT } from './bulk-draft.js'
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { change, only, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { change, only, type Transaction } from '../../store/statement.js'
 import {
   ACTION_COLUMNS,
   type ActionArgs,

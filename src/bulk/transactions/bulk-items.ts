@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { all, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, type Transaction } from '../../store/statement.js'
 import { unpackSeqs } from './bulk-pack.js'
 
 /** Reads which items are in the sets of actions, page by page. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, only, type Transaction } from '../../store/statement.js'
 import { ACTION_COLUMNS, type BulkActionRow } from './bulk-action.js'
 import { NO_ACCOUNT } from './bulk-draft.js'
 import { outcomeByte, unpackSeqs } from './bulk-pack.js'

@@ -1,8 +1,9 @@
 import type { Selectable } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
-import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { PausedWorkflowsTable } from '../../store/schema/bulk.js'
+import { all, change, first, only, type Transaction } from '../../store/statement.js'
 
 /** The paused workflows of accounts. Each change writes its audit entry. */
 

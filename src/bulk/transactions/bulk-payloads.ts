@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { isIntact, reportChanged } from '../../store/checksum.js'
-import { all, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, type Transaction } from '../../store/statement.js'
 
 /** The payloads of runs and messages, for selectors that look into them. */
 

@@ -1,8 +1,9 @@
-import { all, first, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BulkActionState, BulkKindName } from '../../store/schema/bulk.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import type { FailureState, RunState } from '../../store/schema/runs.js'
+import { all, first, type Transaction } from '../../store/statement.js'
 import { ACTION_COLUMNS, type BulkActionRow } from './bulk-action.js'
 import { type ItemOutcome, outcomeOf, unpackSeqs } from './bulk-pack.js'
 

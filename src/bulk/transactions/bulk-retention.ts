@@ -1,5 +1,6 @@
-import { all, change, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, type Transaction } from '../../store/statement.js'
 
 /** Few actions per transaction, because an action over a million runs has hundreds of chunks. */
 const ACTIONS_PER_STEP = 5

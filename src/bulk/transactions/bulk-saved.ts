@@ -1,9 +1,10 @@
 import type { Selectable } from 'kysely'
 import { recordAudit } from '../../accounts/transactions/accounts.js'
 import type { AuditAction } from '../../contract/accounts/audit.js'
-import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BulkSelectorsTable } from '../../store/schema/bulk.js'
+import { all, change, first, only, type Transaction } from '../../store/statement.js'
 import type { ControlArgs } from './bulk-control.js'
 
 /** Saved selectors of accounts. Each change writes its audit entry. */

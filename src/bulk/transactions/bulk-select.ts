@@ -1,8 +1,9 @@
 import { type Compilable, type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
-import { all, encodeResult, only, read, type Transaction } from '../../store/operation.js'
+import { encodeResult, read } from '../../store/operation.js'
 import { type Building, type Query, queriesByShape, query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
+import { all, only, type Transaction } from '../../store/statement.js'
 import { packSeqs } from './bulk-pack.js'
 
 /**

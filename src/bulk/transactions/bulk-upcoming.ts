@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { all, first, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, first, type Transaction } from '../../store/statement.js'
 import { announceCancels, type UpcomingCancel } from '../../workflow/transactions/runs-upcoming.js'
 import { outcomeOf, unpackSeqs } from './bulk-pack.js'
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { only, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { only, type Transaction } from '../../store/statement.js'
 
 type Count = { count: number }
 type CountParams = { accountId: string; most: number }

@@ -1,8 +1,9 @@
 /** What the queue of an account did, counted from the messages and runs that are kept. */
 import { sql } from 'kysely'
 import { idsFrom } from '../../base/index.js'
-import { all, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, type Transaction } from '../../store/statement.js'
 
 /** Equal intervals of time. */
 export interface StatsWindow {

@@ -1,6 +1,7 @@
 /** Announcements: what nodes must hear that did not answer. */
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { lockAnnouncements, type NodeRow, takingPart } from './cluster-nodes.js'
 
 const countUp = query<object>(({ db }) =>

@@ -1,5 +1,6 @@
-import { change, first, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { change, first, type Transaction } from '../../store/statement.js'
 
 /** The authority of the link between nodes, PEM. */
 export interface StoredAuthority {

@@ -1,7 +1,7 @@
 /** Rows of nodes: one for each life of a process. Each change checks the state that it starts from. */
 import type { Selectable } from 'kysely'
 import { endConnectionsOf, usersApart } from '../../store/life.js'
-import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import {
   canRunBeside,
@@ -10,6 +10,7 @@ import {
   type NodesTable,
   type SchemaRange,
 } from '../../store/schema/cluster.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 import { differences } from '../agreement.js'
 
 /** A node that takes part, as it is stored. */

@@ -1,19 +1,9 @@
 /** Who owns which partition, and who is the leader. Each change of an owner checks the epoch that it starts from. */
 import type { Selectable } from 'kysely'
-import {
-  type Ask,
-  all,
-  askAll,
-  askChange,
-  atOnce,
-  change,
-  first,
-  read,
-  type Transaction,
-  write,
-} from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AnnouncementsTable, PartitionsTable } from '../../store/schema/cluster.js'
+import { type Ask, all, askAll, askChange, atOnce, change, first, type Transaction } from '../../store/statement.js'
 import { type NodeRow, releaseLeases, setDraining, takingPart } from './cluster-nodes.js'
 
 /** A partition without the notes of its owner before. */

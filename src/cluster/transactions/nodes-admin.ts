@@ -1,6 +1,7 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import { all, change, only, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { type Building, query } from '../../store/query.js'
+import { all, change, only, type Transaction } from '../../store/statement.js'
 
 /** A node as the operator sees it. */
 export interface ListedNode {

@@ -1,8 +1,9 @@
 import type { Selectable } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BackupsTable } from '../../store/schema/backups.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import type { DatabaseRow } from './databases.js'
 import { HAS_MOVED, isHomeOf } from './home-check.js'
 

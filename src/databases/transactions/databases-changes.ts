@@ -7,8 +7,9 @@
  */
 
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
-import { all, change, first, only, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, only, type Transaction } from '../../store/statement.js'
 import type { DatabaseRow } from './databases.js'
 import { type DatabaseOfAccount, HAS_MOVED, isHomeOf } from './home-check.js'
 

@@ -1,6 +1,7 @@
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
-import { change, first, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { change, first, type Transaction } from '../../store/statement.js'
 import { lockForChange, moveModifying, type Refusal } from './backups.js'
 import type { DatabaseRow } from './databases.js'
 import type { DatabaseOfAccount } from './home-check.js'

@@ -1,8 +1,9 @@
 import type { Expression, ExpressionBuilder, SqlBool } from 'kysely'
 import { sql } from 'kysely'
-import { change, all as every, first, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { Tables } from '../../store/schema/index.js'
+import { change, all as every, first, type Transaction } from '../../store/statement.js'
 import type { DatabaseRow } from './databases.js'
 
 /** Which databases an operation is about: those of one node, by its name; all of them with the empty text. */

@@ -6,8 +6,9 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { holdRegistrations } from '../../cluster/transactions/cluster-nodes.js'
 import { forgetNode } from '../../cluster/transactions/nodes-admin.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { change, first, only, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { change, first, only, type Transaction } from '../../store/statement.js'
 import type { DatabaseRow } from './databases.js'
 import { newestLife } from './standbys.js'
 

@@ -5,9 +5,10 @@
 import type { Selectable } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseMovesTable, DatabasesTable } from '../../store/schema/index.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { followHome, forgetStandbys, makeWay } from './standbys.js'
 
 type DatabaseRow = Selectable<DatabasesTable>

@@ -1,8 +1,9 @@
 /** A standby becomes the home of its database, because the home is dead: the one that is furthest of those that follow. */
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { holdRegistrations } from '../../cluster/transactions/cluster-nodes.js'
-import { all, change, first, insertAll, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { takeHome } from './homes.js'
 import { activeFrom } from './moves.js'
 import { newestLife, ofDatabase, type StandbyRow, turnStandbys } from './standbys.js'

@@ -1,8 +1,9 @@
 import type { Selectable } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
-import { all, change, insertAll, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RestoresTable } from '../../store/schema/backups.js'
+import { all, change, insertAll, type Transaction } from '../../store/statement.js'
 import {
   type BackupRow,
   backupOfAccount,

@@ -2,8 +2,9 @@
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { requireGeneration } from '../../cluster/transactions/cluster-nodes.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { all, change, first, insertAll, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { dropOf, lockDatabase, newestLife, openMove, type StandbyRow, UNKNOWN } from './standbys.js'
 
 /** The migration that brings sets, and the first generation whose nodes know them. */

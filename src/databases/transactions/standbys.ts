@@ -4,9 +4,10 @@
  */
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseStandbysTable } from '../../store/schema/index.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 
 /** A standby as it is stored. */
 export type StandbyRow = DatabaseStandbysTable

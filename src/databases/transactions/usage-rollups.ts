@@ -6,8 +6,9 @@
  * whose samples are deleted only after `rolled_to` says that they were merged. After the clock was set back, merging goes
  * on from there: buckets that were merged before stay as they are.
  */
-import { all, change, first, insertAll, only, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, insertAll, only, type Transaction } from '../../store/statement.js'
 import { TIERS_MS, type TierMs } from './usage.js'
 import { mergeSamples, packSample, type UsageSample, unpackSample } from './usage-sample.js'
 

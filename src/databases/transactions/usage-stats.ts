@@ -1,6 +1,7 @@
 /** Reads the usage of one database for statistics: its series in equal steps, its days, and its current standing. */
-import { all, first, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, first, type Transaction } from '../../store/statement.js'
 import type { DatabaseRow } from './databases.js'
 import { type StandingRow, TIERS_MS, type TierMs, type UsageDayRow } from './usage.js'
 import { rolledToOf } from './usage-rollups.js'

@@ -7,9 +7,10 @@
  * - `usage_standings`: the current state of each database.
  */
 import type { Selectable } from 'kysely'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { UsageBucketsTable, UsageDaysTable, UsageStandingsTable } from '../../store/schema/usage.js'
+import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { mergeSamples, packSample, type UsageSample, unpackSample } from './usage-sample.js'
 
 /** Lengths of the tiers, milliseconds, shortest first. Each is a multiple of the one before. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { only, refuse, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { only, refuse, type Transaction } from '../../store/statement.js'
 
 /** Most messages that an account may publish a day. */
 export interface DailyQuota {

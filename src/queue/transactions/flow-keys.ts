@@ -1,7 +1,8 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
-import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { FlowKeysTable } from '../../store/schema/queues.js'
+import { all, change, first, only, type Transaction } from '../../store/statement.js'
 
 /** A flow-control key as it is stored. */
 export type FlowKeyRow = Selectable<FlowKeysTable>

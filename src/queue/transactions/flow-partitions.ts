@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { partitionOfKey } from '../../cluster/key-partition.js'
-import { all, change, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, type Transaction } from '../../store/statement.js'
 
 /** A place in the order of the messages with a flow-control key that have not ended. */
 export interface KeyedPlace {

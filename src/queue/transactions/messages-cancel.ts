@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
-import { all, encodeResult, first, read, type Transaction, write } from '../../store/operation.js'
+import { encodeResult, read, write } from '../../store/operation.js'
 import { queriesByShape, query } from '../../store/query.js'
+import { all, first, type Transaction } from '../../store/statement.js'
 import type { DuePlace, PendingRow } from './messages.js'
 import {
   type FilterParams,

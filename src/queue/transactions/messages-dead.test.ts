@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { insertAll, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
+import { insertAll, type Transaction } from '../../store/statement.js'
 import { MemoryStore } from '../../store/testing/memory-store.js'
 import * as messagesDead from './messages-dead.js'
 import { ANY_MESSAGE } from './messages-filter.js'

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
-import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 import { configUnder } from './flow-keys.js'
 import { type MessageRow, type NewMessage, type PendingRow, withoutLargeBody } from './messages.js'
 import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'

@@ -1,8 +1,9 @@
 import { type Compilable, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
-import { all, first, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { type Building, type Query, query } from '../../store/query.js'
 import type { Tables } from '../../store/schema/index.js'
+import { all, first, type Transaction } from '../../store/statement.js'
 import {
   bodyColumns,
   type DuePlace,

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { first, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { first, type Transaction } from '../../store/statement.js'
 import { isParked } from './messages-parked.js'
 
 const earliest = query<{ now: number }, { next_at: number | null }>(({ db, p }) =>

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
-import { all, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, type Transaction } from '../../store/statement.js'
 import { isPending, PENDING_COLUMNS, type PendingRow, partitionColumn } from './messages.js'
 
 /**

@@ -1,5 +1,6 @@
-import { all, change, combineCalls, type Transaction, updateEach, write } from '../../store/operation.js'
+import { combineCalls, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, type Transaction, updateEach } from '../../store/statement.js'
 import { replacedBy } from '../key-rule.js'
 import { countDailyEach, type DailyQuota } from './daily-messages.js'
 import type { NewMessage, PendingRow, PublishEntry } from './messages.js'

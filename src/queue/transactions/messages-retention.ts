@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 
 interface SweepQuery {
   after: number

@@ -1,16 +1,9 @@
 import type { Insertable } from 'kysely'
 import { checksumOf } from '../../store/checksum.js'
-import {
-  change,
-  combineCalls,
-  insertAll,
-  type Transaction,
-  type UpdateRow,
-  updateEach,
-  write,
-} from '../../store/operation.js'
+import { combineCalls, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { MessageAttemptsTable } from '../../store/schema/messages.js'
+import { change, insertAll, type Transaction, type UpdateRow, updateEach } from '../../store/statement.js'
 import { insertMessages, isPending, type NewMessage, type PendingRow } from './messages.js'
 import { joinBodies, splitBodies } from './messages-packed.js'
 import { madeAtSql, movedToSql } from './messages-parked.js'

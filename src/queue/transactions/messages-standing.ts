@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
-import { all, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
+import { all, type Transaction } from '../../store/statement.js'
 
 /** What pending messages wait for and why dead letters failed, of many at once and without their bodies. */
 

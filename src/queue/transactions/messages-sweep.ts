@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { GREATEST_PRIORITY } from '../../contract/queue/priority.js'
-import { all, encodeResult, first, read, type Transaction } from '../../store/operation.js'
+import { encodeResult, read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, first, type Transaction } from '../../store/statement.js'
 import {
   bodyColumns,
   type DuePlace,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { all, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, type Transaction } from '../../store/statement.js'
 import { noteFlowKeys } from './flow-keys.js'
 import {
   bodyColumns,

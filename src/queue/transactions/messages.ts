@@ -2,6 +2,9 @@ import { type AliasedRawBuilder, type Insertable, type Selectable, sql } from 'k
 import { partitionOfGroup, partitionOfKey } from '../../cluster/key-partition.js'
 import { checksumOf, intact, isIntact } from '../../store/checksum.js'
 import type { Dialect } from '../../store/dialect.js'
+import { read, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { MessagesTable } from '../../store/schema/messages.js'
 import {
   type Ask,
   all,
@@ -10,12 +13,8 @@ import {
   change,
   type InsertRow,
   insertNumbered,
-  read,
   type Transaction,
-  write,
-} from '../../store/operation.js'
-import { query } from '../../store/query.js'
-import type { MessagesTable } from '../../store/schema/messages.js'
+} from '../../store/statement.js'
 import type { KeyRule } from '../key-rule.js'
 import { noteFlowKeys } from './flow-keys.js'
 

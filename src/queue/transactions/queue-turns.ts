@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { all, change, first, insertAll, only, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, first, insertAll, only, type Transaction } from '../../store/statement.js'
 import {
   bodyColumns,
   insertMessages,

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
-import { all, only, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, only, type Transaction } from '../../store/statement.js'
 import { MemoryStore } from '../../store/testing/memory-store.js'
 import { draftMessage } from '../publish/draft.js'
 import * as messagesCancel from './messages-cancel.js'

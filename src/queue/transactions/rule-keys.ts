@@ -1,6 +1,7 @@
-import { all, change, first, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RuleKeysTable } from '../../store/schema/messages.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 import { debouncedUntil, type KeyRule } from '../key-rule.js'
 import type { NewMessage, PublishEntry } from './messages.js'
 

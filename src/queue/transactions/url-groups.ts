@@ -1,7 +1,8 @@
 import { type Selectable, sql } from 'kysely'
-import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { UrlGroupsTable } from '../../store/schema/queues.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 
 /** A URL group as it is stored. */
 export type UrlGroupRow = Selectable<UrlGroupsTable>

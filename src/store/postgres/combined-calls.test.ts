@@ -1,14 +1,8 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import {
-  type AnyOperation,
-  type CallCombining,
-  combineCalls,
-  insertAll,
-  type Transaction,
-  write,
-} from '../operation.js'
+import { type AnyOperation, type CallCombining, combineCalls, write } from '../operation.js'
+import { insertAll, type Transaction } from '../statement.js'
 import { CallCombiner, CombinedCalls } from './combined-calls.js'
 
 /** The arguments of a call: a key that it locks, if any, and its size. */

@@ -1,17 +1,8 @@
 import { expect, it } from 'vitest'
 import { newId } from '../../base/index.js'
-import {
-  all,
-  askChange,
-  askInsert,
-  askNumbers,
-  atOnce,
-  type InsertRow,
-  read,
-  type Transaction,
-  write,
-} from '../operation.js'
+import { read, write } from '../operation.js'
 import { query } from '../query.js'
+import { all, askChange, askInsert, askNumbers, atOnce, type InsertRow, type Transaction } from '../statement.js'
 import { describeOnStore } from '../testing/index.js'
 
 const message = (url: string): InsertRow<'messages'> => ({

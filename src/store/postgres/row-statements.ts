@@ -1,6 +1,7 @@
 /** Statements over rows: one of each table, whose parameters are arrays, for any number of rows. */
-import type { Statement } from '../operation.js'
+
 import type { Tables } from '../schema/index.js'
+import type { Statement } from '../statement.js'
 import { BYTEA, INT8, TEXT } from './binary-array.js'
 import type { Answer } from './described.js'
 import type { Pipeline } from './pipeline.js'

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { newId } from '../../base/index.js'
-import { all, type InsertRow, insertNumbered, read, type Transaction, write } from '../operation.js'
+import { read, write } from '../operation.js'
 import { query } from '../query.js'
+import { all, type InsertRow, insertNumbered, type Transaction } from '../statement.js'
 import { describeOnStore } from '../testing/index.js'
 
 const encoder = new TextEncoder()

@@ -10,10 +10,11 @@ import {
   recordOf,
 } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
-import type { AnyOperation, Statement, Transaction } from '../operation.js'
+import type { AnyOperation } from '../operation.js'
 import type { Slot } from '../parameter.js'
 import { bind, type Compiled, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
+import type { Statement, Transaction } from '../statement.js'
 import newStore from './new-store.json' with { type: 'json' }
 import { PreparedStatements } from './statements.js'
 

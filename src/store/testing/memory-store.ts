@@ -1,9 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type Dialect, sqliteDialect } from '../dialect.js'
-import { change, type Operation, type Transaction, write } from '../operation.js'
+import { type Operation, write } from '../operation.js'
 import { query } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import { SqliteConnection } from '../sqlite/connection.js'
+import { change, type Transaction } from '../statement.js'
 
 /** One of the numbers of a short list, which is cheaper to search as a text than to make a table of. */
 const isListed = (column: string, list: readonly number[]): RawBuilder<boolean> =>

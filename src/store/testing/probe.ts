@@ -1,10 +1,11 @@
 import { type Kysely, sql } from 'kysely'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { postgresDialect, sqliteDialect } from '../dialect.js'
-import { type Ask, all, atOnce, change, only, read, type Statement, type Transaction, write } from '../operation.js'
+import { read, write } from '../operation.js'
 import { type Query, query } from '../query.js'
 import type { Assigned } from '../schema/assigned.js'
 import type { Tables } from '../schema/index.js'
+import { type Ask, all, atOnce, change, only, type Statement, type Transaction } from '../statement.js'
 
 /** A row of the table for tests of the store itself. */
 export interface ProbeRow {

@@ -10,8 +10,8 @@ import {
 import { parkedUntil } from '../../queue/transactions/messages-parked.js'
 import { placeInStore } from '../../queue/transactions/priority.js'
 import { checksumOf } from '../../store/checksum.js'
-import { all, askInsert, atOnce, insertAll, only, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, askInsert, atOnce, insertAll, only, type Transaction } from '../../store/statement.js'
 import { askRemoveCarried } from './runs-done.js'
 import { type DeliveryColumns, type ElementMeta, type NewElement, RUN_MESSAGE_KIND } from './runs-rows.js'
 

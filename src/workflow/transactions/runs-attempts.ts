@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { PendingRow } from '../../queue/transactions/messages.js'
-import { type Ask, all, askAll, change, first, type Transaction, updateEach } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { type Ask, all, askAll, change, first, type Transaction, updateEach } from '../../store/statement.js'
 
 /** Limit of kept attempts per delivery: the newest. */
 const MAX_PER_DELIVERY = 20

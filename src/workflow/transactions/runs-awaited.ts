@@ -1,5 +1,6 @@
-import { first, only, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { first, only, type Transaction } from '../../store/statement.js'
 
 /** Waits for one event that are counted; a larger number is shown as "at least". */
 const MOST_COUNTED = 1_000

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { first, only, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { first, only, type Transaction } from '../../store/statement.js'
 
 /** Counts of runs and waits for metrics, in bounded slices of an index; see `queue/transactions/messages-census.ts`. */
 

@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
 import { firstFitting, inOrderOf } from '../../queue/transactions/messages-sizes.js'
 import { isIntact, reportChanged } from '../../store/checksum.js'
-import { all, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, type Transaction } from '../../store/statement.js'
 import { type DeadRunPage, type DeadRunSelector, selectPlaces } from './runs-dead.js'
 import type { RunRow } from './runs-rows.js'
 

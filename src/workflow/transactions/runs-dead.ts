@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
-import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { type Building, queriesByShape, query } from '../../store/query.js'
 import type { FailureState } from '../../store/schema/runs.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 import { dropRemains } from './runs-remains.js'
 import type { RunRow } from './runs-rows.js'
 

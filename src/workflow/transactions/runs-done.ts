@@ -1,16 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import { isPending } from '../../queue/transactions/messages.js'
-import {
-  type Ask,
-  askAll,
-  type Carrying,
-  carryCalls,
-  change,
-  combineCalls,
-  type Transaction,
-  write,
-} from '../../store/operation.js'
+import { type Carrying, carryCalls, combineCalls, write } from '../../store/operation.js'
 import { type Building, query } from '../../store/query.js'
+import { type Ask, askAll, change, type Transaction } from '../../store/statement.js'
 import { keepAttempts } from './runs-attempts.js'
 
 /**

@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import { isPending } from '../../queue/transactions/messages.js'
-import { type Ask, all, askChange, change, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { type Building, query } from '../../store/query.js'
+import { type Ask, all, askChange, change, type Transaction } from '../../store/statement.js'
 
 /**
  * What a cancel keeps to bring its runs back: the deliveries that were pending, as one row for all runs of the call, and the

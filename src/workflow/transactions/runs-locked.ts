@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { askAll, atOnce, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunContact, RunState } from '../../store/schema/runs.js'
+import { askAll, atOnce, type Transaction } from '../../store/statement.js'
 import type { ListEnd } from './runs-append.js'
 import type { NewRun } from './runs-rows.js'
 

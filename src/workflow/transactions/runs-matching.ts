@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { isPending } from '../../queue/transactions/messages.js'
 import { firstFitting, inOrderOf } from '../../queue/transactions/messages-sizes.js'
-import { all, type Transaction } from '../../store/operation.js'
 import { queriesByShape, query } from '../../store/query.js'
+import { all, type Transaction } from '../../store/statement.js'
 import type { RunRow } from './runs-rows.js'
 import { CONDITIONS, endAt, type Params, type RunLogArgs, type SearchEnd, type Shape, walkOf } from './runs-walk.js'
 

@@ -5,19 +5,10 @@
 import { type RawBuilder, sql } from 'kysely'
 import { isYoung } from '../../queue/transactions/messages-retention.js'
 import type { Dialect } from '../../store/dialect.js'
-import {
-  type Ask,
-  all,
-  askChange,
-  askInsert,
-  change,
-  first,
-  read,
-  type Transaction,
-  write,
-} from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { queriesByShape, query } from '../../store/query.js'
 import type { NotifiedEventsTable, NotifiedOutcome } from '../../store/schema/runs.js'
+import { type Ask, all, askChange, askInsert, change, first, type Transaction } from '../../store/statement.js'
 
 /** Runs that a row names; more are only counted. */
 const MOST_NAMED = 10

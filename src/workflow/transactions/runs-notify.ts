@@ -2,6 +2,8 @@ import { sql } from 'kysely'
 import { isPending, PENDING_COLUMNS, type PendingRow, partitionColumn } from '../../queue/transactions/messages.js'
 import { madeAtSql, movedToSql } from '../../queue/transactions/messages-parked.js'
 import { checksumOf } from '../../store/checksum.js'
+import { read, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
 import {
   type Ask,
   all,
@@ -11,11 +13,8 @@ import {
   first,
   insertAll,
   only,
-  read,
   type Transaction,
-  write,
-} from '../../store/operation.js'
-import { query } from '../../store/query.js'
+} from '../../store/statement.js'
 import { type Appending, insertElements } from './runs-append.js'
 import { askNote, askNoteMore } from './runs-notified.js'
 import type { RunRow } from './runs-rows.js'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { PendingRow } from '../../queue/transactions/messages.js'
-import { all, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, type Transaction } from '../../store/statement.js'
 import { type Appending, appendElements } from './runs-append.js'
 import type { ChildEnd, ParentLink } from './runs-rows.js'
 

@@ -2,9 +2,10 @@ import { sql } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import { parkGroups, unparkGroups } from '../../queue/transactions/messages-parked.js'
-import { all, change, first, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 
 /**
  * Pause and resume of a run. A paused run stays in the state RUN_STARTED: its program may still send the results of a

@@ -1,6 +1,7 @@
 import { intact, isIntact, reportChanged } from '../../store/checksum.js'
-import { all, askAll, atOnce, first, only, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, askAll, atOnce, first, only, type Transaction } from '../../store/statement.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 
 /** Whether to read bodies. Without them, a delivery with damaged bodies can be settled. */

@@ -1,9 +1,9 @@
 import type { Selectable } from 'kysely'
 import { isPending, type MessageRow } from '../../queue/transactions/messages.js'
 import { dueTime } from '../../queue/transactions/messages-parked.js'
-import { all, change, insertAll, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunRemainsTable } from '../../store/schema/runs.js'
+import { all, change, insertAll, type Transaction } from '../../store/statement.js'
 import type { DeliveryColumns } from './runs-rows.js'
 import type { WaitRow } from './runs-wait.js'
 

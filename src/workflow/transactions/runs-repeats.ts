@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { first, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { first, type Transaction } from '../../store/statement.js'
 import type { ParentLink } from './runs-rows.js'
 
 /**

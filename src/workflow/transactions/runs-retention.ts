@@ -6,8 +6,9 @@ import {
   isYoung,
   measureAgainst,
 } from '../../queue/transactions/messages-retention.js'
-import { all, change, read, type Transaction, write } from '../../store/operation.js'
+import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, change, type Transaction } from '../../store/statement.js'
 import { dropRemains } from './runs-remains.js'
 
 /** One batch of a sweep. */

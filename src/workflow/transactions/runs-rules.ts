@@ -1,8 +1,9 @@
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import { debouncedUntil, type KeyRule, type KeySweepStep } from '../../queue/transactions/rule-keys.js'
-import { all, change, first, type Transaction, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunRuleKeysTable } from '../../store/schema/runs.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 import { cancelRuns } from './runs-cancel.js'
 
 /**

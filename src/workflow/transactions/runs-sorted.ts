@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { RunSort, SortDirection } from '../../contract/workflow/run-order.js'
-import { all, first, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { queriesByShape } from '../../store/query.js'
+import { all, first, type Transaction } from '../../store/statement.js'
 import {
   CONDITIONS,
   endAt,

@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
 import { dueTime } from '../../queue/transactions/messages-parked.js'
 import { type LastAttempt, lastAttempts } from '../../queue/transactions/messages-standing.js'
-import { all, read, type Transaction } from '../../store/operation.js'
+import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { ElementKind } from '../../store/schema/runs.js'
+import { all, type Transaction } from '../../store/statement.js'
 
 /**
  * What active runs wait for, of many at once. Unlike the log it reads neither payloads nor results: of each element that

@@ -1,15 +1,8 @@
 import { sql } from 'kysely'
 import { type NewMessage, toPendingRow, toRow } from '../../queue/transactions/messages.js'
-import {
-  all,
-  compactCall,
-  insertAll,
-  insertNumbered,
-  insertUnlessTaken,
-  type Transaction,
-  write,
-} from '../../store/operation.js'
+import { compactCall, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { all, insertAll, insertNumbered, insertUnlessTaken, type Transaction } from '../../store/statement.js'
 import { messageFor, stepRow } from './runs-append.js'
 import { runRow } from './runs-locked.js'
 import type { DeliveryColumns, NewElement, NewRun } from './runs-rows.js'

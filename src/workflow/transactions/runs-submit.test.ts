@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Statement, Transaction } from '../../store/operation.js'
+import type { Statement, Transaction } from '../../store/statement.js'
 import type { Submission } from './runs-submissions.js'
 import * as runsSubmit from './runs-submit.js'
 

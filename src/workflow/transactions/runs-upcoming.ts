@@ -1,4 +1,4 @@
-import type { Transaction } from '../../store/operation.js'
+import type { Transaction } from '../../store/statement.js'
 
 /** A run that a bulk action will cancel. */
 export interface UpcomingCancel {

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
-import { all, first, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
+import { all, first, type Transaction } from '../../store/statement.js'
 import type { RunRow } from './runs-rows.js'
 
 /** Filter of runs. All given fields must match; of a list, any value. Ranges are inclusive. */

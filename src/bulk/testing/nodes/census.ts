@@ -1,6 +1,7 @@
-import { all, read, type Transaction } from '../../../store/operation.js'
+import { read } from '../../../store/operation.js'
 import { query } from '../../../store/query.js'
 import type { RunState } from '../../../store/schema/runs.js'
+import { all, type Transaction } from '../../../store/statement.js'
 import type { ElementRow } from '../../../workflow/transactions/runs-rows.js'
 import { ACTION_COLUMNS, type BulkActionRow } from '../../transactions/bulk-action.js'
 

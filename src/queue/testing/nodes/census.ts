@@ -1,5 +1,6 @@
-import { all, read, type Transaction } from '../../../store/operation.js'
+import { read } from '../../../store/operation.js'
 import { query } from '../../../store/query.js'
+import { all, type Transaction } from '../../../store/statement.js'
 import type { MessageRow } from '../../transactions/messages.js'
 
 /** What the checks read of a message. */

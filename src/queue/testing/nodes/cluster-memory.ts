@@ -1,6 +1,7 @@
 import { takingPart } from '../../../cluster/transactions/cluster-nodes.js'
 import { look, type Seen } from '../../../cluster/transactions/cluster-partitions.js'
-import { all, type Operation, type Transaction } from '../../../store/operation.js'
+import type { Operation } from '../../../store/operation.js'
+import { all, type Transaction } from '../../../store/statement.js'
 import { MemoryStore } from '../../../store/testing/memory-store.js'
 
 /** Writes that change nothing of what a look sees. */
