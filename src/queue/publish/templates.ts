@@ -18,6 +18,14 @@ interface Kept {
   readonly headers: readonly string[]
 }
 
+/** An item, and its template. */
+interface Last {
+  readonly destination: string
+  readonly queue: string | undefined
+  readonly headers: PublishItem['headers']
+  readonly template: MessageTemplate
+}
+
 /**
  * Makes the templates of publications to URLs, and keeps the last one of each destination: publishers repeat themselves,
  * and reading and checking all headers is a tenth of the work of a publication.
@@ -26,6 +34,8 @@ export class Templates {
   readonly #limits: SettingLimits
   readonly #targets: TargetPolicy
   readonly #kept = new Map<string, Kept>()
+  /** Of the item before: those of a batch share their headers. */
+  #last: Last | undefined
 
   /** @param targets which destinations are forbidden. */
   constructor(limits: SettingLimits, targets: TargetPolicy) {
@@ -38,8 +48,13 @@ export class Templates {
    * @throws HomeportError with the problem of the item.
    */
   of(item: PublishItem, now: number): MessageTemplate {
-    const kept = this.#kept.get(item.destination)
-    return kept && isMadeOf(kept, item) ? kept.template : this.#make(item, now)
+    if (this.#last && isLike(this.#last, item)) return this.#last.template
+    const { destination, queue, headers } = item
+    const kept = this.#kept.get(destination)
+    const template = kept && isMadeOf(kept, item) ? kept.template : this.#make(item, now)
+    // Without the body, which may be large.
+    this.#last = { destination, queue, headers, template }
+    return template
   }
 
   #make(item: PublishItem, now: number): MessageTemplate {
@@ -70,6 +85,9 @@ export class Templates {
  */
 const mayRecur = ({ settings: { notBefore, dedupId, forwardAll }, headers }: MessageTemplate): boolean =>
   notBefore === undefined && dedupId === undefined && !forwardAll && headers.Traceparent === undefined
+
+const isLike = (last: Last, item: PublishItem): boolean =>
+  last.headers === item.headers && last.destination === item.destination && last.queue === item.queue
 
 function isMadeOf(kept: Kept, { queue, headers }: PublishItem): boolean {
   if (queue !== kept.queue) return false
