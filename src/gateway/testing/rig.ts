@@ -84,6 +84,8 @@ export class TestDirectory implements DatabaseDirectory {
 /** A fleet with one engine, which refuses while `available` is false. */
 export class TestFleet implements EndpointSource {
   available = true
+  /** Resolves when new connections may be made: while a database moves, none are. */
+  located: Promise<void> = Promise.resolve()
   readonly #engine: TestEngine
 
   constructor(engine: TestEngine) {
@@ -91,6 +93,7 @@ export class TestFleet implements EndpointSource {
   }
 
   async endpoints(): Promise<readonly DataEndpoint[]> {
+    await this.located
     if (!this.available) throw new HomeportError('engine_failed', { reason: 'the test says so' })
     return [{ role: 'primary', region: 'us-east-1', socketPath: this.#engine.socketPath }]
   }
