@@ -49,6 +49,8 @@ describeOnSampledStore('daily backups', (openStore) => {
     return databaseId
   }
 
+  const common = () => ({ store, home, keep: 'stored', files: { remove: async () => undefined } }) as const
+
   const completed = { kind: 'completed', sizeBytes: 10, keyCount: 2, dataBytes: 100, sha256: 'abc' } as const
 
   it('are repeated with growing pauses after a failure, which is stored and logged once a day', async () => {
@@ -58,11 +60,8 @@ describeOnSampledStore('daily backups', (openStore) => {
     let failing = 20
     const logged: unknown[] = []
     const schedule = new DailyBackups({
-      store,
+      ...common(),
       clock,
-      home,
-      keep: 'stored',
-      files: { remove: async () => undefined },
       logger: { ...silentLogger, error: (event: string) => void logged.push(event) },
       create: async (backup) => {
         tries.push((clock.now() - NOW) / MINUTE_MS)
@@ -104,11 +103,8 @@ describeOnSampledStore('daily backups', (openStore) => {
     accountId = await newAccount()
     await dueAs('other 1', NOW)
     const schedule = new DailyBackups({
-      store,
+      ...common(),
       clock,
-      home,
-      keep: 'stored',
-      files: { remove: async () => undefined },
       logger: silentLogger,
       create: async ({ database_id }) => {
         made.push(names.get(database_id) ?? '')

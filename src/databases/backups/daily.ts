@@ -1,11 +1,12 @@
 import { newId, type Timer } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
-import type { DatabaseRow } from '../life.js'
 import type * as backups from '../transactions/backups.js'
 import * as backupsDaily from '../transactions/backups-daily.js'
 import { reasonOf } from './creation.js'
 import type { BackupDeps } from './deps.js'
 import type { BackupFiles } from './files.js'
+
+type DueDatabase = backupsDaily.DueDatabase
 
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
@@ -33,7 +34,7 @@ export function firstDailyAt(nowMs: number): number {
 }
 
 /** The next time after `nowMs` that is a whole number of days after the due one: missed days are skipped. */
-function nextDailyOf({ next_daily_backup_at }: DatabaseRow, nowMs: number): number {
+function nextDailyOf({ next_daily_backup_at }: DueDatabase, nowMs: number): number {
   const dueMs = next_daily_backup_at ?? nowMs
   return dueMs + DAY_MS * (Math.floor(Math.max(nowMs - dueMs, 0) / DAY_MS) + 1)
 }
@@ -46,8 +47,9 @@ interface Waiting {
 }
 
 /**
- * Creates the daily backups, one at a time, and deletes backups past their retention. Accounts take turns. One that fails stays due and is
- * repeated with growing pauses until the next day's. Only the first failure of a day is listed, and raises an alert.
+ * Creates the daily backups, one at a time, and deletes backups past their retention. Accounts take turns. One that fails
+ * stays due and is repeated with growing pauses until the next day's. Only the first failure of a day is listed, and raises
+ * an alert.
  */
 export class DailyBackups {
   readonly #deps: DailyDeps
@@ -113,14 +115,14 @@ export class DailyBackups {
   }
 
   /** The most overdue database of the account whose last turn was the longest ago. */
-  async #nextDue(now: number): Promise<DatabaseRow | undefined> {
+  async #nextDue(now: number): Promise<DueDatabase | undefined> {
     const { store, home } = this.#deps
     const due = await store.run(backupsDaily.due, { now, home })
     const ids = new Set(due.map((row) => row.database_id))
     for (const id of this.#waiting.keys()) if (!ids.has(id)) this.#waiting.delete(id)
-    const turnOf = ({ account_id }: DatabaseRow): number => this.#turns.get(account_id) ?? 0
+    const turnOf = ({ account_id }: DueDatabase): number => this.#turns.get(account_id) ?? 0
     const ready = due.filter((row) => !this.#isWaiting(row, now))
-    const next = ready.reduce<DatabaseRow | undefined>(
+    const next = ready.reduce<DueDatabase | undefined>(
       (best, row) => (best && turnOf(best) <= turnOf(row) ? best : row),
       undefined,
     )
@@ -129,7 +131,7 @@ export class DailyBackups {
     return next
   }
 
-  #isWaiting({ database_id }: DatabaseRow, now: number): boolean {
+  #isWaiting({ database_id }: DueDatabase, now: number): boolean {
     const waiting = this.#waiting.get(database_id)
     return waiting !== undefined && now >= waiting.since && now < waiting.since + waiting.pauseMs
   }
@@ -142,7 +144,7 @@ export class DailyBackups {
   }
 
   /** Takes a backup that is due. It remains due when its database is busy, or when it fails. */
-  async #createOne(row: DatabaseRow): Promise<void> {
+  async #createOne(row: DueDatabase): Promise<void> {
     const { store, clock, logger, create } = this.#deps
     const { database_id: databaseId } = row
     const now = clock.now()

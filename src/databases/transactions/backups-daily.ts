@@ -50,10 +50,13 @@ export const postpone = write(
     yield* change(moveNext, args)
   },
 )
-const dueQuery = query<{ now: number } & OfHome, DatabaseRow>(({ db, p }) =>
+/** A database whose daily backup is due. Very many may be, and they are read before each backup. */
+export type DueDatabase = Pick<DatabaseRow, 'database_id' | 'account_id' | 'next_daily_backup_at'>
+
+const dueQuery = query<{ now: number } & OfHome, DueDatabase>(({ db, p }) =>
   db
     .selectFrom('databases')
-    .selectAll()
+    .select(['database_id', 'account_id', 'next_daily_backup_at'])
     .where('next_daily_backup_at', 'is not', null)
     .where('next_daily_backup_at', '<=', p.now)
     .where((eb) => isOfHome(eb, p))
@@ -70,7 +73,7 @@ const earliest = query<{ after: number } & OfHome, { next_daily_backup_at: numbe
 )
 
 /** The databases whose daily backup is due, the most overdue first. */
-export const due = read('backupsDaily.due', function* (args: { now: number } & OfHome): Transaction<DatabaseRow[]> {
+export const due = read('backupsDaily.due', function* (args: { now: number } & OfHome): Transaction<DueDatabase[]> {
   return yield* all(dueQuery, args)
 })
 
