@@ -19,7 +19,10 @@ interface Stranger {
 
 /** What limits strangers. */
 export interface StrangersOptions {
-  /** Most connections of strangers, and of one owner. Default: a quarter of the files that the process may have open, of strangers at most 5,000. */
+  /**
+   * Most connections of strangers, and of one owner. Default: a quarter of the files that the process may have open, of
+   * strangers at most 5,000.
+   */
   readonly most?: number
   /** Called after connections of strangers were closed, with their number since the last call; at most once a minute. */
   readonly onClosed?: (connections: number) => void

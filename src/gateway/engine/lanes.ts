@@ -168,7 +168,10 @@ export class Lanes {
     this.forget(`${databaseId}/${user}`)
   }
 
-  /** Closes every connection to a database's engines. @param unsent why commands fail that were not sent. Default: `engine_lost` */
+  /**
+   * Closes every connection to a database's engines.
+   * @param unsent why commands fail that were not sent. Default: `engine_lost`.
+   */
   forget(databaseId: string, unsent?: HomeportError): void {
     this.#regions?.forget(databaseId)
     for (const [name, group] of this.#groups) {

@@ -2,7 +2,10 @@ import { Readable } from 'node:stream'
 import type { Clock, Timer } from '../../base/index.js'
 import { type Reply, reply } from '../../http/index.js'
 
-/** Content read at once, of which a client that does not read keeps two pages in memory. A larger item makes a page of its own. */
+/**
+ * Content read at once, of which a client that does not read keeps two pages in memory. A larger item makes a page of its
+ * own.
+ */
 export const PAGE = { bytes: 2 ** 20, items: 1_000 }
 /** A client that takes nothing for this long is disconnected: others of its account wait for their turn. */
 const STALLED_MS = 2 * 60_000
