@@ -157,6 +157,8 @@ class Connection {
     const late = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => session.destroy(new Error('no connection in time')))
     session.once('connect', () => {
       late.cancel()
+      // Node reports the connection a tick later, and the session may have been given up by then.
+      if (session.destroyed) return
       session.setLocalWindowSize(WINDOW_BYTES.connection)
       this.#failures = 0
       this.#pingLater(session)

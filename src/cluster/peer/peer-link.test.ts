@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
-import { connect as connectHttp2 } from 'node:http2'
+import http2, { connect as connectHttp2 } from 'node:http2'
+import { syncBuiltinESMExports } from 'node:module'
 import { connect as connectTcp, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -36,6 +37,20 @@ async function startLink(
   await link.start()
   closing.push(() => link.stop())
   return link
+}
+
+/** Makes every connection end just before its owner hears that it is there. */
+function endConnectionsEarly(): void {
+  const { connect } = http2
+  const put = (how: unknown): void => {
+    Object.assign(http2, { connect: how })
+    syncBuiltinESMExports()
+  }
+  closing.push(() => put(connect))
+  put((...args: Parameters<typeof connect>) => {
+    const session = connect(...args)
+    return session.once('connect', () => session.destroy())
+  })
 }
 
 const at = (link: PeerLink, incarnation: number) => ({ incarnation, advertise: `127.0.0.1:${link.port}` })
@@ -85,6 +100,12 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     expect(answers).toHaveLength(100)
     expect(answers[7]).toEqual({ topic: 'greet', payload: { index: 7, text: 'ü\n' }, from: 1 })
     expect(await other.request(at(one, 1), 'back', undefined, 5_000)).toBe(null)
+  })
+
+  it('fails a message whose connection is given up as soon as it is there', async () => {
+    const [one, other] = [await startLink(store, 1), await startLink(store, 2)]
+    endConnectionsEarly()
+    await expect(one.request(at(other, 2), 'greet', {}, 5_000)).rejects.toThrow('canceled')
   })
 
   it('carries HTTP/1 over a stream of bytes, with the address of the client', async () => {

@@ -66,7 +66,7 @@ export class PeerServer {
       settings: { maxConcurrentStreams: MOST_STREAMS, enablePush: false, initialWindowSize: WINDOW_BYTES.stream },
       maxSessionMemory: MEMORY_MB,
     })
-    this.#server.on('session', (session) => session.setLocalWindowSize(WINDOW_BYTES.connection))
+    this.#server.on('session', (session) => session.destroyed || session.setLocalWindowSize(WINDOW_BYTES.connection))
     this.#server.maxConnections = MOST_CONNECTIONS
     this.#server.on('connection', (socket: Socket) => this.#limit(socket))
     this.#server.on('secureConnection', (socket) => void this.#strangers.delete(otherEnd(socket)))
