@@ -1,7 +1,7 @@
 /**
  * How clients of the data plane affect each other, at the gateway and at the same engine directly:
  *
- * - 12 and 50 clients that connect at once, log in and send a command.
+ * - 12 and 50 clients that connect at once, log in and send a command; also at the bare relay and at the other proxies.
  * - 10 clients of small commands, alone and while a neighbour moves values of 100 MB, scans all keys, or connects again
  *   and again without a login.
  * - The rate of such connections.
@@ -19,40 +19,42 @@ import { connectTimes, type Target } from './support/large-load.js'
 import { fill, type NeighbourKind, type Service, serve } from './support/neighbour.js'
 import { type Peer, startPeer } from './support/peers.js'
 import { processUs } from './support/process-time.js'
+import { startTcpPeers, type TcpPeer } from './support/tcp-rounds.js'
 
 const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 5)
 const SECONDS = Number(process.env.HOMEPORT_BENCH_SECONDS ?? 2)
 const STORM_ATTEMPTS = Math.round(Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 40_000) / 2)
 const CONNECTING = [12, 50]
+const CONNECT_ROUNDS = 20 * ROUNDS
 const CLIENTS = 10
 const KEYS = 200_000
 const KINDS: readonly NeighbourKind[] = ['values of 100 MB', 'scans', 'a storm of connections']
 
 type Servers = Readonly<Record<'gateway' | 'engine', Target>>
 
-/** The time of one client from connecting to its first reply. */
-async function benchConnects(servers: Servers): Promise<void> {
+/** The time of one client from connecting to its first reply, and the processor time of a connection, of each peer. */
+async function benchConnects(peers: readonly TcpPeer[]): Promise<void> {
   const rows: Record<string, object> = {}
   for (const connections of CONNECTING) {
-    const [own, direct]: [number[], number[]] = [[], []]
-    for (let round = 0; round <= 4 * ROUNDS; round++) {
-      const [ours, theirs] = [
-        await connectTimes(servers.gateway, connections),
-        await connectTimes(servers.engine, connections),
-      ]
-      if (round === 0) continue
-      own.push(...ours)
-      direct.push(...theirs)
-    }
-    rows[`one of ${connections}`] = {
-      gateway: +median(own).toFixed(2),
-      engine: +median(direct).toFixed(2),
-      ratio: +(median(own) / median(direct)).toFixed(2),
-      'slowest at the gateway': +Math.max(...own).toFixed(1),
-      'slowest at the engine': +Math.max(...direct).toFixed(1),
-    }
+    const results = peers.map((peer) => ({ peer, times: [] as number[], processorUs: 0 }))
+    for (let round = 0; round <= CONNECT_ROUNDS; round++)
+      for (const result of results) {
+        const before = processUs(result.peer.pid)
+        const times = await connectTimes(result.peer, connections)
+        if (round === 0) continue
+        result.times.push(...times)
+        result.processorUs += processUs(result.peer.pid) - before
+      }
+    const direct = median(results.at(-1)?.times ?? [])
+    for (const { peer, times, processorUs } of results)
+      rows[`one of ${connections}, ${peer.name}`] = {
+        ms: +median(times).toFixed(2),
+        'to the engine': +(median(times) / direct).toFixed(2),
+        slowest: +Math.max(...times).toFixed(1),
+        'us a connection': Math.round(processorUs / times.length),
+      }
   }
-  console.log('clients that connect at once, log in and send a command, milliseconds')
+  console.log('clients that connect at once, log in and send a command')
   console.table(rows)
 }
 
@@ -133,7 +135,9 @@ const servers = {
 }
 const neighbour = await startPeer<string>('neighbour-process.ts')
 await fill(servers.engine, KEYS)
-await benchConnects(servers)
+const proxies = await startTcpPeers(facts, server.child.pid ?? 0, cores)
+await benchConnects(proxies.peers)
+await proxies.stop()
 await benchNeighbours(servers, neighbour)
 await benchStorm(servers, server.child.pid ?? 0)
 await neighbour.stop()
