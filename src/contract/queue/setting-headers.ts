@@ -127,7 +127,7 @@ export const SCHEDULE_HEADERS: TObject = Type.Object({
 /** Headers of triggering a run. */
 export const TRIGGER_HEADERS: TObject = Type.Object({
   'Upstash-Workflow-RunId': text(
-    'Id of the run: 1 to 512 characters of Latin 1 without spaces, slashes and control characters. Absent: the server creates an id.',
+    'Id of the run: 1 to 512 characters of Latin 1 without spaces, control characters and any of / \\ ? # %. Absent: the server creates an id.',
   ),
   ...SHARED,
   ...RULES,

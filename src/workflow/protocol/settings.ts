@@ -127,15 +127,30 @@ function endpointHeaders(forwarded: HeaderMap, item: Readonly<Record<string, str
 }
 
 const MAX_RUN_ID_LENGTH = 512
+const UNSENDABLE = /[\s/\x00-\x1f\x7f]|[^\x00-\xff]/
+/** SDKs put the id into paths as it is: such an id would name no run there, or another one. */
+const NOT_IN_PATHS = /[?#%\\]|^\.\.?$/
 
 /**
  * Reads the run id of an item.
- * @throws HomeportError `invalid_request` for an id that is not safe in a URL, or that a header of a delivery cannot hold.
+ * @throws HomeportError `invalid_request` for an id that a header of a delivery cannot hold.
  */
 export function runIdOf(item: PublishItem): string {
-  const id = item.headers['upstash-workflow-runid'] ?? ''
-  if (id !== '' && id.length <= MAX_RUN_ID_LENGTH && !/[\s/\x00-\x1f\x7f]|[^\x00-\xff]/.test(id)) return id
+  return checked(item, (id) => !UNSENDABLE.test(id))
+}
+
+/**
+ * Reads the id of a run that an item is to start.
+ * @throws HomeportError `invalid_request` also for an id that an SDK could not use.
+ */
+export function newRunIdOf(item: PublishItem): string {
+  return checked(item, (id) => !UNSENDABLE.test(id) && !NOT_IN_PATHS.test(id))
+}
+
+function checked({ headers }: PublishItem, isUsable: (id: string) => boolean): string {
+  const id = headers['upstash-workflow-runid'] ?? ''
+  if (id !== '' && id.length <= MAX_RUN_ID_LENGTH && isUsable(id)) return id
   throw new HomeportError('invalid_request', {
-    problem: `Upstash-Workflow-RunId is ${JSON.stringify(id.slice(0, 80))}; send 1 to ${MAX_RUN_ID_LENGTH} characters of Latin 1 without spaces, slashes and control characters, such as "wfr_order-17".`,
+    problem: `Upstash-Workflow-RunId is ${JSON.stringify(id.slice(0, 80))}; send 1 to ${MAX_RUN_ID_LENGTH} characters of Latin 1 without spaces, control characters and any of / \\ ? # %, such as "wfr_order-17".`,
   })
 }

@@ -34,6 +34,7 @@ import { parseInvocation, webhookOf } from '../protocol/sent-steps.js'
 import {
   debouncedDelivery,
   markedConfig,
+  newRunIdOf,
   type RunItem,
   readRunItem,
   refuseRule,
@@ -239,10 +240,10 @@ export class RunIntake implements Intake, TriggerGate {
   }
 
   #submission(item: PublishItem, publisher: Publisher, now: number): Submission {
-    const runId = runIdOf(item)
     const kind = classify(item.headers)
     try {
-      return this.#read(item, kind, runId, publisher, now)
+      const starts = kind === 'trigger' || kind === 'invoke'
+      return this.#read(item, kind, starts ? newRunIdOf(item) : runIdOf(item), publisher, now)
     } catch (error) {
       throw error instanceof HomeportError ? this.refusal(item, error) : error
     }

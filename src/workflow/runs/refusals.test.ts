@@ -10,7 +10,9 @@ describe('a step that cannot be accepted', () => {
     '/body': /\[0]\.body.*must be a string/,
     '/delay': /send a duration such as/,
     '/timeout': /send a duration of at most/,
+    '/invoked-id': /Upstash-Workflow-RunId is .*order#17/,
   }
+  const invoked = { routeFunction: async () => 1, options: {}, workflowId: 'other' }
 
   it.each(Object.entries(wrong))('fails the run and says why: %s', async (path, problem) => {
     const app = await host({
@@ -20,6 +22,9 @@ describe('a step that cannot be accepted', () => {
       },
       '/delay': { route: async (context) => context.sleep('nap', 'soon' as never) },
       '/timeout': { route: (context) => context.waitForEvent('wait', 'event', { timeout: 'soon' as never }) },
+      '/invoked-id': {
+        route: (context) => context.invoke('other', { workflow: invoked, body: 1, workflowRunId: 'order#17' }),
+      },
     })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}${path}`, retries: 0 })
     const run = await suite.service.ended(workflowRunId)
@@ -116,6 +121,14 @@ describe('texts that a delivery would have to send in a header and cannot', () =
     const { status, body } = await batch({ ...start, 'Upstash-Workflow-RunId': '订单-1' })
     expect([status, body]).toEqual([400, expect.stringContaining('Upstash-Workflow-RunId is \\"订单-1')])
   })
+
+  it.each(['a#b', 'a?b', 'a%41', 'a\\b', '..'])(
+    'nor may an id hold what an SDK cannot put into a path: %s',
+    async (runId) => {
+      const { status, body } = await batch({ ...start, 'Upstash-Workflow-RunId': runId })
+      expect([status, body]).toEqual([400, expect.stringContaining('any of / \\\\ ? # %')])
+    },
+  )
 
   it('are refused in a call and in a trigger', async () => {
     expect((await batch(start)).status).toBe(200)

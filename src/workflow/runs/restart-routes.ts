@@ -9,7 +9,7 @@ import { type Queue, quotaOf, type SettingLimits } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { WorkflowMeter } from '../../telemetry/index.js'
 import { newRunOf, openingRole, overridesOf, settingsIn } from '../dead-letters/revival.js'
-import { inRole, runIdOf } from '../protocol/settings.js'
+import { inRole, newRunIdOf } from '../protocol/settings.js'
 import * as runsRead from '../transactions/runs-read.js'
 import * as runsRestart from '../transactions/runs-restart.js'
 import { revised } from '../transactions/runs-revive.js'
@@ -118,5 +118,5 @@ async function prepare(
 function givenRunId(headers: IncomingHttpHeaders): string | undefined {
   const settings = settingsIn(headers)
   if (settings['upstash-workflow-runid'] === undefined) return undefined
-  return runIdOf({ destination: '', headers: settings, body: undefined })
+  return newRunIdOf({ destination: '', headers: settings, body: undefined })
 }

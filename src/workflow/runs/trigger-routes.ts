@@ -4,7 +4,7 @@ import { triggerRun, triggerRuns } from '../../contract/workflow/runs.js'
 import { type Route, route } from '../../http/index.js'
 import { endAll, itemOfRequest, type Publisher, type PublishItem, parseDestination } from '../../queue/index.js'
 import type { PublicationEnd, Tracer } from '../../telemetry/index.js'
-import { runIdOf } from '../protocol/settings.js'
+import { newRunIdOf } from '../protocol/settings.js'
 import { type Accepted, effectOfRule } from './accepted.js'
 import type { RunIntake } from './intake.js'
 import { traceTrigger } from './traced-items.js'
@@ -78,7 +78,7 @@ async function start(
   const now = clock.now()
   const submissions = await mapInSlices(items, (item) => {
     const prepared = withDefaults(item, now)
-    return intake.trigger(prepared, runIdOf(prepared), 'untried', publisher, now)
+    return intake.trigger(prepared, newRunIdOf(prepared), 'untried', publisher, now)
   })
   return intake.run(publisher, submissions, now)
 }
