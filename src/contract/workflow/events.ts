@@ -54,6 +54,7 @@ const Notified = Type.Array(
     waiter: Waiter,
     messageId: Type.String(),
     deduplicated: Type.Boolean(),
+    error: Type.String({ description: 'Always empty. SDKs expect it.' }),
     workflowRunId: Type.String(),
     workflowCreatedAt: ms('When the run was made'),
   }),

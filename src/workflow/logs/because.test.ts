@@ -172,6 +172,8 @@ describe('why a run waits', () => {
       state: 'STEP_PROGRESS',
       invokedWorkflowRunId: child,
       invokedWorkflowUrl: `${app.url}/child`,
+      retries: 3,
+      headers: { 'Content-Type': ['application/json'] },
     })
     await client.notify({ eventId: 'child-event' })
     const ended = await suite.service.ended(workflowRunId)

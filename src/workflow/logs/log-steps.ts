@@ -265,6 +265,8 @@ function openWaits(run: RunLogData): StepView[] {
       messageId: wait.message_id,
       createdAt: wait.created_at,
       state: 'STEP_PROGRESS',
+      // An SDK that repeats its settings sent them with the wait.
+      ...deliveryFields(run, { meta: wait.wait }),
       waitEventId: wait.event_id,
       ...waitTimes(wait.created_at, wait.deadline),
       waitTimeout: false,
@@ -285,6 +287,7 @@ function openInvocations(run: RunLogData): StepView[] {
         messageId,
         createdAt: child.created_at,
         state: invocationState(run.state, child.state),
+        ...deliveryFields(run, { meta: null }),
         ...invokedRunFields(run, child),
       }
     })

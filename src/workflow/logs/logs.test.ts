@@ -111,10 +111,11 @@ describe('run logs', () => {
       run.steps.flatMap((group) => group.steps).find(({ stepName }) => stepName === name)
     const waiting = await when(workflowRunId, 'the second wait', (run) => stepOf(run, 'notified') !== undefined)
     const open = { waitEventId: 'somebody', waitTimeoutDuration: '90s', waitTimeout: false }
-    expect(stepOf(waiting, 'notified')).toMatchObject({ ...open, state: 'STEP_PROGRESS' })
-    await client.notify({ eventId: 'somebody', eventData: 'hi' })
-    const run = await ended(workflowRunId)
     const delivered = { retries: 2, retryDelay: '50', headers: { 'X-Mine': ['yes'] } }
+    expect(stepOf(waiting, 'notified')).toMatchObject({ ...delivered, ...open, state: 'STEP_PROGRESS' })
+    const notified = await client.notify({ eventId: 'somebody', eventData: 'hi' })
+    expect(notified).toMatchObject([{ error: '', messageId: expect.stringMatching(/^msg_/) }])
+    const run = await ended(workflowRunId)
     expect(stepOf(run, 'init')).toMatchObject(delivered)
     const over = { waitTimeoutDuration: '1s', waitTimeoutDeadline: expect.any(Number), waitTimeout: true }
     expect(stepOf(run, 'timed out')).toMatchObject({ ...delivered, ...over, waitEventId: 'nobody' })

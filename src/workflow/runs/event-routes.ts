@@ -290,6 +290,7 @@ function toNotified({ wait: row, runId, createdAt }: Released) {
     waiter: toWaiter(row),
     messageId: row.message_id,
     deduplicated: false,
+    error: '',
     workflowRunId: runId,
     workflowCreatedAt: createdAt,
   }
