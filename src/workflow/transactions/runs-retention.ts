@@ -112,7 +112,8 @@ const ofRows = (table: string, ...columns: readonly string[]) => sql`(
 
 const size = sql<number>`case when finished_at is null then 0 else ${sql.lit(ROW_BYTES)}
   + ${bytesOf('url', 'response', 'failure', 'parent')} + ${ofRows('steps', 'part.body', 'part.meta')}
-  + ${ofRows('run_attempts', 'part.headers', 'part.body')} + ${ofRows('run_remains', 'part.data')} end`
+  + ${ofRows('run_attempts', 'part.headers', 'part.body')} + ${ofRows('run_remains', 'part.data')}
+  + ${ofRows('run_events', 'part.data')} end`
 
 const newestBefore = query<{ before: number; limit: number }, { seq: number; bytes: number }>(({ db, p }) =>
   db
