@@ -50,6 +50,7 @@
 
 export { revisionOf } from './api/dead-letter-routes.js'
 export { checkUnit, readSelection, type WireFilters } from './api/filters.js'
+export { longList, PAGE } from './api/long-list.js'
 export {
   bodyMembers,
   deadLetterView,
@@ -60,6 +61,7 @@ export {
   storedHeaders,
 } from './api/message-view.js'
 export { trimBodies } from './api/trim-bodies.js'
+export { batchesOf } from './batches.js'
 export { isDelivered } from './dispatcher/count-attempt.js'
 export { decideNext, defaultBackoffMs } from './dispatcher/decide.js'
 export { toPending } from './dispatcher/entry.js'

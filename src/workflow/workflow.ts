@@ -49,7 +49,7 @@ export interface WorkflowDeps {
   readonly tracer?: Tracer | undefined
   /** The nodes that use the store. Default: this one is alone. */
   readonly cluster?: Cluster
-  /** A larger list is not sent if the SDK can fetch it. Default 32 MiB. */
+  /** A larger list is not sent, because the SDK can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }
 
@@ -93,7 +93,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
       ...triggerRoutes({ intake, clock, tracer }),
       ...runRoutes({ store, queue, clock, lists, nodes, refusedReturns, meter }),
       ...pauseRoutes({ store, queue, clock }),
-      ...restartRoutes({ store, queue, clock, limits, lists, meter, gate: intake }),
+      ...restartRoutes({ store, queue, clock, limits, lists, meter, gate: intake, inlineLimitBytes }),
       ...logRoutes({ store, queue, clock, inFlight, nodes }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake, meter }),
       ...eventRoutes({ ...deps, limits }),

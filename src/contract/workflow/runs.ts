@@ -97,6 +97,7 @@ export const getRunSteps = endpoint({
   auth: 'bearer',
   access: 'read',
   scopes: ['read'],
+  cost: 'heavy',
   summary: 'List the steps of an active run',
   description: 'The list that deliveries carry. SDKs request it when it is too large for a delivery.',
   params: Type.Object({ workflowRunId: runId }),

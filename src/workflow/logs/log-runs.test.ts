@@ -107,6 +107,15 @@ function logOf(elements: readonly ElementRow[], more: Partial<RunLogPage> = {}) 
   return groups.flatMap(({ steps }) => steps)
 }
 
+describe('the log of a run whose steps are too large', () => {
+  it('names a step of which only the beginning was read', () => {
+    const whole = json({ stepId: 1, stepName: 'a,"out":b', stepType: 'Run', out: 'x'.repeat(2_000), concurrent: 1 })
+    const [shown] = logOf([element(1, '', { body: whole.subarray(0, 1_024) })])
+    const out = expect.stringContaining('left out')
+    expect(shown).toMatchObject({ stepId: 1, stepName: 'a,"out":b', state: 'STEP_SUCCESS', out })
+  })
+})
+
 describe('the log of a run with very many steps', { timeout: TIMEOUT_MS }, () => {
   it('shows calls with their responses in time', () => {
     const steps = logOf(IDS.flatMap((id) => [call(2 * id - 1, id), step(2 * id, id, 'Call')]))

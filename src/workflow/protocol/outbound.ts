@@ -12,7 +12,7 @@ import {
 } from './protocol.js'
 import { markOf } from './settings.js'
 
-/** A larger list is not sent if the SDK can fetch it (reference workflow 4.5). */
+/** A larger list is not sent: SDKs fetch it (reference workflow 4.5). Those that cannot fail the run. */
 export const INLINE_LIMIT_BYTES = 32 * 1024 * 1024
 
 /** Limit of a third party's response. A larger one does not fit into a step; the program gets an error instead. */
@@ -36,7 +36,7 @@ export function listElement({ message_id: messageId, body }: ListedStep): ListEl
 /** The data of a request. */
 export interface Sending {
   readonly run: RunOfDelivery
-  /** The body of deliveries of a list. */
+  /** The body of deliveries of a list; empty if it is too large to be sent. */
   readonly list: readonly ListElement[]
   /** The body of other deliveries. */
   readonly body: Uint8Array
@@ -49,14 +49,14 @@ export function sendingOf({ run, list, body }: Delivery): Sending {
 
 /**
  * The request that delivers an element of a run.
- * @param inlineLimitBytes a larger list is left out if the SDK can fetch it.
+ * @param inlineLimitBytes a larger list is left out.
  */
 export function outboundOf(
   message: PendingMessage,
   sending: Sending,
   inlineLimitBytes: number = INLINE_LIMIT_BYTES,
 ): Outbound {
-  const { role, lazy } = markOf(message.config)
+  const { role } = markOf(message.config)
   switch (role) {
     case 'call':
       return { ...request(message, message.headers, sending.body), keepBytes: CALL_RESPONSE_LIMIT_BYTES }
@@ -68,16 +68,12 @@ export function outboundOf(
       return request(
         message,
         { ...withIdentity(message, sending), [UNKNOWN_SDK_HEADER]: ['true'] },
-        listBody(sending.list),
+        bodyOf(sending.list, inlineLimitBytes),
       )
     case 'first':
     case 'untried':
     case 'step':
-      return request(
-        message,
-        withListHeaders(message, sending),
-        lazy && listBytes(sending.list) > inlineLimitBytes ? undefined : listBody(sending.list),
-      )
+      return request(message, withListHeaders(message, sending), bodyOf(sending.list, inlineLimitBytes))
   }
 }
 
@@ -104,6 +100,9 @@ function withListHeaders(message: PendingMessage, sending: Sending): HeaderMap {
 
 /** A URL is stored as it was sent, and may have characters that no header can hold. */
 const inHeader = (url: string): string => (/[^\x00-\xff]/.test(url) ? new URL(url).href : url)
+
+const bodyOf = (list: readonly ListElement[], most: number): Uint8Array | undefined =>
+  list.length === 0 || listBytes(list) > most ? undefined : listBody(list)
 
 function listBytes(list: readonly ListElement[]): number {
   return list.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0)

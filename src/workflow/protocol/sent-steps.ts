@@ -24,7 +24,17 @@ export function toSent(element: ElementRow): SentStep {
 
 /** Parses the body of a step; without fields if it is not a JSON object. */
 export function parseStep(body: Uint8Array | undefined): SentStep['step'] {
-  return asObject(parseJson(body)) ?? {}
+  const text = new TextDecoder().decode(body)
+  return asObject(tryParseJson(text)) ?? beginningOf(text) ?? {}
+}
+
+const LEFT_OUT = '(left out, because the steps of this run take more than 32 MiB)'
+
+/** A step that was cut in its result. SDKs send the result after the name; within a text its quotes would be escaped. */
+function beginningOf(text: string): SentStep['step'] | undefined {
+  const end = text.indexOf(',"out":')
+  const step = end < 0 ? undefined : asObject(tryParseJson(`${text.slice(0, end)}}`))
+  return step && { ...step, out: LEFT_OUT }
 }
 
 /** SDKs may send a step twice; the first counts, for them as well. */

@@ -98,9 +98,9 @@ export class RecentLists {
     this.#keep(known)
   }
 
-  /** Keeps a list that was read from the store, up to one of its steps. */
+  /** Keeps a list that was read from the store, up to one of its steps; not one that was too large to be read. */
   loaded({ run, element }: Delivery, list: readonly ListElement[]): void {
-    if (element.kind !== 'step' || (this.#lists.get(run.seq)?.next ?? 0) > element.position) return
+    if (list.length === 0 || (this.#lists.get(run.seq)?.next ?? 0) > element.position) return
     const before = this.#remove(run.seq)
     const bytes = list.reduce((sum, each) => sum + sizeOf(each), ROW_BYTES)
     const next = element.position + 1

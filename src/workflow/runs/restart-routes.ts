@@ -9,6 +9,7 @@ import { type Queue, quotaOf, type SettingLimits } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { WorkflowMeter } from '../../telemetry/index.js'
 import { newRunOf, openingRole, overridesOf, settingsIn } from '../dead-letters/revival.js'
+import { INLINE_LIMIT_BYTES } from '../protocol/outbound.js'
 import { inRole, newRunIdOf } from '../protocol/settings.js'
 import * as runsRead from '../transactions/runs-read.js'
 import * as runsRestart from '../transactions/runs-restart.js'
@@ -28,6 +29,8 @@ export interface RestartDeps {
   /** Decides whether the new run may start. */
   readonly gate: TriggerGate
   readonly lists: Pick<RecentLists, 'idReused'>
+  /** A larger list is not restarted. Default `INLINE_LIMIT_BYTES`. */
+  readonly inlineLimitBytes?: number | undefined
   readonly meter: Pick<WorkflowMeter, 'started' | 'activity'>
 }
 
@@ -70,7 +73,7 @@ async function restart(deps: RestartDeps, asked: Asked): Promise<Answer> {
 
 /** Elements are never changed after they are appended, so that they may be read before the transaction. */
 async function prepare(
-  { store, limits }: RestartDeps,
+  { store, limits, inlineLimitBytes = INLINE_LIMIT_BYTES }: RestartDeps,
   { runId, body, headers, caller }: Asked,
   at: number,
 ): Promise<runsRestart.RestartRunArgs> {
@@ -78,6 +81,7 @@ async function prepare(
   // Invalid settings are refused first.
   const overrides = overridesOf(headers, at, limits)
   const newRunId = givenRunId(headers)
+  refuseLarge(runId, await store.run(runsRead.listBytes, { accountId, runId }), inlineLimitBytes)
   const found = await store.run(runsRead.withElements, { accountId, runId })
   if (!found) throw new HomeportError('run_not_found', { runId })
   const { run: original, elements } = found
@@ -112,6 +116,13 @@ async function prepare(
     quota: quotaOf(caller),
     at,
   }
+}
+
+/** The list is read, changed and stored as a whole. */
+function refuseLarge(runId: string, bytes: number, most: number): void {
+  if (bytes <= most) return
+  const problem = `its payload and steps take ${bytes} bytes, and the limit is ${most}. Trigger a new run`
+  throw new HomeportError('restart_refused', { runId, problem })
 }
 
 /** The id that the caller chose for the new run. */

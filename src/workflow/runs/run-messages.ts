@@ -18,7 +18,7 @@ import * as messagesSettle from '../../queue/transactions/messages-settle.js'
 import type { Store } from '../../store/index.js'
 import type { SpanValues, WorkflowMeter } from '../../telemetry/index.js'
 import { firstBytes } from '../protocol/bytes.js'
-import { outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
+import { INLINE_LIMIT_BYTES, outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
 import { lastResponse, recordOf } from '../protocol/reports.js'
 import { markOf } from '../protocol/settings.js'
 import * as runsDone from '../transactions/runs-done.js'
@@ -170,7 +170,8 @@ export class RunMessages implements MessageKind {
   }
 
   #read(message: PendingMessage, contents: Contents = 'whole'): Promise<Delivery | undefined> {
-    const args = { seq: runSeqOf(message), messageId: message.messageId, contents }
+    const { inlineLimitBytes: most = INLINE_LIMIT_BYTES } = this.#deps
+    const args = { seq: runSeqOf(message), messageId: message.messageId, contents, most }
     return this.#deps.store.run(runsRead.delivery, args)
   }
 

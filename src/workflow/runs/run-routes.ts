@@ -2,7 +2,7 @@ import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { endRun, getRunSteps } from '../../contract/workflow/runs.js'
 import { type Route, route, type TooLarge } from '../../http/index.js'
-import type { Queue } from '../../queue/index.js'
+import { batchesOf, longList, PAGE, type Queue } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { RunState } from '../../store/schema/runs.js'
 import type { WorkflowMeter } from '../../telemetry/index.js'
@@ -10,6 +10,7 @@ import { base64 } from '../protocol/bytes.js'
 import * as runsCancel from '../transactions/runs-cancel.js'
 import * as runsFinish from '../transactions/runs-finish.js'
 import * as runsRead from '../transactions/runs-read.js'
+import type { ElementRow } from '../transactions/runs-rows.js'
 import type { RecentLists } from './recent-lists.js'
 import type { RefusedReturns, RunName } from './refused-returns.js'
 import type { RunNodes } from './run-nodes.js'
@@ -61,18 +62,36 @@ function refuseReturn({ refusedReturns, nodes, clock }: RunDeps, { target, calle
   return new HomeportError('step_refused', { problem: `${error.message} ${RETURN_TOO_LARGE}` })
 }
 
-async function listOf({ store }: RunDeps, name: RunName) {
-  const found = await store.run(runsRead.withElements, name)
-  if (!found) throw new HomeportError('run_not_found', { runId: name.runId })
-  if (found.run.state !== 'RUN_STARTED') {
-    throw new HomeportError('run_not_active', { runId: name.runId, state: found.run.state })
-  }
-  return found.elements.map(({ message_id, body, kind }) => ({
-    messageId: message_id,
-    body: base64(body),
-    callType: kind,
-  }))
+/** Read page by page while the client takes them: a list may be larger than the memory. */
+async function listOf({ store, clock }: RunDeps, name: RunName) {
+  const run = await store.run(runsRead.find, name)
+  if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
+  if (run.state !== 'RUN_STARTED') throw new HomeportError('run_not_active', { runId: name.runId, state: run.state })
+  return longList(clock, elementsOf(store, run.seq))
 }
+
+async function* elementsOf(store: Store, seq: number): AsyncGenerator<ReturnType<typeof onWire>[]> {
+  for (let first: number | undefined = 0; first !== undefined; ) {
+    const sizes: { position: number; bytes: number }[] = await store.run(runsRead.sizes, {
+      seq,
+      first,
+      limit: PAGE.items,
+    })
+    for (const page of batchesOf(sizes, PAGE)) {
+      const [from, to] = [page[0], page.at(-1)]
+      if (from && to)
+        yield (await store.run(runsRead.elements, { seq, first: from.position, last: to.position })).map(onWire)
+    }
+    const last = sizes.at(-1)
+    first = last && sizes.length === PAGE.items ? last.position + 1 : undefined
+  }
+}
+
+const onWire = ({ message_id, body, kind }: ElementRow) => ({
+  messageId: message_id,
+  body: base64(body),
+  callType: kind,
+})
 
 /** The program has returned. A repeated request, or one for a run that has ended, changes nothing. */
 async function finish(

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { isPending, type MessageRow } from '../../queue/transactions/messages.js'
 import { dueTime } from '../../queue/transactions/messages-parked.js'
 import { read } from '../../store/operation.js'
-import { query } from '../../store/query.js'
+import { type Building, query } from '../../store/query.js'
 import { all, only, type Transaction } from '../../store/statement.js'
 import { type MatchingRuns, matchingRuns, runsInOrder } from './runs-matching.js'
 import { listedElements, listedRuns } from './runs-read.js'
@@ -117,12 +117,21 @@ interface OfRuns {
   seqs: readonly number[]
 }
 
+/** Bytes of elements that are read for a page. A larger run has only the beginning of each later element. */
+const MOST_BYTES = 32 * 2 ** 20
+/** Up to the result, a step has little besides its name. */
+const BEGINNING_BYTES = 1_024
+
 /** Logs do not show the body of a failure callback, which may be larger than the rest of the run. */
-const shownBody = sql<Uint8Array | null>`CASE WHEN kind = 'failureCall' THEN NULL ELSE body END`
+const shownBody = ({
+  p,
+}: Building<{ cutAt: number }>) => sql<Uint8Array | null>`CASE WHEN kind = 'failureCall' THEN NULL
+  WHEN position >= ${p.cutAt} THEN substr(body, 1, ${sql.lit(BEGINNING_BYTES)}) ELSE body END`
 
 type ShownElement = Omit<ElementRow, 'body'> & { readonly body: Uint8Array | null }
-const elementsOf = query<OfRuns, ShownElement>(({ db, p, d }) =>
-  db
+const elementsOf = query<OfRuns & { cutAt: number }, ShownElement>((building) => {
+  const { db, p, d } = building
+  return db
     .selectFrom('steps')
     .select([
       'run_seq',
@@ -133,16 +142,45 @@ const elementsOf = query<OfRuns, ShownElement>(({ db, p, d }) =>
       'created_at',
       'timing',
       'body_crc',
-      shownBody.as('body'),
+      shownBody(building).as('body'),
     ])
     .where(d.inNumbers('run_seq', p.seqs))
     .orderBy('run_seq')
-    .orderBy('position'),
-)
+    .orderBy('position')
+})
 const NO_BODY = new Uint8Array()
 /** A body that the log does not show is not read, so its checksum cannot be verified. */
-const shownElement = (row: ShownElement): ElementRow =>
-  row.body === null ? { ...row, body: NO_BODY, body_crc: null } : { ...row, body: row.body }
+const shownElement = (row: ShownElement, cutAt: number): ElementRow => {
+  const { body } = row
+  return body !== null && row.position < cutAt ? { ...row, body } : { ...row, body: body ?? NO_BODY, body_crc: null }
+}
+
+const bytesOfElements = query<{ seq: number }, { bytes: number }>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .select(sql<number>`coalesce(sum(octet_length(body)), 0)`.as('bytes'))
+    .where('run_seq', '=', p.seq),
+)
+const sizesOfElements = query<{ seq: number }, { position: number; bytes: number }>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .select(['position', sql<number>`octet_length(body)`.as('bytes')])
+    .where('run_seq', '=', p.seq)
+    .orderBy('position'),
+)
+
+/** The position from which elements are cut. Only a page of one run is not limited in bytes. */
+function* cutOf(seqs: readonly number[], most: number): Transaction<number> {
+  const [seq, another] = seqs
+  if (seq === undefined || another !== undefined) return Number.MAX_SAFE_INTEGER
+  if ((yield* only(bytesOfElements, { seq })).bytes <= most) return Number.MAX_SAFE_INTEGER
+  let total = 0
+  const over = (yield* all(sizesOfElements, { seq })).find(({ bytes }) => {
+    total += bytes
+    return total > most
+  })
+  return over?.position ?? Number.MAX_SAFE_INTEGER
+}
 const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
   db
     .selectFrom('messages')
@@ -246,10 +284,11 @@ interface ChosenRuns extends Pick<RunLogArgs, 'accountId' | 'now'> {
 }
 
 function* withLogs(
-  args: Pick<RunLogArgs, 'accountId' | 'now'>,
+  args: Pick<RunLogArgs, 'accountId' | 'now' | 'mostBytes'>,
   { runs, ...rest }: MatchingRuns,
 ): Transaction<RunLogPage> {
   const seqs = runs.map((run) => run.seq)
+  const cutAt = yield* cutOf(seqs, args.mostBytes ?? MOST_BYTES)
   const pending = (yield* all(pendingOf, { seqs })).map((message) => ({
     ...message,
     next_at: dueTime(message.next_at),
@@ -258,7 +297,7 @@ function* withLogs(
     runs: yield* listedRuns(runs),
     ...rest,
     pending,
-    elements: yield* listedElements((yield* all(elementsOf, { seqs })).map(shownElement)),
+    elements: yield* listedElements((yield* all(elementsOf, { seqs, cutAt })).map((row) => shownElement(row, cutAt))),
     attempts: yield* all(attemptsOf, { seqs: pending.map((message) => message.seq) }),
     pastAttempts: yield* all(pastAttemptsOf, { seqs }),
     waits: yield* all(waitsOf, { seqs }),

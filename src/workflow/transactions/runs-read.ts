@@ -1,6 +1,7 @@
+import { sql } from 'kysely'
 import { intact, isIntact, reportChanged } from '../../store/checksum.js'
 import { read } from '../../store/operation.js'
-import { query } from '../../store/query.js'
+import { type Building, query } from '../../store/query.js'
 import { all, askAll, atOnce, first, only, type Transaction } from '../../store/statement.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 
@@ -17,7 +18,7 @@ export interface Delivery {
   readonly element: Pick<ElementRow, 'position' | 'kind' | 'meta'>
   /** The body of an element of another kind than `step`; empty for a `step`. */
   readonly body: Uint8Array
-  /** For a `step`: every step up to and including it, in order. */
+  /** For a `step`: every step up to and including it, in order; empty if they are larger than asked for. */
   readonly list: readonly ListedStep[]
 }
 
@@ -30,6 +31,8 @@ type StoredBody = Pick<ElementRow, 'body' | 'body_crc'>
 /** @throws HomeportError `store_damaged` if the checksum does not match. */
 const bodyOf = ({ body, body_crc }: StoredBody, position: number): Uint8Array =>
   intact(body, body_crc, 'steps', () => `element ${position} of a run`)
+
+const BYTES = sql<number>`coalesce(sum(octet_length(body)), 0)`.as('bytes')
 
 type Joined = RunOfDelivery & Delivery['element']
 
@@ -45,12 +48,18 @@ const joined = query<{ seq: number; messageId: string }, Joined>(({ db, p }) =>
 const bodyAt = query<{ seq: number; position: number }, StoredBody>(({ db, p }) =>
   db.selectFrom('steps').select(['body', 'body_crc']).where('run_seq', '=', p.seq).where('position', '=', p.position),
 )
-/** None for an element of another kind. */
-const stepsUpTo = query<{ seq: number; messageId: string }, ListedStep & StoredBody>(({ db, p }) =>
+interface UpTo {
+  seq: number
+  messageId: string
+  most: number
+}
+
+/** The steps up to that of a message; none for an element of another kind. */
+const listTo = ({ db, p }: Building<UpTo>) =>
   db
     .selectFrom('steps')
-    .select(['message_id', 'body', 'body_crc'])
     .where('run_seq', '=', p.seq)
+    .where('kind', '=', 'step')
     .where('position', '<=', (q) =>
       q
         .selectFrom('steps')
@@ -59,32 +68,45 @@ const stepsUpTo = query<{ seq: number; messageId: string }, ListedStep & StoredB
         .where('message_id', '=', p.messageId)
         .where('kind', '=', 'step'),
     )
-    .where('kind', '=', 'step')
+
+/** None if they are larger than `most` bytes: such a list may not fit into memory. */
+const stepsUpTo = query<UpTo, ListedStep & StoredBody>((building) =>
+  listTo(building)
+    .select(['message_id', 'body', 'body_crc'])
+    .where(sql<boolean>`(${listTo(building).select(BYTES)}) <= ${building.p.most}`)
     .orderBy('position'),
 )
+
+/** A message of a run. */
+export interface DeliveryArgs {
+  readonly seq: number
+  readonly messageId: string
+  readonly contents?: Contents
+  /** A larger list is not read, bytes. */
+  readonly most: number
+}
 
 /**
  * Reads what a message of a run delivers. The list ends at the element of the message, even if the run has more by now.
  * `undefined`: the run or the element does not exist.
  */
-export const delivery = read(
-  'runs.delivery',
-  function* (args: { seq: number; messageId: string; contents?: Contents }): Transaction<Delivery | undefined> {
-    const { seq, messageId, contents = 'whole' } = args
-    const of = { seq, messageId }
-    const [[row], steps] =
-      contents === 'none' ? [yield* all(joined, of), []] : yield* atOnce([askAll(joined, of), askAll(stepsUpTo, of)])
-    if (!row) return undefined
-    const { position, kind, meta, ...run } = row
-    if (contents === 'none') return { run, element: { position, kind, meta }, list: [], body: new Uint8Array() }
-    if (kind !== 'step') {
-      const body = bodyOf(yield* only(bodyAt, { seq, position }), position)
-      return { run, element: { position, kind, meta }, list: [], body }
-    }
-    const list = steps.map((step, index) => ({ message_id: step.message_id, body: bodyOf(step, index) }))
-    return { run, element: { position, kind, meta }, list, body: new Uint8Array() }
-  },
-)
+export const delivery = read('runs.delivery', function* (args: DeliveryArgs): Transaction<Delivery | undefined> {
+  const { seq, messageId, contents = 'whole', most } = args
+  const of = { seq, messageId }
+  const [[row], steps] =
+    contents === 'none'
+      ? [yield* all(joined, of), []]
+      : yield* atOnce([askAll(joined, of), askAll(stepsUpTo, { ...of, most })])
+  if (!row) return undefined
+  const { position, kind, meta, ...run } = row
+  if (contents === 'none') return { run, element: { position, kind, meta }, list: [], body: new Uint8Array() }
+  if (kind !== 'step') {
+    const body = bodyOf(yield* only(bodyAt, { seq, position }), position)
+    return { run, element: { position, kind, meta }, list: [], body }
+  }
+  const list = steps.map((step, index) => ({ message_id: step.message_id, body: bodyOf(step, index) }))
+  return { run, element: { position, kind, meta }, list, body: new Uint8Array() }
+})
 
 const firstMetaOf = query<{ seq: number }, { meta: string | null }>(({ db, p }) =>
   db.selectFrom('steps').select('meta').where('run_seq', '=', p.seq).where('position', '=', 0),
@@ -180,5 +202,63 @@ export const withElements = read(
     const elements = yield* all(elementsOf, { seq: run.seq })
     for (const element of elements) bodyOf(element, element.position)
     return { run: wholeRun(run), elements }
+  },
+)
+
+/** Elements of a run: those from `first` to `last`, both included. */
+interface Places {
+  readonly seq: number
+  readonly first: number
+  readonly last: number
+}
+
+const sizesFrom = query<{ seq: number; first: number; limit: number }, { position: number; bytes: number }>(
+  ({ db, p }) =>
+    db
+      .selectFrom('steps')
+      .select(['position', sql<number>`octet_length(body)`.as('bytes')])
+      .where('run_seq', '=', p.seq)
+      .where('position', '>=', p.first)
+      .orderBy('position')
+      .limit(p.limit),
+)
+const elementsAt = query<Places, ElementRow>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .selectAll()
+    .where('run_seq', '=', p.seq)
+    .where('position', '>=', p.first)
+    .where('position', '<=', p.last)
+    .orderBy('position'),
+)
+
+/** The sizes of the next elements of a run, in order. A list may be larger than the memory, so it is read in pages. */
+export const sizes = read('runs.sizes', function* (args: { seq: number; first: number; limit: number }): Transaction<
+  { position: number; bytes: number }[]
+> {
+  return yield* all(sizesFrom, args)
+})
+
+/** Some elements of a run, in order. */
+export const elements = read('runs.elements', function* (args: Places): Transaction<ElementRow[]> {
+  const rows = yield* all(elementsAt, args)
+  for (const row of rows) bodyOf(row, row.position)
+  return rows
+})
+
+const bytesOfList = query<{ accountId: string; runId: string }, { bytes: number }>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .select(BYTES)
+    .where('run_seq', '=', (q) =>
+      q.selectFrom('runs').select('seq').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
+    ),
+)
+
+/** The size of the whole list of a run, bytes. */
+export const listBytes = read(
+  'runs.listBytes',
+  function* (args: { accountId: string; runId: string }): Transaction<number> {
+    return (yield* only(bytesOfList, args)).bytes
   },
 )

@@ -54,11 +54,17 @@ export interface RunLogArgs {
   readonly limit: number
   /** Unix milliseconds; only messages due by then have a position under their flow-control key. Needed with `minDurationMs`. */
   readonly now?: number
+  /** Bytes of elements of a page; for tests. */
+  readonly mostBytes?: number
 }
 
 /** The parameters of the conditions. Filters by id are resolved to `seqs` first. */
 export type Params = Omit<RunLogFilter, 'runIds' | 'identities' | 'messageId'> &
-  Omit<RunLogArgs, 'least'> & { readonly seqs?: readonly number[]; readonly active?: true; readonly least: number }
+  Omit<RunLogArgs, 'least' | 'mostBytes'> & {
+    readonly seqs?: readonly number[]
+    readonly active?: true
+    readonly least: number
+  }
 type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
 
 /** The error of a failure is the member `text` of its record. */

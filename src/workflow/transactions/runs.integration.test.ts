@@ -96,12 +96,27 @@ describeOnEveryStore('transactions of runs', (openStore) => {
       const offers = answers.flatMap((answer) => (answer.kind === 'accepted' ? answer.offers : []))
       const seq = await seqOf('r')
       const lists = await Promise.all(
-        offers.map(({ message_id }) => store.run(delivery, { seq, messageId: message_id })),
+        offers.map(({ message_id }) => store.run(delivery, { seq, messageId: message_id, most: 1_000_000 })),
       )
       expect(lists.map((one) => one?.list.length).sort((a = 0, b = 0) => a - b)).toEqual(
         Array.from({ length: 12 }, (_, index) => index + 2),
       )
       for (const [index, one] of lists.entries()) expect(one?.list.at(-1)?.message_id).toBe(offers[index]?.message_id)
+      // Larger than asked for: not read.
+      const messageId = offers[0]?.message_id ?? ''
+      expect(await store.run(delivery, { seq, messageId, most: 10 })).toMatchObject({ list: [], run: { run_id: 'r' } })
+    })
+
+    it('reads only the beginnings of the later elements of a large run for its log', async () => {
+      setUp()
+      await send(start('r'))
+      for (const text of ['a', 'b', 'c']) await send(append('r', text.repeat(5_000)))
+      const page = { accountId, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 1 }
+      const lengths = async (mostBytes: number) =>
+        (await store.run(logPage, { ...page, mostBytes })).elements.map(({ body }) => body.byteLength).slice(1)
+      expect(await lengths(20_000)).toEqual([5_000, 5_000, 5_000])
+      expect(await lengths(12_000)).toEqual([5_000, 5_000, 1_024])
+      expect(await lengths(0)).toEqual([1_024, 1_024, 1_024])
     })
 
     it('stores nothing when the message of a step is refused, however the others of its time end', async () => {
