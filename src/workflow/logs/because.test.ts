@@ -39,54 +39,54 @@ const UNTIMED = { retried: 0, due_at: null, held_ms: null, finished_at: null }
 const attempt = { message_seq: 1, started_at: NOW, status: 503, headers: '{}', body: null, error: null, ...UNTIMED }
 
 describe('why a run waits', () => {
-  it('has a text for every reason', () => {
-    const reasonsOf = (more: Partial<WaitingRun>) =>
-      becauseOf({ ...STILL, ...more }).map(({ kind, text }) => `${kind}: ${text}`)
-    expect(reasonsOf({ pending: [message({ retried: 2, next_at: NOW + 1_000 })], attempts: [attempt] })).toEqual([
+  it('has a text for every reason', async () => {
+    const reasonsOf = async (more: Partial<WaitingRun>) =>
+      (await becauseOf({ ...STILL, ...more })).map(({ kind, text }) => `${kind}: ${text}`)
+    expect(await reasonsOf({ pending: [message({ retried: 2, next_at: NOW + 1_000 })], attempts: [attempt] })).toEqual([
       'retry: retry 2 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503',
     ])
-    expect(reasonsOf({ pending: [message()], inFlightSince: () => NOW - 12_000 })).toEqual([
+    expect(await reasonsOf({ pending: [message()], inFlightSince: () => NOW - 12_000 })).toEqual([
       'in-flight: https://x.test/w has had the request for 12 s',
     ])
     const later = [message({ next_at: NOW + 1_000 })]
-    expect(reasonsOf({ pending: later, subjectOf: () => ({ stepName: 'nap', sleeps: true }) })).toEqual([
+    expect(await reasonsOf({ pending: later, subjectOf: () => ({ stepName: 'nap', sleeps: true }) })).toEqual([
       'sleeping: step "nap": sleeping until 2023-11-14T22:13:21.000Z',
     ])
-    expect(reasonsOf({ pending: later })).toEqual(['delayed: delayed until 2023-11-14T22:13:21.000Z'])
-    expect(reasonsOf({ pending: [message()] })).toEqual([
+    expect(await reasonsOf({ pending: later })).toEqual(['delayed: delayed until 2023-11-14T22:13:21.000Z'])
+    expect(await reasonsOf({ pending: [message()] })).toEqual([
       'queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w',
     ])
     const failed = [message({ retried: 1, next_at: NOW + 1_000 })]
     const answered = [{ ...attempt, status: 500, body: Buffer.from('{"error":"Error","message":"no luck"}') }]
-    expect(reasonsOf({ pending: failed, attempts: answered })).toEqual([
+    expect(await reasonsOf({ pending: failed, attempts: answered })).toEqual([
       'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 500: no luck',
     ])
     // A refusal by this server arrives as the JSON of its error.
     const refused = [{ ...attempt, body: Buffer.from(JSON.stringify({ message: '{"error":"Send less."}' })) }]
-    expect(reasonsOf({ pending: failed, attempts: refused })).toEqual([
+    expect(await reasonsOf({ pending: failed, attempts: refused })).toEqual([
       'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503: Send less.',
     ])
     const keyed = [message({ flow_key: 'k' })]
-    expect(reasonsOf({ pending: keyed, holdOf: () => ({ by: 'pause' }) })).toEqual([
+    expect(await reasonsOf({ pending: keyed, holdOf: () => ({ by: 'pause' }) })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, which is paused',
     ])
     const place = { pending: keyed, flowPlaces: [{ message_seq: 1, place: 3 }] }
-    expect(reasonsOf({ ...place, holdOf: () => ({ by: 'parallelism', parallelism: 2 }) })).toEqual([
+    expect(await reasonsOf({ ...place, holdOf: () => ({ by: 'parallelism', parallelism: 2 }) })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, position 3; it allows 2 at once',
     ])
     const rate = { by: 'rate', rate: 5, periodMs: 60_000, until: NOW + 9_000 } as const
-    expect(reasonsOf({ ...place, holdOf: () => rate })).toEqual([
+    expect(await reasonsOf({ ...place, holdOf: () => rate })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, position 3; it allows 5 per 60 s, the next at 2023-11-14T22:13:29.000Z',
     ])
-    expect(reasonsOf(place)).toEqual([
+    expect(await reasonsOf(place)).toEqual([
       'queued: due for 2 s, waiting for its turn among the deliveries to https://x.test/w',
     ])
-    expect(reasonsOf({ abandonedBranches: ['a', 'b'], pending: later })).toEqual([
+    expect(await reasonsOf({ abandonedBranches: ['a', 'b'], pending: later })).toEqual([
       'delayed: delayed until 2023-11-14T22:13:21.000Z',
       'discarded-branch: the program has answered the delivery of the parallel branches "a", "b" without a result, the last one after 2023-11-14T22:13:15.000Z; nothing more will be delivered of them',
     ])
-    expect(reasonsOf({})).toHaveLength(1)
-    expect(reasonsOf({})[0]).toContain('without sending another step')
+    expect(await reasonsOf({})).toHaveLength(1)
+    expect((await reasonsOf({}))[0]).toContain('without sending another step')
   })
 
   it('drops deliveries in flight after the timeout of an attempt', () => {

@@ -1,4 +1,4 @@
-import { unreachable } from '../../base/index.js'
+import { mapInSlices, unreachable } from '../../base/index.js'
 import { dueOf, type FlowHold, storedConfig, storedHeaders } from '../../queue/index.js'
 import { thrownMessage } from '../protocol/error-text.js'
 import { linkOf } from '../protocol/sent-steps.js'
@@ -116,19 +116,19 @@ export interface WaitingRun {
   readonly holdOf: (flowKey: string) => FlowHold | undefined
 }
 
-/** Why a run waits: one reason for each parallel branch. Never empty. */
-export function becauseOf(run: WaitingRun): Reason[] {
+/** Why a run waits: one reason for each parallel branch, of which there may be very many. Never empty. */
+export async function becauseOf(run: WaitingRun): Promise<Reason[]> {
   const deadlines = new Set(run.waits.map((wait) => wait.message_id))
   const deliveries = run.pending.filter((message) => !deadlines.has(message.message_id))
-  const held = run.pause ? deliveries.filter((message) => isHeld(run, message)) : []
+  const sent = run.pause ? deliveries.filter((message) => !isHeld(run, message)) : deliveries
   const reasons: Because[] = [
-    ...run.waits.map(eventReason),
+    ...(await mapInSlices(run.waits, eventReason)),
     ...run.invoked.map(invokedReason),
-    ...deliveries.filter((message) => !held.includes(message)).map((one) => reasonWithStep(run, one)),
+    ...(await mapInSlices(sent, (one) => reasonWithStep(run, one))),
     ...discardedBranchReason(run),
   ]
-  const all = reasons.length > 0 || held.length > 0 ? reasons : [noStepReason(run)]
-  return [...pausedReason(run), ...run.upcomingCancels.map(cancelReason), ...all].map((reason) => ({
+  const all = reasons.length > 0 || sent.length < deliveries.length ? reasons : [noStepReason(run)]
+  return mapInSlices([...pausedReason(run), ...run.upcomingCancels.map(cancelReason), ...all], (reason) => ({
     ...reason,
     text: describeReason(reason, run.now),
   }))

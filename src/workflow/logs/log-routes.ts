@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { Clock } from '../../base/index.js'
+import { type Clock, mapInSlices } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { MOST_FILTER_VALUES } from '../../contract/request-limits.js'
 import { searchText } from '../../contract/search.js'
@@ -43,11 +43,11 @@ export function logRoutes(deps: LogDeps): Route[] {
     route(listRuns, ({ query, caller }) => page(deps, caller.accountId, query)),
     route(listRunEvents, async ({ query, caller }) => {
       const found = await page(deps, caller.accountId, query)
-      return query.groupBy === undefined ? { ...found, events: flatEvents(found.runs) } : found
+      return query.groupBy === undefined ? { ...found, events: await flatEvents(found.runs) } : found
     }),
     route(listRunMessageLogs, async ({ query, caller }) => {
       const { runs, ...rest } = await page(deps, caller.accountId, query)
-      return { ...rest, events: flatEvents(runs) }
+      return { ...rest, events: await flatEvents(runs) }
     }),
   ]
 }
@@ -55,7 +55,7 @@ export function logRoutes(deps: LogDeps): Route[] {
 async function page(deps: LogDeps, accountId: string, query: LogQuery) {
   const { page, ...rest } = await readPage(deps, accountId, query)
   // Built from the fields that the schema declares.
-  const runs = runLogs(page, await viewOf(deps, accountId, query, page)) as Static<typeof RunLog>[]
+  const runs = (await runLogs(page, await viewOf(deps, accountId, query, page))) as Static<typeof RunLog>[]
   return { runs, ...rest }
 }
 
@@ -205,15 +205,18 @@ type Step = Log['steps'][number]['steps'][number]
 type FlatEvent = Static<typeof RunEvent>
 
 /** The events of runs, run by run in the given order, newest first within a run (reference workflow 4.14). */
-function flatEvents(runs: readonly Log[]): FlatEvent[] {
-  return runs.flatMap((run) => eventsOf(run).sort((a, b) => b.time - a.time))
+async function flatEvents(runs: readonly Log[]): Promise<FlatEvent[]> {
+  const events: FlatEvent[][] = []
+  for (const run of runs) events.push((await eventsOf(run)).sort((a, b) => b.time - a.time))
+  return events.flat()
 }
 
-function eventsOf(run: Log): FlatEvent[] {
+async function eventsOf(run: Log): Promise<FlatEvent[]> {
   const { workflowRunId, workflowUrl, workflowRunCreatedAt: workflowCreatedAt, workflowRunCompletedAt } = run
   const name = { workflowRunId, workflowUrl, workflowCreatedAt }
   const began: FlatEvent = { ...name, time: workflowCreatedAt, state: 'RUN_STARTED' }
-  const steps = run.steps.flatMap(({ type, steps }) => steps.flatMap((step) => stepEvents(step, type, run)))
+  const all = run.steps.flatMap(({ type, steps }) => steps.map((step) => ({ type, step })))
+  const steps = (await mapInSlices(all, ({ type, step }) => stepEvents(step, type, run))).flat()
   const ended: FlatEvent[] =
     workflowRunCompletedAt === undefined ? [] : [{ ...name, time: workflowRunCompletedAt, state: run.workflowState }]
   // The sort is stable, and many events share a millisecond: reversed here, the end of the run comes first.

@@ -1,5 +1,6 @@
 import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
+import { yieldToEventLoop } from '../../base/index.js'
 import { useWorkflows } from '../testing/suite.js'
 import type { InvokedRun, PendingStep, RunLogPage } from '../transactions/runs-logs.js'
 import type { ElementRow, RunRow } from '../transactions/runs-rows.js'
@@ -87,7 +88,7 @@ function invoked(stepId: number): InvokedRun {
   return { seq: 1 + stepId, run_id: `wfr_${1 + stepId}`, ...rest, ...texts }
 }
 
-function logOf(elements: readonly ElementRow[], more: Partial<RunLogPage> = {}) {
+async function logOf(elements: readonly ElementRow[], more: Partial<RunLogPage> = {}) {
   const first = element(0, 'payload', { meta: JSON.stringify({ delivery: DELIVERY }) })
   const none = {
     pending: [],
@@ -102,41 +103,54 @@ function logOf(elements: readonly ElementRow[], more: Partial<RunLogPage> = {}) 
     upcomingCancels: [],
   }
   const page = { runs: [RUN], more: false, elements: [first, ...elements], ...none, ...more }
-  const [log] = runLogs(page, { trimTo: 100, now: NOW, inFlightSince: () => undefined, holdOf: () => undefined })
+  const [log] = await runLogs(page, { trimTo: 100, now: NOW, inFlightSince: () => undefined, holdOf: () => undefined })
   const [, ...groups] = (log?.steps ?? []) as { steps: { stepId?: number; state: string; callUrl?: string }[] }[]
   return groups.flatMap(({ steps }) => steps)
 }
 
 describe('the log of a run whose steps are too large', () => {
-  it('names a step of which only the beginning was read', () => {
+  it('names a step of which only the beginning was read', async () => {
     const whole = json({ stepId: 1, stepName: 'a,"out":b', stepType: 'Run', out: 'x'.repeat(2_000), concurrent: 1 })
-    const [shown] = logOf([element(1, '', { body: whole.subarray(0, 1_024) })])
+    const [shown] = await logOf([element(1, '', { body: whole.subarray(0, 1_024) })])
     const out = expect.stringContaining('left out')
     expect(shown).toMatchObject({ stepId: 1, stepName: 'a,"out":b', state: 'STEP_SUCCESS', out })
   })
 })
 
 describe('the log of a run with very many steps', { timeout: TIMEOUT_MS }, () => {
-  it('shows calls with their responses in time', () => {
-    const steps = logOf(IDS.flatMap((id) => [call(2 * id - 1, id), step(2 * id, id, 'Call')]))
+  it('is built in slices, so that others are served meanwhile', async () => {
+    const plans = [...IDS, ...IDS.map((id) => STEPS + id)].map((id) => plan(id, id))
+    let isBuilt = false
+    const waiting = plans.map(({ message_id }, index) => pending(index, message_id))
+    const building = logOf(plans, { pending: waiting }).finally(() => {
+      isBuilt = true
+    })
+    let turns = 0
+    for (; !isBuilt; turns++) await yieldToEventLoop()
+    expect(await building).toHaveLength(2 * plans.length)
+    expect(turns).toBeGreaterThan(3)
+  })
+
+  it('shows calls with their responses in time', async () => {
+    const steps = await logOf(IDS.flatMap((id) => [call(2 * id - 1, id), step(2 * id, id, 'Call')]))
     expect(steps.map(({ stepId, callUrl }) => [stepId, callUrl])).toEqual(IDS.map((id) => [id, DELIVERY.url]))
   })
 
-  it('shows branches with active calls in time', () => {
+  it('shows branches with active calls in time', async () => {
     const calls = IDS.map((id) => call(STEPS + id, id))
-    const steps = logOf([...IDS.map((id) => plan(id, id)), ...calls])
+    const steps = await logOf([...IDS.map((id) => plan(id, id)), ...calls])
     expect(steps.map(({ stepId, state }) => [stepId, state])).toEqual(IDS.map((id) => [id, 'STEP_PROGRESS']))
   })
 
-  it('shows pending branches in time', () => {
+  it('shows pending branches in time', async () => {
     const plans = IDS.map((id) => plan(id, id))
-    const steps = logOf(plans, { pending: plans.map(({ message_id }, index) => pending(index, message_id)) })
+    const steps = await logOf(plans, { pending: plans.map(({ message_id }, index) => pending(index, message_id)) })
     expect(steps.map(({ stepId }) => stepId)).toEqual([...IDS, ...IDS.map(() => undefined)])
   })
 
-  it('shows invocations in time', () => {
+  it('shows invocations in time', async () => {
     const done = IDS.filter((id) => id % 2 === 0).map((id) => step(id, id, 'Invoke'))
-    const steps = logOf(done, { invoked: IDS.map(invoked) })
+    const steps = await logOf(done, { invoked: IDS.map(invoked) })
     expect(steps.map(({ stepId }) => Number(stepId)).toSorted((a, b) => a - b)).toEqual(IDS)
   })
 })

@@ -23,19 +23,23 @@ export interface LogView {
 }
 
 /** The logs of a page of runs (reference workflow 4.14). */
-export function runLogs(page: RunLogPage, view: LogView): Record<string, unknown>[] {
-  return page.runs.map((run) => {
-    const material = runLogDataOf(run, page, view)
-    const because = run.state === 'RUN_STARTED' && { because: becauseOf(waitingRunOf(run, material, page, view)) }
-    return {
-      ...runLog(run, material),
+export async function runLogs(page: RunLogPage, view: LogView): Promise<Record<string, unknown>[]> {
+  const logs: Record<string, unknown>[] = []
+  for (const run of page.runs) {
+    const material = await runLogDataOf(run, page, view)
+    const because = run.state === 'RUN_STARTED' && {
+      because: await becauseOf(waitingRunOf(run, material, page, view)),
+    }
+    logs.push({
+      ...(await runLog(run, material)),
       ...pausedOf(run),
       ...cancelledBy(run, page),
       ...replacedBy(run, page),
       ...broughtBack(run, page),
       ...because,
-    }
-  })
+    })
+  }
+  return logs
 }
 
 const pauseOf = ({ state, paused_at: at, pause }: RunRow): WaitingRun['pause'] =>
@@ -102,7 +106,7 @@ function debouncedBy({ rule, elements }: RunLogData): WaitingRun['debounced'] {
   return rule?.kind === 'debounce' && first ? { key: rule.key, messageId: first.message_id } : undefined
 }
 
-function runLog(run: RunRow, material: RunLogData): Record<string, unknown> {
+async function runLog(run: RunRow, material: RunLogData): Promise<Record<string, unknown>> {
   const labels = labelsOf(run)
   const failure = failureOf(run)
   const { priority } = storedConfig(material.delivery?.config)
@@ -123,7 +127,7 @@ function runLog(run: RunRow, material: RunLogData): Record<string, unknown> {
     ...(material.origin && { origin: { ...material.origin } }),
     ...(run.parent !== null && { invoker: invokerOf(run.parent) }),
     ...(failure && run.failure_state !== null && { failureFunction: failureFunction(failure, run, material) }),
-    steps: stepGroups(material, failure && failedStep(failure, material)),
+    steps: await stepGroups(material, failure && failedStep(failure, material)),
   }
 }
 

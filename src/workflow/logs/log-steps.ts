@@ -1,3 +1,4 @@
+import { mapInSlices, TimeSlice } from '../../base/index.js'
 import { redacted, storedConfig } from '../../queue/index.js'
 import type { RunState } from '../../store/schema/runs.js'
 import {
@@ -57,10 +58,10 @@ export interface FailedStep {
 }
 
 /** Groups the steps of a run: completed and open steps in order, then the pending deliveries or the failure. */
-export function stepGroups(run: RunLogData, failed?: FailedStep): readonly GroupView[] {
+export async function stepGroups(run: RunLogData, failed?: FailedStep): Promise<readonly GroupView[]> {
   const { sent } = run
   const branches = planGroups(sent.filter(({ step }) => isPlan(step)))
-  const open = openSteps(run, failed)
+  const open = await openSteps(run, failed)
   const context: BranchContext = {
     failed,
     results: new Map(sent.filter(({ step }) => !isPlan(step)).map((one) => [Number(one.step.stepId), one])),
@@ -68,12 +69,14 @@ export function stepGroups(run: RunLogData, failed?: FailedStep): readonly Group
   }
   const shown = new Set<number>()
   const groups: GroupView[] = [initGroup(run)]
+  const slice = new TimeSlice()
   for (const one of sent) {
+    if (slice.isOver) await slice.rest()
     const id = Number(isPlan(one.step) ? one.step.targetStep : one.step.stepId)
     if (shown.has(id)) continue
     const group = branches.get(id)
     for (const branch of group ?? [one]) shown.add(Number(branch.step.targetStep ?? branch.step.stepId))
-    groups.push(groupView(run, one, group, context))
+    groups.push(await groupView(run, one, group, context))
   }
   const others = open.filter(({ stepId }) => !shown.has(Number(stepId)))
   groups.push(...others.map((step): GroupView => ({ type: 'sequential', steps: [step] })))
@@ -81,7 +84,7 @@ export function stepGroups(run: RunLogData, failed?: FailedStep): readonly Group
   const errors = errorsByStep(run.pastAttempts, stepOf, run.trimTo)
   const past = withTimes(withErrors(groups, errors), timesOf(run, stepOf))
   if (failed) return withFailure(past, failed)
-  const next = nextSteps(run, errors.get('unknown'))
+  const next = await nextSteps(run, errors.get('unknown'))
   return next.length > 0 ? [...past, { type: 'next', steps: next }] : past
 }
 
@@ -152,14 +155,14 @@ interface BranchContext {
   readonly open: ReadonlyMap<unknown, StepView>
 }
 
-function groupView(
+async function groupView(
   run: RunLogData,
   one: SentStep,
   group: readonly SentStep[] | undefined,
   context: BranchContext,
-): GroupView {
+): Promise<GroupView> {
   if (!group) return { type: 'sequential', steps: [stepView(run, one)] }
-  return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, context)) }
+  return { type: 'parallel', steps: await mapInSlices(group, (plan) => branchView(run, plan, context)) }
 }
 
 function branchView(run: RunLogData, plan: SentStep, { results, open, failed }: BranchContext): StepView {
@@ -234,30 +237,29 @@ function isSleeping({ pendingOf, now }: RunLogData, element: ElementRow): boolea
 }
 
 /** Steps that have started but have no element yet: calls, waits and invocations. */
-function openSteps(run: RunLogData, failed: FailedStep | undefined): StepView[] {
-  return [...openCalls(run, failed), ...openWaits(run), ...openInvocations(run)]
+async function openSteps(run: RunLogData, failed: FailedStep | undefined): Promise<StepView[]> {
+  return [...(await openCalls(run, failed)), ...(await openWaits(run)), ...openInvocations(run)]
 }
 
-function openCalls(run: RunLogData, failed: FailedStep | undefined): StepView[] {
+function openCalls(run: RunLogData, failed: FailedStep | undefined): Promise<StepView[]> {
   const done = new Set(run.sent.map(({ step }) => step.stepId))
-  return run.elements
-    .filter((element) => element.kind === 'toCallback' && !done.has(stepIdOfCall(element)))
-    .map((element) => ({
-      stepId: stepIdOfCall(element),
-      stepName: callHeader(element, 'stepname'),
-      stepType: 'Call',
-      callType: 'toCallback',
-      messageId: element.message_id,
-      concurrent: Number(callHeader(element, 'concurrent') ?? 1),
-      createdAt: element.created_at,
-      state: openState(run, failed, { messageId: element.message_id, stepId: stepIdOfCall(element) }),
-      ...deliveryFields(run, element),
-      ...callRequest(run, element),
-    }))
+  const open = run.elements.filter((element) => element.kind === 'toCallback' && !done.has(stepIdOfCall(element)))
+  return mapInSlices(open, (element) => ({
+    stepId: stepIdOfCall(element),
+    stepName: callHeader(element, 'stepname'),
+    stepType: 'Call',
+    callType: 'toCallback',
+    messageId: element.message_id,
+    concurrent: Number(callHeader(element, 'concurrent') ?? 1),
+    createdAt: element.created_at,
+    state: openState(run, failed, { messageId: element.message_id, stepId: stepIdOfCall(element) }),
+    ...deliveryFields(run, element),
+    ...callRequest(run, element),
+  }))
 }
 
-function openWaits(run: RunLogData): StepView[] {
-  return run.waits.map((wait) => {
+function openWaits(run: RunLogData): Promise<StepView[]> {
+  return mapInSlices(run.waits, (wait): StepView => {
     const { step } = storedWait(wait.wait)
     return {
       ...step,
@@ -318,7 +320,7 @@ function openState(
 }
 
 /** Deliveries in flight or waiting for a retry. */
-function nextSteps(run: RunLogData, errors: readonly AttemptError[] | undefined): StepView[] {
+async function nextSteps(run: RunLogData, errors: readonly AttemptError[] | undefined): Promise<StepView[]> {
   const asleep = new Set(run.elements.filter((element) => isSleeping(run, element)).map(({ message_id }) => message_id))
   const waiting = new Set(run.waits.map(({ message_id }) => message_id))
   if (run.state === 'RUN_CANCELED') {
@@ -327,9 +329,8 @@ function nextSteps(run: RunLogData, errors: readonly AttemptError[] | undefined)
     return [{ messageId: last?.message_id, state: 'STEP_CANCELED', retries, ...(errors && { errors }) }]
   }
   if (run.state !== 'RUN_STARTED') return []
-  return run.pending
-    .filter(({ message_id }) => !asleep.has(message_id) && !waiting.has(message_id))
-    .map((message) => pendingView(run, message))
+  const next = run.pending.filter(({ message_id }) => !asleep.has(message_id) && !waiting.has(message_id))
+  return mapInSlices(next, (message) => pendingView(run, message))
 }
 
 function pendingView(run: RunLogData, message: PendingStep): StepView {

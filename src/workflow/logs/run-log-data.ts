@@ -17,7 +17,8 @@ import type { DeliveryColumns, ElementRow, RunOrigin, RunRow } from '../transact
 import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
 
 /**
- * All data of one run that its log is built from. Runs may have thousands of steps, so lookups are maps.
+ * All data of one run that its log is built from. Runs may have very many steps, so lookups are maps, and what is built for each
+ * step is built in slices.
  */
 export interface RunLogData {
   readonly state: RunState
@@ -53,11 +54,11 @@ export interface RunLogData {
 }
 
 /** Picks the data of one run from a page of logs. */
-export function runLogDataOf(
+export async function runLogDataOf(
   run: RunRow,
   page: RunLogPage,
   { trimTo, now }: Pick<RunLogData, 'trimTo' | 'now'>,
-): RunLogData {
+): Promise<RunLogData> {
   const ofRun = ({ run_seq }: { readonly run_seq: number }): boolean => run_seq === run.seq
   const elements = page.elements.filter(ofRun)
   const pending = page.pending.filter(({ group_key }) => group_key === run.seq)
@@ -70,7 +71,7 @@ export function runLogDataOf(
     state: run.state,
     stoppedAt: run.finished_at === null ? null : Math.min(run.finished_at, run.paused_at ?? run.finished_at),
     elements,
-    sent: sentSteps(elements),
+    sent: await sentSteps(elements),
     pending,
     attempts,
     pastAttempts: page.pastAttempts.filter(ofRun),

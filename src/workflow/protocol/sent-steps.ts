@@ -1,4 +1,4 @@
-import { isObject, tryParseJson } from '../../base/index.js'
+import { isObject, mapInSlices, tryParseJson } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { storedLink } from '../runs/columns.js'
 import type { InvokedRun } from '../transactions/runs-logs.js'
@@ -13,8 +13,9 @@ export interface SentStep {
 }
 
 /** The steps of a list without the first element; of duplicates, the first. */
-export function sentSteps(elements: readonly ElementRow[]): SentStep[] {
-  return distinct(elements.filter(({ kind, position }) => kind === 'step' && position > 0).map(toSent))
+export async function sentSteps(elements: readonly ElementRow[]): Promise<SentStep[]> {
+  const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0)
+  return distinct(await mapInSlices(steps, toSent))
 }
 
 /** Parses a step. */

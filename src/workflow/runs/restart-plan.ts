@@ -39,15 +39,15 @@ export interface RestartPlan {
  * @param elements the list of the original run, in order.
  * @throws HomeportError `restart_refused` if the steps before the chosen one are incomplete, or cannot be replayed.
  */
-export function planRestart(
+export async function planRestart(
   runId: string,
   elements: readonly ElementRow[],
   request: RestartRequest,
   dueAt: number,
-): RestartPlan {
+): Promise<RestartPlan> {
   const [first] = elements
   if (first?.position !== 0) throw refused(runId, 'its payload is no longer stored')
-  const run = new RestartableRun(runId, sentSteps(elements), request)
+  const run = new RestartableRun(runId, await sentSteps(elements), request)
   const payload = request.payload === undefined ? first.body : new TextEncoder().encode(request.payload)
   return { payload, kept: run.kept(dueAt) }
 }

@@ -87,7 +87,7 @@ async function prepare(
   const { run: original, elements } = found
   const { fromStep, payload, siblings = 'keep' } = body
   const results = editedResults(body.results)
-  const plan = planRestart(runId, elements, { fromStep, payload, results, siblings }, overrides.dueAt)
+  const plan = await planRestart(runId, elements, { fromStep, payload, results, siblings }, overrides.dueAt)
   const { rule: _, ...before } = metaOfTrigger(elements[0]?.meta)
   const delivery = revised(before.delivery, overrides.revision)
   const { failureCallback = before.failureCallback } = overrides

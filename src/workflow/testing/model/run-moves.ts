@@ -345,7 +345,7 @@ export class RunMoves {
     const { known, now, paused, flowHold, accountId } = this.#deps
     const holdOf = (flowKey: string) => flowHold(accountId, flowKey)
     const page = await this.#page({ states: ['RUN_STARTED'] })
-    for (const run of runLogs(page, { trimTo: 0, now: now(), inFlightSince: () => undefined, holdOf })) {
+    for (const run of await runLogs(page, { trimTo: 0, now: now(), inFlightSince: () => undefined, holdOf })) {
       const reasons = run.because as readonly Because[]
       const runId = String(run.workflowRunId)
       if (reasons.length === 0) throw new Error(`${runId} is active, and nothing will ever happen to it`)
