@@ -97,7 +97,7 @@ export interface Invocation {
 
 /**
  * Parses the body of an invocation.
- * @throws HomeportError `invalid_request` if it is not one.
+ * @throws HomeportError `invalid_request` if it is not one, `setting_limit` if its step is too large.
  */
 export function parseInvocation(body: Uint8Array | undefined): Invocation {
   const sent = asObject(parseJson(body))
@@ -110,10 +110,24 @@ export function parseInvocation(body: Uint8Array | undefined): Invocation {
     })
   }
   const payload = typeof sent?.body === 'string' ? sent.body : ''
-  return {
-    payload: new TextEncoder().encode(payload),
-    link: { runId, url, createdAt: typeof createdAt === 'number' ? createdAt : 0, step },
-  }
+  const link = { runId, url, createdAt: typeof createdAt === 'number' ? createdAt : 0, step }
+  refuseLarge(link, 'The step of the invocation')
+  return { payload: new TextEncoder().encode(payload), link }
+}
+
+/** What is stored with an invoked run or a wait is read with that of many others. */
+const MOST_BYTES = 65_536
+
+/** @throws HomeportError `setting_limit` for what is too large to be stored with an invoked run or a wait. */
+export function refuseLarge(stored: object, what: string): void {
+  const bytes = Buffer.byteLength(JSON.stringify(stored))
+  if (bytes <= MOST_BYTES) return
+  const limit = `${MOST_BYTES} bytes`
+  throw new HomeportError('setting_limit', {
+    setting: `${what}, with its names and URLs,`,
+    found: String(bytes),
+    limit,
+  })
 }
 
 /** The value if it is a JSON object, else `undefined`. */

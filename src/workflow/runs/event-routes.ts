@@ -17,7 +17,7 @@ import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../
 import type { Store } from '../../store/index.js'
 import { base64, ownBytes, textBytes } from '../protocol/bytes.js'
 import { announces } from '../protocol/protocol.js'
-import { LONGEST_EVENT_ID_BYTES } from '../protocol/sent-steps.js'
+import { LONGEST_EVENT_ID_BYTES, refuseLarge } from '../protocol/sent-steps.js'
 import { readRunItem, runIdOf } from '../protocol/settings.js'
 import * as runsAwaited from '../transactions/runs-awaited.js'
 import type { NotifyArgs, Released } from '../transactions/runs-notify.js'
@@ -57,7 +57,7 @@ export function eventRoutes(deps: EventDeps): Route[] {
       const event = { accountId, by: 'token' as const, ...(await targetOf(deps, accountId, params.event)) }
       const answer: ReturnType<typeof toNotified>[] = []
       for await (const { released } of notify(deps, { ...event, data: ownBytes(body) })) {
-        for (const one of released) answer.push(toNotified(one))
+        for (const one of released.slice(0, MOST_WAITERS - answer.length)) answer.push(toNotified(one))
       }
       return answer
     }),
@@ -151,6 +151,7 @@ function recordOf(deps: EventDeps, body: WaitBody, origin: WaitOrigin, now: numb
   const { url, timeoutUrl = url, timeoutHeaders = {}, step } = body
   deps.queue.refuseForbidden([url, timeoutUrl], {})
   const record: WaitRecord = { step, url, timeoutUrl, headers: mergedNames(timeoutHeaders) }
+  refuseLarge(record, 'The step of the wait')
   if (announces(origin.headers, 'WF_TriggerOnConfig')) return record
   // An SDK that repeats its settings sends them with the wait.
   const item: PublishItem = { destination: url, headers: singleValues(timeoutHeaders), body: undefined }

@@ -86,6 +86,25 @@ describe('a step that is too large', () => {
     expect(returned).toBe(1)
   })
 
+  it('is refused if a wait or an invocation would keep too much beside its payload', async () => {
+    const { service } = suite
+    const url = 'http://127.0.0.1:9/w'
+    const headers = { ...service.auth, 'Upstash-Workflow-RunId': 'any', 'Upstash-Workflow-Url': url }
+    const send = async (path: string, body: object, more: object = {}) => {
+      const init = { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) }
+      const answer = await fetch(service.url + path, init)
+      return [answer.status, await answer.text()]
+    }
+    const refusal = (what: string) => [412, expect.stringContaining(`${what}, with its names and URLs, is`)]
+    const step = { stepId: 1, stepName: 'x'.repeat(70_000), concurrent: 1 }
+    expect(await send('/v2/wait/event', { url, step })).toEqual(refusal('The step of the wait'))
+    const timeoutHeaders = { X: ['x'.repeat(70_000)] }
+    expect(await send('/v2/wait/event', { url, step: {}, timeoutHeaders })).toEqual(refusal('The step of the wait'))
+    const invoke = { 'Upstash-Workflow-Init': 'true', 'Upstash-Workflow-Invoke': 'true' }
+    const invocation = { workflowRunId: 'parent', workflowUrl: url, step, body: '' }
+    expect(await send(`/v2/publish/${url}`, invocation, invoke)).toEqual(refusal('The step of the invocation'))
+  })
+
   it('is distinguished from a trigger that is too large, and from a body without a length', async () => {
     const { service } = suite
     await expect(service.client.trigger({ url: 'http://127.0.0.1:9/', body: large })).rejects.toMatchObject({

@@ -4,7 +4,6 @@ import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from 
 import { intact } from '../../store/checksum.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { RunState } from '../../store/schema/runs.js'
 import { all, change, insertAll, only, type Transaction } from '../../store/statement.js'
 import { type DeadRunPlace, type DeadRunSelector, deadAmong, removeDeadLetters, selectDead } from './runs-dead.js'
 import { insertRun } from './runs-locked.js'
@@ -283,15 +282,11 @@ function* deliver(messages: readonly NewMessage[]): Transaction<PendingRow[]> {
   return toPendingRows(messages, yield* insertMessages(messages))
 }
 
-type Child = Pick<RunRow, 'seq' | 'state' | 'response' | 'response_crc' | 'parent'>
+type Child = Pick<RunRow, 'seq' | 'state' | 'parent'>
 
 const invokedRunsOf = query<{ seq: number }, Child>(({ db, p, d }) =>
   d.forUpdate(
-    db
-      .selectFrom('runs')
-      .select(['seq', 'state', 'response', 'response_crc', 'parent'])
-      .where('parent_seq', '=', p.seq)
-      .orderBy('seq', 'desc'),
+    db.selectFrom('runs').select(['seq', 'state', 'parent']).where('parent_seq', '=', p.seq).orderBy('seq', 'desc'),
   ),
 )
 const setParent = query<{ seqs: readonly number[]; parent: number }>(({ db, p, d }) =>
@@ -312,16 +307,22 @@ function* adoptChildren(from: number, to: number, at: number): Transaction<Pendi
   yield* change(setParent, { seqs: unreported.map((child) => child.seq), parent: to })
   const offers: PendingRow[] = []
   for (const child of unreported.filter((child) => child.state !== 'RUN_STARTED')) {
-    const { state, parent } = child
-    const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
-    offers.push(...(yield* notifyParents([{ parent_seq: to, parent }], childEndOf(state, response), at)))
+    const end = yield* childEndOf(child)
+    offers.push(...(yield* notifyParents([{ parent_seq: to, parent: child.parent }], end, at)))
   }
   return offers
 }
 
-/** How the end of an invoked run is reported. */
-export function childEndOf(state: RunState, response: string | null): ChildEnd {
+const responseOf = query<{ seq: number }, Pick<RunRow, 'response' | 'response_crc'>>(({ db, p }) =>
+  db.selectFrom('runs').select(['response', 'response_crc']).where('seq', '=', p.seq),
+)
+
+/** How the end of an invoked run is reported. Reads what it returned, which may be large: so of one run at a time. */
+export function* childEndOf({ seq, state }: Pick<RunRow, 'seq' | 'state'>): Transaction<ChildEnd> {
   const isCanceled = state === 'RUN_CANCELED'
   const isFailed = state === 'RUN_FAILED'
-  return { ...(state === 'RUN_SUCCESS' && response !== null && { body: response }), isCanceled, isFailed }
+  if (state !== 'RUN_SUCCESS') return { isCanceled, isFailed }
+  const found = yield* only(responseOf, { seq })
+  const response = intact(found.response, found.response_crc, 'runs', () => 'what an invoked run returned')
+  return { ...(response !== null && { body: response }), isCanceled, isFailed }
 }

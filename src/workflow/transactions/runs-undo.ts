@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from '../../queue/transactions/messages.js'
 import { isParkedTime, movedTo } from '../../queue/transactions/messages-parked.js'
-import { intact } from '../../store/checksum.js'
 import { query } from '../../store/query.js'
 import { all, change, insertAll, type Transaction } from '../../store/statement.js'
 import { restoreAttempts } from './runs-attempts.js'
@@ -273,7 +272,7 @@ function* forgetNotifiedParents(runs: readonly Cancelled[]): Transaction<void> {
   if (seqs.length > 0) yield* change(dropLink, { seqs })
 }
 
-type Child = Pick<RunRow, 'seq' | 'state' | 'response' | 'response_crc' | 'parent' | 'canceled_by'> & {
+type Child = Pick<RunRow, 'seq' | 'state' | 'parent' | 'canceled_by'> & {
   readonly parent_seq: number
 }
 
@@ -281,7 +280,7 @@ const endedChildren = query<{ seqs: readonly number[] }, Child>(({ db, p, d }) =
   d.forUpdate(
     db
       .selectFrom('runs')
-      .select(['seq', 'state', 'response', 'response_crc', 'parent', 'canceled_by'])
+      .select(['seq', 'state', 'parent', 'canceled_by'])
       .select(sql<number>`parent_seq`.as('parent_seq'))
       .where(d.inNumbers('parent_seq', p.seqs))
       .where('parent', 'is not', null)
@@ -306,8 +305,7 @@ export function* reportChildren(seqs: readonly number[], at: number, returning?:
   for (const child of children) {
     const isReturning = returning !== undefined && child.canceled_by === returning
     if (isReturning || reported.has(linkOf(child.parent).messageId)) continue
-    const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
-    offers.push(...(yield* notifyParents([child], childEndOf(child.state, response), at)))
+    offers.push(...(yield* notifyParents([child], yield* childEndOf(child), at)))
   }
   return offers
 }
