@@ -88,6 +88,21 @@ describeOnEveryStore('the events that came', (openStore) => {
     expect(await listed()).toMatchObject([{ eventId: 'all', outcome: 'woke', woken: 5, runIds: ids.slice(0, 2) }])
   })
 
+  it('reach one run that waits in many branches batch by batch, smaller ones if their data is large', async () => {
+    await store.run(runsSubmit.submit, { accountId, submissions: [start('branches')], at: AT })
+    for (const name of ['a', 'b', 'c']) await wait('branches', 'all', name)
+    const queue = { offer: () => undefined, drop: () => undefined }
+    const data = Buffer.alloc(3 * 2 ** 20, 'x')
+    const event = { accountId, runId: 'branches', eventId: 'all', data }
+    const batches: number[] = []
+    for await (const { kind, released } of notifyAll({ store, queue, clock: new ManualClock(AT) }, event)) {
+      batches.push(released.length)
+      expect(kind).toBe('notified')
+    }
+    expect(batches).toEqual([2, 1])
+    expect(await listed()).toMatchObject([{ outcome: 'woke', woken: 3 }])
+  })
+
   it('are not noted for a stranger who calls a webhook that does not exist', async () => {
     await notify('hook', { runId: 'no-such-run', by: 'webhook' })
     expect(await listed()).toEqual([])

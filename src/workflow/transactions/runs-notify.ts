@@ -64,8 +64,9 @@ export interface NotifyResult {
   readonly rest: RestOfWaits | undefined
 }
 
-/** Waits that one batch ends. */
+/** Waits that one batch ends, and the bytes of data that it stores for them, unless one wait has more. */
 const WAITS_PER_BATCH = 1_000
+const BYTES_PER_BATCH = 8 * 2 ** 20
 
 /** Limits of the events that are kept for one run until it waits for them: their number, and bytes of data. */
 const MAX_KEPT_EVENTS = 1_000
@@ -126,6 +127,27 @@ const waiting = query<WaitersArgs & { upTo: number }, Pick<WaitRow, 'seq' | 'run
     .orderBy('seq')
     .limit(p.limit),
 )
+const waitingOfRun = query<RestOfWaits & { runSeq: number; eventId: string; limit: number }, { seq: number }>(
+  ({ db, p }) =>
+    db
+      .selectFrom('run_waits')
+      .select('seq')
+      .where('run_seq', '=', p.runSeq)
+      .where('event_id', '=', p.eventId)
+      .where('seq', '>', p.after)
+      .where('seq', '<=', p.upTo)
+      .orderBy('seq')
+      .limit(p.limit),
+)
+const newestOfRun = query<{ runSeq: number; eventId: string }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .select('seq')
+    .where('run_seq', '=', p.runSeq)
+    .where('event_id', '=', p.eventId)
+    .orderBy('seq', 'desc')
+    .limit(1),
+)
 const newestWait = query<{ accountId: string; eventId: string }, { seq: number }>(({ db, p }) =>
   db
     .selectFrom('run_waits')
@@ -160,8 +182,8 @@ const keptEvents = query<{ runSeq: number }, { events: number; bytes: number | n
     .select((q) => [q.fn.countAll<number>().as('events'), q.fn.sum<number>(q.fn('length', ['data'])).as('bytes')])
     .where('run_seq', '=', p.runSeq),
 )
-const claimWaits = query<{ eventId: string; runs: readonly number[] }, WaitRow>(({ db, p, d }) =>
-  db.deleteFrom('run_waits').where(d.inNumbers('run_seq', p.runs)).where('event_id', '=', p.eventId).returningAll(),
+const claimWaits = query<{ seqs: readonly number[]; runs: readonly number[] }, WaitRow>(({ db, p, d }) =>
+  db.deleteFrom('run_waits').where(d.inNumbers('seq', p.seqs)).where(d.inNumbers('run_seq', p.runs)).returningAll(),
 )
 const claimDeadline = query<{ runSeq: number; messageId: string }, WaitRow>(({ db, p }) =>
   db.deleteFrom('run_waits').where('run_seq', '=', p.runSeq).where('message_id', '=', p.messageId).returningAll(),
@@ -183,8 +205,8 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
  * Ends the waits for an event, one batch of them. If a run is named and does not wait yet, keeps the event for it.
  */
 export const notify = write('runs.notify', function* (args: NotifyArgs): Transaction<NotifyResult> {
-  const { runs, rest } = yield* targetRuns(args)
-  const waits = yield* all(claimWaits, { eventId: args.eventId, runs: runs.map((run) => run.seq) })
+  const { runs, seqs, rest } = yield* targetRuns(args)
+  const waits = seqs.length > 0 ? yield* all(claimWaits, { seqs, runs: runs.map((run) => run.seq) }) : []
   const bySeq = new Map(runs.map((run) => [run.seq, run]))
   const released = waits
     .sort((a, b) => a.seq - b.seq)
@@ -211,20 +233,46 @@ function noteOf(args: NotifyArgs, kind: NotifyResult['kind'], runs: readonly num
   return [askNote({ accountId, eventId, source: by, outcome, runs, bytes: data.byteLength, at })]
 }
 
-function* targetRuns(args: NotifyArgs): Transaction<Pick<NotifyResult, 'rest'> & { runs: Run[] }> {
-  const { accountId, eventId, runId, by, most = WAITS_PER_BATCH } = args
+/** What a batch ends: the locked runs, and the waits of theirs, `run_waits.seq`. */
+type Targets = Pick<NotifyResult, 'rest'> & { readonly runs: readonly Run[]; readonly seqs: readonly number[] }
+
+const ALL: RestOfWaits = { after: 0, upTo: Number.MAX_SAFE_INTEGER }
+
+/** Each wait stores the data. */
+const mostOf = ({ data, most = WAITS_PER_BATCH }: NotifyArgs): number =>
+  Math.max(1, Math.min(most, Math.floor(BYTES_PER_BATCH / (data.byteLength + 1))))
+
+function* targetRuns(args: NotifyArgs): Transaction<Targets> {
+  const { accountId, eventId, runId, by, rest = ALL } = args
+  const limit = mostOf(args)
   if (runId !== undefined) {
     const isKnown = by !== 'webhook' || (yield* first(webhookOf, { accountId, runId, eventId })) !== undefined
-    return { runs: isKnown ? yield* currentRun(accountId, runId) : [], rest: undefined }
+    const runs = isKnown ? yield* currentRun(accountId, runId) : []
+    const [run] = runs
+    if (!run) return { runs, seqs: [], rest: undefined }
+    const ofRun = { runSeq: run.seq, eventId }
+    const waits = yield* all(waitingOfRun, { ...ofRun, ...rest, limit })
+    return { runs, seqs: seqsOf(waits), rest: yield* restAfter(args, waits, limit, () => only(newestOfRun, ofRun)) }
   }
-  const { after, upTo } = args.rest ?? { after: 0, upTo: Number.MAX_SAFE_INTEGER }
-  const waits = yield* all(waiting, { accountId, eventId, after, upTo, limit: most })
+  const waits = yield* all(waiting, { accountId, eventId, ...rest, limit })
   const runs = yield* all(startedRuns, { seqs: waits.map((wait) => wait.run_seq) })
-  const last = waits.length < most ? undefined : waits.at(-1)
-  if (!last) return { runs, rest: undefined }
-  // A run that continues may wait for such an event again, and must not get this one twice.
-  const newest = args.rest ? upTo : (yield* only(newestWait, { accountId, eventId })).seq
-  return { runs, rest: last.seq < newest ? { after: last.seq, upTo: newest } : undefined }
+  const newest = () => only(newestWait, { accountId, eventId })
+  return { runs, seqs: seqsOf(waits), rest: yield* restAfter(args, waits, limit, newest) }
+}
+
+const seqsOf = (waits: readonly { readonly seq: number }[]): number[] => waits.map(({ seq }) => seq)
+
+/** A run that continues may wait for such an event again, and must not get this one twice: so the newest wait is the last. */
+function* restAfter(
+  { rest }: NotifyArgs,
+  waits: readonly { readonly seq: number }[],
+  limit: number,
+  newest: () => Transaction<{ readonly seq: number }>,
+): Transaction<RestOfWaits | undefined> {
+  const last = waits.length < limit ? undefined : waits.at(-1)
+  if (!last) return undefined
+  const upTo = rest?.upTo ?? (yield* newest()).seq
+  return last.seq < upTo ? { after: last.seq, upTo } : undefined
 }
 
 /**
@@ -243,7 +291,7 @@ function* kindOf(
   runs: readonly Run[],
   released: readonly Released[],
 ): Transaction<NotifyResult['kind']> {
-  if (args.runId === undefined || released.length > 0) return 'notified'
+  if (args.runId === undefined || args.rest || released.length > 0) return 'notified'
   const [run] = runs
   if (!run) return 'unknown-run'
   const { events, bytes } = yield* only(keptEvents, { runSeq: run.seq })
