@@ -158,6 +158,13 @@ export const sqliteDialect: Dialect = {
   lastNumber: (table) => sql<number>`coalesce((select seq from sqlite_sequence where name = ${sql.lit(table)}), 0)`,
 }
 
+/**
+ * JSON that PostgreSQL can read members of: it refuses U+0000 and halves of surrogate pairs anywhere in it. `JSON.stringify`
+ * writes both as escapes, and no other surrogates.
+ */
+const readable = (json: RawBuilder<unknown>) => sql`case when strpos(${json}, '\\u') = 0 then ${json}
+  else regexp_replace(${json}, ${sql.lit('\\\\u(0000|d[89a-f][0-9a-f]{2})')}, ${sql.lit('\\\\ufffd')}, 'g') end`
+
 /** PostgreSQL runs transactions concurrently, so rows that are read to be changed are locked. Lists are passed as arrays. */
 export const postgresDialect: Dialect = {
   name: 'postgres',
@@ -188,7 +195,7 @@ export const postgresDialect: Dialect = {
   alsoIs,
   contains: (column, part) => sql<boolean>`strpos(${sql.ref(column)}, ${part}) > 0`,
   mentions: (column, part) => sql<boolean>`strpos(lower(${refTo(column)} collate "C"), ${part}) > 0`,
-  member: (column, name) => sql<string>`(${sql.ref(column)}::json ->> ${sql.lit(name)})`,
+  member: (column, name) => sql<string>`((${readable(sql.ref(column))})::json ->> ${sql.lit(name)})`,
   beginning: (column) =>
     sql<string>`encode(substring(${sql.ref(column)} from 1 for ${sql.lit(BEGINNING_BYTES)}), 'escape')`,
   startsWith: starts,
