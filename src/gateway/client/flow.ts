@@ -30,10 +30,15 @@ export interface FlowOwner {
 /**
  * Commands of one client that may be pending in the engine: at first, and at most. The window doubles each time it was
  * full and half of its replies have arrived, so a client with huge replies is found to be a slow reader while few of
- * them are pending.
+ * them are pending. Fewer are pending where replies are long: an engine builds all of them at once, and a shared lane
+ * delivers them whether the client reads or not.
  */
 const FIRST_WINDOW = 32
 const LARGEST_WINDOW = 256
+/** With one, a command that is sent in pieces would wait for its own reply. */
+const SMALLEST_WINDOW = 2
+/** Pending replies may be this share of what the client may leave unread, if they are as long as the latest ones. */
+const SHARE_OF_PENDING = 1 / 4
 /** Effort after which the clock is read. A command that is only passed on is an effort of 1. */
 const EFFORT_BETWEEN_LOOKS = 64
 
@@ -43,14 +48,20 @@ export class Flow {
   readonly #lane: ClientLane
   readonly #outlet: Outlet
   #wait: Wait = 'nothing'
-  #window = FIRST_WINDOW
+  #window: number
   /** Since the clock was last read. */
   #effort = 0
+  /** Length of the latest replies, and at least half of what it was before them: those that are pending may be as long. */
+  #replyBytes = 0
+  #answered = 0
+  #sentBytes = 0
 
-  constructor(owner: FlowOwner, lane: ClientLane, outlet: Outlet) {
+  /** No reply is longer than `maxReplyBytes`. */
+  constructor(owner: FlowOwner, lane: ClientLane, outlet: Outlet, maxReplyBytes: number) {
     this.#owner = owner
     this.#lane = lane
     this.#outlet = outlet
+    this.#window = windowOf(FIRST_WINDOW, outlet.mostUnreadBytes, maxReplyBytes)
   }
 
   /** Whether the next command may be taken. */
@@ -108,6 +119,8 @@ export class Flow {
   /** Goes on where the next command waits for replies. */
   repliesArrived(): void {
     const { pendingReplies } = this.#lane
+    this.#measure()
+    this.#narrow(this.#window)
     if (this.#wait === 'reader') this.#proceedAfterReader()
     else if (this.#wait === 'quiet' && pendingReplies === 0) this.#proceedSoon('quiet')
     else if (this.#wait === 'window' && pendingReplies <= this.#window / 2) this.#widen()
@@ -127,8 +140,23 @@ export class Flow {
   }
 
   #widen(): void {
-    this.#window = Math.min(2 * this.#window, LARGEST_WINDOW)
+    this.#narrow(Math.min(2 * this.#window, LARGEST_WINDOW))
     this.#proceedSoon('window')
+  }
+
+  #measure(): void {
+    const { answered } = this.#lane
+    if (answered === this.#answered) return
+    const { sentBytes } = this.#outlet
+    const replyBytes = (sentBytes - this.#sentBytes) / (answered - this.#answered)
+    this.#replyBytes = Math.max(replyBytes, this.#replyBytes / 2)
+    this.#answered = answered
+    this.#sentBytes = sentBytes
+  }
+
+  /** Changes the window to `window`, or to less where replies are long. */
+  #narrow(window: number): void {
+    this.#window = windowOf(window, this.#outlet.mostUnreadBytes * SHARE_OF_PENDING, this.#replyBytes)
   }
 
   /** Goes on after the present call has returned: the lane that calls is in the middle of its own work. */
@@ -145,4 +173,9 @@ export class Flow {
     }
     this.#proceedSoon('reader')
   }
+}
+
+/** How many replies of `replyBytes` bytes may be pending: at most `most`, no more than fit into `bytes`, but some. */
+function windowOf(most: number, bytes: number, replyBytes: number): number {
+  return Math.max(SMALLEST_WINDOW, Math.min(most, Math.floor(bytes / replyBytes)))
 }

@@ -22,6 +22,8 @@ export const DEFAULT_READER_BOUNDS: ReaderBounds = { slowBytes: 2 ** 20, lostByt
 /** The sending side of a client's connection. */
 export class Outlet {
   replies: Replies = 'on'
+  /** Bytes that were sent to the client. */
+  sentBytes = 0
   readonly #socket: ClientSocket
   readonly #direct: DirectWriter | undefined
   readonly #meter: DatabaseMeter
@@ -58,6 +60,11 @@ export class Outlet {
     return this.queuedBytes > this.#bounds.lostBytes
   }
 
+  /** Reply bytes that the client could leave unread without being lost. */
+  get mostUnreadBytes(): number {
+    return this.#bounds.lostBytes
+  }
+
   /** Whether bytes that a slow client did not read are still queued. */
   get needsDrain(): boolean {
     return this.#socket.writableNeedDrain || (this.#direct !== undefined && this.#direct.queuedBytes > 0)
@@ -73,6 +80,7 @@ export class Outlet {
   write(bytes: Buffer): boolean {
     if (this.replies !== 'on' || !this.#socket.writable) return false
     this.#meter.bytesOut += bytes.length
+    this.sentBytes += bytes.length
     if (this.queuedBytes > 0) this.#queue(bytes)
     else if (this.#direct) this.#failed(this.#direct.write(bytes))
     else this.#writeFirst(bytes)

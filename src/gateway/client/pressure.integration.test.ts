@@ -10,6 +10,8 @@ const MIB = 2 ** 20
 const setCommand = (key: string, value: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`*3\r\n$3\r\nSET\r\n$${key.length}\r\n${key}\r\n$${value.length}\r\n`), value, CRLF])
 const CRLF = Buffer.from('\r\n')
+/** Short replies after which many commands of a client may be pending. */
+const WIDENED_BY = 2_000
 
 describe('an engine that does not read', () => {
   it('makes clients wait, gets bytes up to a bound meanwhile, and all of them once it reads', async () => {
@@ -59,9 +61,10 @@ class Reader {
     return Math.floor(this.#read / this.#reply.length)
   }
 
-  /** Logs in, requests the value this many times, and stops reading. */
-  async ask(key: string, times: number): Promise<void> {
+  /** Logs in, requests the value this many times, and stops reading. Reads `first` short replies before that. */
+  async ask(key: string, times: number, first = 0): Promise<void> {
     await new Promise((resolve) => this.socket.once('data', resolve))
+    await this.#ping(first)
     this.socket.on('data', (chunk: Buffer) => this.#check(chunk)).pause()
     this.socket.write(`GET ${key}\r\n`.repeat(times))
   }
@@ -72,6 +75,16 @@ class Reader {
     this.socket.resume()
     const done = (): boolean => this.replies >= count || this.socket.closed
     await waitFor(done, { what: `${count} replies` })
+  }
+
+  async #ping(times: number): Promise<void> {
+    let bytes = 0
+    const count = (chunk: Buffer): void => {
+      bytes += chunk.length
+    }
+    this.socket.on('data', count).write('PING\r\n'.repeat(times))
+    await waitFor(() => bytes === '+PONG\r\n'.length * times, { what: 'the short replies' })
+    this.socket.off('data', count)
   }
 
   #check(chunk: Buffer): void {
@@ -95,6 +108,20 @@ describe('a client that does not read', () => {
   const value = (letter: string, bytes: number): Buffer =>
     Buffer.concat(Array.from({ length: bytes / 8 }, (_, index) => Buffer.from(letter + index.toString().padStart(7))))
 
+  it('gets no more replies on a shared lane than it may leave unread, and all of them later', async () => {
+    const rig = await startBounded(16 * MIB)
+    const other = await new RawClient(rig.port).login()
+    await other.send(setCommand('a', value('a', MIB))).expect('+OK\r\n')
+    const reader = new Reader(rig.port, value('a', MIB))
+    await reader.ask('a', 64)
+    for (let count = 16; count <= 64; count += 16) {
+      await other.send('PING\r\n').expect('+PONG\r\n')
+      await reader.readUntil(count)
+    }
+    expect(reader).toMatchObject({ replies: 64, isRight: true })
+    expect(rig.complaints).toEqual([])
+  })
+
   it('is disconnected on a shared lane once it has left too much unread', async () => {
     const rig = await startBounded(4 * MIB)
     const other = await new RawClient(rig.port).login()
@@ -102,7 +129,7 @@ describe('a client that does not read', () => {
     const reader = new Reader(rig.port, value('a', MIB))
     await other.send('PING\r\n').expect('+PONG\r\n')
     const before = usedBytes()
-    await reader.ask('a', 64)
+    await reader.ask('a', 64, WIDENED_BY)
     const isCut = (): boolean => rig.complaints.includes('a client that does not read its replies was disconnected')
     await waitFor(isCut, { what: 'the client to be disconnected' })
     await other.send('PING\r\n').expect('+PONG\r\n')
@@ -111,7 +138,7 @@ describe('a client that does not read', () => {
 
   it('gets a dedicated lane that waits for it, and the right bytes however slowly it reads', async () => {
     const meter = new DatabaseMeter()
-    const rig = await startBounded(64 * MIB, meter)
+    const rig = await startBounded(512 * MIB, meter)
     const other = await new RawClient(rig.port).login()
     await other.send(setCommand('a', value('a', MIB / 2))).expect('+OK\r\n')
     const reader = new Reader(rig.port, value('a', MIB / 2))

@@ -65,7 +65,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
       drained: () => this.#flow.readerCaughtUp(),
       grew: (bytes) => deps.memory.grow(this, bytes),
     })
-    this.#flow = new Flow(this, this.lane, this.outlet)
+    this.#flow = new Flow(this, this.lane, this.outlet, deps.guard.maxRequestBytes)
     this.#group = new CommandGroup(this.lane, this.#flow, this.#hold, deps.guard.meter)
     this.#permits = new Permits(this)
     this.#router = new CommandRouter(this, this.#permits, this.#hold)
