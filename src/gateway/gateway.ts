@@ -194,7 +194,7 @@ class DataPlane implements Gateway {
   async stop(graceMs = this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS): Promise<void> {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
-    const listeners = [this.#ports.stop(graceMs), this.#passing?.close(), this.#domain?.close()]
+    const listeners = [this.#ports.stop(graceMs), this.#passing?.close(graceMs), this.#domain?.close(graceMs)]
     await Promise.all([this.#rest.close(graceMs), ...listeners])
     this.#lanes.close()
     this.#reads?.close()

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { type Duplex, pipeline } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import type { Clock, Strangers } from '../../base/index.js'
 import type { CertificateSource } from '../../certificates/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
@@ -10,6 +10,7 @@ import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
 import { asClientSocket } from './client-socket.js'
 import { type Doorway, turnAway } from './doorway.js'
+import { PassedClients } from './passed-clients.js'
 
 /** Serves the clients of one database. */
 export interface Adopter {
@@ -48,6 +49,7 @@ export class DomainListener {
   readonly #server: Server
   /** Connections that no database has adopted yet. */
   readonly #connections = new Set<Socket>()
+  readonly #passed = new PassedClients()
   readonly #refusal: TlsRefusal
 
   constructor(options: DomainListenerOptions) {
@@ -92,13 +94,16 @@ export class DomainListener {
     })
   }
 
-  /** Accepts no more clients. Resolves when all connections have closed, including those that databases have adopted. */
-  async close(): Promise<void> {
+  /**
+   * Accepts no more clients, and gives those that wait for replies of other nodes `graceMs`. Resolves when all connections have
+   * closed, including those that databases have adopted.
+   */
+  async close(graceMs: number): Promise<void> {
     this.#refusal.close()
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const isClosed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     this.#options.doorway.dismiss(this.#server)
-    for (const connection of this.#connections) connection.destroy()
-    await closed
+    for (const connection of this.#connections) if (!this.#passed.has(connection)) connection.destroy()
+    await Promise.all([isClosed, this.#passed.close(graceMs, this.#options.clock)])
   }
 
   #onConnection(connection: Socket): void {
@@ -139,7 +144,7 @@ export class DomainListener {
       // The home counts it now.
       this.#options.strangers.know(connection)
       stream.on('data', () => this.#options.reads?.sawPrimary({ kind: 'name', serverName: serverName ?? '' }))
-      pipeline(connection, stream, connection, () => undefined)
+      this.#passed.join(connection, stream)
     } catch (error) {
       if (!isError(error, 'server_name_unknown')) this.#options.logger.warn('gateway_not_passed_on', { error })
       // The home asks for a certificate of the client where the database requires one; the reason is no secret.

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { type Duplex, pipeline } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { ClientAddress, GatewayLogger, GatewaySettings, PortsElsewhere } from '../deps.js'
@@ -8,6 +8,7 @@ import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
 import type { ClientSocket } from './client-socket.js'
 import { type Doorway, turnAway } from './doorway.js'
+import { PassedClients } from './passed-clients.js'
 import { ReplicaSession } from './replica-session.js'
 
 /** Collaborators and settings of the passing ports. */
@@ -49,6 +50,7 @@ export class PassingPorts {
   readonly #failed = new Set<string>()
   readonly #refusal: TlsRefusal | undefined
   #passed = 0
+  readonly #clients = new PassedClients()
   /** One change after the other: a port may go from one database to another. */
   #turn: Promise<void> = Promise.resolve()
   #loggedAtMs = Number.NEGATIVE_INFINITY
@@ -76,11 +78,15 @@ export class PassingPorts {
     await open?.close()
   }
 
-  /** Closes all ports and connections. */
-  async close(): Promise<void> {
+  /** Accepts no more clients, gives those that wait for replies `graceMs`, and closes all connections. */
+  async close(graceMs: number): Promise<void> {
     this.#isClosed = true
     this.#refusal?.close()
-    await Promise.all([...this.#open.keys()].map((databaseId) => this.release(databaseId)))
+    const ports = [...this.#open.values()]
+    this.#open.clear()
+    const unknown = (client: Socket): boolean => !this.#clients.has(client)
+    const closing = ports.map((port) => port.close(unknown))
+    await Promise.all([this.#clients.close(graceMs, this.#options.clock), ...closing])
   }
 
   /** Ports are closed first: one may belong to another database now. Never rejects. */
@@ -152,16 +158,19 @@ export class PassingPorts {
   }
 
   #join(databaseId: string, client: ClientSocket, { to, stream: home }: Way): void {
-    // The node that keeps the replica knows what the client has seen.
-    if (to === 'near') return void pipeline(client, home, client, () => undefined)
     const { reads, ports, settings, memory } = this.#options
     const { readRegions = [] } = ports.find(databaseId) ?? {}
     const mayRead = reads?.find(databaseId) !== undefined || readRegions.some((region) => region === settings.region)
-    if (!reads || !mayRead) {
+    // The node that keeps the replica knows what the client has seen.
+    if (to === 'near') this.#clients.join(client, home)
+    else if (!reads || !mayRead) {
       // A replica may begin here while the client is connected.
       home.on('data', () => reads?.sawPrimary({ kind: 'port', databaseId }))
-      pipeline(client, home, client, () => undefined)
-    } else new ReplicaSession(client, home, { databaseId, reads, memory, nowMs: () => performance.now() })
+      this.#clients.join(client, home)
+    } else {
+      const session = new ReplicaSession(client, home, { databaseId, reads, memory, nowMs: () => performance.now() })
+      this.#clients.add(client, home, () => session.finish())
+    }
   }
 
   /** Clients connect again and again while a home is away. */
@@ -230,13 +239,13 @@ class PassingPort {
     })
   }
 
-  /** Ends all connections. */
-  async close(): Promise<void> {
+  /** Ends all connections, or those that `isEnded` names, and resolves when none is left. */
+  async close(isEnded: (client: Socket) => boolean = () => true): Promise<void> {
     // A server that is closed before it listens would listen afterwards.
     await this.#listening?.catch(() => undefined)
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const isClosed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     this.#options.doorway.dismiss(this.#server)
-    for (const client of this.#connections) client.destroy()
-    await closed
+    for (const client of this.#connections) if (isEnded(client)) client.destroy()
+    await isClosed
   }
 }

@@ -144,6 +144,13 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
     this.#client.destroy()
   }
 
+  /** The client sends no more, or the server stops. It still gets its replies. */
+  finish(): void {
+    this.#inputEnded = true
+    this.#client.resume()
+    this.#take()
+  }
+
   #laneView(): SteeredSession['lane'] {
     const replica = (): ReplicaLane | undefined => (this.#state === 'steered' ? this.#seenBy() : undefined)
     const isShared = (): boolean => !this.#isHeld
@@ -177,11 +184,11 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
   #listen(): void {
     const [client, home] = [this.#client, this.#home]
     client.on('data', (chunk: Buffer) => this.#onClient(chunk))
-    client.on('end', () => {
-      this.#inputEnded = true
-      this.#take()
+    client.on('end', () => this.finish())
+    client.on('drain', () => {
+      home.resume()
+      this.#resume('reader')
     })
-    client.on('drain', () => this.#onRead())
     home.on('data', (chunk: Buffer) => this.#onHome(chunk))
     home.on('end', () => client.end())
     home.on('drain', () => this.#resume('home'))
@@ -194,6 +201,7 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
   }
 
   #onClient(chunk: Buffer): void {
+    if (this.#inputEnded) return
     if (this.#state === 'new') this.#state = beginsTls(chunk[0]) ? 'raw' : 'steered'
     if (this.#state === 'raw') {
       if (this.#home.write(chunk)) return
@@ -227,11 +235,6 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
     this.#resume('quiet')
     if (this.#lastWord) this.#end(this.#lastWord)
     else if (this.#inputEnded) this.#take()
-  }
-
-  #onRead(): void {
-    this.#home.resume()
-    this.#resume('reader')
   }
 
   #resume(from: 'replica' | 'quiet' | 'reader' | 'home'): void {
