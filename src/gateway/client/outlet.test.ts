@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
-import { DatabaseMeter } from '../../telemetry/index.js'
 import { ReadMemory } from '../resp/lent-memory.js'
 import { Inlet, takeInlets } from './inlet.js'
 import { DirectWriter } from './node-internals.js'
@@ -39,7 +38,7 @@ async function connect(manner: 'direct' | 'through the socket'): Promise<Pair> {
   })
   expect(DirectWriter.of(inlet.handle, () => {}) !== undefined).toBe(manner === 'direct')
   let drains = 0
-  const outlet = new Outlet(inlet, new DatabaseMeter(), BOUNDS, { drained: () => drains++, grew: () => {} })
+  const outlet = new Outlet(inlet, BOUNDS, { drained: () => drains++, grew: () => {} })
   return { inlet, outlet, client, drains: () => drains }
 }
 

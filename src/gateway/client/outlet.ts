@@ -1,5 +1,4 @@
 import { getSystemErrorName } from 'node:util'
-import type { DatabaseMeter } from '../../telemetry/index.js'
 import { keep, keepInPlace } from '../resp/lent-memory.js'
 import type { ClientSocket } from './client-socket.js'
 import type { Inlet } from './inlet.js'
@@ -19,14 +18,21 @@ export interface ReaderBounds {
 /** The default bounds. */
 export const DEFAULT_READER_BOUNDS: ReaderBounds = { slowBytes: 2 ** 20, lostBytes: 2 ** 28 }
 
+/** Counts the bytes of a client: the meter of its database, once it has logged in. */
+export interface Traffic {
+  bytesIn: number
+  bytesOut: number
+}
+
 /** The sending side of a client's connection. */
 export class Outlet {
   replies: Replies = 'on'
   /** Bytes that were sent to the client. */
   sentBytes = 0
+  /** A stranger counts for itself: it uses up nothing of the month of a database. */
+  #traffic: Traffic = { bytesIn: 0, bytesOut: 0 }
   readonly #socket: ClientSocket
   readonly #direct: DirectWriter | undefined
-  readonly #meter: DatabaseMeter
   readonly #bounds: ReaderBounds
   readonly #drained: () => void
   readonly #grew: (bytes: number) => void
@@ -37,17 +43,30 @@ export class Outlet {
    */
   constructor(
     { socket, handle }: Inlet,
-    meter: DatabaseMeter,
     bounds: ReaderBounds,
     { drained, grew }: { readonly drained: () => void; readonly grew: (bytes: number) => void },
   ) {
     this.#socket = socket
     this.#direct = DirectWriter.of(handle, (status) => this.#settled(status))
-    this.#meter = meter
     this.#bounds = bounds
     this.#drained = drained
     this.#grew = grew
     socket.on('drain', drained)
+  }
+
+  /** Counts the client's bytes there, with those since it was a stranger; undefined: it is one again. */
+  countIn(meter: Traffic | undefined): void {
+    const past = this.#traffic
+    if (meter === past) return
+    this.#traffic = meter ?? { bytesIn: 0, bytesOut: 0 }
+    if (!meter) return
+    meter.bytesIn += past.bytesIn
+    meter.bytesOut += past.bytesOut
+  }
+
+  /** The client has sent `bytes` bytes. */
+  received(bytes: number): void {
+    this.#traffic.bytesIn += bytes
   }
 
   /** Whether the client has left so much unread that its next command waits. */
@@ -79,7 +98,7 @@ export class Outlet {
   /** Sends bytes, which may be lent, unless the client wants no replies. @returns whether the client is slow. */
   write(bytes: Buffer): boolean {
     if (this.replies !== 'on' || !this.#socket.writable) return false
-    this.#meter.bytesOut += bytes.length
+    this.#traffic.bytesOut += bytes.length
     this.sentBytes += bytes.length
     if (this.queuedBytes > 0) this.#queue(bytes)
     else if (this.#direct) this.#failed(this.#direct.write(bytes))

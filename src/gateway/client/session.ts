@@ -61,7 +61,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     this.#socket = socket
     this.profile = new ClientProfile(socket, id, deps.clock.now())
     this.lane = new ClientLane(deps.lanes, this, deps.guard.meter)
-    this.outlet = new Outlet(inlet, deps.guard.meter, deps.readerBounds, {
+    this.outlet = new Outlet(inlet, deps.readerBounds, {
       drained: () => this.#flow.readerCaughtUp(),
       grew: (bytes) => deps.memory.grow(this, bytes),
     })
@@ -138,13 +138,14 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     if (user !== undefined && user !== this.user) this.#inlet.settle()
     this.user = user
     this.protocol = protocol
-    if (user === undefined) this.#parser.limits = LIMITS_BEFORE_LOGIN
-    else this.applyLimits()
+    this.outlet.countIn(user === undefined ? undefined : this.deps.guard.meter)
+    this.applyLimits()
   }
 
   /** Applies the limits of the database, which may have changed. */
   applyLimits(): void {
-    if (this.user) this.#parser.limits = limitsAfterLogin(this.deps.guard.maxRequestBytes)
+    const { maxRequestBytes } = this.deps.guard
+    this.#parser.limits = this.user ? limitsAfterLogin(maxRequestBytes) : LIMITS_BEFORE_LOGIN
   }
 
   retryWhen(condition: RetryCondition): void {
@@ -216,8 +217,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
   }
 
   fault(error: unknown): void {
-    const { address } = this.profile
-    this.deps.logger.error('gateway_client_fault', { error, databaseId: this.owner, address })
+    this.deps.logger.error('gateway_client_fault', { error, databaseId: this.owner, address: this.profile.address })
     this.cut()
   }
 
@@ -258,7 +258,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
   }
 
   #onData(memory: Buffer, length: number): void {
-    this.deps.guard.meter.bytesIn += length
+    this.outlet.received(length)
     // Behind bytes that are no command, nothing is one.
     if (this.#inputEnded) return
     this.#parser.push(memory, length)

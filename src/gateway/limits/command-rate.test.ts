@@ -49,6 +49,17 @@ describe('a command rate', () => {
     expect(served).toBe(true)
   })
 
+  it('that rises ends the waiting of commands behind an overdraft earlier', () => {
+    const clock = new ManualClock()
+    const rate = new CommandRate(100, clock)
+    expect(rate.acquire(1_000)).toBeUndefined()
+    let served = false
+    rate.wait(1, () => (served = true))
+    rate.perSecond = 10_000
+    clock.advance(110)
+    expect(served).toBe(true)
+  })
+
   it('of infinity never delays a command', () => {
     const rate = new CommandRate(Number.POSITIVE_INFINITY, new ManualClock())
     for (let i = 0; i < 1000; i++) expect(rate.take()).toBe(true)

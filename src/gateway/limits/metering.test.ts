@@ -32,16 +32,19 @@ describe('the meter of a database', () => {
 
   it('counts bytes and connections, and measures reads and writes separately', async () => {
     const { rig, meter } = await meteredRig()
+    await new RawClient(rig.port).send('PING\r\n').expect('-NOAUTH Authentication required.\r\n')
+    expect([meter.bytesIn, meter.bytesOut]).toEqual([0, 0])
     const client = await new RawClient(rig.port).login()
     const [bytesIn, bytesOut] = [meter.bytesIn, meter.bytesOut]
+    expect([bytesIn, bytesOut]).toEqual([`AUTH ${CREDENTIALS.password}\r\n`.length, 5])
     await client.send('SET a 1\r\n').expect('+OK\r\n')
     await client.send('GET a\r\n').expect('$1\r\n1\r\n')
     expect([meter.bytesIn - bytesIn, meter.bytesOut - bytesOut]).toEqual([16, 12])
-    expect([meter.connections, meter.connectionsTotal]).toEqual([1, 1])
+    expect([meter.connections, meter.connectionsTotal]).toEqual([2, 2])
     expect([meter.writeLatency.count, meter.readLatency.count]).toEqual([1, 1])
     expect(meter.readLatency.sumUs).toBeGreaterThan(0)
     client.socket.destroy()
-    await waitFor(() => meter.connections === 0, { what: 'the connection to be gone' })
+    await waitFor(() => meter.connections === 1, { what: 'the connection to be gone' })
   })
 
   it('counts the clients that an engine must stay awake for', async () => {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/index.js'
+import type { Clock, Timer } from '../../base/index.js'
 import type { DatabaseMeter } from '../../telemetry/index.js'
 
 /** Burst after a pause, in seconds' worth of commands. */
@@ -25,7 +25,7 @@ export class CommandRate {
   #waiters: Waiter[] = []
   /** Index of the first waiter that is not served. */
   #head = 0
-  #timerIsSet = false
+  #timer: Timer | undefined
   readonly #meter: Pick<DatabaseMeter, 'delayedForRate'> | undefined
 
   /** `perSecond` may be infinite. Waits are counted in `meter`. */
@@ -42,7 +42,10 @@ export class CommandRate {
     if (perSecond === this.#perSecond) return
     this.#perSecond = perSecond
     this.#tokens = Math.min(this.#tokens, this.#most)
-    if (this.#waiting > 0) this.#serve()
+    if (this.#waiting === 0) return
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#serve()
   }
 
   /** Takes a token if there is one and nobody waits. */
@@ -91,11 +94,10 @@ export class CommandRate {
   }
 
   #setTimer(): void {
-    if (this.#timerIsSet) return
-    this.#timerIsSet = true
+    if (this.#timer) return
     const missingMs = (1000 * (1 - this.#tokens)) / this.#perSecond
-    this.#clock.after(Math.max(SHORTEST_PAUSE_MS, Math.ceil(missingMs)), () => {
-      this.#timerIsSet = false
+    this.#timer = this.#clock.after(Math.max(SHORTEST_PAUSE_MS, Math.ceil(missingMs)), () => {
+      this.#timer = undefined
       this.#serve()
     })
   }
