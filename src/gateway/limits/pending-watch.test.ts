@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Answer, frame, limited, login, newUsage, post, run } from '../testing/limited.js'
 import type { RawClient, Rig } from '../testing/rig.js'
+import { PendingWatch } from './pending-watch.js'
 
 const LIMIT = 1_000
 
@@ -146,6 +147,37 @@ describe('the pending entries of a consumer', () => {
       body: { error: refused },
     })
     expect((await idsOf(rig, 'worker', 2_000)).length).toBe(LIMIT)
+  })
+
+  it('are known by the whole of a long name, and names longer than keys are refused', async () => {
+    const usage = newUsage()
+    const rig = await limited({}, usage)
+    const group = 'g'.repeat(1_000)
+    await run(rig, 'XGROUP', 'CREATE', 'stream', group, '0', 'MKSTREAM')
+    const readAs = (consumer: string, name = group): Promise<Answer> =>
+      run(rig, 'XREADGROUP', 'GROUP', name, consumer, 'COUNT', 10, 'STREAMS', 'stream', '>')
+    for (const consumer of ['a', 'a', 'b']) expect((await readAs(`${'c'.repeat(1_000)}${consumer}`)).status).toBe(200)
+    const { body } = await run(rig, 'INFO', 'commandstats')
+    expect((body as { result: string }).result).toContain('cmdstat_xinfo|consumers:calls=2,')
+    const error = 'ERR max key size exceeded. Limit: 32768 bytes, Actual: 32769 bytes'
+    expect(await readAs('worker', 'g'.repeat(32_769))).toEqual({ status: 400, body: { error } })
+    const claim = await run(rig, 'XAUTOCLAIM', 'stream', 'group', 'c'.repeat(32_769), 0, 0)
+    expect(claim).toEqual({ status: 400, body: { error } })
+  })
+
+  it('are asked for in batches where a command reads many streams', async () => {
+    const watch = new PendingWatch()
+    let [asked, most] = [0, 0]
+    const ask = async (): Promise<Buffer> => {
+      most = Math.max(most, ++asked)
+      await new Promise((resolve) => setImmediate(resolve))
+      asked--
+      return Buffer.from('*0\r\n')
+    }
+    const keys = Array.from({ length: 1_000 }, (_, at) => `stream ${at}`)
+    const args = ['XREADGROUP', 'GROUP', 'group', 'worker', 'STREAMS', ...keys, ...keys.map(() => '>')]
+    expect(await watch.inspect(args, ask)).toBeUndefined()
+    expect(most).toBeLessThanOrEqual(3 * 64)
   })
 
   it('cost no question to the engine while a consumer is far from the limit', async () => {

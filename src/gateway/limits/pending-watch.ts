@@ -1,6 +1,8 @@
-import { HomeportError } from '../../contract/errors/errors.js'
+import { sha256Hex } from '../../base/index.js'
+import { HomeportError, refusal } from '../../contract/errors/errors.js'
 import { type Argument, encodeBulk, encodeCommand } from '../resp/encode.js'
 import type { AskEngine } from './engine-questions.js'
+import { MAX_KEY_BYTES } from './inspect.js'
 
 /** Entries that XAUTOCLAIM claims without COUNT. */
 const DEFAULT_COUNT = 100
@@ -55,7 +57,7 @@ async function addedBy(claim: GroupClaim, ask: AskEngine): Promise<number> {
       claim,
     )
   if (claim.ids.length > MOST_ASKED) return claim.count
-  const replies = await Promise.all(claim.ids.map((id) => ask(pendingQuery(claim, id, id, 1))))
+  const replies = await inBatches(claim.ids, (id) => ask(pendingQuery(claim, id, id, 1)))
   return replies.reduce((sum, reply) => sum + countOfOthers(reply, claim), 0)
 }
 
@@ -72,11 +74,34 @@ function countOfOthers(reply: Buffer, { consumer, forces }: GroupClaim): number 
   return entries - (text.split(own).length - 1)
 }
 
+/** Streams or entries that the engine is asked about at a time: a question contains all their names. */
+const ASKED_AT_A_TIME = 64
+
+async function inBatches<Item, Result>(
+  items: readonly Item[],
+  ask: (item: Item) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const results: Result[] = []
+  for (let at = 0; at < items.length; at += ASKED_AT_A_TIME) {
+    results.push(...(await Promise.all(items.slice(at, at + ASKED_AT_A_TIME).map(ask))))
+  }
+  return results
+}
+
+/** Refuses names that are longer than a key may be: questions about thousands of streams would repeat them. */
+function refusalOfNames(named: Pick<Consumer, 'group' | 'consumer'> | undefined): HomeportError | undefined {
+  if (!named) return undefined
+  const actualBytes = Math.max(Buffer.byteLength(named.group), Buffer.byteLength(named.consumer))
+  return actualBytes > MAX_KEY_BYTES ? refusal('key_too_large', { limitBytes: MAX_KEY_BYTES, actualBytes }) : undefined
+}
+
 /** Most pending entries of one consumer of a group, on every plan (reference redis 2.2). */
 const MAX_PENDING_ENTRIES = 1_000
 
 /** Most consumers whose bound is remembered; for others the engine is asked. */
 const MOST_KNOWN = 4_096
+/** Length of a key, a group and a consumer together. */
+const LONGEST_NAME_BYTES = 512
 /** Most characters of a name in an error. */
 const SHOWN_CHARACTERS = 128
 
@@ -123,7 +148,10 @@ export class PendingWatch {
     batch: ReadBatch = new Map(),
   ): HomeportError | undefined | Promise<HomeportError | undefined> {
     if (args[0]?.toString().toUpperCase() !== 'XREADGROUP') return this.#inspectClaim(groupClaimOf(args), ask, batch)
-    const doubtful = groupReadsOf(args).filter((read) => !this.#passes(read, batch))
+    const reads = groupReadsOf(args)
+    const refused = refusalOfNames(reads[0])
+    if (refused) return refused
+    const doubtful = reads.filter((read) => !this.#passes(read, batch))
     return doubtful.length === 0 ? undefined : this.#decideAll(doubtful, ask, batch)
   }
 
@@ -131,7 +159,9 @@ export class PendingWatch {
     claim: GroupClaim | undefined,
     ask: AskEngine,
     batch: ReadBatch,
-  ): undefined | Promise<HomeportError | undefined> {
+  ): HomeportError | undefined | Promise<HomeportError | undefined> {
+    const refused = refusalOfNames(claim)
+    if (refused) return refused
     if (!claim || this.#passes(claim, batch)) return undefined
     return this.#decideClaim(claim, ask, batch).catch(engineErrorOrThrow)
   }
@@ -146,7 +176,7 @@ export class PendingWatch {
   }
 
   #decideAll(reads: readonly GroupRead[], ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
-    const verdicts = Promise.all(reads.map((read) => this.#decide(read, ask, batch)))
+    const verdicts = inBatches(reads, (read) => this.#decide(read, ask, batch))
     return verdicts.then((all) => all.find((verdict) => verdict !== undefined)).catch(engineErrorOrThrow)
   }
 
@@ -215,8 +245,11 @@ function tooMany(read: GroupRead | GroupClaim, pendingEntries: number, added: nu
 
 const shown = (name: Argument): string => name.toString().slice(0, SHOWN_CHARACTERS)
 
+/** Long names are known by their digest: thousands are remembered, and each may be as long as a request. */
 function nameOf({ key, group, consumer }: Consumer): string {
-  return [key, group, consumer].map((part) => encodeBulk(part).toString('latin1')).join()
+  const parts = [key, group, consumer].map(encodeBulk)
+  const isLong = parts.reduce((sum, { length }) => sum + length, 0) > LONGEST_NAME_BYTES
+  return isLong ? sha256Hex(Buffer.concat(parts)) : Buffer.concat(parts).toString('latin1')
 }
 
 /** The streams that an XREADGROUP reads new entries of; none when the command is malformed. */

@@ -175,7 +175,7 @@ function precedingBackslashes(body: string, at: number): number {
   return count
 }
 
-/** Engines accept no exponents in integers, so `1e3` is sent as 1000. */
+/** Engines accept no exponents in integers, so `1e3` is sent as 1000. A number that is too large stays one that engines refuse. */
 function plainDigits(token: string): string {
-  return /[eE]/.test(token) ? String(Number(token)) : token
+  return /[eE]/.test(token) && Number.isFinite(Number(token)) ? String(Number(token)) : token
 }

@@ -114,6 +114,9 @@ describe('a command in the body', () => {
     expect(await response.text()).toBe('{"result":9223372036854775807}')
     await post('/', '["mset", "a\\"1", 99.5, "b\\\\", 1e3, "c", true]')
     expect((await run('MGET', 'a"1', 'b\\', 'c')).body).toEqual({ result: ['99.5', '1000', 'true'] })
+    expect((await post('/', '["zadd", "scores", 1e400, "a"]')).body).toEqual({
+      error: 'ERR value is not a valid float',
+    })
   })
 
   it.each([
