@@ -3,7 +3,8 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
 import { ClientMemoryBudget } from '../base/index.js'
-import { post, run } from './testing/limited.js'
+import type { Administration } from './deps.js'
+import { frame, post, run } from './testing/limited.js'
 import { usedBytes } from './testing/memory.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 
@@ -17,7 +18,11 @@ let rig: Rig
 let other: RawClient
 
 beforeAll(async () => {
-  rig = await startRig({}, undefined, undefined, [], { memory: new ClientMemoryBudget(MEMORY_BYTES) })
+  const administration: Administration = {
+    run: () => Promise.resolve({ kind: 'text', text: 'u'.repeat(MIB) }),
+    refusalToAsk: () => undefined,
+  }
+  rig = await startRig({}, undefined, undefined, [], { memory: new ClientMemoryBudget(MEMORY_BYTES), administration })
   other = await new RawClient(rig.port).login()
   const value = 'v'.repeat(MIB / 2)
   for (const key of ['one', 'other']) await run(rig, 'RPUSH', 'list', value + key)
@@ -47,6 +52,7 @@ describe('replies of one request', () => {
     expect(answer).toEqual(tooMuch)
     const less = await post(rig, '/pipeline', times(10, 'LRANGE', 'list', '0', '-1'))
     expect(less).toMatchObject({ status: 200, body: { length: 10 } })
+    expect(await post(rig, '/pipeline', times(20, 'ACL', 'LIST'))).toEqual(tooMuch)
   })
 
   it('that are streamed close the connection of a client that does not read them', async () => {
@@ -72,6 +78,16 @@ describe('a transaction whose replies are too long', () => {
     })
     expect(await run(rig, 'GET', 'count')).toEqual({ status: 200, body: { result: '1' } })
   })
+
+  it('gets an error for answers of the gateway, too', async () => {
+    const list = 'MULTI\r\nINCR n\r\nACL LIST\r\n'
+    const few = await new RawClient(rig.port).login()
+    await few.send(`${list}EXEC\r\n`).expect('+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n$1048576\r\n')
+    const many = await new RawClient(rig.port).login()
+    await many.send(`${list}${'ACL LIST\r\n'.repeat(11)}EXEC\r\n`).expect(`+OK\r\n${'+QUEUED\r\n'.repeat(13)}`)
+    await many.expect('-ERR max request size exceeded. Limit: 10485760 bytes, Actual: 12583060 bytes\r\n')
+    expect(await run(rig, 'GET', 'n')).toEqual({ status: 200, body: { result: '2' } })
+  })
 })
 
 describe('many clients that make the server hold memory', () => {
@@ -91,6 +107,20 @@ describe('many clients that make the server hold memory', () => {
     await waitFor(() => closed() + served() === crowd.length, { what: 'the others to be served' })
     expect(served()).toBeGreaterThan(0)
     for (const { socket } of crowd) socket.destroy()
+  })
+
+  it('for names or for commands that wait for EXEC are disconnected, too', async () => {
+    const name = (bytes: number): string => frame('CLIENT', 'SETNAME', 'n'.repeat(bytes))
+    const first = await new RawClient(rig.port).login()
+    first.send(`MULTI\r\n${name(MIB).repeat(70)}`)
+    await first.expectClosed()
+    const second = await new RawClient(rig.port).login()
+    await second.send(name(9 * MIB)).expect('+OK\r\n')
+    const crowd = await Promise.all(Array.from({ length: 9 }, () => new RawClient(rig.port).login()))
+    for (const client of crowd) client.send(name(9 * MIB))
+    const isAnyClosed = (): boolean => [second, ...crowd].some(({ socket }) => socket.closed)
+    await waitFor(isAnyClosed, { what: 'one to be disconnected' })
+    for (const { socket } of [second, ...crowd]) socket.destroy()
   })
 
   it('over REST get an error to retry later', async () => {

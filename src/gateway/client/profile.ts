@@ -19,6 +19,11 @@ export class ClientProfile {
     this.lastCommandAtMs = nowMs
   }
 
+  /** Memory that its names take, bytes. */
+  get heldBytes(): number {
+    return this.name.length + this.libraryName.length + this.libraryVersion.length
+  }
+
   /** Address and port of the client. Costs a system call, so it is read only when needed. */
   get address(): string {
     return `${this.#socket.remoteAddress}:${this.#socket.remotePort}`

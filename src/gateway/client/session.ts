@@ -83,9 +83,9 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     return this.deps.guard.database.databaseId
   }
 
-  /** Bytes of an incomplete command and of unread replies. */
+  /** Bytes of an incomplete command, of unread replies, of queued commands and of names. */
   get heldBytes(): number {
-    return this.#parser.heldBytes + this.outlet.queuedBytes
+    return this.#parser.heldBytes + this.outlet.queuedBytes + this.#router.heldBytes + this.profile.heldBytes
   }
 
   evict(): void {
@@ -265,7 +265,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     if (this.#flow.isOpen) this.#takeCommands()
     else if (this.#parser.heldBytes > MOST_WAITING_INPUT_BYTES) this.#socket.pause()
     this.#parser.release()
-    if (this.#parser.heldBytes > WORTH_NOTING_BYTES) this.deps.memory.grow(this, length)
+    if (this.heldBytes > WORTH_NOTING_BYTES) this.deps.memory.grow(this, length)
   }
 
   /** A fault in one client's command must not end the process, and with it every other connection. */

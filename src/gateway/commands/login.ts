@@ -103,11 +103,11 @@ export class Login {
     return done ? done.then(then) : (then() ?? undefined)
   }
 
-  /** Queues HELLO in an open transaction. @returns false where it would log in, which is not possible in a transaction. */
-  queueHello(queue: QueuedAnswers, args: readonly string[]): boolean {
+  /** Queues HELLO, of `bytes` bytes, in an open transaction. @returns false where it would log in, which is not possible in a transaction. */
+  queueHello(queue: QueuedAnswers, args: readonly string[], bytes: number): boolean {
     const hello = readHello(args)
     const problem = Buffer.isBuffer(hello) ? hello : nameProblem(hello.name)
-    if (Buffer.isBuffer(hello) || problem) queue.add(() => problem ?? SYNTAX_ERROR)
+    if (Buffer.isBuffer(hello) || problem) queue.add(() => problem ?? SYNTAX_ERROR, bytes)
     else if (hello.credentials) return false
     else {
       const command = encodeCommand(hello.protocol ? ['HELLO', String(hello.protocol)] : ['HELLO'])

@@ -1,5 +1,8 @@
+import { isTurnSpent, yieldToEventLoop } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { errorText } from '../error-text.js'
 import { elementsOf } from '../resp/elements.js'
-import { encodeArray, encodeCommand, encodeSimple } from '../resp/encode.js'
+import { encodeArray, encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 
 /** What the gateway does to the reply to EXEC at the engine's element number `at`. */
 export type Place =
@@ -12,21 +15,52 @@ export type Place =
 
 /**
  * Merges the gateway's replies into the engine's reply to EXEC, in the order of the commands. A reply that is no array
- * stays as it is: the transaction did not run, so the gateway's commands do not run either.
+ * stays as it is: the transaction did not run, so the gateway's commands do not run either. A reply longer than
+ * `maxReplyBytes` is replaced by an error, as those of engines are; all commands have run then, too.
  */
-export async function fillTransactionReply(reply: Buffer, places: readonly Place[]): Promise<Buffer> {
+export async function fillTransactionReply(
+  reply: Buffer,
+  places: readonly Place[],
+  maxReplyBytes: number,
+): Promise<Buffer> {
   const elements = elementsOf(reply)
   if (!elements) return reply
-  const filled: Buffer[] = []
+  const filled = new FilledReply(maxReplyBytes)
   let next = 0
   for (const place of places) {
-    for (const element of elements.slice(next, place.at)) filled.push(element)
+    for (const element of elements.slice(next, place.at)) filled.add(element)
     next = place.at
-    if (place.kind !== 'change') filled.push(await place.answer())
-    else filled.push(...elements.slice(next, next + 1).map(place.change))
+    if (place.kind !== 'change') filled.add(await place.answer())
+    else for (const element of elements.slice(next, next + 1)) filled.add(place.change(element))
     if (place.kind !== 'insert') next++
+    // Ten thousand answers may take seconds.
+    if (isTurnSpent()) await yieldToEventLoop()
   }
-  return encodeArray([...filled, ...elements.slice(next)])
+  for (const element of elements.slice(next)) filled.add(element)
+  return filled.reply()
+}
+
+/** The elements of a reply, as long as they are not too long together. */
+class FilledReply {
+  readonly #maxBytes: number
+  #elements: Buffer[] = []
+  #bytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  add(element: Buffer): void {
+    this.#bytes += element.length
+    if (this.#bytes <= this.#maxBytes) this.#elements.push(element)
+    else this.#elements = []
+  }
+
+  reply(): Buffer {
+    if (this.#bytes <= this.#maxBytes) return encodeArray(this.#elements)
+    const facts = { limitBytes: this.#maxBytes, actualBytes: this.#bytes }
+    return encodeError(errorText(new HomeportError('request_too_large', facts)))
+  }
 }
 
 const QUEUED = encodeSimple('QUEUED')
@@ -34,6 +68,8 @@ const QUEUED = encodeSimple('QUEUED')
 const PLACEHOLDER = encodeCommand(['HELLO'])
 /** Places in one transaction; each takes memory until EXEC. */
 const MOST_PLACES = 10_000
+/** About what a place takes besides the arguments of its command, bytes. */
+const PLACE_BYTES = 256
 
 /** The client's lane, as queueing needs it. */
 export interface QueueingLane {
@@ -67,6 +103,7 @@ export class QueuedAnswers {
   /** Replies on the lane that belong to no command in the engine's queue. */
   #others: number
   #isUncounted = false
+  #argumentBytes = 0
 
   /** Create it before MULTI is sent. */
   constructor(lane: QueueingLane) {
@@ -84,6 +121,11 @@ export class QueuedAnswers {
     return Math.max(0, this.#queued) + this.#insertedPlaces
   }
 
+  /** Memory that the places take, bytes. */
+  get heldBytes(): number {
+    return this.#places.length * PLACE_BYTES + this.#argumentBytes
+  }
+
   /** Whether no further command of the gateway may be queued. */
   get isFull(): boolean {
     return this.#places.length >= MOST_PLACES
@@ -99,8 +141,9 @@ export class QueuedAnswers {
     this.#isUncounted = true
   }
 
-  /** Queues a command that `answer` runs after the transaction. */
-  add(answer: () => Buffer | Promise<Buffer>): void {
+  /** Queues a command of `bytes` bytes that `answer` runs after the transaction. */
+  add(answer: () => Buffer | Promise<Buffer>, bytes: number): void {
+    this.#argumentBytes += bytes
     if (this.#lane.isPinned) {
       this.#places.push({ kind: 'replace', at: this.#queued, answer })
       this.#lane.send(PLACEHOLDER, 0, PLACEHOLDER.length, 1)
@@ -124,8 +167,8 @@ export class QueuedAnswers {
   }
 
   /** Merges the answers into the engine's reply to EXEC. */
-  fill(reply: Buffer): Promise<Buffer> {
-    return fillTransactionReply(reply, this.#places)
+  fill(reply: Buffer, maxReplyBytes: number): Promise<Buffer> {
+    return fillTransactionReply(reply, this.#places, maxReplyBytes)
   }
 
   get #sent(): number {

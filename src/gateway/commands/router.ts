@@ -74,6 +74,11 @@ export class CommandRouter {
     return { flags: letters.join('') || 'N', queued: queue?.length ?? -1, redirect: this.#pinning.redirectId }
   }
 
+  /** Memory that queued commands take, bytes. */
+  get heldBytes(): number {
+    return this.#transactions.queue?.heldBytes ?? 0
+  }
+
   /** See `SiblingControl`. Only while no reply is pending. */
   becomeRedirectTarget(): Promise<number | undefined> {
     return this.#pinning.becomeRedirectTarget()
@@ -112,7 +117,8 @@ export class CommandRouter {
   }
 
   #queueLogin(name: string, queue: QueuedAnswers): void {
-    const isQueued = name === 'HELLO' && !this.#refuses(name) && this.#login.queueHello(queue, this.#arguments(1))
+    const isQueued =
+      name === 'HELLO' && !this.#refuses(name) && this.#login.queueHello(queue, this.#arguments(1), this.#frameBytes)
     if (!isQueued) this.#context.replyError(NOT_IN_TRANSACTION)
   }
 
@@ -193,7 +199,7 @@ export class CommandRouter {
         const { reply, ends } = answerSessionCommand(context, name, args)
         if (ends) queue.endsConnection = true
         return reply
-      })
+      }, this.#frameBytes)
       return
     }
     if (AFFECTS_OTHERS.has(name) && !context.quietOrRetry()) return
@@ -244,7 +250,7 @@ export class CommandRouter {
     const { databaseId } = deps.guard.database
     const request = { databaseId, user, address, name, args: this.#arguments(name.includes('|') ? 2 : 1) }
     const answer = (): Promise<Buffer> => administer(deps, request, protocol, deps.guard.clientCounts)
-    if (queue) queue.add(answer)
+    if (queue) queue.add(answer, this.#frameBytes)
     else context.waitFor(answer().then((reply) => context.reply(reply)))
   }
 
@@ -319,6 +325,11 @@ export class CommandRouter {
   #forward(): void {
     const { frameBuffer, frameStart, frameEnd } = this.#context.frame
     this.#context.lane.forward(frameBuffer, frameStart, frameEnd, 1)
+  }
+
+  get #frameBytes(): number {
+    const { frameStart, frameEnd } = this.#context.frame
+    return frameEnd - frameStart
   }
 
   #name(): string {

@@ -62,7 +62,10 @@ export class Transactions {
     const { lane, frame } = this.#context
     if (name === 'MULTI' || name === 'WATCH') queue?.leaveOutNext()
     const ends = frame.argumentCount === 1 && (name === 'EXEC' || name === 'DISCARD')
-    if (ends) lane.setTransaction('none')
+    if (ends) {
+      lane.setTransaction('none')
+      this.#queue = undefined
+    }
     if (name === 'EXEC') this.#execute(ends ? queue : undefined)
     else this.#send()
   }
@@ -114,7 +117,7 @@ export class Transactions {
   async #fillReply(queue: QueuedAnswers, settled: () => void): Promise<void> {
     const { lane } = this.#context
     try {
-      const filled = await queue.fill(await this.#replyToExec(settled))
+      const filled = await queue.fill(await this.#replyToExec(settled), this.#context.deps.guard.maxRequestBytes)
       lane.deliver(filled, 0, filled.length, 1)
       if (queue.endsConnection) this.#context.hangUp()
     } catch (error) {
@@ -129,7 +132,7 @@ export class Transactions {
 
   async #fillPinned(queue: QueuedAnswers, reply: Buffer): Promise<Buffer> {
     try {
-      const filled = queue.isEmpty ? reply : await queue.fill(reply)
+      const filled = queue.isEmpty ? reply : await queue.fill(reply, this.#context.deps.guard.maxRequestBytes)
       // The client gets the reply first.
       if (queue.endsConnection) setImmediate(() => this.#context.hangUp())
       return filled

@@ -1,3 +1,4 @@
+import { isTurnSpent, yieldToEventLoop } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { fillTransactionReply, type Place } from '../commands/queued-answers.js'
 import type { EngineLink } from '../engine/engine-link.js'
@@ -156,8 +157,12 @@ async function sendInBatches(lane: RequestLane, slots: readonly Slot[]): Promise
       if (isForEngine(slot)) batch.push(slot)
       if (!isManaged(slot)) continue
       if (batch.length > 0) replies.push(await sendBatch(lane, batch))
-      replies.push(await lane.request.administer(slot))
+      const reply = await lane.request.administer(slot)
+      const refusal = lane.request.onRepliesHeld(reply.length)
+      if (refusal) throw refusal
+      replies.push(reply)
       batch = []
+      if (isTurnSpent()) await yieldToEventLoop()
     }
     return Buffer.concat([...replies, await sendBatch(lane, batch)])
   } catch (error) {
@@ -291,5 +296,5 @@ function fillOwnReplies(lane: RequestLane, slots: readonly Slot[], reply: Buffer
     if (isManaged(slot)) places.push({ kind: 'insert', at, answer: () => lane.request.administer(slot) })
     if (isForEngine(slot)) at++
   }
-  return places.length === 0 ? reply : fillTransactionReply(reply, places)
+  return places.length === 0 ? reply : fillTransactionReply(reply, places, lane.guard.maxRequestBytes)
 }
