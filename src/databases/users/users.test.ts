@@ -122,7 +122,10 @@ describe('rules', () => {
 
   it('are read as they were stored', () => {
     const users = [userWith('on ~a +get'), userWith('off', 'bob')]
-    expect(readUsers({ database_id: 'd', acl_users: writeUsers(users) })).toEqual(users)
+    const row = { database_id: 'd', acl_users: writeUsers(users) }
+    expect(readUsers(row)).toEqual(users)
+    // Commands read them again and again.
+    expect(readUsers(row)).toBe(readUsers(row))
     expect(() => readUsers({ database_id: 'd', acl_users: '[{"name":1}]' })).toThrow(/unreadable users/)
   })
 })

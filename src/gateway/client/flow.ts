@@ -86,8 +86,12 @@ export class Flow {
       this.#wait = 'reader'
       return
     }
-    this.#wait = 'nothing'
-    this.#owner.takeMore()
+    // Answers of the gateway itself would follow each other without an end of the turn.
+    if (from === 'engine' && isTurnSpent()) this.#waitForTurn()
+    else {
+      this.#wait = 'nothing'
+      this.#owner.takeMore()
+    }
   }
 
   /** The present command costs as much as `effort` commands that are only passed on. */
@@ -99,7 +103,10 @@ export class Flow {
   commandTaken(): void {
     if (++this.#effort < EFFORT_BETWEEN_LOOKS) return
     this.#effort = 0
-    if (this.#wait !== 'nothing' || !isTurnSpent()) return
+    if (this.#wait === 'nothing' && isTurnSpent()) this.#waitForTurn()
+  }
+
+  #waitForTurn(): void {
     this.#wait = 'turn'
     scheduleSlice(() => this.proceed('turn'))
   }

@@ -5,10 +5,22 @@ import type { Administration } from '../deps.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 import { filterInfo } from './administer.js'
 
+/** Time that ACL USERS takes here, as where many users have long patterns. */
+const WORK_MS = 2
+
+function workFor(ms: number): void {
+  const endMs = performance.now() + ms
+  while (performance.now() < endMs);
+}
+
 let rig: Rig
 
 const administration: Administration = {
-  run: ({ name }) => Promise.reject(new HomeportError('command_not_available', { name })),
+  run: async ({ name }) => {
+    if (name !== 'ACL|USERS') throw new HomeportError('command_not_available', { name })
+    workFor(WORK_MS)
+    return { kind: 'ok' }
+  },
   refusalToAsk: ({ user, name }) =>
     user === 'default' || name === 'INFO'
       ? undefined
@@ -32,6 +44,39 @@ async function overRest(path: string, body: unknown): Promise<unknown> {
   const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
   return (await fetch(rig.restUrl + path, { method: 'POST', headers, body: JSON.stringify(body) })).json()
 }
+
+describe('many commands about the database', () => {
+  const COUNT = 250
+
+  it.each([
+    ['in a pipeline', 'ACL USERS\r\n'.repeat(COUNT), '+OK\r\n'.repeat(COUNT)],
+    [
+      'in a transaction',
+      `MULTI\r\n${'ACL USERS\r\n'.repeat(COUNT)}EXEC\r\n`,
+      `+OK\r\n${'+QUEUED\r\n'.repeat(COUNT)}*${COUNT}\r\n${'+OK\r\n'.repeat(COUNT)}`,
+    ],
+  ])('let others run in between %s', async (_, commands, replies) => {
+    const [busy, other] = [await new RawClient(rig.port).login(), await new RawClient(rig.port).login()]
+    busy.send(commands)
+    await waitFor(() => busy.received !== '', { what: 'the first reply' })
+    await other.send('ECHO a\r\n').expect('$1\r\na\r\n')
+    expect(busy.received.length).toBeLessThan(replies.length)
+    await busy.expect(replies)
+  })
+
+  it('let others run in between over REST', async () => {
+    let isAnswered = false
+    const answer = overRest(
+      '/pipeline',
+      Array.from({ length: COUNT }, () => ['ACL', 'USERS']),
+    ).finally(() => {
+      isAnswered = true
+    })
+    expect(await overRest('/', ['PING'])).toEqual({ result: 'PONG' })
+    expect(isAnswered).toBe(false)
+    expect(await answer).toHaveLength(COUNT)
+  })
+})
 
 describe('a command about the engine', () => {
   it('is answered after earlier commands of the client, in order, also in a transaction', async () => {
