@@ -1,8 +1,9 @@
 import { isTurnSpent, yieldToEventLoop } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
-import { elementsOf } from '../resp/elements.js'
-import { encodeArray, encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
+import { arrayLength } from '../resp/elements.js'
+import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
+import { ReplyFramer } from '../resp/reply-framer.js'
 
 /** What the gateway does to the reply to EXEC at the engine's element number `at`. */
 export type Place =
@@ -23,47 +24,76 @@ export async function fillTransactionReply(
   places: readonly Place[],
   maxReplyBytes: number,
 ): Promise<Buffer> {
-  const elements = elementsOf(reply)
-  if (!elements) return reply
+  const count = arrayLength(reply)
+  if (count === undefined) return reply
+  const elements = new ElementReader(reply)
   const filled = new FilledReply(maxReplyBytes)
   let next = 0
   for (const place of places) {
-    for (const element of elements.slice(next, place.at)) filled.add(element)
+    filled.add(elements.take(place.at - next))
     next = place.at
-    if (place.kind !== 'change') filled.add(await place.answer())
-    else for (const element of elements.slice(next, next + 1)) filled.add(place.change(element))
-    if (place.kind !== 'insert') next++
+    if (place.kind === 'insert') filled.insertedCount++
+    else next++
+    const element = elements.take(next - place.at)
+    filled.add(place.kind === 'change' ? place.change(element) : await place.answer())
     // Ten thousand answers may take seconds.
     if (isTurnSpent()) await yieldToEventLoop()
   }
-  for (const element of elements.slice(next)) filled.add(element)
-  return filled.reply()
+  filled.add(elements.take(count - next))
+  return filled.reply(count)
+}
+
+/** Reads the elements of an array in order. There may be millions, so those that stay as they are, stay together. */
+class ElementReader {
+  readonly #reply: Buffer
+  readonly #framer = new ReplyFramer()
+  #at: number
+
+  constructor(reply: Buffer) {
+    this.#reply = reply
+    this.#at = reply.indexOf(LF) + 1
+  }
+
+  /** The next `count` elements, or those that are left. */
+  take(count: number): Buffer {
+    const start = this.#at
+    for (let left = count; left > 0 && this.#at < this.#reply.length; left -= this.#framer.completed) {
+      this.#at = this.#framer.scan(this.#reply, this.#at, left)
+    }
+    return this.#reply.subarray(start, this.#at)
+  }
 }
 
 /** The elements of a reply, as long as they are not too long together. */
 class FilledReply {
+  /** Elements that the engine's reply does not have. */
+  insertedCount = 0
   readonly #maxBytes: number
-  #elements: Buffer[] = []
+  #parts: Buffer[] = []
   #bytes = 0
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
   }
 
-  add(element: Buffer): void {
-    this.#bytes += element.length
-    if (this.#bytes <= this.#maxBytes) this.#elements.push(element)
-    else this.#elements = []
+  add(elements: Buffer): void {
+    this.#bytes += elements.length
+    if (this.#bytes <= this.#maxBytes) this.#parts.push(elements)
+    else this.#parts = []
   }
 
-  reply(): Buffer {
-    if (this.#bytes <= this.#maxBytes) return encodeArray(this.#elements)
+  /** @param count elements of the engine's reply. */
+  reply(count: number): Buffer {
+    if (this.#bytes <= this.#maxBytes) {
+      return Buffer.concat([Buffer.from(`*${count + this.insertedCount}\r\n`), ...this.#parts])
+    }
     const facts = { limitBytes: this.#maxBytes, actualBytes: this.#bytes }
     return encodeError(errorText(new HomeportError('request_too_large', facts)))
   }
 }
 
 const QUEUED = encodeSimple('QUEUED')
+const LF = 10
 /** Queued in the engine in place of a command of the gateway: every user may send it, and it changes nothing. */
 const PLACEHOLDER = encodeCommand(['HELLO'])
 /** Places in one transaction; each takes memory until EXEC. */
