@@ -243,6 +243,13 @@ export const dataPlaneErrors = {
     retry: 'later',
     text: () => 'max concurrent connections exceeded',
   }),
+  too_many_monitors: define<{ limit: number }>({
+    status: 429,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: ({ limit }) => `max clients with MONITOR exceeded. Limit: ${limit}`,
+  }),
   engine_failed: define<{ reason: string }>({
     status: 503,
     resp: 'ERR',

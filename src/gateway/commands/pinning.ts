@@ -108,6 +108,11 @@ export class Pinning {
       this.#send()
       return
     }
+    const refusal = this.monitors ? undefined : this.#context.deps.guard.monitors.refusal
+    if (refusal) {
+      this.#context.refuse(refusal)
+      return
+    }
     if (!this.#pin()) return
     if (this.monitors) this.#send()
     else if (this.settledOrRetry()) this.#monitor()

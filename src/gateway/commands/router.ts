@@ -362,6 +362,7 @@ const MOST_MONITORED_WORDS = 256
 export function monitorCommand(context: CommandContext, command: KnownCommand | undefined): void {
   const { frame, user, deps, profile } = context
   if (context.willRetry || !command?.allowed || (user === undefined && !BEFORE_LOGIN.has(command.name))) return
+  context.addEffort(deps.guard.monitors.count)
   const { frameBuffer, frameStart, frameEnd, argumentCount } = frame
   const bytes = keep(frameBuffer.subarray(frameStart, frameEnd))
   const words = frameArguments(bytes, 0, Math.min(argumentCount, MOST_MONITORED_WORDS))

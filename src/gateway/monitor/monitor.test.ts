@@ -94,6 +94,24 @@ describe('MONITOR shows', () => {
   })
 })
 
+it('is refused to more clients than a database may have with it, and given again once one leaves', async () => {
+  const quiet = await startRig()
+  const clients = await Promise.all(Array.from({ length: 33 }, () => new RawClient(quiet.port).login()))
+  const last = clients.pop()
+  for (const client of clients) await client.send('MONITOR\r\n').expect('+OK\r\n')
+  await last?.send('MONITOR\r\nGET a\r\n').expect('-ERR max clients with MONITOR exceeded. Limit: 32\r\n$-1\r\n')
+  expect((await fetch(`${quiet.restUrl}/monitor?_token=${CREDENTIALS.token}`)).status).toBe(429)
+  clients[0]?.socket.destroy()
+  const isGiven = async (): Promise<boolean> => {
+    last?.send('MONITOR\r\n')
+    await waitFor(() => last?.received !== '', { what: 'the reply' })
+    const isRefused = last?.received.startsWith('-')
+    if (last) last.received = ''
+    return !isRefused
+  }
+  await waitFor(isGiven, { what: 'the place of the client that left' })
+})
+
 it('shows nothing to a user who may not run it', async () => {
   const [reader, other] = [new RawClient(rig.port), await new RawClient(rig.port).login()]
   await reader.send(`AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`).expect('+OK\r\n')

@@ -1,3 +1,4 @@
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { ServedCommand } from '../commands/command-table.js'
 import { forEngine } from '../commands/script-flags.js'
 import type { FrameFilter } from '../engine/dedicated-stream.js'
@@ -33,8 +34,10 @@ interface Note {
 const KEY_CHARACTERS = 512
 /** Most characters of a command that the gateway answers itself. */
 const TEXT_CHARACTERS = 4_096
+/** Most clients that monitor one database: each command is noted and shown once for each of them. */
+const MOST_MONITORS = 32
 /** Most commands without a line so far: a command that the engine refuses never gets one. */
-const MOST_NOTES = 4_096
+export const MOST_NOTES = 4_096
 const MOST_BEGINNINGS = 64
 const UNKNOWN_ADDRESS = '0.0.0.0:0'
 const NOTHING = Buffer.alloc(0)
@@ -55,6 +58,17 @@ export class Monitors {
   /** Whether anybody monitors. */
   get isWatched(): boolean {
     return this.#views.size > 0
+  }
+
+  /** Clients that monitor. */
+  get count(): number {
+    return this.#views.size
+  }
+
+  /** Why another client may not monitor, if so. */
+  get refusal(): HomeportError | undefined {
+    if (this.count < MOST_MONITORS) return undefined
+    return new HomeportError('too_many_monitors', { limit: MOST_MONITORS })
   }
 
   /** Adds a monitoring client, until `end` of the view is called. */

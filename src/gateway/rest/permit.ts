@@ -108,6 +108,8 @@ export async function permitEvents({ guard, ask }: Limits, args: readonly string
   const verdict = await guard.inspect(command, args, 0, ask)
   if (verdict) throw verdict
   guard.checkClientLimit()
+  const tooMany = command.name === 'MONITOR' ? guard.monitors.refusal : undefined
+  if (tooMany) throw tooMany
   guard.count(command, 1)
 }
 

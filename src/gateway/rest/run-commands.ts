@@ -6,6 +6,7 @@ import { errorText } from '../error-text.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
 import type { ReadBatch } from '../limits/pending-watch.js'
+import { MOST_NOTES } from '../monitor/monitors.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { isReadable, mayHoldRefusal } from '../replicas/replica-reads.js'
 import { encodeTextCommand } from '../resp/encode.js'
@@ -220,11 +221,11 @@ function readerOf(
   return { awaits: awaitedOf(commands), onRepliesHeld: (bytes) => request.onRepliesHeld(bytes) }
 }
 
-/** Shows commands that are about to be sent to the clients that run MONITOR. */
+/** Shows commands that are about to be sent to the clients that run MONITOR: as many as these remember. */
 export function showToMonitors({ monitors }: DatabaseGuard, slots: readonly Slot[], exchange: Exchange): void {
   if (!monitors.isWatched) return
   const address = `${exchange.address ?? ''}:${exchange.request.socket.remotePort ?? 0}`
-  for (const { command: row, args: words } of slots.filter(isPrepared)) {
+  for (const { command: row, args: words } of slots.slice(0, MOST_NOTES).filter(isPrepared)) {
     monitors.note({ row, words, address, isWhole: true })
   }
 }
