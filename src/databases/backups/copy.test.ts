@@ -27,14 +27,15 @@ interface Attempt {
   readonly clock?: Clock
   readonly limits?: Partial<CopyLimits>
   readonly maxMemoryBytes?: number
+  /** Gets the connections: to the source, then to the engine. */
+  readonly opened?: Peer[]
 }
 
 /** Copies from a server that answers as given; resolves to the result or the error text. */
 async function copyOf(answers: Readonly<Record<string, Answer>>, attempt: Attempt = {}) {
-  const { clock = systemClock, limits, maxMemoryBytes = 64 * MIB } = attempt
+  const { clock = systemClock, limits, maxMemoryBytes = 64 * MIB, opened = [] } = attempt
   const server = await startForeignServer(answers)
   const options = { clock, signal: stop.signal }
-  const opened: Peer[] = []
   const copied = { keys: 0, bytes: 0 }
   const ended = (async () => {
     try {
@@ -179,6 +180,21 @@ describe('a copy', () => {
   it('from a server that hangs ends when Homeport stops', async () => {
     const { ended, server } = await copyOf({ SCAN: () => undefined })
     await waitFor(() => server.asked.has('SCAN'), { what: 'SCAN' })
+    stop.abort()
+    expect(await ended).toContain('starting')
+  })
+
+  it('ends when Homeport stops also after its engine was lost while the server hangs before a value', async () => {
+    const opened: Peer[] = []
+    let readBefore = Number.POSITIVE_INFINITY
+    const loseEngine = (): string => {
+      readBefore = opened[0]?.readBytes ?? readBefore
+      opened[1]?.close()
+      return '$500\r\n'
+    }
+    const { ended } = await copyOf({ DUMP: loseEngine }, { opened })
+    const reached = (): boolean => (opened[0]?.readBytes ?? 0) >= readBefore + ':-1\r\n$500\r\n'.length
+    await waitFor(reached, { what: 'the head of the value' })
     stop.abort()
     expect(await ended).toContain('starting')
   })

@@ -209,7 +209,10 @@ async function copyKey({ source, target, clock }: Copy, key: Buffer): Promise<nu
   const found = await source.value(
     (bytes) => {
       length = bytes
-      if (!isGone) headWritten = target.write(restoreHead(key, expiresAt, bytes))
+      if (isGone) return
+      headWritten = target.write(restoreHead(key, expiresAt, bytes))
+      // It may fail before the value comes, which awaits it, or none may come.
+      headWritten.catch(() => undefined)
     },
     async (chunk) => {
       await headWritten
