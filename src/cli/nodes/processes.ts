@@ -123,23 +123,37 @@ class ServerProcess {
     }
   }
 
-  #once(onServing: () => void): Promise<End> {
+  /** One life. Never rejects. */
+  async #once(onServing: () => void): Promise<End> {
+    let servedAt = Number.POSITIVE_INFINITY
+    const how = await this.#run(() => {
+      servedAt = performance.now()
+      onServing()
+    }).catch((error: Error) => {
+      this.#io.err(`The system did not start the process ${this.#spec.name}: ${error.message}.\n`)
+      return 'not started'
+    })
+    const wellMs = performance.now() - servedAt
+    return { hasServed: wellMs >= 0, wasWell: wellMs >= WELL_AFTER_MS, how }
+  }
+
+  /** Resolves with how it ended. Rejects when the system does not start it, for example for lack of memory. */
+  async #run(onServing: () => void): Promise<string> {
     cluster.setupPrimary({ args: [...this.#spec.args] })
     const worker = cluster.fork({ ...this.#spec.env, [PROCESS_VARIABLE]: String(this.#number) })
     this.#worker = worker
-    let servedAt = Number.POSITIVE_INFINITY
     worker.on('message', (message: unknown) => {
-      if (message !== SERVING) return
-      servedAt = performance.now()
-      onServing()
+      if (message === SERVING) onServing()
     })
-    return new Promise((resolve) => {
-      worker.once('exit', (code, signal) => {
-        this.#worker = undefined
-        const wellMs = performance.now() - servedAt
-        resolve({ hasServed: wellMs >= 0, wasWell: wellMs >= WELL_AFTER_MS, how: signal ?? `code ${code}` })
+    try {
+      return await new Promise((resolve, reject) => {
+        worker.once('exit', (code, signal) => resolve(signal ?? `code ${code}`))
+        // One that runs ends by an exit.
+        worker.on('error', (error) => worker.process.pid === undefined && reject(error))
       })
-    })
+    } finally {
+      this.#worker = undefined
+    }
   }
 
   /** Resolves when it has ended. */
