@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import type { Receiver } from './inlet.js'
 
 /** The owner of a connection, which closes when a handler throws. The process and other connections go on. */
@@ -28,4 +29,13 @@ export function guarded<Args extends readonly unknown[]>(
       owner.fault(error)
     }
   }
+}
+
+/** Listens to events of a stream. An error that a handler throws goes to `owner.fault`. */
+export function listen(
+  owner: FaultOwner,
+  stream: Duplex,
+  handlers: Readonly<Record<'data' | 'end' | 'drain', (chunk: Buffer) => void>>,
+): void {
+  for (const [event, handle] of Object.entries(handlers)) stream.on(event, guarded(owner, handle))
 }

@@ -158,7 +158,7 @@ export class PassingPorts {
   }
 
   #join(databaseId: string, client: ClientSocket, { to, stream: home }: Way): void {
-    const { reads, ports, settings, memory } = this.#options
+    const { reads, ports, settings, memory, logger } = this.#options
     const { readRegions = [] } = ports.find(databaseId) ?? {}
     const mayRead = reads?.find(databaseId) !== undefined || readRegions.some((region) => region === settings.region)
     // The node that keeps the replica knows what the client has seen.
@@ -168,7 +168,12 @@ export class PassingPorts {
       home.on('data', () => reads?.sawPrimary({ kind: 'port', databaseId }))
       this.#clients.join(client, home)
     } else {
-      const session = new ReplicaSession(client, home, { databaseId, reads, memory, nowMs: () => performance.now() })
+      const fault = (error: unknown): void => {
+        logger.error('gateway_client_fault', { error, databaseId, address: client.remoteAddress })
+        client.destroy()
+      }
+      const nowMs = (): number => performance.now()
+      const session = new ReplicaSession(client, home, { databaseId, reads, memory, fault, nowMs })
       this.#clients.add(client, home, () => session.finish())
     }
   }

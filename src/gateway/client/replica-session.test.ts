@@ -1,5 +1,5 @@
 import { duplexPair } from 'node:stream'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { encodeCommand } from '../resp/encode.js'
 import { ReplicaSession, type ReplicaSessionDeps } from './replica-session.js'
@@ -14,14 +14,21 @@ const NO_READS: ReplicaSessionDeps['reads'] = {
   sawPrimary: () => {},
 }
 
+const DEPS: ReplicaSessionDeps = {
+  databaseId: 'db',
+  reads: NO_READS,
+  memory: { grow: () => {}, remove: () => {} },
+  fault: () => {},
+  nowMs: () => 0,
+}
+
 it('passes nothing on that arrives after bytes that are no command', async () => {
   const [client, near] = duplexPair()
   const [home, far] = duplexPair()
   const received = { client: '', home: '' }
   client.on('data', (chunk) => (received.client += String(chunk)))
   home.on('data', (chunk) => (received.home += String(chunk)))
-  const memory = { grow: () => {}, remove: () => {} }
-  new ReplicaSession(near, far, { databaseId: 'db', reads: NO_READS, memory, nowMs: () => 0 })
+  new ReplicaSession(near, far, DEPS)
   client.write('PING\r\n*x\r\n')
   const ping = encodeCommand(['PING']).toString()
   await waitFor(() => received.home === ping, { what: 'the command at the home' })
@@ -33,4 +40,23 @@ it('passes nothing on that arrives after bytes that are no command', async () =>
     deadlineMs: 5_000,
   })
   expect(received.home).toBe(ping)
+})
+
+it.each([
+  ['the client', 'PING\r\n', ''],
+  ['the home', '', '+PONG\r\n'],
+])('a fault about what %s sends ends this connection and no other', async (_, sent, answered) => {
+  const fail = (): never => {
+    throw new Error('planted')
+  }
+  const [client, near] = duplexPair()
+  const [home, far] = duplexPair()
+  const reads = { ...NO_READS, mayRead: fail, passed: fail }
+  const fault = vi.fn(() => near.destroy())
+  new ReplicaSession(near, far, { ...DEPS, reads, fault })
+  for (const end of [client, home]) end.on('error', () => undefined).resume()
+  if (sent !== '') client.write(sent)
+  else home.write(answered)
+  await waitFor(() => near.destroyed && far.destroyed, { what: 'the end of the connection', deadlineMs: 5_000 })
+  expect(fault).toHaveBeenCalledWith(new Error('planted'))
 })

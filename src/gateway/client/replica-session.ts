@@ -12,10 +12,11 @@ import { CommandParser } from '../resp/command-parser.js'
 import { encodeError } from '../resp/encode.js'
 import { keep, type LentBytes } from '../resp/lent-memory.js'
 import { beginsTls } from '../tls/opening.js'
+import { type FaultOwner, guarded, listen } from './guarded.js'
 import { HomeReplies, type Special } from './home-replies.js'
 
-/** What a session needs. */
-export interface ReplicaSessionDeps {
+/** What a session needs. `fault` closes the connection of the client. */
+export interface ReplicaSessionDeps extends FaultOwner {
   readonly databaseId: string
   readonly reads: Pick<ReadsHere, 'lane' | 'mayRead' | 'take' | 'note' | 'passed' | 'sawPrimary'>
   /** Disconnects the client when the clients of the server hold too much. */
@@ -118,7 +119,7 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
   retryWhen(promise: Promise<void>): void {
     this.#parser.repeat()
     this.#waitsFor = 'replica'
-    const goOn = (): void => this.#resume('replica')
+    const goOn = guarded(this.#deps, () => this.#resume('replica'))
     promise.then(goOn, goOn)
   }
 
@@ -183,15 +184,19 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
 
   #listen(): void {
     const [client, home] = [this.#client, this.#home]
-    client.on('data', (chunk: Buffer) => this.#onClient(chunk))
-    client.on('end', () => this.finish())
-    client.on('drain', () => {
-      home.resume()
-      this.#resume('reader')
+    listen(this.#deps, client, {
+      data: (chunk) => this.#onClient(chunk),
+      end: () => this.finish(),
+      drain: () => {
+        home.resume()
+        this.#resume('reader')
+      },
     })
-    home.on('data', (chunk: Buffer) => this.#onHome(chunk))
-    home.on('end', () => client.end())
-    home.on('drain', () => this.#resume('home'))
+    listen(this.#deps, home, {
+      data: (chunk) => this.#onHome(chunk),
+      end: () => client.end(),
+      drain: () => this.#resume('home'),
+    })
     for (const end of [client, home]) end.on('error', () => undefined)
     home.on('close', () => client.destroy())
     client.on('close', () => {
