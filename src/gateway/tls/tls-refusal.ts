@@ -20,7 +20,8 @@ export class TlsRefusal {
 
   /** Takes over a connection whose first bytes are unread, or were put back. @param reason see `turnAway`. */
   refuse(connection: ClientSocket, reason: unknown): void {
-    if (this.#reasons.size >= MOST_PENDING) {
+    // One that was lost meanwhile says no more that it closes.
+    if (connection.destroyed || this.#reasons.size >= MOST_PENDING) {
       connection.destroy()
       return
     }
