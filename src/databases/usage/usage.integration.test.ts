@@ -293,6 +293,10 @@ describe('a budget', () => {
     clock.advance(FLUSH_MS)
     await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
     expect((await statsOf(record)).total_monthly_billing).toBe(100)
+    const ledger = ledgerOf(await create(server, { budget: 100 }))
+    ledger.meter.month.requests += 10
+    await server.api('DELETE', `/v2/redis/database/${ledger.row.database_id}`)
+    expect(ledger.admission.kind).toBe('refused')
   })
 
   it('stays spent after a restart, and does not apply on a plan that does not charge for usage', async () => {

@@ -186,7 +186,11 @@ export class Usage implements Service {
       if (!present.pending.isEmpty) this.#writer.writeSoon()
       return
     }
-    const onBudgetSpent = (): void => void this.#suspension.begin(this.usageOf(row.database_id))
+    const onBudgetSpent = (): void => {
+      const ledger = this.#ledgers.get(row.database_id)
+      // A command may be counted after the database was deleted or got another home.
+      if (ledger) void this.#suspension.begin(ledger)
+    }
     this.#ledgers.set(
       row.database_id,
       new UsageLedger({ row, plans, nowMs: clock.now(), suspended, onBudgetSpent, onCounted, ...known }),
