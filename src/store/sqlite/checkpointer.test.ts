@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
@@ -63,6 +63,31 @@ it('checkpoints a long log while the writer continues, and ignores a short one',
   checkpointer.noteWrite()
   await checkpointer.close()
   write(1)
+})
+
+it('checkpoints again after its thread has failed', async () => {
+  const { path, write } = database()
+  let state: Int32Array | undefined
+  const checkpointer = new Checkpointer(path, {
+    ...idleWriter(),
+    link: ({ port, shared }) => {
+      state ??= new Int32Array(shared)
+      port.close()
+    },
+  })
+  const noteWrite = (): void => {
+    checkpointer.noteWrite()
+    write(100)
+  }
+  renameSync(path, `${path}-away`)
+  await waitFor(() => state?.some((number) => number !== 0) || noteWrite(), { what: 'the end of the thread' })
+  renameSync(`${path}-away`, path)
+  const grew = (): boolean => {
+    noteWrite()
+    return statSync(path).size > 2_000 * PAGE_BYTES
+  }
+  await waitFor(grew, { what: 'the file to grow' })
+  await checkpointer.close()
 })
 
 it('restarts a full log although the writer keeps adding to it', async () => {

@@ -17,9 +17,9 @@ const RESTART_FRAMES = 12_000
 const IDLE_MS = 60_000
 
 /**
- * State of the thread. `none`: before the first long log, and after a long idle time. `emptying`: the log will restart
- * after this checkpoint, and the writer's background batches wait for it. `over`: the store is closed, or the thread has
- * failed.
+ * State of the thread. `none`: before the first long log, after a long idle time, and when it has failed, as for lack of
+ * memory or descriptors: the next long log starts another one. `emptying`: the log will restart after this checkpoint, and
+ * the writer's background batches wait for it. `over`: the store is closed.
  */
 type State =
   | { readonly kind: 'none' }
@@ -86,6 +86,7 @@ export class Checkpointer {
     if (added < CHECKPOINT_FRAMES) return
     this.#checkpointed = length
     const worker = this.#thread()
+    if (!worker) return
     this.#state = { kind: 'checkpointing', worker }
     if (this.#meter) this.#meter.checkpoints++
     worker.postMessage('checkpoint')
@@ -98,7 +99,8 @@ export class Checkpointer {
     })
   }
 
-  #thread(): Worker {
+  /** Undefined when the system has no thread left. */
+  #thread(): Worker | undefined {
     if (this.#state.kind === 'idle') {
       this.#state.end.cancel()
       return this.#state.worker
@@ -106,14 +108,17 @@ export class Checkpointer {
     const script = new URL(`./checkpoint-thread${import.meta.url.slice(-3)}`, import.meta.url)
     const { port1, port2 } = new MessageChannel()
     const shared = sharedMemory()
-    const worker = startScript(script, { path: this.#path, link: { port: port1, shared } }, [port1])
+    const worker = started(() => startScript(script, { path: this.#path, link: { port: port1, shared } }, [port1]))
+    if (!worker) return undefined
     this.#shared = shared
     this.#writer.link({ port: port2, shared })
     worker.on('message', () => this.#done(worker))
     worker.on('error', () => {
       setGone(shared)
+      if (!('worker' in this.#state) || this.#state.worker !== worker) return
       if (this.#state.kind === 'emptying') this.#writer.checkpoint()
-      this.#state = { kind: 'over' }
+      if (this.#state.kind === 'idle') this.#state.end.cancel()
+      this.#state = { kind: 'none' }
     })
     worker.unref()
     return worker
@@ -149,5 +154,13 @@ export class Checkpointer {
   #end(worker: Worker): void {
     setGone(this.#shared)
     worker.postMessage('close')
+  }
+}
+
+function started(start: () => Worker): Worker | undefined {
+  try {
+    return start()
+  } catch {
+    return undefined
   }
 }
