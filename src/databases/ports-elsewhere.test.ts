@@ -24,7 +24,7 @@ it('a store that cannot be read does not fail a change that is committed', async
 it('a sweep that was read before a database got another home does not bring the old one back', async () => {
   const tunnels: string[] = []
   let answerSweep: (() => void) | undefined
-  const portAt = (home: string) => [{ database_id: 'db', home, port: 9_000, tls: 0, read_regions: '[]' }]
+  const portAt = (home: string) => [{ database_id: 'db', home, port: 9_000, tls: 0, read_regions: '[damaged' }]
   const run = async (operation: unknown) => {
     if (operation === homes.portsOf) return portAt('c')
     await new Promise<void>((resolve) => (answerSweep = resolve))
@@ -51,5 +51,6 @@ it('a sweep that was read before a database got another home does not bring the 
   await started
   await ports.connect('db', { ip: '127.0.0.1', port: 1 })
   expect(tunnels).toEqual(['c'])
+  expect(ports.find('db')).toEqual({ port: 9_000, tls: false, readRegions: [] })
   ports.stop()
 })

@@ -94,7 +94,7 @@ export class PortsElsewhere {
   find(databaseId: string): PortElsewhere | undefined {
     const known = this.#known.get(databaseId)
     return known && this.#listensFor(known)
-      ? { port: known.port, tls: known.tls === 1, readRegions: readRegionsOf(known) }
+      ? { port: known.port, tls: known.tls === 1, readRegions: regionsOf(known) }
       : undefined
   }
 
@@ -197,6 +197,15 @@ export class PortsElsewhere {
     const rank = (node: string): string => createHash('sha256').update(`${database_id} ${node}`).digest('hex')
     const own = rank(this.#deps.node)
     return rivals.every((node) => rank(node) < own)
+  }
+}
+
+/** Of a damaged row there are none: its home still answers, and one database must not keep the ports of the others. */
+function regionsOf(row: homes.HomePort): readonly string[] {
+  try {
+    return readRegionsOf(row)
+  } catch {
+    return []
   }
 }
 
