@@ -114,6 +114,20 @@ describe('object storage', () => {
     await expect(whole(storage.get('parts'))).rejects.toMatchObject({ code: 'object_missing' })
   })
 
+  it.each(['uploads', 'partNumber=1'])('closes what it reads when the storage refuses `%s`', async (refused) => {
+    server.fault = ({ url }) => (url?.includes(refused) ? { kind: 'status', status: 503, code: 'SlowDown' } : undefined)
+    let isClosed = false
+    async function* content(): AsyncGenerator<Buffer> {
+      try {
+        yield* bytes(20 * MIB)
+      } finally {
+        isClosed = true
+      }
+    }
+    await expect(storage.put('parts', content(), 20 * MIB)).rejects.toThrow('503 SlowDown')
+    expect(isClosed).toBe(true)
+  })
+
   it('takes an upload that lasts longer than a request may stand still', async () => {
     server.fault = () => ({ kind: 'slow', pauseMs: 25 })
     const one = new ObjectStorage({ ...server.options(), timeoutMs: 2_000 })

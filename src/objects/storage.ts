@@ -39,11 +39,16 @@ export class ObjectStorage {
    */
   async put(key: string, content: AsyncIterable<Buffer>, sizeBytes: number, signal?: AbortSignal): Promise<void> {
     const parts = piecesOf(content, Math.max(PART_BYTES, Math.ceil(sizeBytes / MOST_PARTS)))
-    const first = await parts.next()
-    const second = first.done ? first : await parts.next()
-    const body = first.done ? Buffer.alloc(0) : first.value
-    if (second.done) await this.#requests.text({ method: 'PUT', key, body, signal })
-    else await this.#putInPieces(key, joined([body, second.value], parts), signal)
+    try {
+      const first = await parts.next()
+      const second = first.done ? first : await parts.next()
+      const body = first.done ? Buffer.alloc(0) : first.value
+      if (second.done) await this.#requests.text({ method: 'PUT', key, body, signal })
+      else await this.#putInPieces(key, joined([body, second.value], parts), signal)
+    } finally {
+      // What is not read to its end keeps its file open.
+      await parts.return(undefined)
+    }
   }
 
   /** The content of an object. @throws HomeportError `object_missing`; also while it is read, when it ends too early. */
