@@ -271,9 +271,7 @@ export class HttpServer implements Service {
     const known = this.#catalogued(error, response)
     if (known.status === 401) response.header('www-authenticate', this.#challenge(known, response.request.headers))
     if (isError(known, 'wrong_method')) response.header('allow', known.details.allowed.join(', '))
-    if (known.retry === 'later' && (known.status === 503 || known.status === 429)) {
-      response.header('retry-after', retryAfterOf(known))
-    }
+    if (known.retry === 'later') response.header('retry-after', retryAfterOf(known))
     if (isError(known, 'daily_limit')) {
       // Clients tell this limit from others by these names (reference queue 1.3).
       const { limit, remaining, resetAtSeconds } = known.details

@@ -4,34 +4,24 @@ import { define } from './entry.js'
 export const alertsErrors = {
   alert_channel_not_found: define<{ channelId: string }>({
     status: 404,
-    blame: 'caller',
-    retry: 'never',
     text: ({ channelId }) =>
       `alert channel not found: this account has none with the id "${channelId}". GET /v2/alerts/channels lists all of them.`,
   }),
   alert_channel_limit: define<{ limit: number }>({
     status: 409,
-    blame: 'caller',
-    retry: 'never',
     text: ({ limit }) => `This account has ${limit} alert channels already, which is the limit. Delete one first.`,
   }),
   alert_silence_not_found: define<{ silenceId: string }>({
     status: 404,
-    blame: 'caller',
-    retry: 'never',
     text: ({ silenceId }) =>
       `silence not found: this account has none with the id "${silenceId}". GET /v2/alerts/silences lists all of them.`,
   }),
   alert_silence_limit: define<{ limit: number }>({
     status: 409,
-    blame: 'caller',
-    retry: 'never',
     text: ({ limit }) => `This account has ${limit} silences already, which is the limit. Delete one first.`,
   }),
   alert_rule_not_found: define<{ kind: string }>({
     status: 404,
-    blame: 'caller',
-    retry: 'never',
     text: ({ kind }) =>
       `alert rule not found: this account has no rule "${kind}". GET /v2/alerts/rules lists all of them; those about the server belong to its first account.`,
   }),

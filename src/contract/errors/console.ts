@@ -4,21 +4,16 @@ import { define, type None } from './entry.js'
 export const consoleErrors = {
   sign_in_refused: define<None>({
     status: 401,
-    blame: 'caller',
-    retry: 'never',
     text: () => 'The e-mail or the API key is wrong. `homeport env` prints both for the first account.',
   }),
   sign_in_limit: define<{ retryAfterSeconds: number }>({
     status: 429,
-    blame: 'caller',
     retry: 'later',
     text: ({ retryAfterSeconds }) =>
       `Too many failed sign-ins for this e-mail from this address. Try again in ${retryAfterSeconds} seconds.`,
   }),
   console_header_missing: define<None>({
     status: 403,
-    blame: 'caller',
-    retry: 'never',
     text: () =>
       'A change with the session cookie of the console requires the header "X-Homeport-Console: 1", so that no other web page can send it. Programs should send an API key instead.',
   }),

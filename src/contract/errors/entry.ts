@@ -4,14 +4,12 @@
  *
  * - `status`: the HTTP status.
  * - `resp`: the first word of the error on the Redis protocol and, for the data plane, in REST texts too.
- * - `blame`: who has to act: the `caller`, the `operator` of the server, or `homeport` itself.
- * - `retry`: `never` (the same request fails again), `later` (it may succeed after a wait).
+ * - `retry`: `later` if the same request may succeed after a wait; the answer then has `Retry-After`.
  */
 export interface ErrorEntry<Details> {
   readonly status: number
   readonly resp?: string
-  readonly blame: 'caller' | 'operator' | 'homeport'
-  readonly retry: 'never' | 'later'
+  readonly retry?: 'later'
   readonly text: (details: Details) => string
 }
 

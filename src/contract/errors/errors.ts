@@ -61,8 +61,9 @@ export class HomeportError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 
   /** Whether the same request may succeed later. */
-  get retry(): 'never' | 'later' {
-    return ERRORS[this.code].retry
+  get retry(): 'later' | undefined {
+    const entry: { readonly retry?: 'later' } = ERRORS[this.code]
+    return entry.retry
   }
 }
 

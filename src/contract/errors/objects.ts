@@ -4,26 +4,19 @@ import { define } from './entry.js'
 export const objectErrors = {
   object_storage_failed: define<{ place: string; reason: string }>({
     status: 503,
-    blame: 'operator',
     retry: 'later',
     text: ({ place, reason }) => `The object storage ${place} failed: ${reason}.`,
   }),
   object_missing: define<{ object: string }>({
     status: 404,
-    blame: 'caller',
-    retry: 'never',
     text: ({ object }) => `The object storage has no object ${object}. List what it has: homeport db backups.`,
   }),
   sealed_unusable: define<{ reason: string }>({
     status: 400,
-    blame: 'caller',
-    retry: 'never',
     text: ({ reason }) => `The sealed file cannot be used: ${reason}. Nothing was changed.`,
   }),
   sealed_key_missing: define<{ key: string; known: string }>({
     status: 400,
-    blame: 'operator',
-    retry: 'never',
     text: ({ key, known }) =>
       `The file is encrypted with the backup key ${key}, and this server has ${known}. Add the line of that key to ` +
       'backup-keys in the data directory. Without it, nobody can read the file.',

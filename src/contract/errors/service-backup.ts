@@ -4,20 +4,14 @@ import { define } from './entry.js'
 export const serviceBackupErrors = {
   service_backup_refused: define<{ problem: string }>({
     status: 409,
-    blame: 'operator',
-    retry: 'never',
     text: ({ problem }) => `No backup was begun: ${problem}. Nothing was changed.`,
   }),
   service_backup_unusable: define<{ folder: string; reason: string }>({
     status: 400,
-    blame: 'operator',
-    retry: 'never',
     text: ({ folder, reason }) => `The backup ${folder} cannot be used: ${reason}. Nothing was changed.`,
   }),
   service_restore_refused: define<{ problem: string }>({
     status: 409,
-    blame: 'operator',
-    retry: 'never',
     text: ({ problem }) => `${problem}. Nothing was changed. Restore into a new directory.`,
   }),
 }

@@ -4,104 +4,76 @@ import { define } from './entry.js'
 export const workflowErrors = {
   run_ended: define<{ runId: string; state: string }>({
     status: 400,
-    blame: 'caller',
-    retry: 'never',
     text: ({ runId, state }) =>
       `The workflow run "${runId}" has ended (${state}), so no step can be added to it. Trigger a new run instead.`,
   }),
   run_unknown: define<{ runId: string }>({
     status: 400,
-    blame: 'caller',
-    retry: 'never',
     text: ({ runId }) =>
       `There is no workflow run "${runId}", so no step can be added to it. Trigger it first, or check the id.`,
   }),
   step_refused: define<{ problem: string }>({
     // Not 400: SDKs take a 400 for the end of the run and stay silent. With 412 the run fails and shows this text.
     status: 412,
-    blame: 'caller',
-    retry: 'never',
     text: ({ problem }) => problem,
   }),
   run_not_found: define<{ runId: string }>({
     status: 404,
-    blame: 'caller',
-    retry: 'never',
     text: ({ runId }) => `There is no workflow run "${runId}". GET /v2/workflows/logs lists the runs of this account.`,
   }),
   run_events_full: define<{ runId: string }>({
     status: 429,
-    blame: 'caller',
     retry: 'later',
     text: ({ runId }) =>
       `The workflow run "${runId}" has reached the limit of stored events it does not wait for yet: 1,000 events or 16 MiB. Send the event again when the run has consumed some.`,
   }),
   run_not_active: define<{ runId: string; state: string }>({
     status: 404,
-    blame: 'caller',
-    retry: 'never',
     text: ({ runId, state }) =>
       `The workflow run "${runId}" has ended (${state}), so its list of steps is no longer available. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
   }),
   run_already_ended: define<{ runId: string; state: string }>({
     status: 409,
-    blame: 'caller',
-    retry: 'never',
     text: ({ runId, state }) =>
       `The workflow run "${runId}" has already ended (${state}) and cannot be cancelled. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
   }),
   run_not_pausable: define<{ runId: string; state: string }>({
     status: 409,
-    blame: 'caller',
-    retry: 'never',
     text: ({ runId, state }) =>
       `The workflow run "${runId}" has ended (${state}), so it can neither be paused nor resumed. To continue a failed run, use POST /v2/workflows/dlq/resume; to repeat one, POST /v2/workflows/runs/${runId}/restart.`,
   }),
   restart_refused: define<{ runId: string; problem: string }>({
     status: 409,
-    blame: 'caller',
-    retry: 'never',
     text: ({ runId, problem }) => `The workflow run "${runId}" cannot be restarted so: ${problem}.`,
   }),
   callback_refused: define<{ runId: string; state: string; needed: string }>({
     status: 400,
-    blame: 'caller',
-    retry: 'never',
     text: ({ runId, state, needed }) =>
       `The failure function of the workflow run "${runId}" is in state ${state}, but this operation requires ${needed}. GET /v2/workflows/logs?workflowRunId=${runId} shows its progress.`,
   }),
   bulk_action_not_found: define<{ actionId: string }>({
     status: 404,
-    blame: 'caller',
-    retry: 'never',
     text: ({ actionId }) =>
       `There is no bulk action ${actionId}. GET /v2/workflows/bulkActions lists the bulk actions of this account.`,
   }),
   too_many_progress_readers: define<{ most: number }>({
     status: 429,
-    blame: 'caller',
     retry: 'later',
     text: ({ most }) =>
       `This account has ${most} streams of bulk actions open, the most at once. End one of them, or ask without \`Accept: text/event-stream\`.`,
   }),
   saved_selector_not_found: define<{ name: string }>({
     status: 404,
-    blame: 'caller',
-    retry: 'never',
     text: ({ name }) =>
       `There is no saved selector "${name}". GET /v2/workflows/bulkSelectors lists those of this account.`,
   }),
   bulk_action_refused: define<{ actionId: string; state: string; act: string }>({
     status: 409,
-    blame: 'caller',
-    retry: 'never',
     text: ({ actionId, state, act }) =>
       `The bulk action ${actionId} is ${state}, so it cannot be ${act}. GET /v2/workflows/bulkActions/${actionId} shows its progress.`,
   }),
   undo_refused: define<{ what: 'run' | 'message'; id: string; problem: string }>({
     status: 409,
-    blame: 'caller',
-    retry: 'never',
     text: ({ what, id, problem }) =>
       what === 'run'
         ? `The run ${id} cannot be brought back. ${problem} Read its log with GET /v2/workflows/logs?workflowRunId=${id}.`
@@ -109,14 +81,11 @@ export const workflowErrors = {
   }),
   run_fenced: define<{ runId: string; actionId: string; until: string }>({
     status: 409,
-    blame: 'caller',
-    retry: 'later',
     text: ({ runId, actionId, until }) =>
       `The workflow run "${runId}" was not started: the fence of the bulk cancel ${actionId} refuses matching runs until ${until}. Trigger it later, or lift the fence with DELETE /v2/workflows/bulkActions/${actionId}/fence.`,
   }),
   bulk_action_interrupted: define<{ actionId: string; reason: string }>({
     status: 503,
-    blame: 'operator',
     retry: 'later',
     text: ({ actionId, reason }) =>
       `The bulk action ${actionId} was interrupted: ${reason} The server will finish it by itself. Follow it with GET /v2/workflows/bulkActions/${actionId}.`,
