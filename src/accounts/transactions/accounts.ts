@@ -103,6 +103,11 @@ export const createFirst = write('accounts.createFirst', function* (args: NewAcc
   return true
 })
 
+/** Locks an account until the commit, for rules over several of its rows; no row when it is gone. */
+export const lockAccount = query<{ accountId: string }, { account_id: string }>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('accounts').select('account_id').where('account_id', '=', p.accountId)),
+)
+
 const setSigningKeys = query<{ accountId: string; current: string; next: string }>(({ db, p }) =>
   db
     .updateTable('accounts')

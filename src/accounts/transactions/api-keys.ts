@@ -4,17 +4,11 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { ApiKeysTable } from '../../store/schema/accounts.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { type ApiKeyRow, type NewAuditRow, recordAudit } from './accounts.js'
-import type { TeamRole } from './teams.js'
+import { type ApiKeyRow, lockAccount, type NewAuditRow, recordAudit } from './accounts.js'
+import { roleOf, type TeamRole } from './teams.js'
 
 const keysOf = query<{ accountId: string }, ApiKeyRow>(({ db, p }) =>
   db.selectFrom('api_keys').selectAll().where('account_id', '=', p.accountId).orderBy('created_at').orderBy('key_id'),
-)
-const accountToChange = query<{ accountId: string }, { account_id: string }>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('accounts').select('account_id').where('account_id', '=', p.accountId)),
-)
-const roleOf = query<{ accountId: string; emailKey: string }, { role: TeamRole }>(({ db, p }) =>
-  db.selectFrom('team_members').select('role').where('team_id', '=', p.accountId).where('email_key', '=', p.emailKey),
 )
 
 /** The keys of an account or team, oldest first. */
@@ -50,7 +44,7 @@ export type CreateKeyOutcome =
 /** Creates a key. In a team, members create keys for themselves; owner and admins also for others except the owner. */
 export const create = write('apiKeys.create', function* (args: CreateKeyArgs): Transaction<CreateKeyOutcome> {
   const { key } = args
-  if (!(yield* first(accountToChange, { accountId: key.account_id }))) return { kind: 'not_found' }
+  if (!(yield* first(lockAccount, { accountId: key.account_id }))) return { kind: 'not_found' }
   const refusal = key.holder ? yield* holderRefusal(key.account_id, key.holder, args.emailKey) : undefined
   if (refusal) return refusal
   const present = yield* all(keysOf, { accountId: key.account_id })
@@ -67,11 +61,11 @@ export function* holderRefusal(
   holder: string,
   emailKey: string,
 ): Transaction<HolderRefusal | undefined> {
-  const caller = yield* first(roleOf, { accountId: teamId, emailKey })
+  const caller = yield* first(roleOf, { teamId, emailKey })
   if (!caller) return { kind: 'not_found' }
   if (holder === emailKey) return undefined
   if (caller.role !== 'owner' && caller.role !== 'admin') return { kind: 'forbidden', role: caller.role }
-  const other = yield* first(roleOf, { accountId: teamId, emailKey: holder })
+  const other = yield* first(roleOf, { teamId, emailKey: holder })
   if (!other) return { kind: 'no_such_member' }
   return other.role === 'owner' ? { kind: 'forbidden', role: caller.role } : undefined
 }
@@ -98,7 +92,7 @@ export const remove = write(
     emailKey: string
     audit: NewAuditRow
   }): Transaction<DeleteKeyOutcome> {
-    yield* first(accountToChange, { accountId: args.accountId })
+    yield* first(lockAccount, { accountId: args.accountId })
     const keys = yield* all(keysOf, { accountId: args.accountId })
     const key = keys.find((one) => one.key_id === args.keyId)
     if (!key) return { kind: 'not_found' }
@@ -121,10 +115,10 @@ function* removalRefusal(
     return lasts(key) && others.length === 0 ? { kind: 'last_key' } : undefined
   }
   if (key.holder === emailKey) return undefined
-  const caller = yield* first(roleOf, { accountId: key.account_id, emailKey })
+  const caller = yield* first(roleOf, { teamId: key.account_id, emailKey })
   if (!caller) return { kind: 'not_found' }
   if (caller.role === 'owner') return undefined
-  const holder = yield* first(roleOf, { accountId: key.account_id, emailKey: key.holder })
+  const holder = yield* first(roleOf, { teamId: key.account_id, emailKey: key.holder })
   const isAllowed = caller.role === 'admin' && holder?.role !== 'owner'
   return isAllowed ? undefined : { kind: 'forbidden', role: caller.role }
 }

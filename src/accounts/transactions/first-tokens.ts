@@ -37,7 +37,10 @@ const replaceSecret = query<{ tokenId: string; hash: string }>(({ db, p }) =>
     .set({ token_hash: p.hash, previous_hash: null, previous_until: null })
     .where('token_id', '=', p.tokenId),
 )
-const drop = query<{ tokenId: string }>(({ db, p }) => db.deleteFrom('queue_tokens').where('token_id', '=', p.tokenId))
+/** Deletes a token. */
+export const dropToken = query<{ tokenId: string }>(({ db, p }) =>
+  db.deleteFrom('queue_tokens').where('token_id', '=', p.tokenId),
+)
 const setToken = query<{ accountId: string; hash: string; sealed: string | null }>(({ db, p }) =>
   db
     .updateTable('accounts')
@@ -95,7 +98,7 @@ export function* followFirstTokens(accountId: string): Transaction<void> {
   for (const kind of ['all', 'read'] as const) {
     const hash = kind === 'all' ? hashOf(account) : account.queue_read_token_hash
     const row = present.find(({ first_token }) => first_token === kind)
-    if (hash === null && row) yield* change(drop, { tokenId: row.token_id })
+    if (hash === null && row) yield* change(dropToken, { tokenId: row.token_id })
     else if (hash !== null && row && row.token_hash !== hash) {
       yield* change(replaceSecret, { tokenId: row.token_id, hash })
     } else if (hash !== null && !row) {

@@ -6,10 +6,8 @@ import type { AccountsTable, ApiKeysTable } from '../../store/schema/accounts.js
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { type AccountRow, type NewAuditRow, recordAudit } from './accounts.js'
 import { followFirstTokens } from './first-tokens.js'
+import { lockInstallation } from './installation.js'
 
-const lockInstallation = query<object, { place: number }>(({ db, d }) =>
-  d.forUpdate(db.selectFrom('installation').select('place')),
-)
 const ownAccounts = query<object, AccountRow>(({ db }) =>
   db
     .selectFrom('accounts')
@@ -59,7 +57,7 @@ export const create = write(
     key: Insertable<ApiKeysTable>
     audit: NewAuditRow
   }): Transaction<'created' | 'email_taken'> {
-    yield* all(lockInstallation, {})
+    yield* lockInstallation()
     const present = yield* all(ownAccounts, {})
     const wanted = args.account.email.toLowerCase()
     if (present.some(({ email }) => email.toLowerCase() === wanted)) return 'email_taken'
@@ -85,7 +83,7 @@ export interface AccountChange {
 export type AccountRefusal = { readonly kind: 'not_found' } | { readonly kind: 'is_operator' }
 
 function* findChangeable(accountId: string): Transaction<AccountRefusal | { kind: 'found'; row: AccountRow }> {
-  yield* all(lockInstallation, {})
+  yield* lockInstallation()
   const row = (yield* all(ownAccounts, {})).find((one) => one.account_id === accountId)
   if (!row) return { kind: 'not_found' }
   return row.operator === 1 ? { kind: 'is_operator' } : { kind: 'found', row }
@@ -245,7 +243,7 @@ const LAST_ROWS = [
 
 /** Deletes the last rows of an account that is being deleted. False while it still has databases, messages or runs. */
 export const finishDelete = write('operator.finishDelete', function* (args: OfAccount): Transaction<boolean> {
-  yield* all(lockInstallation, {})
+  yield* lockInstallation()
   if ((yield* first(stateOf, args))?.state !== 'deleting') return true
   for (const query of [aDatabase, aMessage, aRun]) if (yield* first<OfAccount, object>(query, args)) return false
   for (const drop of LAST_ROWS) yield* change(drop, args)

@@ -4,10 +4,10 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { QueueTokensTable } from '../../store/schema/accounts.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { type ApiKeyRow, type NewAuditRow, recordAudit } from './accounts.js'
+import { type ApiKeyRow, lockAccount, type NewAuditRow, recordAudit } from './accounts.js'
 import { holderRefusal } from './api-keys.js'
-import { followToken } from './first-tokens.js'
-import type { TeamRole } from './teams.js'
+import { dropToken, followToken } from './first-tokens.js'
+import { roleOf, type TeamRole } from './teams.js'
 
 /** A queue token as it is stored: its hash, never the token. */
 export type QueueTokenRow = Selectable<QueueTokensTable>
@@ -21,14 +21,8 @@ const tokensOf = query<{ accountId: string }, QueueTokenRow>(({ db, p }) =>
     .orderBy('token_id'),
 )
 const allTokens = query<object, QueueTokenRow>(({ db }) => db.selectFrom('queue_tokens').selectAll())
-const accountToChange = query<{ accountId: string }, { account_id: string }>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('accounts').select('account_id').where('account_id', '=', p.accountId)),
-)
 const teamOf = query<{ accountId: string }, { team_id: string }>(({ db, p }) =>
   db.selectFrom('teams').select('team_id').where('team_id', '=', p.accountId),
-)
-const roleOf = query<{ accountId: string; emailKey: string }, { role: TeamRole }>(({ db, p }) =>
-  db.selectFrom('team_members').select('role').where('team_id', '=', p.accountId).where('email_key', '=', p.emailKey),
 )
 
 /** The tokens of an account or team, oldest first. */
@@ -56,9 +50,9 @@ export type TokenRefusal =
 
 /** Locks the account. In a team only its owner and admins go on: a token has no holder whose removal would end it. */
 export function* lockOwner({ accountId, emailKey }: TokenOwner): Transaction<TokenRefusal | undefined> {
-  if (!(yield* first(accountToChange, { accountId }))) return { kind: 'no_account' }
+  if (!(yield* first(lockAccount, { accountId }))) return { kind: 'no_account' }
   if (!(yield* first(teamOf, { accountId }))) return undefined
-  const member = yield* first(roleOf, { accountId, emailKey })
+  const member = yield* first(roleOf, { teamId: accountId, emailKey })
   if (!member) return { kind: 'no_account' }
   return member.role === 'owner' || member.role === 'admin' ? undefined : { kind: 'forbidden', role: member.role }
 }
@@ -85,10 +79,6 @@ export const create = write(
     yield* recordAudit(args.audit)
     return { kind: 'created' }
   },
-)
-
-const dropToken = query<{ tokenId: string }>(({ db, p }) =>
-  db.deleteFrom('queue_tokens').where('token_id', '=', p.tokenId),
 )
 
 /** Deletes a token. */
@@ -194,7 +184,7 @@ export const rotateKey = write(
   function* (
     args: TokenOwner & { keyId: string; rotation: Rotation; audit: NewAuditRow },
   ): Transaction<RotateKeyOutcome> {
-    if (!(yield* first(accountToChange, args))) return { kind: 'no_account' }
+    if (!(yield* first(lockAccount, args))) return { kind: 'no_account' }
     const row = yield* first(keyOf, args)
     if (!row) return { kind: 'not_found' }
     const refusal = row.holder === null ? undefined : yield* holderRefusal(row.account_id, row.holder, args.emailKey)

@@ -8,6 +8,7 @@ import { query } from '../../store/query.js'
 import type { AccountsTable, TeamMembersTable, TeamsTable } from '../../store/schema/accounts.js'
 import { all, change, first, insertAll, only, type Transaction } from '../../store/statement.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
+import { lockInstallation } from './installation.js'
 
 /** A member of a team as it is stored. */
 export type MemberRow = Selectable<TeamMembersTable>
@@ -22,8 +23,9 @@ export interface TeamOfMember {
   readonly emailKey: string
 }
 
-const lockInstallation = query<object, { place: number }>(({ db, d }) =>
-  d.forUpdate(db.selectFrom('installation').select('place')),
+/** The role of a member of a team. */
+export const roleOf = query<TeamOfMember, { role: TeamRole }>(({ db, p }) =>
+  db.selectFrom('team_members').select('role').where('team_id', '=', p.teamId).where('email_key', '=', p.emailKey),
 )
 const memberOf = query<TeamOfMember, MemberRow>(({ db, p }) =>
   db.selectFrom('team_members').selectAll().where('team_id', '=', p.teamId).where('email_key', '=', p.emailKey),
@@ -79,7 +81,7 @@ export const create = write(
     mostOwned: number
     audit: NewAuditRow
   }): Transaction<CreateTeamOutcome> {
-    yield* all(lockInstallation, {})
+    yield* lockInstallation()
     const { owned } = yield* only(ownedBy, { emailKey: args.owner.email_key })
     if (owned >= args.mostOwned) return 'limit_reached'
     yield* insertAll('accounts', [args.account])
@@ -159,7 +161,7 @@ export type DeleteTeamOutcome =
 export const remove = write(
   'teams.remove',
   function* (args: TeamOfMember & { audit: NewAuditRow }): Transaction<DeleteTeamOutcome> {
-    yield* all(lockInstallation, {})
+    yield* lockInstallation()
     const refusal = yield* refusalOf(args, ['owner'])
     if (refusal) return refusal
     const { teamId } = args

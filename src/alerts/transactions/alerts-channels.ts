@@ -1,6 +1,6 @@
 /** Channels of accounts: where alerts are sent. */
 import type { Insertable, Selectable } from 'kysely'
-import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { lockAccount, type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertChannelsTable } from '../../store/schema/alerts.js'
@@ -32,10 +32,6 @@ const oneChannel = query<ChannelKey, ChannelRow>(({ db, p, d }) =>
       .where('account_id', '=', p.accountId)
       .where('channel_id', '=', p.channelId),
   ),
-)
-/** Locks an account, for rules over several of its rows. */
-export const lockAccount = query<{ accountId: string }, { account_id: string }>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('accounts').select('account_id').where('account_id', '=', p.accountId)),
 )
 
 /** The channels of an account, oldest first. */

@@ -1,11 +1,10 @@
 /** What accounts have changed in their rules. */
 import type { Selectable } from 'kysely'
-import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { lockAccount, type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertRulesTable } from '../../store/schema/alerts.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { lockAccount } from './alerts-channels.js'
 
 /** The change of a rule as it is stored. */
 export type RuleRow = Selectable<AlertRulesTable>

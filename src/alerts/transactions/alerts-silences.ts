@@ -1,11 +1,10 @@
 /** Silences of accounts: alerts that are not to be sent for a while. */
 import type { Insertable, Selectable } from 'kysely'
-import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { lockAccount, type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertSilencesTable } from '../../store/schema/alerts.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { lockAccount } from './alerts-channels.js'
 
 /** A silence as it is stored. */
 export type SilenceRow = Selectable<AlertSilencesTable>
