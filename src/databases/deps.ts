@@ -10,7 +10,7 @@ import type { DatabaseMeter, DatabasesMeter, Logger, Problems } from '../telemet
 import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
 import type { Task } from './sleep/sleeper.js'
-import type * as databases from './transactions/databases.js'
+import type { DatabaseRow } from './transactions/database-row.js'
 import type { CountedUse } from './usage/ledger.js'
 
 /** What the databases are built from. */
@@ -206,9 +206,9 @@ export interface ChangeDeps extends DatabasesDeps {
 /** How changes of databases have to do with replicas at other nodes; `Replicas` implements it. */
 export interface ReplicaControl {
   /** Resolves when the replicas of all read regions of a row serve. Rejects with `region_without_capacity`. */
-  serving(row: databases.DatabaseRow): Promise<void>
+  serving(row: DatabaseRow): Promise<void>
   /** The database has this row again: a change of its regions failed. */
-  follow(row: databases.DatabaseRow): void
+  follow(row: DatabaseRow): void
   /** Resolves when no other node answers reads of a database by what was true before this call. */
   withdraw(databaseId: string): Promise<void>
   /** Resolves when other nodes have deleted their copies of a database, or do not answer. */

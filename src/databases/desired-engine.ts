@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { NS_PER_MS, PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../contract/databases/plans.js'
 import type { EngineSpec, MemberSpec } from '../fleet/index.js'
 import { type Suspended, suspensionOf } from './suspended.js'
-import type * as databases from './transactions/databases.js'
+import type { DatabaseRow } from './transactions/database-row.js'
 import {
   effectiveSettings,
   engineUserOf,
@@ -12,8 +12,6 @@ import {
   type SettingBounds,
   type StoredUser,
 } from './users/index.js'
-
-type DatabaseRow = databases.DatabaseRow
 
 /**
  * Everything on all keys and channels, except commands that manage the engine; of those, the ones that only touch data

@@ -10,10 +10,8 @@ import {
   settingsOf,
   usersOf,
 } from './desired-engine.js'
-import type * as databases from './transactions/databases.js'
+import type { DatabaseRow } from './transactions/database-row.js'
 import { matchesPassword, restTokenOf, type StoredUser } from './users/index.js'
-
-type DatabaseRow = databases.DatabaseRow
 
 /**
  * The name of a user of a database's data: `default` (the owner), `default_ro` (read-only), or one that the owner created

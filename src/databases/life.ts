@@ -41,12 +41,12 @@ import type { AuditEvent } from '../accounts/index.js'
 import type * as accounts from '../accounts/transactions/accounts.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
+import type { DatabaseRow } from './transactions/database-row.js'
 import * as databases from './transactions/databases.js'
 import * as databasesChanges from './transactions/databases-changes.js'
 import type { DatabaseOfAccount } from './transactions/home-check.js'
 
-/** A database as it is stored. */
-export type DatabaseRow = databases.DatabaseRow
+export type { DatabaseRow }
 
 type AuditRow = accounts.NewAuditRow
 

@@ -5,10 +5,8 @@ import type { Caller } from '../http/index.js'
 import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './desired-engine.js'
 import { renderLoss } from './losses.js'
 import { type Suspended, type SuspensionColumns, suspensionOf } from './suspended.js'
-import type * as databases from './transactions/databases.js'
+import type { DatabaseRow } from './transactions/database-row.js'
 import type { SetAsideRow } from './transactions/recoveries.js'
-
-type DatabaseRow = databases.DatabaseRow
 
 /** Which credentials a record shows. */
 export type ShownCredentials = 'all' | 'read-only' | 'none'

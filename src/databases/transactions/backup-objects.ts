@@ -208,18 +208,23 @@ export const storedDaily = read('backupObjects.storedDaily', function* (args: Of
   return yield* all(storedQuery, args)
 })
 
-const dropBackups = query<{ ids: readonly string[] }>(({ db, p, d }) =>
+const dropRows = query<{ ids: readonly string[] }>(({ db, p, d }) =>
   db.deleteFrom('backups').where(d.inTexts('backup_id', p.ids)),
 )
 const deleteObjects = query<{ ids: readonly string[]; at: number }>(({ db, p, d }) =>
   db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where(d.inTexts('backup_id', p.ids)),
 )
 
-/** Deletes backups past their retention. Their objects are deleted afterwards. */
+/** Deletes backups. Their objects are deleted afterwards. */
+export function* dropBackups(ids: readonly string[], at: number): Transaction<void> {
+  yield* change(dropRows, { ids })
+  yield* change(deleteObjects, { ids, at })
+}
+
+/** Deletes backups past their retention. */
 export const expire = write(
   'backupObjects.expire',
-  function* (args: { ids: readonly string[]; at: number }): Transaction<void> {
-    yield* change(dropBackups, { ids: args.ids })
-    yield* change(deleteObjects, args)
+  function* ({ ids, at }: { ids: readonly string[]; at: number }): Transaction<void> {
+    yield* dropBackups(ids, at)
   },
 )

@@ -3,8 +3,9 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, change, first, type Transaction } from '../../store/statement.js'
+import { dropBackups } from './backup-objects.js'
 import { lockForChange, type Refusal } from './backups.js'
-import type { DatabaseRow } from './databases.js'
+import type { DatabaseRow } from './database-row.js'
 import { isOfHome, type OfHome } from './homes.js'
 
 const setNext = query<{ databaseId: string; nextAt: number | null }>(({ db, p }) =>
@@ -172,13 +173,6 @@ const old = query<Ages & OfHome, OldBackup>(({ db, p }) =>
       ]),
     ),
 )
-const dropAll = query<{ ids: readonly string[] }>(({ db, p, d }) =>
-  db.deleteFrom('backups').where(d.inTexts('backup_id', p.ids)),
-)
-
-const deleteObjects = query<{ ids: readonly string[]; at: number }>(({ db, p, d }) =>
-  db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where(d.inTexts('backup_id', p.ids)),
-)
 
 /** Deletes the rows of backups past their retention; returns them, so that the caller deletes their files. */
 export const expire = write('backupsDaily.expire', function* (args: Ages & OfHome & { at: number }): Transaction<
@@ -186,7 +180,6 @@ export const expire = write('backupsDaily.expire', function* (args: Ages & OfHom
 > {
   const gone = yield* all(old, args)
   const ids = gone.map((backup) => backup.backup_id)
-  yield* change(dropAll, { ids })
-  yield* change(deleteObjects, { ids, at: args.at })
+  yield* dropBackups(ids, args.at)
   return gone
 })

@@ -4,7 +4,7 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BackupsTable } from '../../store/schema/backups.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import type { DatabaseRow } from './databases.js'
+import { type DatabaseRow, rowToChange } from './database-row.js'
 import { HAS_MOVED, isHomeOf } from './home-check.js'
 
 /** A backup as it is stored. */
@@ -26,9 +26,6 @@ export type Refusal =
 /** The failure that the next start stores for interrupted backups and imports. */
 export const INTERRUPTED = 'the server ended while it was being made'
 
-const databaseToChange = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId)),
-)
 const setModifying = query<{
   databaseId: string
   from: DatabaseRow['modifying_state']
@@ -54,7 +51,7 @@ export function* lockForChange(
   accountId: string | undefined,
   home?: string | undefined,
 ): Transaction<{ kind: 'free'; database: DatabaseRow } | Refusal> {
-  const database = yield* first(databaseToChange, { databaseId })
+  const database = yield* first(rowToChange, { databaseId })
   if (!database || (accountId !== undefined && database.account_id !== accountId)) return { kind: 'not_found' }
   const { modifying_state: modifyingState } = database
   if (modifyingState !== '') return { kind: 'busy', modifyingState }
@@ -302,7 +299,9 @@ export const prune = write('backups.prune', function* (args: { databaseId: strin
 const dropOfDatabase = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('backups').where('database_id', '=', p.databaseId),
 )
-const dropImportOf = query<{ databaseId: string }>(({ db, p }) =>
+
+/** Forgets the last import of a database. */
+export const dropImportOf = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('imports').where('database_id', '=', p.databaseId),
 )
 

@@ -7,10 +7,12 @@
  */
 
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { lockInstallation } from '../../accounts/transactions/installation.js'
+import { roleOf } from '../../accounts/transactions/teams.js'
 import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { all, change, first, only, type Transaction } from '../../store/statement.js'
-import type { DatabaseRow } from './databases.js'
+import { change, first, only, type Transaction } from '../../store/statement.js'
+import { countOfAccount, type DatabaseRow, rowToChange, setModifyingState } from './database-row.js'
 import { type DatabaseOfAccount, HAS_MOVED, isHomeOf } from './home-check.js'
 
 /** The columns that changes may set. */
@@ -43,10 +45,6 @@ export type ChangingState = Exclude<DatabaseRow['modifying_state'], '' | 'creati
 /** Why a change was not made. */
 export type ChangeRefusal = { readonly kind: 'not_found' } | { readonly kind: 'busy'; readonly modifyingState: string }
 
-const rowToChange = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId)),
-)
-
 const setConfiguration = query<Configuration & { databaseId: string }>(({ db, p }) =>
   db
     .updateTable('databases')
@@ -72,10 +70,6 @@ const setConfiguration = query<Configuration & { databaseId: string }>(({ db, p 
       suspended_by_owner: p.suspended_by_owner,
     })
     .where('database_id', '=', p.databaseId),
-)
-
-const setModifyingState = query<{ databaseId: string; modifyingState: DatabaseRow['modifying_state'] }>(({ db, p }) =>
-  db.updateTable('databases').set({ modifying_state: p.modifyingState }).where('database_id', '=', p.databaseId),
 )
 
 /** Locks the row of a database of the account, or returns why it cannot be changed now. */
@@ -175,20 +169,6 @@ export const abandon = write(
   },
 )
 
-const roleInTeam = query<{ teamId: string; emailKey: string }, { role: 'owner' | 'admin' | 'dev' | 'finance' }>(
-  ({ db, p }) =>
-    db.selectFrom('team_members').select('role').where('team_id', '=', p.teamId).where('email_key', '=', p.emailKey),
-)
-const lockInstallation = query<object, { place: number }>(({ db, d }) =>
-  d.forUpdate(db.selectFrom('installation').select('place')),
-)
-const countOfAccount = query<{ accountId: string }, { held: number }>(({ db, p }) =>
-  db
-    .selectFrom('databases')
-    .select(({ fn }) => fn.countAll<number>().as('held'))
-    .where('account_id', '=', p.accountId),
-)
-
 const accountOf = query<{ accountId: string }, { type: 'free' | 'paid' }>(({ db, p }) =>
   db.selectFrom('accounts').select('type').where('account_id', '=', p.accountId),
 )
@@ -212,10 +192,10 @@ export type MoveOutcome =
 
 /** Moves a database to a team in which the caller may manage databases. Moves are serialised to keep the team's limit. */
 export const moveToTeam = write('databases.moveToTeam', function* (args: MoveArgs): Transaction<MoveOutcome> {
-  yield* all(lockInstallation, {})
+  yield* lockInstallation()
   const found = yield* lockOwned(args)
   if (found.kind !== 'free') return found
-  const member = yield* first(roleInTeam, { teamId: args.teamId, emailKey: args.emailKey })
+  const member = yield* first(roleOf, { teamId: args.teamId, emailKey: args.emailKey })
   if (!member) return { kind: 'no_such_team' }
   if (member.role === 'finance') return { kind: 'role_refused', role: member.role }
   if (found.database.account_id === args.teamId) return { kind: 'same', database: found.database }

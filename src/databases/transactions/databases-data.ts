@@ -3,7 +3,7 @@ import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { change, first, type Transaction } from '../../store/statement.js'
 import { lockForChange, moveModifying, type Refusal } from './backups.js'
-import type { DatabaseRow } from './databases.js'
+import { type DatabaseRow, rowOf } from './database-row.js'
 import type { DatabaseOfAccount } from './home-check.js'
 
 const setProblem = query<{ databaseId: string; problem: string | null }>(({ db, p }) =>
@@ -54,10 +54,6 @@ export const giveUpAccept = write(
   function* (args: { databaseId: string }): Transaction<void> {
     yield* change(freeAccepting, args)
   },
-)
-
-const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
-  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
 )
 
 /** `restoring` becomes (empty). The problem is cleared only when the loss was `accepted`. May be repeated. */

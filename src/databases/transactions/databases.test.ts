@@ -8,6 +8,7 @@ import { SCHEMA_RANGE } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
 import { databaseRow } from '../testing/rows.js'
+import type { DatabaseRow } from './database-row.js'
 import * as databases from './databases.js'
 import * as homes from './homes.js'
 
@@ -42,20 +43,20 @@ describeOnEveryStore('transactions of databases', (openStore) => {
 
   const auditOf = (entity: string) => auditRow(accountId, NOW, entity)
 
-  async function created(args = argsOf()): Promise<databases.DatabaseRow> {
+  async function created(args = argsOf()): Promise<DatabaseRow> {
     const outcome = await store.run(databases.create, args)
     if (outcome.kind !== 'created') throw new Error(`not created: ${outcome.kind}`)
     return outcome.database
   }
 
-  async function serving(args = argsOf()): Promise<databases.DatabaseRow> {
+  async function serving(args = argsOf()): Promise<DatabaseRow> {
     const { database_id: databaseId } = await created(args)
     const row = await store.run(databases.finishCreate, { databaseId, audit: auditOf(databaseId) })
     if (!row) throw new Error('not finished')
     return row
   }
 
-  const everyRow = (): Promise<databases.DatabaseRow[]> => store.run(databases.load, { after: '', limit: 1_000 })
+  const everyRow = (): Promise<DatabaseRow[]> => store.run(databases.load, { after: '', limit: 1_000 })
 
   async function drop(databaseId: string): Promise<void> {
     await store.run(databases.undoCreate, { databaseId })

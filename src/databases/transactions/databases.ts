@@ -1,16 +1,15 @@
 import type { Insertable, Selectable } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { lockInstallation } from '../../accounts/transactions/installation.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabasesTable, IdempotencyKeysTable } from '../../store/schema/databases.js'
 import { all, change, first, insertAll, only, type Transaction } from '../../store/statement.js'
+import { countOfAccount, type DatabaseRow, rowOf, rowToChange } from './database-row.js'
 import { type DatabaseOfAccount, HAS_MOVED, isHomeOf } from './home-check.js'
 import { forgetMoves } from './moves.js'
 import { type FirstStandby, placeFirst } from './standby-sets.js'
 import { forgetUsage } from './usage.js'
-
-/** A database as it is stored. */
-export type DatabaseRow = Selectable<DatabasesTable>
 
 /** A new database without its port and slug. */
 export type NewDatabase = Omit<Insertable<DatabasesTable>, 'port' | 'slug' | 'modifying_state' | 'state'>
@@ -48,15 +47,6 @@ export type CreateOutcome =
   | { readonly kind: 'no_port' }
   | { readonly kind: 'no_slug' }
 
-const lockInstallation = query<object, { place: number }>(({ db, d }) =>
-  d.forUpdate(db.selectFrom('installation').select('place')),
-)
-const countOfAccount = query<{ accountId: string }, { held: number }>(({ db, p }) =>
-  db
-    .selectFrom('databases')
-    .select(({ fn }) => fn.countAll<number>().as('held'))
-    .where('account_id', '=', p.accountId),
-)
 const accountOf = query<{ accountId: string }, { state: string }>(({ db, p }) =>
   db.selectFrom('accounts').select('state').where('account_id', '=', p.accountId),
 )
@@ -72,12 +62,6 @@ export const idsOf = read('databases.idsOf', function* (args: { accountId: strin
 const usedPorts = query<object, { port: number }>(({ db }) => db.selectFrom('databases').select('port'))
 const usedSlugs = query<{ slugs: readonly string[] }, { slug: string }>(({ db, p, d }) =>
   db.selectFrom('databases').select('slug').where(d.inTexts('slug', p.slugs)),
-)
-const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
-  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
-)
-const rowToChange = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId)),
 )
 const keyOf = query<{ accountId: string; key: string }, Selectable<IdempotencyKeysTable>>(({ db, p }) =>
   db.selectFrom('idempotency_keys').selectAll().where('account_id', '=', p.accountId).where('key', '=', p.key),
@@ -124,7 +108,7 @@ function* rememberKey({ database, idempotency }: CreateArgs): Transaction<void> 
  * ports and slugs are unique across accounts.
  */
 export const create = write('databases.create', function* (args: CreateArgs): Transaction<CreateOutcome> {
-  yield* all(lockInstallation, {})
+  yield* lockInstallation()
   const repeat = yield* findRepeat(args)
   if (repeat) return repeat
   // A request that was admitted before must not outlive the deletion of its account.
@@ -152,7 +136,7 @@ const setPort = query<{ databaseId: string; port: number }>(({ db, p }) =>
 export const movePort = write(
   'databases.movePort',
   function* (args: { databaseId: string; ports: PortChoice }): Transaction<number | undefined> {
-    yield* all(lockInstallation, {})
+    yield* lockInstallation()
     const port = yield* freePort(args.ports)
     if (port !== undefined) yield* change(setPort, { databaseId: args.databaseId, port })
     return port

@@ -4,7 +4,7 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { Tables } from '../../store/schema/index.js'
 import { change, all as every, first, type Transaction } from '../../store/statement.js'
-import type { DatabaseRow } from './databases.js'
+import type { DatabaseRow } from './database-row.js'
 
 /** Which databases an operation is about: those of one node, by its name; all of them with the empty text. */
 export interface OfHome {

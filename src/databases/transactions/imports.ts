@@ -4,16 +4,12 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { ImportsTable } from '../../store/schema/backups.js'
 import { change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { insertPending, lockForChange, type NewBackup, type Refusal } from './backups.js'
-import type { DatabaseRow } from './databases.js'
+import { dropImportOf, insertPending, lockForChange, type NewBackup, type Refusal } from './backups.js'
+import type { DatabaseRow } from './database-row.js'
 import { beginRestore } from './restores.js'
 
 /** The last import of a database as it is stored. */
 export type ImportRow = Selectable<ImportsTable>
-
-const forget = query<{ databaseId: string }>(({ db, p }) =>
-  db.deleteFrom('imports').where('database_id', '=', p.databaseId),
-)
 
 /** Arguments of `begin`. */
 export interface BeginArgs {
@@ -37,7 +33,7 @@ export const begin = write('imports.begin', function* (args: BeginArgs): Transac
   if (found.kind !== 'free') return found
   yield* insertPending(backup)
   yield* beginRestore(database_id, backup_id, started_at)
-  yield* change(forget, { databaseId: database_id })
+  yield* change(dropImportOf, { databaseId: database_id })
   const nothingYet = { keys_read: 0, keys_total: null, bytes_read: 0, finished_at: null, failure: null }
   yield* insertAll('imports', [{ database_id, backup_id, source, state: 'reading', started_at, ...nothingYet }])
   yield* recordAudit(args.audit)

@@ -9,7 +9,8 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { change, first, only, type Transaction } from '../../store/statement.js'
-import type { DatabaseRow } from './databases.js'
+import { rowToChange } from './database-row.js'
+import { dropRestore } from './recoveries.js'
 import { newestLife } from './standbys.js'
 
 const copiedElsewhere = query<{ name: string }, { databases: number }>(({ db, p }) =>
@@ -53,17 +54,11 @@ export const isLost = read('lostHomes.isLost', function* (args: { home: string }
   return yield* isGivenUp(args.home)
 })
 
-const rowToTake = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId)),
-)
 const setDeleting = query<{ databaseId: string; node: string }>(({ db, p }) =>
   db
     .updateTable('databases')
     .set({ home: p.node, modifying_state: 'deleting' })
     .where('database_id', '=', p.databaseId),
-)
-const dropRestore = query<{ databaseId: string }>(({ db, p }) =>
-  db.deleteFrom('restores').where('database_id', '=', p.databaseId),
 )
 
 /**
@@ -75,7 +70,7 @@ export const takeToDelete = write(
   function* (args: { accountId: string; databaseId: string; node: string; audit: NewAuditRow }): Transaction<boolean> {
     const { accountId, databaseId, node, audit } = args
     yield* holdRegistrations()
-    const row = yield* first(rowToTake, { databaseId })
+    const row = yield* first(rowToChange, { databaseId })
     if (row?.account_id !== accountId || !(yield* isGivenUp(row.home))) return false
     yield* change(setDeleting, { databaseId, node })
     yield* change(dropRestore, { databaseId })

@@ -2,25 +2,19 @@
  * Moves of databases between nodes. Each transition is one transaction that checks the state it starts from, with the
  * row of the database locked first. `moves/index.ts` has the states.
  */
-import type { Selectable } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { DatabaseMovesTable, DatabasesTable } from '../../store/schema/index.js'
+import type { DatabaseMovesTable } from '../../store/schema/index.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { followHome, forgetStandbys, makeWay } from './standbys.js'
-
-type DatabaseRow = Selectable<DatabasesTable>
+import { type DatabaseRow, rowOf, rowToChange, setModifyingState } from './database-row.js'
+import { followHome, forgetStandbys, makeWay, newestLife, takesPart } from './standbys.js'
 
 /** A move as it is stored. */
 export type MoveRow = DatabaseMovesTable
 /** The states of a move. */
 export type MoveState = MoveRow['state']
-
-const lockDatabase = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId)),
-)
 
 const lockMove = query<{ moveId: string }, MoveRow>(({ db, p, d }) =>
   d.forUpdate(db.selectFrom('database_moves').selectAll().where('move_id', '=', p.moveId)),
@@ -45,31 +39,19 @@ const setState = query<{ moveId: string; state: MoveState; problem: string | nul
     .where('move_id', '=', p.moveId),
 )
 
-const setModifying = query<{ databaseId: string; to: DatabaseRow['modifying_state'] }>(({ db, p }) =>
-  db.updateTable('databases').set({ modifying_state: p.to }).where('database_id', '=', p.databaseId),
-)
-
 const setHome = query<{ databaseId: string; home: string }>(({ db, p }) =>
   db.updateTable('databases').set({ home: p.home, modifying_state: '' }).where('database_id', '=', p.databaseId),
 )
 
-const dropEpoch = query<{ databaseId: string }>(({ db, p }) =>
+/** Forgets the epoch of a database. */
+export const dropEpoch = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('database_epochs').where('database_id', '=', p.databaseId),
-)
-
-const newestLife = query<{ name: string }, { state: string }>(({ db, p }) =>
-  db.selectFrom('nodes').select('state').where('name', '=', p.name).orderBy('incarnation', 'desc').limit(1),
 )
 
 /** The `modifying_state` of a database that is being moved. The wire has no word of its own for it. */
 const MOVING = 'updating_regions'
 
 const isActive = ({ state }: MoveRow): boolean => state === 'asked' || state === 'copying'
-
-function* takesPart(node: string): Transaction<boolean> {
-  const state = (yield* first(newestLife, { name: node }))?.state
-  return state === 'live' || state === 'draining'
-}
 
 /** What somebody asks for. */
 export interface AskedMove {
@@ -104,7 +86,7 @@ export function* activeFrom(
  */
 export const ask = write('moves.ask', function* (args: AskedMove): Transaction<MoveRow> {
   const { databaseId, target } = args
-  const row = yield* first(lockDatabase, { databaseId })
+  const row = yield* first(rowToChange, { databaseId })
   if (!row || row.modifying_state === 'creating') throw new HomeportError('database_not_found', { databaseId })
   if (row.home === null) throw new HomeportError('database_without_home', { databaseId })
   const pending = yield* activeFrom(row.home, args)
@@ -139,7 +121,7 @@ export type Begun = 'begun' | 'busy' | 'void'
 
 /** Begins a move at the home of the database. */
 export const begin = write('moves.begin', function* (args: { moveId: string; databaseId: string }): Transaction<Begun> {
-  const row = yield* first(lockDatabase, args)
+  const row = yield* first(rowToChange, args)
   const move = yield* first(lockMove, args)
   if (move?.state !== 'asked') return 'void'
   if (!row || row.home !== move.source) {
@@ -152,7 +134,7 @@ export const begin = write('moves.begin', function* (args: { moveId: string; dat
     return 'void'
   }
   if (row.modifying_state !== '') return 'busy'
-  yield* change(setModifying, { databaseId: args.databaseId, to: MOVING })
+  yield* change(setModifyingState, { databaseId: args.databaseId, modifyingState: MOVING })
   yield* change(setState, { moveId: args.moveId, state: 'copying', problem: null, at: null })
   return 'begun'
 })
@@ -163,7 +145,7 @@ export const begin = write('moves.begin', function* (args: { moveId: string; dat
  */
 export const swap = write('moves.swap', function* (args: { moveId: string; databaseId: string }): Transaction<boolean> {
   const { databaseId, moveId } = args
-  const row = yield* first(lockDatabase, { databaseId })
+  const row = yield* first(rowToChange, { databaseId })
   const move = yield* first(lockMove, { moveId })
   const epoch = (yield* first(epochOf, { databaseId }))?.epoch ?? 1
   if (move?.state !== 'copying' || row?.home !== move.source || row.modifying_state !== MOVING) return false
@@ -186,13 +168,13 @@ export const abort = write(
     at: number
   }): Transaction<MoveState | undefined> {
     const { moveId, databaseId, problem, at } = args
-    const row = yield* first(lockDatabase, { databaseId })
+    const row = yield* first(rowToChange, { databaseId })
     const move = yield* first(lockMove, { moveId })
     if (!move || !isActive(move)) return move?.state
     const state = move.state === 'asked' ? 'failed' : 'aborted'
     yield* change(setState, { moveId, state, problem, at })
     const isModifying = row?.home === move.source && row.modifying_state === MOVING
-    if (state === 'aborted' && isModifying) yield* change(setModifying, { databaseId, to: '' })
+    if (state === 'aborted' && isModifying) yield* change(setModifyingState, { databaseId, modifyingState: '' })
     return state
   },
 )
@@ -213,15 +195,11 @@ const oneMove = query<{ moveId: string }, MoveRow>(({ db, p }) =>
   db.selectFrom('database_moves').selectAll().where('move_id', '=', p.moveId),
 )
 
-const oneDatabase = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
-  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
-)
-
 /** A database of whatever account. */
 export const database = read('moves.database', function* (args: { databaseId: string }): Transaction<
   DatabaseRow | undefined
 > {
-  return yield* first(oneDatabase, args)
+  return yield* first(rowOf, args)
 })
 
 const openOf = query<{ node: string }, MoveRow>(({ db, p }) =>

@@ -4,9 +4,11 @@ import { holdRegistrations } from '../../cluster/transactions/cluster-nodes.js'
 import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
+import { setModifyingState } from './database-row.js'
 import { takeHome } from './homes.js'
-import { activeFrom } from './moves.js'
-import { newestLife, ofDatabase, type StandbyRow, turnStandbys } from './standbys.js'
+import { activeFrom, dropEpoch } from './moves.js'
+import { dropTaken, failPending } from './recoveries.js'
+import { newestLife, ofDatabase, type StandbyRow, takesPart, turnStandbys } from './standbys.js'
 
 /** Who takes a database over from whom. */
 export interface Promotion {
@@ -73,28 +75,8 @@ const lockDatabase = query<
   ),
 )
 
-const dropEpoch = query<{ databaseId: string }>(({ db, p }) =>
-  db.deleteFrom('database_epochs').where('database_id', '=', p.databaseId),
-)
-
-const dropTaken = query<{ databaseId: string; from: string }>(({ db, p }) =>
-  db.deleteFrom('taken_homes').where('database_id', '=', p.databaseId).where('from_node', '=', p.from),
-)
-
-const failPending = query<{ databaseId: string; at: number }>(({ db, p }) =>
-  db
-    .updateTable('backups')
-    .set({ state: 'failed', failure: 'its node was gone', finished_at: p.at })
-    .where('database_id', '=', p.databaseId)
-    .where('state', '=', 'pending'),
-)
-
 /** Of these changes the row has nothing before they are complete, and the copy does not depend on them: they end with the home. */
 const ENDING: readonly string[] = ['', 'backing_up', 'changing_plan', 'updating_regions']
-
-const endChange = query<{ databaseId: string }>(({ db, p }) =>
-  db.updateTable('databases').set({ modifying_state: '' }).where('database_id', '=', p.databaseId),
-)
 
 /**
  * Makes the node of a standby the home, with the next epoch. No node begins a life meanwhile: one that begins before is
@@ -107,7 +89,7 @@ export const promote = write('promotions.promote', function* (args: Promotion): 
   const known = yield* resultFor(args, row)
   if (known) return known
   yield* takeHome(databaseId, from, to)
-  yield* change(endChange, { databaseId })
+  yield* change(setModifyingState, { databaseId, modifyingState: '' })
   yield* activeFrom(to, { databaseId, at })
   yield* change(dropEpoch, { databaseId })
   const epoch = args.epoch + 1
@@ -144,11 +126,6 @@ function* resultFor(
   if (silent) return waits(`the node ${silent.node} has not stored where its copy stands`)
   const furthest = furthestOf(present)
   return furthest?.slot === own.slot ? undefined : waits(`the node ${furthest?.node ?? ''} comes first`)
-}
-
-function* takesPart(node: string): Transaction<boolean> {
-  const state = (yield* first(newestLife, { name: node }))?.state
-  return state === 'live' || state === 'draining'
 }
 
 /**

@@ -4,20 +4,23 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { SetAsideFilesTable, TakenHomesTable } from '../../store/schema/backups.js'
 import { all, change, insertAll, type Transaction } from '../../store/statement.js'
-import type { DatabaseRow } from './databases.js'
+import { type DatabaseRow, rowOf } from './database-row.js'
 import { takeHome } from './homes.js'
 import { followHome, refuseStandbyAt } from './standbys.js'
 
 /** A database that was recreated at another node. */
 export type TakenHome = Selectable<TakenHomesTable>
 
-const dropTaken = query<{ databaseId: string; from: string }>(({ db, p }) =>
+/** Forgets that a database was taken from a node. */
+export const dropTaken = query<{ databaseId: string; from: string }>(({ db, p }) =>
   db.deleteFrom('taken_homes').where('database_id', '=', p.databaseId).where('from_node', '=', p.from),
 )
-const dropRestore = query<{ databaseId: string }>(({ db, p }) =>
+/** Forgets the active restore of a database. */
+export const dropRestore = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('restores').where('database_id', '=', p.databaseId),
 )
-const failPending = query<{ databaseId: string; at: number }>(({ db, p }) =>
+/** The backups that the lost node of a database was making have failed. */
+export const failPending = query<{ databaseId: string; at: number }>(({ db, p }) =>
   db
     .updateTable('backups')
     .set({ state: 'failed', failure: 'its node was gone', finished_at: p.at })
@@ -127,10 +130,6 @@ export const forgetSetAside = write(
   function* (args: { node: string; path: string }): Transaction<void> {
     yield* change(dropSetAside, args)
   },
-)
-
-const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
-  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
 )
 
 /** The row of a database of any account. */

@@ -14,7 +14,7 @@ import {
   type Refusal,
   settle,
 } from './backups.js'
-import type { DatabaseRow } from './databases.js'
+import type { DatabaseRow } from './database-row.js'
 import { isOfHome, type OfHome } from './homes.js'
 
 /** An active restore. */

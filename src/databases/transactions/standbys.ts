@@ -55,6 +55,12 @@ export const newestLife = query<{ name: string }, { state: string; incarnation: 
     .limit(1),
 )
 
+/** Whether the newest life of a node takes part in the cluster. */
+export function* takesPart(node: string): Transaction<boolean> {
+  const state = (yield* first(newestLife, { name: node }))?.state
+  return state === 'live' || state === 'draining'
+}
+
 /** Ends all standbys of a database. */
 export const dropOf = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('database_standbys').where('database_id', '=', p.databaseId),

@@ -2,7 +2,7 @@
 import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, first, type Transaction } from '../../store/statement.js'
-import type { DatabaseRow } from './databases.js'
+import type { DatabaseRow } from './database-row.js'
 import { type StandingRow, TIERS_MS, type TierMs, type UsageDayRow } from './usage.js'
 import { rolledToOf } from './usage-rollups.js'
 import { mergeSamples, type UsageGauges, type UsageSample, unpackSample } from './usage-sample.js'
