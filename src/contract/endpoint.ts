@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { Static, TSchema } from 'typebox'
+import { type Static, type TSchema, Type } from 'typebox'
 import type { ErrorCode } from './errors/errors.js'
 
 /** Which listener serves an endpoint. */
@@ -78,6 +78,11 @@ export type BodyShape =
   | { readonly kind: 'json'; readonly schema: TSchema; readonly optional?: true; readonly texts?: 'long' }
   | { readonly kind: 'raw'; readonly mostBytes?: number }
   | { readonly kind: 'stream' }
+
+/** The body of a write without fields: clients send nothing, `{}` or `null`. */
+export const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
+/** The success of an operation that returns no record. */
+export const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
 
 /** An operation of the wire with what its callers need; see `EndpointShape`. */
 export type Endpoint<

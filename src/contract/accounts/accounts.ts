@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
+import { endpoint, noFields, ok, PATTERN_IN_WORDS } from '../endpoint.js'
 
 /** Roles in a team. The owner is the account that created it; the role cannot be given. */
 export const TEAM_ROLES = ['owner', 'admin', 'dev', 'finance'] as const
@@ -46,9 +46,6 @@ const email = (description: string) =>
     description,
     examples: ['ada@example.com'],
   })
-const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') }
-// Some clients send a body where none is needed: empty, {} or null.
-const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
 
 /** A team (reference redis 1.10). */
 export const TeamSchema = Type.Object({

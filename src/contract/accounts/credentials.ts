@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint, QUEUE_TOKEN_SCOPES } from '../endpoint.js'
+import { endpoint, noFields, ok, QUEUE_TOKEN_SCOPES } from '../endpoint.js'
 import { expiresIn, LONGEST_LABEL, LONGEST_LIFETIME_S, label, NewApiKeySchema } from './accounts.js'
 
 /** Most named queue tokens of an account or team. */
@@ -175,7 +175,7 @@ export const deleteQueueToken = endpoint({
   description: 'Both of its secrets are refused when the answer is sent. Its messages stay.',
   params: tokenParams,
   query: TeamQuery,
-  body: { kind: 'json', optional: true, schema: Type.Unknown() },
-  success: { status: 200, description: 'The text "OK".', body: Type.Literal('OK') },
+  body: noFields,
+  success: ok,
   errors: onToken,
 })

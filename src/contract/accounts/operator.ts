@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
+import { endpoint, noFields, ok, PATTERN_IN_WORDS } from '../endpoint.js'
 import { EMAIL } from './accounts.js'
 
 /** Most databases that the limit of an account may allow. */
@@ -54,8 +54,6 @@ export type NewAccount = Static<typeof NewAccountSchema>
 
 const operator = { service: 'management', topic: 'Accounts', auth: 'basic' } as const
 const params = Type.Object({ id: text('`account_id` of the account.') })
-const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
-const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
 
 /** Lists accounts. */
 export const listAccounts = endpoint({

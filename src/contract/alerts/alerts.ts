@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
-import { kind, noFields, ok, seconds, shared, storeErrors, text, writeErrors, written } from './fields.js'
+import { endpoint, noFields, ok, PATTERN_IN_WORDS } from '../endpoint.js'
+import { kind, seconds, shared, storeErrors, text, writeErrors, written } from './fields.js'
 import {
   ALERT_HISTORY_DAYS,
   ALERT_KINDS,

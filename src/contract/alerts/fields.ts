@@ -19,10 +19,6 @@ export const written = (description: string, most: number) =>
 export const kind = (description: string) => Type.Enum([...ALERT_KINDS], { description })
 /** What all operations of alerts have in common. */
 export const shared = { service: 'management', topic: 'Alerts', auth: 'basic' } as const
-/** The answer to a deletion. */
-export const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') }
-/** A body that is not read. */
-export const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
 /** Errors of reads. */
 export const storeErrors = ['store_unavailable'] as const
 /** Errors of changes. */

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
-import { endpoint } from '../endpoint.js'
+import { endpoint, noFields, ok } from '../endpoint.js'
 import { LONGEST_ALERT_TEXT } from './alerts.js'
-import { kind, noFields, ok, seconds, shared, storeErrors, text, writeErrors, written } from './fields.js'
+import { kind, seconds, shared, storeErrors, text, writeErrors, written } from './fields.js'
 import { LONGEST_SILENCE_DAYS, MOST_SILENCES } from './kinds.js'
 
 /** The wire of silences. Times are Unix seconds. */

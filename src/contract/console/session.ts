@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { TEAM_ROLES } from '../accounts/accounts.js'
-import { endpoint } from '../endpoint.js'
+import { endpoint, ok } from '../endpoint.js'
 
 /** The header that proves that the console sent a request; required for everything but GET. */
 export const CONSOLE_HEADER = 'x-homeport-console'
@@ -83,6 +83,6 @@ export const endConsoleSession = endpoint({
   summary: 'Sign out of the console',
   description: 'Ends the session of the cookie, if there is one, and deletes the cookie.',
   body: { kind: 'none' },
-  success: { status: 200, description: 'The text "OK".', body: Type.Literal('OK') },
+  success: ok,
   errors: ['store_unavailable'],
 })

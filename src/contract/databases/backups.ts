@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint } from '../endpoint.js'
+import { endpoint, noFields, ok } from '../endpoint.js'
 import { LONGEST_NAME } from './databases.js'
 
 /** The states of a backup (reference redis 1.9). */
@@ -52,9 +52,6 @@ const BackupParams = Type.Object({
   id: Type.String({ description: '`database_id` of the database.' }),
   backup_id: Type.String({ description: '`backup_id` of one of its backups.' }),
 })
-const OK = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
-// Some clients send a body where none is needed: empty, {} or null.
-const anyBody = { kind: 'json', optional: true, schema: Type.Unknown() } as const
 
 /** Lists the backups of a database. */
 export const listBackups = endpoint({
@@ -94,7 +91,7 @@ export const createBackup = endpoint({
       }),
     }),
   },
-  success: OK,
+  success: ok,
   errors: [
     'invalid_json',
     'database_not_found',
@@ -120,8 +117,8 @@ export const deleteBackup = endpoint({
   summary: 'Delete a backup',
   description: 'Deletes the backup and its file. This cannot be undone.',
   params: BackupParams,
-  body: anyBody,
-  success: OK,
+  body: noFields,
+  success: ok,
   errors: ['database_not_found', 'backup_not_found', 'database_busy', 'store_unavailable'],
 })
 
@@ -142,7 +139,7 @@ export const restoreBackup = endpoint({
     kind: 'json',
     schema: Type.Object({ backup_id: Type.String({ description: '`backup_id` of a completed backup.' }) }),
   },
-  success: OK,
+  success: ok,
   errors: [
     'invalid_json',
     'database_not_found',
@@ -172,8 +169,8 @@ export const acceptDataLoss = endpoint({
   description:
     'For a database whose record has a `data_problem`. If the data is missing, the database starts empty; if its log is damaged, it starts with the data before the damage. The files on the disk are moved to the quarantine of the data directory. Responds when the database serves. A database without a `data_problem` is not changed.',
   params: IdParams,
-  body: anyBody,
-  success: OK,
+  body: noFields,
+  success: ok,
   errors: ['database_not_found', 'database_busy', 'engine_failed', 'store_full', 'store_unavailable', 'starting'],
 })
 
@@ -192,8 +189,8 @@ const daily = <Method extends 'PATCH' | 'POST', Verb extends 'enable' | 'disable
         ? 'The server creates a backup every day at this time of day and keeps it for 1 day, or 3 days with the production pack. Not available on plan free. Does nothing when daily backups are already enabled.'
         : 'No further daily backups are created. Existing ones are deleted when they expire.',
     params: IdParams,
-    body: anyBody,
-    success: OK,
+    body: noFields,
+    success: ok,
     errors: ['database_not_found', 'database_busy', 'daily_backup_not_allowed', 'store_unavailable'],
   })
 

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox'
-import { type BodyShape, endpoint } from '../endpoint.js'
+import { type BodyShape, endpoint, noFields, ok } from '../endpoint.js'
 import type { ErrorCode } from '../errors/errors.js'
 import { DatabaseRecordSchema, MOST_BUDGET } from './databases.js'
 import { PLAN_NAMES } from './plans.js'
@@ -17,9 +17,6 @@ export const PLAN_ALIASES = ['pro', 'paid'] as const
 const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
 const IdParams = Type.Object({ id: text('`database_id` of the database.') })
-const OkSchema = Type.Literal('OK')
-// Some clients send a body where none is needed: empty, {} or null.
-const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
 const busy: readonly ErrorCode[] = ['database_not_found', 'database_busy', 'store_unavailable', 'starting']
 
 interface Change<Body extends BodyShape, Answer extends TSchema> {
@@ -50,7 +47,7 @@ function change<const Body extends BodyShape, Answer extends TSchema>(declared: 
     access: 'write',
     path: `/v2/redis/${path}`,
     params: IdParams,
-    success: { status: 200, description: answers === OkSchema ? 'The text "OK".' : 'The database.', body: answer },
+    success: { status: 200, description: answers === ok.body ? ok.description : 'The database.', body: answer },
     errors: [...busy, ...errors],
   })
 }
@@ -112,7 +109,7 @@ export const updateMutualTls = change({
 })
 
 const toggle = (id: string, verb: string, summary: string, description: string, errors: readonly ErrorCode[] = []) =>
-  change({ id, path: `${verb}/{id}`, summary, description, body: noFields, answer: OkSchema, errors })
+  change({ id, path: `${verb}/{id}`, summary, description, body: noFields, answer: ok.body, errors })
 
 /** Enables eviction. */
 export const enableEviction = toggle(
@@ -208,7 +205,7 @@ const changePlanAt = (id: string, path: string, summary: string) =>
     description:
       'Send the plan in `plan_name` or `plan`. The new limits apply while the engine runs, and no data is dropped. Connections are closed if the limits of a connection change. A plan that is smaller than the data is refused; the error has both sizes.',
     body: { kind: 'json', schema: ChangePlanSchema },
-    answer: OkSchema,
+    answer: ok.body,
     errors: ['plan_not_allowed', 'plan_too_small', 'production_pack_not_allowed', 'engine_failed', 'store_full'],
   })
 
@@ -239,7 +236,7 @@ export const updateBudget = change({
       }),
     }),
   },
-  answer: OkSchema,
+  answer: ok.body,
 })
 
 const UpdateRegionsSchema = Type.Object({
@@ -257,7 +254,7 @@ export const updateRegions = change({
   description:
     'Responds when all regions of the list replicate and all other replicas are removed. The primary keeps serving: no write is lost, and no connection to it is closed.',
   body: { kind: 'json', schema: UpdateRegionsSchema },
-  answer: OkSchema,
+  answer: ok.body,
   errors: ['no_node_in_region', 'engine_failed', 'store_full'],
 })
 
@@ -276,7 +273,7 @@ export const updateAllowList = change({
       }),
     }),
   },
-  answer: OkSchema,
+  answer: ok.body,
 })
 
 /** Moves a database to a team. */
@@ -298,6 +295,6 @@ export const moveToTeam = endpoint({
       database_id: text('`database_id` of the database.'),
     }),
   },
-  success: { status: 200, description: 'The text "OK".', body: OkSchema },
+  success: ok,
   errors: [...busy, 'team_not_found', 'team_forbidden', 'database_limit'],
 })

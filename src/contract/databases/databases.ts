@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint } from '../endpoint.js'
+import { endpoint, noFields, ok } from '../endpoint.js'
 import { PLAN_NAMES, RESOURCE_SIZES } from './plans.js'
 import { PLATFORMS, PRIMARY_REGIONS, READ_REGIONS } from './regions.js'
 
@@ -286,8 +286,7 @@ export const deleteDatabase = endpoint({
   description:
     'Closes its connections, stops its engines, deletes its files and frees its port, then responds. This cannot be undone. Repeating the request is safe, also while it runs and after it has failed.',
   params: IdParams,
-  // Some clients send a body here: empty, {} or null.
-  body: { kind: 'json', optional: true, schema: Type.Unknown() },
-  success: { status: 200, description: 'The text "OK".', body: Type.Literal('OK') },
+  body: noFields,
+  success: ok,
   errors: ['database_not_found', 'database_busy', 'store_unavailable', 'starting'],
 })

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { DEFAULT_STATS_PERIOD, STATS_PERIODS } from '../databases/stats.js'
-import { endpoint } from '../endpoint.js'
+import { endpoint, noFields, ok } from '../endpoint.js'
 
 /** The queue of an account as the management API shows and changes it (upstream OpenAPI, `/qstash/...`). */
 
@@ -95,10 +95,7 @@ export type QueueStats = Static<typeof QueueStatsSchema>
 
 const management = { service: 'management', topic: 'Queue accounts', auth: 'basic' } as const
 const IdParams = Type.Object({ id: text('`id` of the queue.') })
-// Real clients send a body where none is needed: empty, {} or null.
-const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
 const theQueue = { status: 200, description: 'The queue.', body: QueueAccountSchema } as const
-const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
 
 /** The queue of the caller. */
 export const getOwnQueueAccount = endpoint({

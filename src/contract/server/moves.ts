@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint } from '../endpoint.js'
+import { endpoint, ok } from '../endpoint.js'
 
 const text = (description: string) => Type.String({ description })
 
@@ -44,7 +44,7 @@ export const moveDatabaseToNode = endpoint({
       database_id: Type.String({ maxLength: 100, description: 'Id of a database of any account.' }),
     }),
   },
-  success: { status: 200, description: 'The text "OK".', body: Type.Literal('OK') },
+  success: ok,
   errors: [
     'operator_only',
     'database_not_found',

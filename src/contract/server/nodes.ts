@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint } from '../endpoint.js'
+import { endpoint, noFields, ok } from '../endpoint.js'
 
 const text = (description: string) => Type.String({ description })
 
@@ -34,8 +34,6 @@ export type ClusterNode = Static<typeof NodeSchema>
 
 const operator = { service: 'management', topic: 'Server', auth: 'basic' } as const
 const params = Type.Object({ name: Type.String({ maxLength: 100, description: '`name` of the node.' }) })
-const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
-const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
 
 /** Lists the nodes of the cluster. */
 export const listNodes = endpoint({

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint } from '../endpoint.js'
+import { endpoint, ok } from '../endpoint.js'
 
 const text = (description: string) => Type.String({ description })
 const whole = (description: string) => Type.Integer({ description })
@@ -67,7 +67,6 @@ const body = {
   optional: true,
   schema: Type.Object({ mode: Type.Optional(Mode), copies: Type.Optional(Copies) }, { additionalProperties: false }),
 } as const
-const done = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
 
 /** Has a node keep a standby of a database. */
 export const setDatabaseStandby = endpoint({
@@ -81,7 +80,7 @@ export const setDatabaseStandby = endpoint({
   description:
     'For the operator: the node keeps a copy of the database that follows its home all the time: one more while the database has fewer than `copies`, else in place of the one that would end first. The reply comes when the request is stored; list the standbys to see the progress. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
   body,
-  success: done,
+  success: ok,
   errors: [
     'operator_only',
     'database_not_found',
@@ -107,7 +106,7 @@ export const removeDatabaseStandby = endpoint({
   description:
     'For the operator: the node deletes its copy of the database. Other standbys of it stay. Without such a standby nothing changes.',
   body: { kind: 'none' },
-  success: done,
+  success: ok,
   errors: ['operator_only', 'database_not_found', 'store_unavailable'],
 })
 
@@ -122,7 +121,7 @@ export const placeDatabaseStandby = endpoint({
   description:
     'For the operator: the home of the database chooses a node of its region for each copy, and another one when that node has been away for 30 s, is drained, or has become the home. While there is no other node, the request waits for one. Nodes that were named before stay until then. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
   body,
-  success: done,
+  success: ok,
   errors: [
     'operator_only',
     'database_not_found',
@@ -161,7 +160,7 @@ export const endDatabaseStandby = endpoint({
   summary: 'End the standbys of a database',
   description: 'For the operator: the nodes of its standbys delete their copies. Without a standby nothing changes.',
   body: { kind: 'none' },
-  success: done,
+  success: ok,
   errors: ['operator_only', 'database_not_found', 'store_unavailable'],
 })
 
