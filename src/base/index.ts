@@ -13,7 +13,8 @@
  * - `joined.ts`: work that many ask for at once, such as reading a view again.
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.
  * - `sqlite/`: opens SQLite files, with the driver of Node or with a package.
- * - `turns.ts`: work on the same thing, one task after the other.
+ * - `turns.ts`: work on the same thing, one task after the other, or a few at a time.
+ * - `percent.ts`: percent-encoding.
  * - `user.ts`: the user that runs the process, who may have neither name nor home.
  * - `version.ts`: the version of Homeport.
  *
@@ -33,6 +34,7 @@ export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './network.js'
 export { mostOpenFiles } from './open-files.js'
+export { decodedOrSame } from './percent.js'
 export { printable } from './printable.js'
 export { flattenServices, type ParallelServices, type Service, type SharedGrace, stopAll } from './service.js'
 export { firstColumn, missingSqliteDriver, openSqlite, sqliteDriver } from './sqlite/driver.js'

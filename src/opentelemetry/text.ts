@@ -1,3 +1,5 @@
+import { decodedOrSame } from '../base/index.js'
+
 /** Whether a text is a URL with `http:` or `https:`. */
 export function isHttpUrl(text: string): boolean {
   return parsed(text) !== undefined
@@ -28,7 +30,8 @@ export function targetOf(text: string): Target | undefined {
 }
 
 function parsedTarget(text: string): Target | undefined {
-  const url = parsed(text) ?? parsed(decoded(text))
+  // Clients may encode the destination in the path of a publish request.
+  const url = parsed(text) ?? parsed(decodedOrSame(text))
   if (!url) return undefined
   const { protocol, hostname, port, origin, pathname } = url
   return {
@@ -49,13 +52,4 @@ export function destinationName(text: string): string {
 function parsed(text: string): URL | undefined {
   if (!/^https?:/i.test(text) || !URL.canParse(text)) return undefined
   return new URL(text)
-}
-
-/** Clients may encode the destination in the path of a publish request. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }

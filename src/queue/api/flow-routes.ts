@@ -1,3 +1,4 @@
+import { decodedOrSame } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { changeFlowKey, getFlowKey, getGlobalParallelism, listFlowKeys } from '../../contract/queue/flow.js'
 import { type Route, route } from '../../http/index.js'
@@ -17,14 +18,6 @@ interface Action {
   readonly query: URLSearchParams
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
 const ACTION = /^([^?]+)\/(pause|resume|pin|unpin|resetRate|reset)(?:\?(.*))?$/
 
 function actionOf(rest: string): Action {
@@ -34,7 +27,7 @@ function actionOf(rest: string): Action {
       problem: `"${rest.slice(0, 80)}" is not a flow-control key followed by /pause, /resume, /pin, /unpin or /resetRate.`,
     })
   }
-  return { key: decoded(key), verb, query: new URLSearchParams(query) }
+  return { key: decodedOrSame(key), verb, query: new URLSearchParams(query) }
 }
 
 function amount(query: URLSearchParams, name: string, most = Number.MAX_SAFE_INTEGER): number | undefined {
@@ -122,7 +115,7 @@ export function flowRoutes(deps: ApiDeps): Route[] {
       longList(deps.clock, allKeys(deps, caller.accountId, query.search ?? '')),
     ),
     route(getFlowKey, async ({ caller, params }) => {
-      const key = decoded(params.key.split('?', 1)[0] ?? '')
+      const key = decodedOrSame(params.key.split('?', 1)[0] ?? '')
       refuseOtherName(caller.scope, 'flow_control', key)
       const args = { accountId: caller.accountId, key, now: deps.clock.now() }
       const found = await deps.store.run(flowKeys.get, args)

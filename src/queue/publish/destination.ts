@@ -1,4 +1,4 @@
-import { type TargetPolicy, targetProblem } from '../../base/index.js'
+import { decodedOrSame, type TargetPolicy, targetProblem } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { memoized } from '../memoized.js'
 import type { PublishItem } from '../types.js'
@@ -61,7 +61,7 @@ export function groupNameOf(text: string): string | undefined {
  */
 export function parseDestination(text: string): Destination {
   const encoded = /^https?%3a/i.test(text)
-  const url = encoded ? decoded(text) : text
+  const url = encoded ? decodedOrSame(text) : text
   if (url === '') {
     throw new HomeportError('invalid_request', {
       problem: 'The destination is empty. Put a URL after the path, such as /v2/publish/https://example.com/hook.',
@@ -80,14 +80,6 @@ export function parseDestination(text: string): Destination {
     })
   }
   return parsed
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 /** `upstash-callback`, `upstash-failure-callback`, and callbacks of callbacks. */
