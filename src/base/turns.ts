@@ -25,10 +25,11 @@ export class Turns {
 
 interface Owner {
   active: number
-  readonly waiting: (() => void)[]
+  /** What begins the next ones, in the order of the calls. */
+  readonly waiting: Set<() => void>
 }
 
-/** Work of owners, such as accounts: of each at most a number at a time. The rest waits, in the order of the calls. */
+/** Turns of owners, such as accounts: of each at most a number at a time. The rest waits, in the order of the calls. */
 export class FewAtOnce {
   readonly #most: number
   readonly #owners = new Map<string, Owner>()
@@ -37,19 +38,51 @@ export class FewAtOnce {
     this.#most = most
   }
 
-  /** Runs the work as soon as fewer of its owner are active. */
+  /** How many of an owner wait for their turn. */
+  waiting(name: string): number {
+    return this.#owners.get(name)?.waiting.size ?? 0
+  }
+
+  /** Runs the work in its turn. */
   async take<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
-    const owner = this.#owners.get(name) ?? { active: 0, waiting: [] }
-    this.#owners.set(name, owner)
-    if (owner.active < this.#most) owner.active++
-    else await new Promise<void>((resolve) => owner.waiting.push(resolve))
+    const end = await this.begin(name)
     try {
       return await work()
     } finally {
-      const next = owner.waiting.shift()
-      // The next one takes the place of the one that ends.
-      if (next) next()
-      else if (--owner.active === 0) this.#owners.delete(name)
+      end?.()
     }
   }
+
+  /**
+   * Resolves when the turn begins, with what ends it.
+   * @param onWait called if it has to wait, with what gives its place up: it then resolves with `undefined`.
+   */
+  async begin(name: string, onWait?: (leave: () => void) => void): Promise<(() => void) | undefined> {
+    const owner = this.#owners.get(name) ?? { active: 0, waiting: new Set() }
+    this.#owners.set(name, owner)
+    if (owner.active < this.#most) owner.active++
+    else if (!(await waitIn(owner.waiting, onWait))) return undefined
+    return () => this.#end(name, owner)
+  }
+
+  /** The next one takes the place of the one that ends. */
+  #end(name: string, owner: Owner): void {
+    const [next] = owner.waiting
+    if (next) next()
+    else if (--owner.active === 0) this.#owners.delete(name)
+  }
+}
+
+/** Resolves to whether the turn has come: false if the place was given up. */
+function waitIn(waiting: Owner['waiting'], onWait?: (leave: () => void) => void): Promise<boolean> {
+  return new Promise((resolve) => {
+    const begin = (): void => {
+      waiting.delete(begin)
+      resolve(true)
+    }
+    waiting.add(begin)
+    onWait?.(() => {
+      if (waiting.delete(begin)) resolve(false)
+    })
+  })
 }

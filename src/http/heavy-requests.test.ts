@@ -24,6 +24,7 @@ it('heavy requests of one account take turns, and those of another are served be
   const last = ['a4', 'a5'].map((name) => serve(name))
   await expect(serve('a6')).rejects.toThrow('3 requests of this account')
   void serve('b1')
+  await waitFor(() => begun.length === 3, { what: 'the other account', everyMs: 1 })
   expect(names()).toEqual(['a1', 'a2', 'b1'])
   gone.request.socket.emit('close')
   await leaving

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { FewAtOnce } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { onceOver } from './received-call.js'
 import { isReply } from './route.js'
@@ -14,18 +15,12 @@ interface Exchange {
   readonly response: ServerResponse
 }
 
-interface AccountRequests {
-  active: number
-  /** What begins the next ones, in the order of their arrival. */
-  readonly waiting: Set<() => void>
-}
-
 /**
  * Serves two heavy requests of each account at a time, so that the requests of others wait behind two at most, however many
  * one account sends. The rest waits for its turn.
  */
 export class HeavyRequests {
-  readonly #accounts = new Map<string, AccountRequests>()
+  readonly #turns = new FewAtOnce(MOST_AT_ONCE)
   readonly #mostWaiting: number
 
   constructor(mostWaiting = MOST_WAITING) {
@@ -38,11 +33,11 @@ export class HeavyRequests {
    * @throws HomeportError `too_many_heavy_requests`
    */
   async serve<Result>(accountId: string, exchange: Exchange, work: () => Promise<Result>): Promise<Result> {
-    const account = this.#accounts.get(accountId) ?? { active: 0, waiting: new Set() }
-    this.#accounts.set(accountId, account)
-    if (account.active < MOST_AT_ONCE) account.active++
-    else await this.#turn(account, exchange)
-    const end = (): void => this.#end(accountId, account)
+    const tooMany = () => new HomeportError('too_many_heavy_requests', { most: this.#mostWaiting })
+    if (this.#turns.waiting(accountId) >= this.#mostWaiting) throw tooMany()
+    const end = await this.#turns.begin(accountId, (leave) => onceOver(exchange.request, exchange.response, leave))
+    // The client is gone: nobody gets this answer.
+    if (!end) throw tooMany()
     try {
       const result = await work()
       // More is read while the client takes what it has.
@@ -53,30 +48,6 @@ export class HeavyRequests {
       end()
       throw error
     }
-  }
-
-  /** The next one takes the place of the one that ends. */
-  #end(accountId: string, account: AccountRequests): void {
-    const [next] = account.waiting
-    if (next) next()
-    else account.active--
-    if (account.active === 0) this.#accounts.delete(accountId)
-  }
-
-  async #turn({ waiting }: AccountRequests, { request, response }: Exchange): Promise<void> {
-    const refusal = new HomeportError('too_many_heavy_requests', { most: this.#mostWaiting })
-    if (waiting.size >= this.#mostWaiting) throw refusal
-    await new Promise<void>((resolve, reject) => {
-      const begin = (): void => {
-        waiting.delete(begin)
-        resolve()
-      }
-      waiting.add(begin)
-      // Nobody gets this answer.
-      onceOver(request, response, () => {
-        if (waiting.delete(begin)) reject(refusal)
-      })
-    })
   }
 }
 
