@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readFileIfThere, replaceFile } from '../base/index.js'
+import { readFileIfThere, replaceFile, Turns } from '../base/index.js'
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
@@ -24,7 +24,7 @@ export class TokenSeal {
   readonly #key: Buffer
   #others: readonly Buffer[]
   /** Writes of the file run one after the other. */
-  #learning: Promise<void> = Promise.resolve()
+  readonly #writes = new Turns()
 
   private constructor(dataDir: string, key: Buffer, others: readonly Buffer[]) {
     this.#dataDir = dataDir
@@ -56,9 +56,7 @@ export class TokenSeal {
 
   /** Keeps keys of other nodes; ignores what is no key. */
   learn(texts: readonly unknown[]): Promise<void> {
-    const learning = this.#learning.then(() => this.#learn(texts))
-    this.#learning = learning.catch(() => undefined)
-    return learning
+    return this.#writes.take('', () => this.#learn(texts))
   }
 
   async #learn(texts: readonly unknown[]): Promise<void> {

@@ -1,4 +1,4 @@
-import { isObject, type Timer, tryParseJson } from '../base/index.js'
+import { isObject, type Timer, Turns, tryParseJson } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import type { DataLoss, DataReport, Fleet } from '../fleet/index.js'
 import type { Problems } from '../telemetry/index.js'
@@ -68,8 +68,8 @@ export function renderLoss(row: Pick<DatabaseRow, 'data_problem'>): DatabaseReco
 export class Losses {
   readonly #deps: LossesDeps
   readonly #known = new Map<string, StoredLoss>()
-  /** The last write of each database: writes of one database run in order. */
-  readonly #writes = new Map<string, Promise<void>>()
+  /** Writes of one database run in order. */
+  readonly #writes = new Turns()
   /** Writes that have failed and will be repeated. */
   readonly #retries = new Map<string, Timer>()
   readonly #unfollow: () => void
@@ -138,7 +138,7 @@ export class Losses {
     this.#isStopped = true
     this.#unfollow()
     for (const databaseId of this.#retries.keys()) this.#cancelRetry(databaseId)
-    await Promise.all(this.#writes.values())
+    await this.#writes.idle()
   }
 
   async #inspect(databaseId: string): Promise<void> {
@@ -181,12 +181,7 @@ export class Losses {
   }
 
   #write(databaseId: string, problem: string | null): void {
-    const written = (this.#writes.get(databaseId) ?? Promise.resolve())
-      .then(() => this.#store(databaseId, problem))
-      .then(() => {
-        if (this.#writes.get(databaseId) === written) this.#writes.delete(databaseId)
-      })
-    this.#writes.set(databaseId, written)
+    void this.#writes.take(databaseId, () => this.#store(databaseId, problem))
   }
 
   /** Never rejects. */

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { dirname, join } from 'node:path'
-import { readFileIfThere, replaceFile } from '../base/index.js'
+import { readFileIfThere, replaceFile, Turns } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
 /** The file of the keys in the data directory, one a line. The first one encrypts; all of them decrypt. */
@@ -25,7 +25,7 @@ export class BackupKeys {
   readonly isNew: boolean
   #keys: readonly BackupKey[]
   /** Writes of the file run one after the other. */
-  #learning: Promise<void> = Promise.resolve()
+  readonly #writes = new Turns()
 
   private constructor(dataDir: string, keys: readonly BackupKey[]) {
     this.#dataDir = dataDir
@@ -77,9 +77,7 @@ export class BackupKeys {
 
   /** Keeps further keys; ignores what is no key. */
   learn(texts: readonly unknown[]): Promise<void> {
-    const learning = this.#learning.then(() => this.#learn(texts))
-    this.#learning = learning.catch(() => undefined)
-    return learning
+    return this.#writes.take('', () => this.#learn(texts))
   }
 
   async #learn(texts: readonly unknown[]): Promise<void> {
