@@ -12,9 +12,9 @@ import { createSpotlight, Spotlight } from '@mantine/spotlight'
 import { useNavigate } from '@tanstack/react-router'
 import { type ComponentType, useEffect, useRef, useState } from 'react'
 import { listDatabaseSummaries } from '../../../src/contract/console/console.js'
+import { stateOfDatabase } from '../../../src/contract/words/states.js'
 import { useApi } from '../api/hooks.js'
 import { useCanWrite, useSession } from '../api/session.js'
-import { stateOf } from '../pages/databases/words.js'
 import type { EarlyKeys } from './early-keys.js'
 import { NAVIGATION } from './navigation.js'
 import { isMatch, targetOf } from './palette-items.js'
@@ -120,7 +120,7 @@ function useDatabases(text: string): Item[] {
   if (text.trim() === '' || !data) return []
   return data.databases.map(({ database_id: id, database_name: label, primary_region, ...of }) => ({
     label,
-    description: `${primary_region}, ${stateOf(of).word}`,
+    description: `${primary_region}, ${stateOfDatabase(of).word}`,
     icon: IconDatabase,
     act: () => void navigate({ to: '/databases/$id', params: { id } }),
   }))

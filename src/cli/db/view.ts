@@ -3,7 +3,7 @@ import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { NS_PER_MS } from '../../contract/databases/plans.js'
 import type { StoredBackupRecord } from '../../contract/databases/stored-backups.js'
 import { planWords } from '../../contract/words/plans.js'
-import { BACKUP_WORDS, CHANGE_WORDS, DATABASE_WORDS, type StateWord } from '../../contract/words/states.js'
+import { BACKUP_WORDS, stateOfDatabase } from '../../contract/words/states.js'
 import { accessOf } from '../client-environment.js'
 import type { Io } from '../io.js'
 import { bytes, dollars, figure, momentOfSeconds } from '../terminal/figures.js'
@@ -12,7 +12,7 @@ import { toneOf } from '../terminal/text.js'
 
 const DATABASE_COLUMNS: readonly Column<DatabaseRecord>[] = [
   { title: 'NAME', value: (one) => one.database_name },
-  { title: 'STATE', value: stateText, tone: (one) => toneOf(stateOf(one)) },
+  { title: 'STATE', value: stateText, tone: (one) => toneOf(stateOfDatabase(one)) },
   { isExtra: true, title: 'PLAN', value: (one) => planWords(one.type, one.db_disk_threshold) },
   { isExtra: true, title: 'REGIONS', cuts: true, value: (one) => one.all_members.join(' ') },
   { isExtra: true, title: 'PORT', value: (one) => one.port, align: 'right' },
@@ -26,12 +26,9 @@ export const databasesTable = (io: Io, rows: readonly DatabaseRecord[]): string 
     ? 'There are no databases yet. Create one: homeport db create --name first\n'
     : renderTable(io, DATABASE_COLUMNS, rows)
 
-const stateOf = ({ state, modifying_state: change }: DatabaseRecord): StateWord =>
-  change === '' ? DATABASE_WORDS[state] : CHANGE_WORDS[change]
-
 function stateText(record: DatabaseRecord): string {
   const { suspended_by } = record
-  return `${stateOf(record).word}${suspended_by === undefined ? '' : ` (by the ${suspended_by})`}`
+  return `${stateOfDatabase(record).word}${suspended_by === undefined ? '' : ` (by the ${suspended_by})`}`
 }
 
 /** All facts about one database: identity, settings, limits and access. */
@@ -49,7 +46,7 @@ export const changedFacts = (io: Io, record: DatabaseRecord): string =>
 const identity = (record: DatabaseRecord): Fact[] => [
   ['name', record.database_name],
   ['id', record.database_id],
-  ['state', stateText(record), toneOf(stateOf(record))],
+  ['state', stateText(record), toneOf(stateOfDatabase(record))],
   ['owner', record.customer_id],
   ['created', momentOfSeconds(record.creation_time)],
   ...(record.set_aside ?? []).map(({ node, path, bytes: size, taken_at }): Fact => {

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { EVENT_STATES, type Event, type Message } from '../../contract/queue/fields.js'
+import { type Event, isLater, type Message } from '../../contract/queue/fields.js'
 import { cancelMessage, cancelMessages, getMessage, listLogs } from '../../contract/queue/messages.js'
 import { FIRE_WORDS, MESSAGE_WORDS } from '../../contract/words/states.js'
 import type { Io } from '../io.js'
@@ -106,10 +106,6 @@ function latestOf(entries: readonly LogEntry[]): LogEntry[] {
   }
   return [...latest.values()]
 }
-
-const isLater = (one: LogEntry, other: LogEntry): boolean =>
-  one.time > other.time ||
-  (one.time === other.time && EVENT_STATES.indexOf(one.state) > EVENT_STATES.indexOf(other.state))
 
 const noMessage = (id: string, what: 'message' | 'pending message' = 'message'): string =>
   `There is no ${what} "${id}". Its log may say more: homeport queue logs --message ${id}.`

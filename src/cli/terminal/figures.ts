@@ -1,5 +1,5 @@
 import { NO_LIMIT } from '../../contract/databases/plans.js'
-import { duration, bytes as size, whole } from '../../contract/words/figures.js'
+import { duration, ISO_TIME, bytes as size, whole } from '../../contract/words/figures.js'
 
 export { andMore, counted, dollars, duration, trimmed } from '../../contract/words/figures.js'
 
@@ -19,8 +19,6 @@ export function moment(atMs: number | undefined): string | undefined {
   const local = new Date(atMs + offset * 60_000).toISOString().slice(0, 19).replace('T', ' ')
   return `${local}${offset === 0 ? 'Z' : offsetText(offset)}`
 }
-
-const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
 
 /** A text of the server, with its times as the command line writes them. */
 export const withMoments = (text: string): string =>

@@ -117,6 +117,16 @@ export const EVENT_STATES = [
   'CANCELED',
 ] as const
 
+/** Whether an entry of the log of a message comes after another one. */
+export const isLater = (one: LogPlace, other: LogPlace): boolean =>
+  one.time > other.time ||
+  (one.time === other.time && EVENT_STATES.indexOf(one.state) > EVENT_STATES.indexOf(other.state))
+
+interface LogPlace {
+  readonly time: number
+  readonly state: (typeof EVENT_STATES)[number]
+}
+
 /** An entry of the log. */
 export const Event = Type.Object({
   time: ms('When it happened'),

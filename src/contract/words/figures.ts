@@ -28,6 +28,9 @@ export function dollars(amount: number): string {
   return `$${amount.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`
 }
 
+/** The times in a text of the server. */
+export const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
+
 const STEPS = [
   { unit: 'd', ms: 86_400_000 },
   { unit: 'h', ms: 3_600_000 },

@@ -5,7 +5,7 @@ import type { BULK_STATES } from '../bulk/actions.js'
 import type { Outcome } from '../bulk/answers.js'
 import type { MESSAGE_STANDINGS, RUN_STANDINGS } from '../bulk/conditions.js'
 import type { BACKUP_STATES, IMPORT_STATES } from '../databases/backups.js'
-import type { DATABASE_STATES, MODIFYING_STATES } from '../databases/databases.js'
+import type { DATABASE_STATES, DatabaseRecord, MODIFYING_STATES } from '../databases/databases.js'
 import type { EVENT_STATES } from '../queue/fields.js'
 import type { MOVE_STATES } from '../server/moves.js'
 import type { NODE_STATES } from '../server/nodes.js'
@@ -56,6 +56,13 @@ export const CHANGE_WORDS: StateWords<Exclude<OneOf<typeof MODIFYING_STATES>, ''
   backing_up: busy('backing up'),
   restoring: busy('restoring'),
 }
+
+/** The state of a database, or the change that is in progress. */
+export const stateOfDatabase = ({
+  state,
+  modifying_state: change,
+}: Pick<DatabaseRecord, 'state' | 'modifying_state'>): StateWord =>
+  change === '' ? DATABASE_WORDS[state] : CHANGE_WORDS[change]
 
 /** `state` of a backup. */
 export const BACKUP_WORDS: StateWords<OneOf<typeof BACKUP_STATES>> = {

@@ -4,7 +4,7 @@ import { andMore, bytes, counted, dollars, duration, whole } from './figures.js'
 import { planWords } from './plans.js'
 import * as states from './states.js'
 
-const { pauseWord, ...tables } = states
+const { pauseWord, stateOfDatabase: _, ...tables } = states
 /** Tables that are made of others. */
 const COMPOSED = new Set(['RUN_EVENT_WORDS', 'STANDING_WORDS'])
 

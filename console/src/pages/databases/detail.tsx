@@ -2,6 +2,7 @@ import { Group, Tabs } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { Suspense } from 'react'
 import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases/databases.js'
+import { stateOfDatabase } from '../../../../src/contract/words/states.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { lazyPage } from '../../app/lazy-page.js'
 import { ButtonLink } from '../../components/link.js'
@@ -13,7 +14,6 @@ import { OverviewTab } from './overview.js'
 import { SettingsTab } from './settings.js'
 import { DATABASE_TABS, type DatabaseTab } from './tabs.js'
 import { UsersTab } from './users/users.js'
-import { stateOf } from './words.js'
 
 const route = getRouteApi('/shell/databases/$id')
 // Charts and the data browser are large, so they load when their tab is opened.
@@ -96,7 +96,7 @@ function Missing() {
 function State({ database }: { database: DatabaseRecord }) {
   return (
     <Group gap="xs">
-      <StateOf word={stateOf(database)} />
+      <StateOf word={stateOfDatabase(database)} />
     </Group>
   )
 }

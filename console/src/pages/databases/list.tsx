@@ -10,6 +10,7 @@ import {
   type DatabaseSummary,
   listDatabaseSummaries,
 } from '../../../../src/contract/console/console.js'
+import { stateOfDatabase } from '../../../../src/contract/words/states.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { OrCommand } from '../../components/copy.js'
@@ -26,7 +27,7 @@ import { given } from '../../lib/search.js'
 import { CreateDatabase } from './create.js'
 import { DatabaseFilters } from './list-filters.js'
 import { type ListSearch, listSearchAt, orderOf, queryOf } from './list-search.js'
-import { paymentTitle, stateOf } from './words.js'
+import { paymentTitle } from './words.js'
 
 const route = getRouteApi('/shell/databases')
 const TYPING_MS = 300
@@ -186,7 +187,7 @@ function Name({ database: { database_id, database_name } }: { database: Database
 }
 
 function State({ database }: { database: DatabaseSummary }) {
-  return <StateOf word={stateOf(database)} />
+  return <StateOf word={stateOfDatabase(database)} />
 }
 
 function Regions({ database: { primary_region, read_regions } }: { database: DatabaseSummary }) {

@@ -5,7 +5,6 @@ import type { DatabaseRecord } from '../../../../src/contract/databases/database
 import type { PlanName } from '../../../../src/contract/databases/plans.js'
 import type { Region } from '../../../../src/contract/databases/regions.js'
 import { planWords } from '../../../../src/contract/words/plans.js'
-import { CHANGE_WORDS, DATABASE_WORDS, type StateWord } from '../../../../src/contract/words/states.js'
 import { bytes, duration } from '../../lib/format.js'
 import { capital } from '../../lib/states.js'
 
@@ -31,10 +30,6 @@ export const paymentTitle = ({ type, db_disk_threshold }: Pick<DatabaseRecord, '
 /** Whether the caller may connect: the role finance sees no credentials. */
 export const hasCredentials = ({ rest_token, read_only_rest_token }: DatabaseRecord): boolean =>
   rest_token !== undefined || read_only_rest_token !== undefined
-
-/** The state of a database, or the change that is in progress. */
-export const stateOf = ({ state, modifying_state }: Pick<DatabaseRecord, 'state' | 'modifying_state'>): StateWord =>
-  modifying_state === '' ? DATABASE_WORDS[state] : CHANGE_WORDS[modifying_state]
 
 const PLACES: Readonly<Record<Region, string>> = {
   'us-east-1': 'N. Virginia',

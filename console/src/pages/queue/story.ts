@@ -1,6 +1,6 @@
 /** Groups log entries by message: the log lists entries, the page lists messages. */
 import type { Static } from 'typebox'
-import { EVENT_STATES, type Event } from '../../../../src/contract/queue/fields.js'
+import { type Event, isLater } from '../../../../src/contract/queue/fields.js'
 import { MESSAGE_WORDS } from '../../../../src/contract/words/states.js'
 import { titlesOf } from '../../lib/states.js'
 import type { Standing } from './search.js'
@@ -20,10 +20,6 @@ export interface MessageSummary {
   readonly attempts: number
   readonly publishedAtMs: number
 }
-
-const isLater = (one: LogEntry, other: LogEntry): boolean =>
-  one.time > other.time ||
-  (one.time === other.time && EVENT_STATES.indexOf(one.state) > EVENT_STATES.indexOf(other.state))
 
 /** The messages of log entries, in the order of the entries. */
 export function messagesOf(entries: readonly LogEntry[]): MessageSummary[] {

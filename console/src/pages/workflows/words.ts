@@ -1,5 +1,6 @@
 /** Texts for the states of runs and steps, and for the reasons to wait. */
 import type { Static } from 'typebox'
+import { ISO_TIME } from '../../../../src/contract/words/figures.js'
 import * as words from '../../../../src/contract/words/states.js'
 import type { Because } from '../../../../src/contract/workflow/because.js'
 import type { RunLog, RunStep, STEP_PHASES } from '../../../../src/contract/workflow/runs.js'
@@ -92,8 +93,6 @@ const TYPES: Readonly<Record<string, string>> = {
   CreateWebhook: 'Webhook',
   WaitForWebhook: 'Wait',
 }
-
-const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
 
 /** A text of the server with local times. */
 export const withLocalTimes = (text: string): string => text.replaceAll(ISO_TIME, (time) => dateTime(Date.parse(time)))
