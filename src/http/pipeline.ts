@@ -6,9 +6,7 @@ import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import type { TraceHeaders } from '../telemetry/index.js'
 import { type BodyLimits, discardBody, readBody } from './body.js'
-
 import { type Arrival, type Authenticator, arrivalOf, type Caller, idOf, scopeRefusal } from './caller.js'
-
 import { answerHeaders, forward, isForwarded, mayPassOn } from './forwarding.js'
 import type { HeavyRequests } from './heavy-requests.js'
 import { parseJson } from './json.js'
@@ -159,9 +157,7 @@ export class Pipeline {
     const call = this.#call(request, response, body)
     const answer = await this.#handle(call, request, response)
     if (isReply(answer)) send(response.headers(answer.headers), answer.status, answer.value)
-    else if (isLongList(answer)) await sendList(response, this.#endpoint.success.status, answer)
-    else if (isLarge(answer)) await sendLarge(response, this.#endpoint.success.status, answer)
-    else send(response, this.#endpoint.success.status, answer)
+    else await sendAnswer(response, this.#endpoint.success.status, answer)
   }
 
   /** Has another node answer, if it is one that has to. Answers whether it was. */
@@ -321,20 +317,15 @@ export function send(response: FastifyReply, status: number, value: unknown): Fa
   return response
 }
 
-/** Sends a long list as JSON, serialized with yields. */
-async function sendList(response: FastifyReply, status: number, list: readonly unknown[]): Promise<void> {
-  const chunks = await chunksOfList(list)
-  sendChunks(response.request.raw, takeOver(response), status, chunks)
-}
-
-/** Sends an object with much text as JSON, serialized with yields. */
-async function sendLarge(
-  response: FastifyReply,
-  status: number,
-  object: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  const chunks = await chunksOfObject(object)
-  sendChunks(response.request.raw, takeOver(response), status, chunks)
+/** The same; a long list, or an object with much text, is serialized with yields. */
+async function sendAnswer(response: FastifyReply, status: number, answer: unknown): Promise<void> {
+  const chunks = isLongList(answer)
+    ? await chunksOfList(answer)
+    : isLarge(answer)
+      ? await chunksOfObject(answer)
+      : undefined
+  if (chunks) sendChunks(response.request.raw, takeOver(response), status, chunks)
+  else send(response, status, answer)
 }
 
 /** Takes a response over from the framework, with the headers set so far. */
