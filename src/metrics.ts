@@ -226,8 +226,8 @@ class ServerMetrics {
     const runs = { active: counts[3], dead: counts[4] }
     const lateSeconds = (at: number | null): number => (at === null ? 0 : Math.max(0, (clock.now() - at) / 1_000))
     return {
-      homeport_queue_messages: knownByLabel('state', messages),
-      homeport_workflow_runs: knownByLabel('state', runs),
+      homeport_queue_messages: knownByState(messages),
+      homeport_workflow_runs: knownByState(runs),
       ...(waiting !== undefined && { homeport_workflow_waits: waiting }),
       ...(due && {
         homeport_queue_oldest_due_age_seconds: lateSeconds(due.message),
@@ -277,9 +277,9 @@ const sizeOf = (path: string): Promise<number> =>
   )
 
 /** The values that are known. */
-function knownByLabel(label: string, figures: Readonly<Record<string, number | undefined>>): readonly MetricValue[] {
+function knownByState(figures: Readonly<Record<string, number | undefined>>): readonly MetricValue[] {
   return Object.entries(figures).flatMap(([name, value]) =>
-    value === undefined ? [] : [{ labels: { [label]: name }, value }],
+    value === undefined ? [] : [{ labels: { state: name }, value }],
   )
 }
 

@@ -99,7 +99,8 @@ export interface ClientVariables {
 /**
  * Reads the variables that commands need besides the configuration of the server. An empty variable counts as unset.
  */
-export function clientVariablesOfProcess(env: NodeJS.ProcessEnv = process.env): ClientVariables {
+export function clientVariablesOfProcess(): ClientVariables {
+  const { env } = process
   const of = (name: string): string | undefined => env[name] || undefined
   return {
     apiUrl: of('HOMEPORT_API_URL'),

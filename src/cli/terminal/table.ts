@@ -107,7 +107,7 @@ function fitWidths(
 export type Fact = readonly [name: string, value: string | number | boolean | undefined, tone?: Tone]
 
 /** The fact of a state. */
-export const stateFact = (word: StateWord, name = 'state'): Fact => [name, word.word, toneOf(word)]
+export const stateFact = (word: StateWord): Fact => ['state', word.word, toneOf(word)]
 
 /** Named values, one per line, with aligned names. */
 export function renderFacts(io: Io, facts: readonly Fact[]): string {

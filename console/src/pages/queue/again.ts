@@ -23,7 +23,7 @@ export function valuesOfMessage(message: StoredMessage): PublishValues {
     destination: message.topicName ?? message.url,
     method: message.method,
     body: textOf(message.body),
-    contentType: headerOf(message.header, 'content-type') ?? (message.body ? EMPTY.contentType : ''),
+    contentType: contentTypeOf(message.header) ?? (message.body ? EMPTY.contentType : ''),
     headers: headerText(message.header),
     label: message.labels?.join(',') ?? '',
     queue: message.queueName ?? '',
@@ -41,7 +41,7 @@ export function valuesOfMessage(message: StoredMessage): PublishValues {
 export function sendableOfMessage(message: StoredMessage): Sendable {
   const item: BatchItem = itemOf(valuesOfMessage(message))
   const { bodyBase64, retryDelayExpression: delay, header } = message
-  const type = headerOf(header, 'content-type')
+  const type = contentTypeOf(header)
   const headers = {
     ...item.headers,
     ...(type !== undefined && { 'content-type': type }),
@@ -84,8 +84,8 @@ const firstStepOf = ({ steps }: Run) => steps[0]?.steps[0]
 
 const textOf = (body = ''): string => (isKept(body) ? body : '')
 
-function headerOf(headers: StoredHeaders, name: string): string | undefined {
-  return Object.entries(headers).find(([known]) => known.toLowerCase() === name)?.[1][0]
+function contentTypeOf(headers: StoredHeaders): string | undefined {
+  return Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1][0]
 }
 
 function headerText(headers: StoredHeaders): string {

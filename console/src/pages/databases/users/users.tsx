@@ -89,8 +89,7 @@ function PaidOnly({ id }: { id: string }) {
   )
 }
 
-const patternsText = (patterns: readonly string[], none: string): string =>
-  patterns.length === 0 ? none : patterns.join(' ')
+const patternsText = (patterns: readonly string[]): string => (patterns.length === 0 ? 'none' : patterns.join(' '))
 
 function columnsFor(
   plane: DataPlane,
@@ -106,8 +105,8 @@ function columnsFor(
       render: ({ isOn }) => <Status tone={isOn ? 'ok' : 'idle'}>{isOn ? 'Enabled' : 'Disabled'}</Status>,
     },
     { key: 'commands', title: 'Commands', width: '26%', from: 'xs', render: commandsText },
-    { key: 'keys', title: 'Keys', from: 'sm', render: ({ keys }) => patternsText(keys, 'none') },
-    { key: 'channels', title: 'Channels', from: 'md', render: ({ channels }) => patternsText(channels, 'none') },
+    { key: 'keys', title: 'Keys', from: 'sm', render: ({ keys }) => patternsText(keys) },
+    { key: 'channels', title: 'Channels', from: 'md', render: ({ channels }) => patternsText(channels) },
     {
       key: 'actions',
       title: '',
