@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { tempDir } from '../test/support/temp-dir.js'
 import { AccountDeletion, type AccountDeletionDeps } from './account-deletion.js'
-import { createAccounts } from './accounts/index.js'
+import { Accounts } from './accounts/index.js'
 import { systemClock } from './base/index.js'
 import { HomeportError } from './contract/errors/errors.js'
 import * as flowKeys from './queue/transactions/flow-keys.js'
@@ -20,7 +20,7 @@ const NO_QUEUE: AccountDeletionDeps['queue'] = {
 async function scene(openStore: OpenStore, depsFor: (busyId: string) => DeletionDeps) {
   const store = await openStore()
   const common = { store, clock: systemClock, logger: silentLogger }
-  const accounts = createAccounts({ ...common, dataDir: tempDir() })
+  const accounts = new Accounts({ ...common, dataDir: tempDir() })
   await accounts.start()
   const { email = '', apiKey = '' } = accounts.ownCredentials ?? {}
   const owner = accounts.basic(`Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`, '')

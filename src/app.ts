@@ -16,7 +16,7 @@
  */
 
 import type { Duplex } from 'node:stream'
-import { type Accounts, accountRoutes, type Credentials, createAccounts, StoreMark } from './accounts/index.js'
+import { Accounts, accountRoutes, type Credentials, StoreMark } from './accounts/index.js'
 import { activityRoutes } from './activity/index.js'
 import { composeActivity } from './activity-composition.js'
 import { alertSources } from './alert-sources.js'
@@ -177,7 +177,7 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
 }
 
 function composeAccounts({ config, store, logger, cluster }: Foundations): Accounts {
-  return createAccounts({
+  return new Accounts({
     store,
     dataDir: config.dataDir,
     clock: systemClock,

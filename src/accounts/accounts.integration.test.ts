@@ -7,7 +7,7 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
 import { recordedLog } from '../telemetry/testing/recorded-log.js'
-import { createAccounts } from './accounts.js'
+import { Accounts } from './accounts.js'
 import { type Credentials, credentialsPath, newCredentials, readCredentials, writeCredentials } from './credentials.js'
 import * as accountsTransactions from './transactions/accounts.js'
 
@@ -19,7 +19,7 @@ describeOnSampledStore('accounts', (openStore) => {
 
   async function started(store: Store, dataDir = tempDir()) {
     const { logger, texts: warnings } = recordedLog()
-    const accounts = createAccounts({ store, dataDir, clock, logger })
+    const accounts = new Accounts({ store, dataDir, clock, logger })
     await accounts.start()
     return { accounts, warnings, dataDir, file: await readCredentials(dataDir) }
   }

@@ -1,4 +1,4 @@
-import { type Clock, isObject, Joined, type Service, sha256Hex } from '../base/index.js'
+import { type Clock, isObject, Joined, type Service, sha256Hex, Turns } from '../base/index.js'
 import { alone, type Cluster } from '../cluster/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
 import { searchText } from '../contract/search.js'
@@ -39,53 +39,6 @@ export interface AccountsDeps {
   readonly cluster?: Cluster
 }
 
-/** Accounts and who may act for them. No caller is recognised before `start` has resolved. */
-export interface Accounts extends Service, Authenticator {
-  /** The credentials in the data directory; `undefined` unless they belong to an account of the store. */
-  readonly ownCredentials: Credentials | undefined
-  readonly teams: Teams
-  readonly keys: ApiKeys
-  /** Accounts of others, for the operator. */
-  readonly operator: Operator
-  /** Whether callers may act for an account. */
-  standingOf(accountId: string): Standing
-  /** Whether the user of a caller may still write for its account: a member may have been removed meanwhile. */
-  isStillMember(caller: Caller): boolean
-  /** Most databases of an account or team, where the operator has set a limit. */
-  databaseLimitOf(accountId: string): number | undefined
-  /** Most messages a day of an account or team; `undefined`: no limit. */
-  dailyMessagesOf(accountId: string): number | undefined
-  /** The accounts and teams that are suspended or being deleted: nothing of them is delivered. */
-  readonly heldIds: ReadonlySet<string>
-  /** Reloads accounts and credentials from the store, on all nodes. */
-  reload(): Promise<unknown>
-  /** The queues of accounts, as the management API sees them. */
-  readonly queues: QueueAccounts
-  /** Queue tokens by name. */
-  readonly tokens: QueueTokens
-  /** Sessions of the console. */
-  readonly sessions: Sessions
-  /** The account with this id, if there is one. */
-  account(accountId: string): Account | undefined
-  /** Whether an account is the first one of this server, which belongs to its operator. */
-  isFirst(accountId: string): boolean
-  /** The account whose queue token holds this `UserID`, if there is one. */
-  accountOfQueueUser(userId: string): Account | undefined
-  /** The signing keys of an account that exists. */
-  signingKeys(accountId: string): SigningKeys
-  /** The next signing key becomes the current one, and a new one the next. `caller` is recorded in the audit log. */
-  rotateSigningKeys(accountId: string, caller?: Caller): Promise<SigningKeys>
-  /** Writes an audit entry for an action without a transaction of its own. */
-  audit(caller: Caller, event: AuditEvent): Promise<void>
-  /**
-   * The audit log of the caller's account or team, newest first.
-   * @param before `log_id` of an entry: only older ones.
-   */
-  auditLog(caller: Caller, limit: number, before?: string, search?: string): Promise<AuditLog[]>
-  /** The entry after which a search of the audit log goes on; `undefined`: it has looked at everything. */
-  auditSearchEnd(caller: Caller, before?: string): Promise<AuditSearchEnd | undefined>
-}
-
 const DEFAULT_EMAIL = 'owner@homeport.local'
 
 /** `Cluster.notify`: accounts or credentials have changed. */
@@ -93,18 +46,18 @@ const CHANGED = 'accounts'
 /** `Cluster.ask`: who has the key of this hash in its file; with a `secret`, the key has that one now. */
 const ROTATED = 'accounts.rotated'
 
-/** Builds the accounts of a store. */
-export function createAccounts(deps: AccountsDeps): Accounts {
-  return new StoredAccounts(deps)
-}
-
-class StoredAccounts implements Accounts {
+/** Accounts and who may act for them. No caller is recognised before `start` has resolved. */
+export class Accounts implements Service, Authenticator {
   readonly name = 'accounts'
   readonly teams: Teams
   readonly keys: ApiKeys
+  /** The queues of accounts, as the management API sees them. */
   readonly queues: QueueAccounts
+  /** Queue tokens by name. */
   readonly tokens: QueueTokens
+  /** Accounts of others, for the operator. */
   readonly operator: Operator
+  /** Sessions of the console. */
   readonly sessions: Sessions
   readonly #deps: AccountsDeps
   readonly #directory: AccountDirectory
@@ -116,7 +69,8 @@ class StoredAccounts implements Accounts {
   readonly #afterLostCommits: AfterLostCommits
   readonly #cluster: Cluster
   readonly #reading: Joined<number>
-  #refreshing: Promise<unknown> = Promise.resolve()
+  /** Writes of the file run one after the other: concurrent ones would replace each other's temporary file. */
+  readonly #writes = new Turns()
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps
@@ -164,6 +118,7 @@ class StoredAccounts implements Accounts {
     this.sessions = new Sessions({ ...deps, directory: this.#directory, installationId: () => this.#installationId })
   }
 
+  /** The credentials in the data directory; `undefined` unless they belong to an account of the store. */
   get ownCredentials(): Credentials | undefined {
     return this.#ownFile
   }
@@ -196,46 +151,57 @@ class StoredAccounts implements Accounts {
     return this.#directory.bearer(token, ip)
   }
 
+  /** The account with this id, if there is one. */
   account(accountId: string): Account | undefined {
     return this.#directory.account(accountId)
   }
 
+  /** Whether an account is the first one of this server, which belongs to its operator. */
   isFirst(accountId: string): boolean {
     return this.#directory.firstId === accountId
   }
 
+  /** Whether callers may act for an account. */
   standingOf(accountId: string): Standing {
     return this.#directory.standingOf(accountId)
   }
 
+  /** Most messages a day of an account or team; `undefined`: no limit. */
   dailyMessagesOf(accountId: string): number | undefined {
     return this.#directory.dailyMessagesOf(accountId)
   }
 
+  /** The accounts and teams that are suspended or being deleted: nothing of them is delivered. */
   get heldIds(): ReadonlySet<string> {
     return this.#directory.heldIds
   }
 
+  /** Whether the user of a caller may still write for its account: a member may have been removed meanwhile. */
   isStillMember(caller: Caller): boolean {
     return this.#directory.isStillMember(caller)
   }
 
+  /** Most databases of an account or team, where the operator has set a limit. */
   databaseLimitOf(accountId: string): number | undefined {
     return this.#directory.databaseLimitOf(accountId)
   }
 
+  /** Reloads accounts and credentials from the store, on all nodes. */
   reload(): Promise<unknown> {
     return this.#changed()
   }
 
+  /** The account whose queue token holds this `UserID`, if there is one. */
   accountOfQueueUser(userId: string): Account | undefined {
     return this.#directory.accountOfQueueUser(userId)
   }
 
+  /** The signing keys of an account that exists. */
   signingKeys(accountId: string): SigningKeys {
     return this.#directory.signingKeys(accountId)
   }
 
+  /** The next signing key becomes the current one, and a new one the next. `caller` is recorded in the audit log. */
   async rotateSigningKeys(accountId: string, caller?: Caller): Promise<SigningKeys> {
     const event = { action: 'Rotate Signing Keys', entity: accountId, details: {} } as const
     const audit = caller && auditRow(caller, event, this.#deps.clock.now())
@@ -246,10 +212,15 @@ class StoredAccounts implements Accounts {
     return this.signingKeys(accountId)
   }
 
+  /** Writes an audit entry for an action without a transaction of its own. */
   async audit(caller: Caller, event: AuditEvent): Promise<void> {
     await this.#deps.store.run(accountsTransactions.audit, auditRow(caller, event, this.#deps.clock.now()))
   }
 
+  /**
+   * The audit log of the caller's account or team, newest first.
+   * @param before `log_id` of an entry: only older ones.
+   */
   async auditLog(caller: Caller, limit: number, before?: string, search?: string): Promise<AuditLog[]> {
     const { accountId } = caller
     const rows = await this.#deps.store.run(accountsTransactions.auditLog, {
@@ -262,6 +233,7 @@ class StoredAccounts implements Accounts {
     return rows.map((row) => auditLogOf(row, customer))
   }
 
+  /** The entry after which a search of the audit log goes on; `undefined`: it has looked at everything. */
   auditSearchEnd({ accountId }: Caller, before?: string): Promise<AuditSearchEnd | undefined> {
     return this.#deps.store.run(accountsTransactions.auditSearchEnd, { accountId, before })
   }
@@ -336,14 +308,9 @@ class StoredAccounts implements Accounts {
     )
   }
 
-  /**
-   * Updates the signing keys and the queue token in the file, also after a crash between a rotation and this write. Writes run one after the
-   * other: concurrent writes would replace each other's temporary file.
-   */
+  /** Updates the signing keys and the queue token in the file, also after a crash between a rotation and this write. */
   #refreshFile(): Promise<void> {
-    const refresh = this.#refreshing.then(() => this.#writeFile())
-    this.#refreshing = refresh.catch(() => undefined)
-    return refresh
+    return this.#writes.take('', () => this.#writeFile())
   }
 
   /** Keeps `credentials.json` true when its key gets a new secret: `homeport env` prints what it has. */
@@ -368,14 +335,12 @@ class StoredAccounts implements Accounts {
   }
 
   #writeKey(oldHash: string, secret: string): Promise<void> {
-    const follow = this.#refreshing.then(async () => {
+    return this.#writes.take('', async () => {
       if (!this.#ownFile || !this.#hasKey(oldHash)) return
       const fresh = { ...this.#ownFile, apiKey: secret }
       await writeCredentials(this.#deps.dataDir, fresh)
       this.#ownFile = fresh
     })
-    this.#refreshing = follow.catch(() => undefined)
-    return follow
   }
 
   async #writeFile(): Promise<void> {

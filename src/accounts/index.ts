@@ -39,7 +39,7 @@
  * half was wrong; secrets never reach the log. Accounts are few and held in memory, so callers are recognised without a
  * store read.
  */
-export { type Accounts, type AccountsDeps, createAccounts } from './accounts.js'
+export { Accounts, type AccountsDeps } from './accounts.js'
 export { type AuditEvent, auditRow } from './audit.js'
 export { type Credentials, credentialsPath, newCredentials, readCredentials, writeCredentials } from './credentials.js'
 export { type Account, emailKeyOf, type SigningKeys } from './directory.js'

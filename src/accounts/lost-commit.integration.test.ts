@@ -5,7 +5,7 @@ import { systemClock } from '../base/index.js'
 import { cuttableProxy } from '../store/testing/cuttable-proxy.js'
 import { describeOnStore } from '../store/testing/index.js'
 import { silentLogger } from '../telemetry/index.js'
-import { createAccounts } from './accounts.js'
+import { Accounts } from './accounts.js'
 
 describeOnStore('postgres', 'accounts after a lost commit', (openStore, on) => {
   async function withSecondKey() {
@@ -14,7 +14,7 @@ describeOnStore('postgres', 'accounts after a lost commit', (openStore, on) => {
     const proxy = await cuttableProxy(Number(url.port))
     url.port = String(proxy.port)
     const store = await openStore({ ...place, location: url.href })
-    const accounts = createAccounts({ store, dataDir: tempDir(), clock: systemClock, logger: silentLogger })
+    const accounts = new Accounts({ store, dataDir: tempDir(), clock: systemClock, logger: silentLogger })
     await accounts.start()
     const { email = '', apiKey = '' } = accounts.ownCredentials ?? {}
     const basicOf = (secret: string) => `Basic ${Buffer.from(`${email}:${secret}`).toString('base64')}`

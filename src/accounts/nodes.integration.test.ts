@@ -9,7 +9,7 @@ import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { wrappedStore } from '../store/testing/wrapped-store.js'
 import { recordedLog } from '../telemetry/testing/recorded-log.js'
-import { type Accounts, createAccounts } from './accounts.js'
+import { Accounts } from './accounts.js'
 import { type Credentials, credentialsPath, readCredentials } from './credentials.js'
 import * as queueTokens from './transactions/queue-tokens.js'
 
@@ -22,7 +22,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
   function node(store: Store, cluster: LocalNode) {
     const { logger, texts: warnings } = recordedLog()
     const dataDir = tempDir()
-    return { accounts: createAccounts({ store, dataDir, clock, logger, cluster }), warnings, dataDir }
+    return { accounts: new Accounts({ store, dataDir, clock, logger, cluster }), warnings, dataDir }
   }
 
   /** Two nodes, of which the first has made the account. `reads` are called before each read of the second one. */
@@ -124,7 +124,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     expect((await a.accounts.queues.own(owner)).token).toBe(rotated.token)
     expect(a.accounts.ownCredentials?.queueToken).toBe(rotated.token)
     await stop()
-    const again = createAccounts({ store, dataDir: b.dataDir, clock, logger: recordedLog().logger })
+    const again = new Accounts({ store, dataDir: b.dataDir, clock, logger: recordedLog().logger })
     await again.start()
     expect(again.queues.tokenOf(owner.accountId)).toBe(rotated.token)
     await again.stop()

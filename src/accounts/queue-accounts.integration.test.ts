@@ -7,7 +7,7 @@ import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
 import { recordedLog } from '../telemetry/testing/recorded-log.js'
-import { createAccounts } from './accounts.js'
+import { Accounts } from './accounts.js'
 import { type Credentials, readCredentials, writeCredentials } from './credentials.js'
 
 describeOnSampledStore('queues of accounts', (openStore) => {
@@ -15,7 +15,7 @@ describeOnSampledStore('queues of accounts', (openStore) => {
 
   async function started(store: Store, dataDir: string) {
     const { logger, texts: warnings } = recordedLog()
-    const accounts = createAccounts({ store, dataDir, clock, logger })
+    const accounts = new Accounts({ store, dataDir, clock, logger })
     await accounts.start()
     return { accounts, warnings }
   }

@@ -7,7 +7,7 @@ import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
 import { raw } from '../store/testing/inspect.js'
-import { type Accounts, createAccounts } from './accounts.js'
+import { Accounts } from './accounts.js'
 import { readCredentials } from './credentials.js'
 
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
@@ -29,7 +29,7 @@ describeOnSampledStore('credentials', (openStore, on) => {
   })
 
   async function open(): Promise<void> {
-    accounts = createAccounts({ store, dataDir, clock, logger: { warn: () => {} } })
+    accounts = new Accounts({ store, dataDir, clock, logger: { warn: () => {} } })
     await accounts.start()
   }
 
@@ -124,7 +124,7 @@ describeOnSampledStore('credentials', (openStore, on) => {
     byToken(token)
     expect(await named()).toMatchObject([{ token_id, last_used_at: at }])
     clock.advance(60_000)
-    const again = createAccounts({ store, dataDir, clock, logger: { warn: () => {} } })
+    const again = new Accounts({ store, dataDir, clock, logger: { warn: () => {} } })
     const stored = async () => (await again.tokens.list(owner, undefined)).find((one) => one.token_id === token_id)
     await waitFor(async () => (await stored())?.last_used_at === at, { what: 'the use' })
     // Also one from after the clock was set back.

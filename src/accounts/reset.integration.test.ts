@@ -3,7 +3,7 @@ import { tempDir } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
-import { type Credentials, createAccounts, readCredentials, resetCredentials } from './index.js'
+import { Accounts, type Credentials, readCredentials, resetCredentials } from './index.js'
 
 const basicOf = ({ email, apiKey }: Credentials): string =>
   `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
@@ -13,7 +13,7 @@ describeOnSampledStore('a reset of credentials', (openStore) => {
   const logger = { warn: () => undefined }
 
   async function started(store: Store, dataDir: string) {
-    const accounts = createAccounts({ store, dataDir, clock, logger })
+    const accounts = new Accounts({ store, dataDir, clock, logger })
     await accounts.start()
     return accounts
   }

@@ -5,7 +5,7 @@ import { SESSION_LASTS_MS } from '../contract/console/session.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
-import { type Accounts, createAccounts } from './accounts.js'
+import { Accounts } from './accounts.js'
 import { MOST_FAILED_SIGN_INS, SIGN_IN_WINDOW_MS } from './sessions.js'
 
 const IP = '192.0.2.7'
@@ -20,7 +20,7 @@ describeOnSampledStore('sessions of the console', (openStore) => {
   beforeAll(async () => {
     clock = new ManualClock()
     store = await openStore()
-    accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
+    accounts = new Accounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
     await accounts.start()
     body = { email: accounts.ownCredentials?.email ?? '', api_key: accounts.ownCredentials?.apiKey ?? '' }
   })
@@ -44,7 +44,7 @@ describeOnSampledStore('sessions of the console', (openStore) => {
 
   it('use a cookie name that nodes of one store share and other servers on the host do not', async () => {
     const started = async (store: Store) => {
-      const accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
+      const accounts = new Accounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
       await accounts.start()
       return accounts.sessions.cookieName
     }
@@ -72,7 +72,7 @@ describeOnSampledStore('sessions of the console', (openStore) => {
 
   it('survive a restart, and end when the user signs out', async () => {
     const { secret } = await accounts.sessions.begin(body, IP)
-    const restarted = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
+    const restarted = new Accounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
     await restarted.start()
     expect((await restarted.sessions.caller(secret, IP))?.email).toBe(body.email)
     await restarted.sessions.end(secret)

@@ -7,7 +7,7 @@ import { AUDIT_ACTIONS } from '../contract/accounts/audit.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
-import { type Accounts, createAccounts } from './accounts.js'
+import { Accounts } from './accounts.js'
 import * as accountsTransactions from './transactions/accounts.js'
 
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
@@ -21,7 +21,7 @@ describeOnSampledStore('teams and keys', (openStore) => {
 
   beforeEach(async () => {
     store = await openStore()
-    accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
+    accounts = new Accounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
     await accounts.start()
     owner = callerOf(accounts.ownCredentials?.email ?? '', accounts.ownCredentials?.apiKey ?? '')
     await addAccount('outsider')

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { atCleanup, freePortRange, tempDir } from '../../../test/support/index.js'
-import { type Accounts, accountRoutes, createAccounts, readCredentials } from '../../accounts/index.js'
+import { Accounts, accountRoutes, readCredentials } from '../../accounts/index.js'
 import { type Clock, systemClock, type TargetPolicy } from '../../base/index.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
@@ -87,7 +87,7 @@ export async function startManagement(options: ManagementOptions = {}): Promise<
   else mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const redisPorts = options.redisPorts ?? (await freePortRange(10))
   const store = observed(await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined }), options)
-  const accounts = createAccounts({ store, dataDir, clock: systemClock, logger: quiet })
+  const accounts = new Accounts({ store, dataDir, clock: systemClock, logger: quiet })
   await accounts.start()
   const problems = options.problems ?? new Problems(systemClock, silentLogger)
   const fleet = createFleet({
