@@ -4,6 +4,7 @@ import * as accounts from '../accounts/transactions/accounts.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { create } from './testing/checks.js'
 import { type ManagementServer, startManagement } from './testing/management.js'
+import { recordOf } from './testing/requests.js'
 import { resume, suspend } from './transactions/databases-changes.js'
 
 let server: ManagementServer
@@ -15,8 +16,6 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 const post = (path: string) => server.api('POST', `/v2/redis/${path}`)
-const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord> =>
-  (await server.api('GET', `/v2/redis/database/${database_id}`)).body
 const admissionOf = ({ database_id }: DatabaseRecord) => server.databases.usage.usageOf(database_id).admission
 
 /** Suspends a database as its budget does, or ends that. */
@@ -32,7 +31,7 @@ it('its owner suspends a database: commands are refused, engines stop, and a res
   const { database_id: id } = record
   expect(await post(`suspend/${id}`)).toEqual({ status: 200, body: 'OK' })
   expect(await post(`suspend/${id}`)).toEqual({ status: 200, body: 'OK' })
-  expect(await recordOf(record)).toMatchObject({ state: 'suspended', suspended_by: 'owner' })
+  expect(await recordOf(server, record)).toMatchObject({ state: 'suspended', suspended_by: 'owner' })
   expect(admissionOf(record)).toMatchObject({ kind: 'refused', error: { code: 'database_suspended' } })
   await expect(server.databases.endpoints(id)).rejects.toThrow('suspended by its owner')
   await waitFor(() => server.fleet.observe(id).every(({ state }) => state === 'stopped'), { what: 'no engine' })
@@ -40,7 +39,7 @@ it('its owner suspends a database: commands are refused, engines stop, and a res
   expect(body.password).toBe(record.password)
   expect(await post(`resume/${id}`)).toEqual({ status: 200, body: 'OK' })
   expect(admissionOf(record)).toEqual({ kind: 'open' })
-  expect(await recordOf(record)).not.toHaveProperty('suspended_by')
+  expect(await recordOf(server, record)).not.toHaveProperty('suspended_by')
   await server.databases.endpoints(id)
   const log = await server.store.run(accounts.auditLog, { accountId: server.owner.accountId, limit: 100 })
   const acts = log.filter(({ entity }) => entity === id).map(({ action }) => action)
@@ -52,14 +51,14 @@ it('a suspension by the owner and one by the budget do not end each other', asyn
   const { database_id: id } = record
   await byBudget('suspend', record)
   expect((await post(`resume/${id}`)).status).toBe(409)
-  expect((await recordOf(record)).suspended_by).toBe('budget')
+  expect((await recordOf(server, record)).suspended_by).toBe('budget')
   await post(`suspend/${id}`)
   await byBudget('resume', record)
-  expect((await recordOf(record)).suspended_by).toBe('owner')
+  expect((await recordOf(server, record)).suspended_by).toBe('owner')
   expect(admissionOf(record)).toMatchObject({ error: { code: 'database_suspended' } })
   await byBudget('suspend', record)
   expect((await post(`resume/${id}`)).status).toBe(200)
-  expect((await recordOf(record)).suspended_by).toBe('budget')
+  expect((await recordOf(server, record)).suspended_by).toBe('budget')
 })
 
 it('a suspension outlives a restart', async () => {
@@ -68,6 +67,6 @@ it('a suspension outlives a restart', async () => {
   const { dataDir, redisPorts } = server
   await server.close()
   server = await startManagement({ dataDir, redisPorts })
-  expect(await recordOf(record)).toMatchObject({ state: 'suspended', suspended_by: 'owner' })
+  expect(await recordOf(server, record)).toMatchObject({ state: 'suspended', suspended_by: 'owner' })
   expect(admissionOf(record)).toMatchObject({ error: { code: 'database_suspended' } })
 })

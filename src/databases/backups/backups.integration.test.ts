@@ -11,13 +11,10 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type ManagementOptions, type ManagementServer, startManagement } from '../testing/management.js'
+import { backUp, command, restore } from '../testing/requests.js'
 
 const DAY_MS = 86_400_000
 const checkBackup = compileChecker(BackupSchema, 'body')
-
-/** Runs a command on the primary of a database as its owner. */
-const command = (server: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
-  ask(server, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
 
 async function listed(server: ManagementServer, record: DatabaseRecord) {
   const { status, body } = await server.api('GET', `/v2/redis/list-backup/${record.database_id}`)
@@ -25,11 +22,6 @@ async function listed(server: ManagementServer, record: DatabaseRecord) {
   for (const backup of body) checkBackup(backup)
   return body as { backup_id: string; name: string; state: string; [field: string]: unknown }[]
 }
-
-const backUp = (server: ManagementServer, record: DatabaseRecord, name = 'nightly') =>
-  server.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name })
-const restore = (server: ManagementServer, record: DatabaseRecord, backupId: string | undefined) =>
-  server.api('POST', `/v2/redis/restore-backup/${record.database_id}`, { backup_id: backupId })
 
 const filesOf = (server: ManagementServer, record: DatabaseRecord): string[] => {
   const dir = join(server.dataDir, 'backups', record.database_id)

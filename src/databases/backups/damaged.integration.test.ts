@@ -2,20 +2,14 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
-import { ask, create } from '../testing/checks.js'
+import { create } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
+import { backUp, command, restore } from '../testing/requests.js'
 
 const OK = { status: 200, body: 'OK' }
 
-/** Runs a command on the primary of a database as its owner. */
-const command = (server: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
-  ask(server, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
 const listed = async (server: ManagementServer, record: DatabaseRecord) =>
   (await server.api('GET', `/v2/redis/list-backup/${record.database_id}`)).body as { backup_id: string }[]
-const backUp = (server: ManagementServer, record: DatabaseRecord) =>
-  server.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'nightly' })
-const restore = (server: ManagementServer, record: DatabaseRecord, backupId: string | undefined) =>
-  server.api('POST', `/v2/redis/restore-backup/${record.database_id}`, { backup_id: backupId })
 
 describe('a restore of a database', () => {
   let server: ManagementServer

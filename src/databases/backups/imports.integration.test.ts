@@ -3,14 +3,15 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { waitFor } from '../../../test/support/index.js'
+import { basicOf, waitFor } from '../../../test/support/index.js'
 import { ImportSchema } from '../../contract/databases/backups.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { isThrowaway } from '../../fleet/index.js'
 import { compileChecker } from '../../http/index.js'
-import { ask, create } from '../testing/checks.js'
+import { create } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
+import { command } from '../testing/requests.js'
 import { systemCaller } from '../usage/index.js'
 import { bulk, type PasswordEngine, page, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
 
@@ -36,8 +37,6 @@ afterEach(async () => {
     await server.databases.remove(server.owner, database_id)
 })
 
-const command = (record: DatabaseRecord, ...words: string[]) =>
-  ask(server, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
 const importOf = async (record: DatabaseRecord) => {
   const { body } = await server.api('GET', `/v2/redis/import/${record.database_id}`)
   checkImport(body)
@@ -55,7 +54,7 @@ const backupsOf = async (record: DatabaseRecord) =>
 describe('an import from another server', () => {
   it('replaces the data by all keys with their expiry, and reports its progress', async () => {
     const record = await create(server)
-    await command(record, 'SET', 'own', 'x')
+    await command(server, record, 'SET', 'own', 'x')
     await foreign.client.flushall()
     for (let i = 0; i < 1_000; i++) void foreign.client.set(`key ${i}`, `${i}`)
     await foreign.client.set('short', 'v', 'PX', 3_600_000)
@@ -65,9 +64,9 @@ describe('an import from another server', () => {
     expect(body).toMatchObject({ state: 'reading', source: expect.stringMatching(/^redis:\/\/127\.0\.0\.1:\d+\/0$/) })
     await ended(record)
     expect(await importOf(record)).toMatchObject({ state: 'completed', keys_read: 1_002, keys_total: 1_002 })
-    expect(await command(record, 'DBSIZE')).toBe(1_002)
-    expect(await command(record, 'MGET', 'own', 'key 7', 'short')).toEqual([null, '7', 'v'])
-    const left = Number(await command(record, 'PTTL', 'short'))
+    expect(await command(server, record, 'DBSIZE')).toBe(1_002)
+    expect(await command(server, record, 'MGET', 'own', 'key 7', 'short')).toEqual([null, '7', 'v'])
+    const left = Number(await command(server, record, 'PTTL', 'short'))
     expect(left).toBeGreaterThan(3_000_000)
     expect(left).toBeLessThanOrEqual(3_600_000)
     const tags = (await backupsOf(record)).map((backup: { internal_backup_tag: string }) => backup.internal_backup_tag)
@@ -80,11 +79,11 @@ describe('an import from another server', () => {
     ['a closed port', () => 'redis://127.0.0.1:1/0', 'ECONNREFUSED'],
   ])('with %s fails with a reason and leaves the data', async (_what, change, reason) => {
     const record = await create(server)
-    await command(record, 'SET', 'own', 'x')
+    await command(server, record, 'SET', 'own', 'x')
     expect(await importUrl(record, change(foreign.url))).toMatchObject({ status: 200 })
     await ended(record)
     expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining(reason) })
-    expect(await command(record, 'GET', 'own')).toBe('x')
+    expect(await command(server, record, 'GET', 'own')).toBe('x')
     expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
   })
 
@@ -95,7 +94,7 @@ describe('an import from another server', () => {
     expect(await importUrl(record, foreign.url)).toMatchObject({ status: 200 })
     await ended(record)
     expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining('OOM') })
-    expect(await command(record, 'DBSIZE')).toBe(0)
+    expect(await command(server, record, 'DBSIZE')).toBe(0)
   })
 
   it('ends when the account of its database is deleted, whatever the client or the source does', async () => {
@@ -130,7 +129,7 @@ describe('an import from another server', () => {
     const member_email = 'dev@homeport.local'
     await teams.addMember(server.owner, { team_id, member_email, member_role: 'dev' })
     const { api_key } = await keys.create(server.owner, { name: 'dev', team_id, member_email })
-    const authorization = `Basic ${Buffer.from(`${member_email}:${api_key}`).toString('base64')}`
+    const authorization = basicOf(member_email, api_key)
     const asked: Socket[] = []
     const source = await startForeignServer({ SCAN: (_, socket) => void asked.push(socket) })
     const record = await create(server, {}, { authorization })
@@ -153,7 +152,7 @@ describe('an import from another server', () => {
       startForeignServer({ SCAN: () => '*4294967295\r\n' }),
     ])
     const records = await Promise.all(hostile.map(() => create(server)))
-    for (const record of records) await command(record, 'SET', 'own', 'x')
+    for (const record of records) await command(server, record, 'SET', 'own', 'x')
     const before = process.memoryUsage().rss
     await Promise.all(records.map((record, i) => importUrl(record, hostile[i]?.url ?? '')))
     await Promise.all(records.map(ended))
@@ -161,7 +160,7 @@ describe('an import from another server', () => {
     for (const record of records) {
       expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining('unchanged') })
       expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
-      expect(await command(record, 'GET', 'own')).toBe('x')
+      expect(await command(server, record, 'GET', 'own')).toBe('x')
     }
   })
 
@@ -251,18 +250,18 @@ describe('an import of an RDB file', () => {
 
   it('replaces the data by that of the file', async () => {
     const [from, to] = [await create(server), await create(server)]
-    await command(from, 'SET', 'k', 'x'.repeat(2 * MIB))
-    await command(to, 'SET', 'own', 'x')
+    await command(server, from, 'SET', 'k', 'x'.repeat(2 * MIB))
+    await command(server, to, 'SET', 'own', 'x')
     const file = await exported(from)
     const { status, body } = await upload(to, file)
     expect(status).toBe(200)
     expect(body).toMatchObject({ state: 'completed', keys_read: 1, bytes_read: file.length, source: 'RDB file' })
-    expect([await command(to, 'STRLEN', 'k'), await command(to, 'GET', 'own')]).toEqual([2 * MIB, null])
+    expect([await command(server, to, 'STRLEN', 'k'), await command(server, to, 'GET', 'own')]).toEqual([2 * MIB, null])
   })
 
   it('is refused when the engine cannot load it, and the data stays', async () => {
     const record = await create(server)
-    await command(record, 'SET', 'own', 'x')
+    await command(server, record, 'SET', 'own', 'x')
     const file = await exported(record)
     const ofTwoDatabases = Buffer.from('REDIS0009\xfe\x01\xff\0\0\0\0\0\0\0\0', 'latin1')
     expect(await upload(record, ofTwoDatabases)).toMatchObject({
@@ -273,15 +272,15 @@ describe('an import of an RDB file', () => {
       const { status, body } = await upload(record, bytes)
       expect([status, body.error]).toEqual([400, expect.stringContaining('cannot load it')])
     }
-    expect(await command(record, 'GET', 'own')).toBe('x')
+    expect(await command(server, record, 'GET', 'own')).toBe('x')
     expect(await importOf(record)).toMatchObject({ state: 'failed' })
   })
 
   it('has no effect when its API key is deleted while the file arrives', async () => {
     const record = await create(server)
-    await command(record, 'SET', 'own', 'x')
+    await command(server, record, 'SET', 'own', 'x')
     const file = await exported(record)
-    await command(record, 'SET', 'own', 'y')
+    await command(server, record, 'SET', 'own', 'y')
     const { body: key } = await server.api('POST', '/v2/apikeys', { name: 'leaver' })
     const login = Buffer.from(`${server.owner.email}:${key.api_key}`).toString('base64')
     const content = new PassThrough()
@@ -296,12 +295,12 @@ describe('an import of an RDB file', () => {
     content.end(file.subarray(20))
     expect((await answer).status).toBe(401)
     expect(await importOf(record)).toMatchObject({ state: 'failed' })
-    expect(await command(record, 'GET', 'own')).toBe('y')
+    expect(await command(server, record, 'GET', 'own')).toBe('y')
   })
 
   it('ignores commands that are appended to the data', async () => {
     const record = await create(server)
-    await command(record, 'SET', 'own', 'x')
+    await command(server, record, 'SET', 'own', 'x')
     const file = await exported(record)
     const behind = ['SET pwned 1', 'CONFIG SET maxmemory 0', 'ACL SETUSER eve on nopass ~* +@all'].map((line) => {
       const words = line.split(' ').map((word) => `$${word.length}\r\n${word}\r\n`)
@@ -309,7 +308,7 @@ describe('an import of an RDB file', () => {
     })
     const { status } = await upload(record, Buffer.concat([file, Buffer.from(behind.join(''))]))
     expect(status).toBe(200)
-    expect(await command(record, 'KEYS', '*')).toEqual(['own'])
+    expect(await command(server, record, 'KEYS', '*')).toEqual(['own'])
     const stored = await backupsOf(record)
     const [imported] = stored.filter(
       (backup: { internal_backup_tag: string }) => backup.internal_backup_tag === 'import',
@@ -323,7 +322,7 @@ describe('an import of an RDB file', () => {
     const record = await create(server, { plan: 'free' })
     const { status, body } = await upload(record, Buffer.alloc(4 * MIB))
     expect([status, body.error]).toEqual([413, expect.stringContaining(`${3 * MIB}`)])
-    expect(await command(record, 'DBSIZE')).toBe(0)
+    expect(await command(server, record, 'DBSIZE')).toBe(0)
   })
 
   it('has no progress when nothing was imported', async () => {

@@ -6,6 +6,7 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { ask, create, observerOf } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
+import { recordOf } from '../testing/requests.js'
 
 const MIB = 2 ** 20
 const plans = { ...DEFAULT_PLANS, fixed_250mb: { ...DEFAULT_PLANS.fixed_250mb, db_memory_threshold: 8 * MIB } }
@@ -33,8 +34,6 @@ afterEach(async () => {
 
 const ownerOf = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
 const post = (path: string, body?: unknown) => server.api('POST', `/v2/redis/${path}`, body)
-const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord> =>
-  (await server.api('GET', `/v2/redis/database/${database_id}`)).body
 const actsOn = async ({ database_id }: DatabaseRecord): Promise<string[]> => {
   const log = await server.store.run(accounts.auditLog, { accountId: server.owner.accountId, limit: 100 })
   return log.filter((entry) => entry.entity === database_id).map((entry) => entry.action)
@@ -48,7 +47,7 @@ describe('a short change', () => {
     const record = await create(server)
     const { status, body } = await post(`rename/${record.database_id}`, { name: '  new name ' })
     expect([status, body]).toEqual([200, { ...record, database_name: 'new name' }])
-    expect(await recordOf(record)).toEqual(body)
+    expect(await recordOf(server, record)).toEqual(body)
     expect((await post(`rename/${record.database_id}`, { name: ' ' })).body.error).toContain(
       '`name` must have 1 to 128',
     )
@@ -60,7 +59,7 @@ describe('a short change', () => {
     const record = await create(server)
     const path = `/v2/redis/update-budget/${record.database_id}`
     await ok(server.api('PATCH', path, { budget: 360 }))
-    expect(await recordOf(record)).toMatchObject({ budget: 360 })
+    expect(await recordOf(server, record)).toMatchObject({ budget: 360 })
     for (const budget of [-1, 1.5, '5', 1_000_001, undefined]) {
       expect((await server.api('PATCH', path, { budget })).status).toBe(400)
     }
@@ -87,14 +86,14 @@ describe('a short change', () => {
       prometheus_enabled: 'true',
       type: 'pro',
     }
-    expect(await recordOf(record)).toEqual({ ...record, ...on })
+    expect(await recordOf(server, record)).toEqual({ ...record, ...on })
     expect(await ask(server, id, 'us-east-1', observerOf(server, id), ['INFO', 'memory'])).toContain(
       'maxmemory_policy:allkeys-lru',
     )
     for (const verb of ['eviction', 'autoupgrade', 'prodpack']) await ok(set(`disable-${verb}`))
     const off = await set('disable-autoupgrade')
     expect([off.status, off.body.error]).toEqual([409, expect.stringContaining('already disabled')])
-    expect(await recordOf(record)).toEqual(record)
+    expect(await recordOf(server, record)).toEqual(record)
     expect(await ask(server, id, 'us-east-1', observerOf(server, id), ['INFO', 'memory'])).toContain(
       'maxmemory_policy:noeviction',
     )
@@ -106,7 +105,7 @@ describe('a short change', () => {
     const path = `update-allowlist/${record.database_id}`
     const allowed_ips = ['203.0.113.7', '10.0.0.0/8', '2001:db8::/32']
     await ok(post(path, { allowed_ips }))
-    expect(await recordOf(record)).toMatchObject({
+    expect(await recordOf(server, record)).toMatchObject({
       allowed_ip_ranges: allowed_ips,
       securityAddons: { ipWhitelisting: true },
     })
@@ -116,7 +115,7 @@ describe('a short change', () => {
       expect([status, body.error]).toEqual([400, expect.stringContaining(`found "${wrong}"`)])
     }
     await ok(post(path, { allowed_ips: [] }))
-    expect(await recordOf(record)).toEqual(record)
+    expect(await recordOf(server, record)).toEqual(record)
   })
 
   it('turns TLS on for good', async () => {
@@ -173,7 +172,7 @@ describe('another plan', () => {
     await ask(server, id, 'us-east-1', ownerOf(record), ['SET', 'k', 'v'])
     const [before] = await server.databases.endpoints(id)
     await ok(post(`${id}/change-plan`, { plan_name: 'fixed_1gb' }))
-    const changed = await recordOf(record)
+    const changed = await recordOf(server, record)
     expect(changed).toMatchObject({ type: 'paid', db_resource_size: 'M', db_memory_threshold: 1024 * MIB })
     expect(Math.abs(changed.last_plan_upgrade_time - Date.now() / 1000)).toBeLessThan(60)
     expect(await ask(server, id, 'us-east-1', observerOf(server, id), ['INFO', 'memory'])).toContain(
@@ -183,17 +182,21 @@ describe('another plan', () => {
     expect((await server.databases.endpoints(id))[0]?.generation).toBe(before?.generation)
     expect(server.databases.directory.list()[0]?.maxClients).toBe(10_000)
     await ok(post(`change-plan/${id}`, { plan: 'payg' }))
-    expect(await recordOf(record)).toMatchObject({ type: 'payg' })
+    expect(await recordOf(server, record)).toMatchObject({ type: 'payg' })
     await ok(post(`change-plan/${id}`, { plan_name: 'fixed_1gb', plan: 'fixed_1gb' }))
-    expect(await recordOf(record)).toMatchObject({ type: 'paid', db_resource_size: 'M' })
+    expect(await recordOf(server, record)).toMatchObject({ type: 'paid', db_resource_size: 'M' })
   })
 
   it('accepts the names pro and paid of some clients', async () => {
     const record = await create(server)
     await ok(post(`change-plan/${record.database_id}`, { plan: 'pro' }))
-    expect(await recordOf(record)).toMatchObject({ type: 'pro', db_resource_size: 'L', prod_pack_enabled: true })
+    expect(await recordOf(server, record)).toMatchObject({
+      type: 'pro',
+      db_resource_size: 'L',
+      prod_pack_enabled: true,
+    })
     await ok(post(`change-plan/${record.database_id}`, { plan: 'paid', prod_pack_enabled: false, auto_upgrade: true }))
-    expect(await recordOf(record)).toMatchObject({ type: 'paid', db_resource_size: 'S', auto_upgrade: true })
+    expect(await recordOf(server, record)).toMatchObject({ type: 'paid', db_resource_size: 'S', auto_upgrade: true })
     expect(await actsOn(record)).toEqual(['Change Database Plan', 'Change Database Plan', 'Create Database'])
   })
 
@@ -208,9 +211,13 @@ describe('another plan', () => {
     const [, used, limit] = /holds (\d+) bytes of data, but plan "fixed_250mb" allows (\d+)/.exec(body.error) ?? []
     expect(Number(limit)).toBe(8 * MIB)
     expect(Number(used)).toBeGreaterThan(10 * MIB)
-    expect(await recordOf(record)).toEqual(record)
+    expect(await recordOf(server, record)).toEqual(record)
     await ok(post(`change-plan/${id}`, { plan: 'paid' }))
-    expect(await recordOf(record)).toMatchObject({ type: 'paid', db_resource_size: 'M', last_plan_upgrade_time: 0 })
+    expect(await recordOf(server, record)).toMatchObject({
+      type: 'paid',
+      db_resource_size: 'M',
+      last_plan_upgrade_time: 0,
+    })
   })
 
   it('is refused with an explanation when the request is contradictory', async () => {
@@ -228,7 +235,7 @@ describe('another plan', () => {
       const answer = await post(path, body)
       expect([answer.status, answer.body.error]).toEqual([status, expect.stringContaining(text)])
     }
-    expect(await recordOf(record)).toEqual(record)
+    expect(await recordOf(server, record)).toEqual(record)
   })
 
   it('leaves the old one when the engine fails to take it', async () => {
@@ -237,7 +244,7 @@ describe('another plan', () => {
     refuseEngines = () => failures-- > 0
     const { status } = await post(`${record.database_id}/change-plan`, { plan: 'fixed_5gb' })
     expect(status).toBe(503)
-    expect(await recordOf(record)).toEqual(record)
+    expect(await recordOf(server, record)).toEqual(record)
     await ok(post(`${record.database_id}/change-plan`, { plan: 'fixed_5gb' }))
   })
 })

@@ -7,6 +7,7 @@ import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { ask, create, enginesOf } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
+import { recordOf } from '../testing/requests.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 
 let server: ManagementServer
@@ -35,8 +36,6 @@ afterAll(() => server.close())
 
 const regionsTo = ({ database_id }: DatabaseRecord, read_regions: readonly unknown[]) =>
   server.api('POST', `/v2/redis/update-regions/${database_id}`, { read_regions })
-const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord> =>
-  (await server.api('GET', `/v2/redis/database/${database_id}`)).body
 const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
 
 /** Closes the gate; returns the function that opens it. */
@@ -65,7 +64,7 @@ describe('the read regions of a database', () => {
     for (const regions of [['us-west-1', 'eu-west-1'], ['eu-west-1'], ['ap-south-1', 'eu-west-1'], []]) {
       expect(await regionsTo(record, regions)).toEqual({ status: 200, body: 'OK' })
       const all_members = ['us-east-1', ...regions]
-      expect(await recordOf(record)).toEqual({
+      expect(await recordOf(server, record)).toEqual({
         ...record,
         read_regions: regions,
         all_members,
@@ -101,14 +100,14 @@ describe('the read regions of a database', () => {
     }
     expect((await server.api('POST', `/v2/redis/update-regions/${record.database_id}`, 'null')).status).toBe(400)
     expect(await regionsTo(record, [])).toEqual({ status: 200, body: 'OK' })
-    expect(await recordOf(record)).toEqual(record)
+    expect(await recordOf(server, record)).toEqual(record)
   })
 
   it('stay unchanged when the engines fail to follow', async () => {
     const record = await create(server, { read_regions: ['us-west-1'] })
     failures = 1
     expect((await regionsTo(record, ['eu-west-1'])).status).toBe(503)
-    expect(await recordOf(record)).toEqual(record)
+    expect(await recordOf(server, record)).toEqual(record)
     await waitFor(async () => (await server.databases.endpoints(record.database_id)).length === 2, {
       what: 'the replica',
     })
@@ -122,8 +121,8 @@ describe('a database that is being changed', () => {
     const id = record.database_id
     const open = closeGate()
     const first = regionsTo(record, ['us-west-1'])
-    await waitFor(async () => (await recordOf(record)).modifying_state !== '', { what: 'the change to begin' })
-    expect(await recordOf(record)).toEqual({ ...record, modifying_state: 'updating_regions' })
+    await waitFor(async () => (await recordOf(server, record)).modifying_state !== '', { what: 'the change to begin' })
+    expect(await recordOf(server, record)).toEqual({ ...record, modifying_state: 'updating_regions' })
     const others: readonly [string, string, unknown?][] = [
       ['POST', `rename/${id}`, { name: 'x' }],
       ['POST', `reset-password/${id}`],
@@ -148,7 +147,11 @@ describe('a database that is being changed', () => {
     expect(await ask(server, id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
     open()
     expect(await first).toEqual({ status: 200, body: 'OK' })
-    expect(await recordOf(record)).toMatchObject({ modifying_state: '', read_regions: ['us-west-1'], tls: false })
+    expect(await recordOf(server, record)).toMatchObject({
+      modifying_state: '',
+      read_regions: ['us-west-1'],
+      tls: false,
+    })
   })
 
   it('accepts one of two concurrent changes', async () => {
@@ -158,7 +161,7 @@ describe('a database that is being changed', () => {
       server.api('POST', `/v2/redis/change-plan/${record.database_id}`, { plan: 'fixed_1gb' }),
     ])
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409])
-    const { read_regions, type, modifying_state } = await recordOf(record)
+    const { read_regions, type, modifying_state } = await recordOf(server, record)
     const isFirst = answers[0]?.status === 200
     expect([read_regions, type, modifying_state]).toEqual(isFirst ? [['us-west-1'], 'payg', ''] : [[], 'paid', ''])
   })

@@ -9,8 +9,9 @@ import { BackupKeys, ObjectStorage } from '../../../objects/index.js'
 import { ObjectServer } from '../../../objects/testing/object-server.js'
 import { silentLogger } from '../../../telemetry/index.js'
 import { Problems } from '../../../telemetry/problems.js'
-import { ask, create } from '../../testing/checks.js'
+import { create } from '../../testing/checks.js'
 import { type ManagementOptions, type ManagementServer, startManagement } from '../../testing/management.js'
+import { backUp, command, restore } from '../../testing/requests.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -37,14 +38,8 @@ async function start(prefix: string, options: ManagementOptions = {}, keys?: Bac
   return { server, clock, keys: own, problems }
 }
 
-const command = (server: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
-  ask(server, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
-const backUp = (server: ManagementServer, { database_id }: DatabaseRecord, name = 'nightly') =>
-  server.api('POST', `/v2/redis/create-backup/${database_id}`, { name })
 const listed = async (server: ManagementServer, { database_id }: DatabaseRecord): Promise<BackupRecord[]> =>
   (await server.api('GET', `/v2/redis/list-backup/${database_id}`)).body
-const restore = (server: ManagementServer, { database_id }: DatabaseRecord, backup_id: string | undefined) =>
-  server.api('POST', `/v2/redis/restore-backup/${database_id}`, { backup_id })
 const fileOf = (server: ManagementServer, { database_id, backup_id }: BackupRecord) =>
   join(server.dataDir, 'backups', database_id, `${backup_id}.rdb`)
 
