@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
+import { basicOf } from '../test/support/index.js'
 import { tempDir } from '../test/support/temp-dir.js'
 import { AccountDeletion, type AccountDeletionDeps } from './account-deletion.js'
 import { Accounts } from './accounts/index.js'
@@ -23,7 +24,7 @@ async function scene(openStore: OpenStore, depsFor: (busyId: string) => Deletion
   const accounts = new Accounts({ ...common, dataDir: tempDir() })
   await accounts.start()
   const { email = '', apiKey = '' } = accounts.ownCredentials ?? {}
-  const owner = accounts.basic(`Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`, '')
+  const owner = accounts.basic(basicOf(email, apiKey), '')
   if (!owner) throw new Error('the first key is refused')
   const made = await Promise.all(
     ['busy', 'idle'].map((name) => accounts.operator.create(owner, { email: `${name}@example.com` })),

@@ -1,6 +1,7 @@
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { basicOf } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { sha256Hex } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
@@ -10,9 +11,6 @@ import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { Accounts } from './accounts.js'
 import { type Credentials, credentialsPath, newCredentials, readCredentials, writeCredentials } from './credentials.js'
 import * as accountsTransactions from './transactions/accounts.js'
-
-const basicOf = (email: string, apiKey: string): string =>
-  `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
 
 describeOnSampledStore('accounts', (openStore) => {
   const clock = new ManualClock()

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { basicOf } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { waitFor } from '../../test/support/wait-for.js'
 import { systemClock } from '../base/index.js'
@@ -17,12 +18,11 @@ describeOnStore('postgres', 'accounts after a lost commit', (openStore, on) => {
     const accounts = new Accounts({ store, dataDir: tempDir(), clock: systemClock, logger: silentLogger })
     await accounts.start()
     const { email = '', apiKey = '' } = accounts.ownCredentials ?? {}
-    const basicOf = (secret: string) => `Basic ${Buffer.from(`${email}:${secret}`).toString('base64')}`
-    const owner = accounts.basic(basicOf(apiKey), '::1')
+    const owner = accounts.basic(basicOf(email, apiKey), '::1')
     if (!owner) throw new Error('the first key is refused')
 
     const made = await accounts.keys.create(owner, { name: 'second' })
-    const isRefused = () => accounts.basic(basicOf(made.api_key), '::1') === undefined
+    const isRefused = () => accounts.basic(basicOf(email, made.api_key), '::1') === undefined
     expect(isRefused()).toBe(false)
     const remove = () => accounts.keys.remove(owner, made.key_id, undefined)
     return { accounts, owner, proxy, remove, isRefused }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { basicOf } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { pause, systemClock } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
@@ -12,9 +13,6 @@ import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { Accounts } from './accounts.js'
 import { type Credentials, credentialsPath, readCredentials } from './credentials.js'
 import * as queueTokens from './transactions/queue-tokens.js'
-
-const basicOf = ({ email, apiKey }: Pick<Credentials, 'email' | 'apiKey'>): string =>
-  `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
 
 describeOnEveryStore('accounts on several nodes', (openStore) => {
   const clock = new ManualClock()
@@ -39,19 +37,19 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     await a.accounts.start()
     await b.accounts.start()
     const credentials = a.accounts.ownCredentials as Credentials
-    const owner = a.accounts.basic(basicOf(credentials), '::1') as Caller
+    const owner = a.accounts.basic(basicOf(credentials.email, credentials.apiKey), '::1') as Caller
     const stop = () => Promise.all([a.accounts.stop(), b.accounts.stop()])
     return { store, a, b, reads, credentials, owner, stop }
   }
 
   const newKey = async (at: Accounts, owner: Caller, name: string) => {
     const { key_id, api_key } = await at.keys.create(owner, { name, read_only: false })
-    return { keyId: key_id, header: basicOf({ email: owner.email, apiKey: api_key }) }
+    return { keyId: key_id, header: basicOf(owner.email, api_key) }
   }
 
   it('let one account in on both', async () => {
     const { a, b, credentials, stop } = await two()
-    expect(b.accounts.basic(basicOf(credentials), '')).toBeDefined()
+    expect(b.accounts.basic(basicOf(credentials.email, credentials.apiKey), '')).toBeDefined()
     expect(b.accounts.ownCredentials).toBeUndefined()
     expect([a.warnings, b.warnings]).toEqual([[], []])
     await stop()
@@ -148,7 +146,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     const files = nodes.filter(({ dataDir }) => existsSync(credentialsPath(dataDir)))
     expect(files).toHaveLength(1)
     const own = files[0]?.accounts.ownCredentials as Credentials
-    for (const { accounts } of nodes) expect(accounts.basic(basicOf(own), '')).toBeDefined()
+    for (const { accounts } of nodes) expect(accounts.basic(basicOf(own.email, own.apiKey), '')).toBeDefined()
     await Promise.all(nodes.map(({ accounts }) => accounts.stop()))
   })
 })

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { basicOf } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
@@ -10,7 +11,6 @@ import { raw } from '../store/testing/inspect.js'
 import { Accounts } from './accounts.js'
 import { readCredentials } from './credentials.js'
 
-const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 const DAY_MS = 86_400_000
 
 describeOnSampledStore('credentials', (openStore, on) => {

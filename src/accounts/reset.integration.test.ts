@@ -1,12 +1,9 @@
 import { expect, it } from 'vitest'
-import { tempDir } from '../../test/support/index.js'
+import { basicOf, tempDir } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
 import { Accounts, type Credentials, readCredentials, resetCredentials } from './index.js'
-
-const basicOf = ({ email, apiKey }: Credentials): string =>
-  `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
 
 describeOnSampledStore('a reset of credentials', (openStore) => {
   const clock = new ManualClock()
@@ -22,7 +19,7 @@ describeOnSampledStore('a reset of credentials', (openStore) => {
     const [store, dataDir] = [await openStore(), tempDir()]
     const accounts = await started(store, dataDir)
     const old = accounts.ownCredentials as Credentials
-    const caller = accounts.basic(basicOf(old), '')
+    const caller = accounts.basic(basicOf(old.email, old.apiKey), '')
     if (!caller) throw new Error('the first account is known')
     const ci = await accounts.keys.create(caller, { name: 'ci' })
     return { store, dataDir, old, ci: { ...old, apiKey: ci.api_key }, userId: caller.accountId }
@@ -33,11 +30,14 @@ describeOnSampledStore('a reset of credentials', (openStore) => {
     const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: false })
     expect(await readCredentials(dataDir)).toEqual(fresh)
     const accounts = await started(store, dataDir)
-    expect([accounts.basic(basicOf(old), ''), accounts.bearer(old.queueToken, '')]).toEqual([undefined, undefined])
-    const caller = accounts.basic(basicOf(fresh), '')
+    expect([accounts.basic(basicOf(old.email, old.apiKey), ''), accounts.bearer(old.queueToken, '')]).toEqual([
+      undefined,
+      undefined,
+    ])
+    const caller = accounts.basic(basicOf(fresh.email, fresh.apiKey), '')
     expect(caller).toMatchObject({ access: 'write', source: 'API_KEY - default' })
     expect(accounts.bearer(fresh.queueToken, '')?.accountId).toBe(caller?.accountId)
-    expect(accounts.basic(basicOf(ci), '')).toBeDefined()
+    expect(accounts.basic(basicOf(ci.email, ci.apiKey), '')).toBeDefined()
   })
 
   it('keeps the signing keys and the UserID of the token, which receivers and webhooks know', async () => {
@@ -53,8 +53,8 @@ describeOnSampledStore('a reset of credentials', (openStore) => {
     const { store, dataDir, ci } = await withAccount()
     const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: true })
     const accounts = await started(store, dataDir)
-    expect(accounts.basic(basicOf(ci), '')).toBeUndefined()
-    const caller = accounts.basic(basicOf(fresh), '')
+    expect(accounts.basic(basicOf(ci.email, ci.apiKey), '')).toBeUndefined()
+    const caller = accounts.basic(basicOf(fresh.email, fresh.apiKey), '')
     const [entry] = caller ? await accounts.auditLog(caller, 1) : []
     expect(entry).toMatchObject({ action_string: 'Reset Credentials', action: 30, source: 'SYSTEM' })
     expect(JSON.stringify(entry)).not.toContain(fresh.apiKey)
@@ -71,7 +71,7 @@ describeOnSampledStore('a reset of credentials', (openStore) => {
     }
     await expect(resetCredentials({ store: failing, dataDir, clock, endsOtherKeys: false })).rejects.toThrow('crash')
     const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: false })
-    expect((await started(store, dataDir)).basic(basicOf(fresh), '')).toBeDefined()
+    expect((await started(store, dataDir)).basic(basicOf(fresh.email, fresh.apiKey), '')).toBeDefined()
   })
 
   it('fails when there is no account yet', async () => {

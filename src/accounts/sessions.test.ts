@@ -1,4 +1,5 @@
 import { beforeAll, expect, it } from 'vitest'
+import { basicOf } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { SESSION_LASTS_MS } from '../contract/console/session.js'
@@ -9,8 +10,6 @@ import { Accounts } from './accounts.js'
 import { MOST_FAILED_SIGN_INS, SIGN_IN_WINDOW_MS } from './sessions.js'
 
 const IP = '192.0.2.7'
-const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
-
 describeOnSampledStore('sessions of the console', (openStore) => {
   let clock: ManualClock
   let store: Store

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { basicOf } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { sha256Hex } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
@@ -9,8 +10,6 @@ import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
 import { Accounts } from './accounts.js'
 import * as accountsTransactions from './transactions/accounts.js'
-
-const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 
 describeOnSampledStore('teams and keys', (openStore) => {
   const clock = new ManualClock()

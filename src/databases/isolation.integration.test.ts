@@ -5,6 +5,7 @@
 
 import type { TSchema } from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { basicOf } from '../../test/support/index.js'
 import { accountRoutes } from '../accounts/index.js'
 import * as accountsTransactions from '../accounts/transactions/accounts.js'
 import { sha256Hex } from '../base/index.js'
@@ -33,8 +34,6 @@ const IN_BACKGROUND: ReadonlySet<string> = new Set([
 ])
 /** `Authorization` by kind of credential; none of them has access to the owner's data. */
 const outsiders = new Map<string, string>()
-
-const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 
 beforeAll(async () => {
   server = await startManagement({ onTransaction: (name) => IN_BACKGROUND.has(name) || transactions.push(name) })

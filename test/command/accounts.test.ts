@@ -9,6 +9,7 @@ import { describeOnEveryStore } from '../../src/store/testing/index.js'
 import {
   type Answer,
   atCleanup,
+  basicOf,
   call,
   commandHost,
   type RunningHomeport,
@@ -31,10 +32,10 @@ describeOnEveryStore('accounts of others', (_openStore, on) => {
     startHomeport({ ...place, ...(env === undefined ? {} : { env }) })
 
   const asTenant = ({ apiUrl, queueUrl }: RunningHomeport, tenant: Tenant) => {
-    const basic = Buffer.from(`${tenant.email}:${tenant.api_key}`).toString('base64')
+    const authorization = basicOf(tenant.email, tenant.api_key)
     return {
       api: (method: string, path: string, json?: unknown) =>
-        call(`${apiUrl}${path}`, { method, json, headers: { authorization: `Basic ${basic}` } }),
+        call(`${apiUrl}${path}`, { method, json, headers: { authorization } }),
       queue: (method: string, path: string, json?: unknown, headers: object = {}) =>
         call(`${queueUrl}${path}`, {
           method,
@@ -196,7 +197,7 @@ it('a suspended account delivers nothing, also after a crash, and its limits hol
     daily_messages: 3,
   })
   const tenant = made.body as Tenant
-  const authorization = `Basic ${Buffer.from(`${tenant.email}:${tenant.api_key}`).toString('base64')}`
+  const authorization = basicOf(tenant.email, tenant.api_key)
   const create = (name: string) =>
     call(`${homeport.apiUrl}/v2/redis/database`, {
       method: 'POST',

@@ -3,7 +3,7 @@ import SqliteFile from 'better-sqlite3'
 import type { Page, Response as PageResponse } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { MOST_AUDIT_SEARCHED } from '../../src/contract/accounts/audit-limits.js'
-import { call, type RunningHomeport, startHomeport } from '../support/index.js'
+import { basicOf, call, type RunningHomeport, startHomeport } from '../support/index.js'
 import { heading, PHONE, type SignedIn, signIn, signInAt } from './support/browser.js'
 import './support/patience.js'
 import { problemsOf } from './support/problems.js'
@@ -230,7 +230,7 @@ it('the operator creates an account, limits, suspends, resumes and deletes it', 
   await choose('Suspend the account')
   await page.getByRole('button', { name: 'Suspend the account' }).click()
   await page.getByText('Suspended', { exact: true }).waitFor()
-  const authorization = `Basic ${Buffer.from(`ada@example.com:${key}`).toString('base64')}`
+  const authorization = basicOf('ada@example.com', key)
   const ask = async () => (await call(`${homeport.apiUrl}/v2/redis/databases`, { headers: { authorization } })).status
   expect(await ask()).toBe(403)
   expect(await problemsOf(page)).toEqual([])
@@ -287,8 +287,8 @@ const homeportPublish = (token: string): Promise<Response> =>
   })
 
 async function isAccepted(apiKey: string): Promise<boolean> {
-  const basic = Buffer.from(`${homeport.credentials.email}:${apiKey}`).toString('base64')
-  return (await fetch(`${homeport.apiUrl}/v2/teams`, { headers: { authorization: `Basic ${basic}` } })).ok
+  const authorization = basicOf(homeport.credentials.email, apiKey)
+  return (await fetch(`${homeport.apiUrl}/v2/teams`, { headers: { authorization } })).ok
 }
 
 it('copies also where the browser offers its clipboard only to HTTPS pages', async () => {

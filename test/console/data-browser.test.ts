@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { basicOf, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import {
   DEADLINE_MS,
   DESKTOP,
@@ -301,7 +301,7 @@ it('offers members of a team what their roles may do', async () => {
     return { page, api_key, member_email }
   }
   const { page: dev, api_key, member_email } = await pageOf('dev')
-  const authorization = `Basic ${Buffer.from(`${member_email}:${api_key}`).toString('base64')}`
+  const authorization = basicOf(member_email, api_key)
   const made = await fetch(`${homeport.apiUrl}/v2/redis/database`, {
     method: 'POST',
     headers: { authorization, 'content-type': 'application/json' },

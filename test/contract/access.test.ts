@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { NarrowScope } from '../../src/contract/endpoint.js'
-import { type Answer, call, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { type Answer, basicOf, call, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import { declaredEndpoints } from './declared.js'
 
 /** Every operation, asked with credentials that do not permit it: those of other accounts, and tokens of every scope. */
@@ -27,7 +27,7 @@ let operator: Keys
 const ids: string[] = []
 
 const asKeys = (email: string, apiKey: string, token: string): Keys => ({
-  basic: `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`,
+  basic: basicOf(email, apiKey),
   bearer: `Bearer ${token}`,
 })
 

@@ -1,6 +1,6 @@
 import { pause, systemClock } from '../../src/base/index.js'
 import type { Answer, RunningHomeport } from '../support/index.js'
-import { call } from '../support/index.js'
+import { basicOf, call } from '../support/index.js'
 import type { NodeScene, SceneNode } from './nodes.js'
 import type { Repeat } from './queue-ledger-load.js'
 
@@ -108,8 +108,8 @@ export class Revocations {
     const { body } = expectOk(await within(homeport, 'POST', path, { name: `r${++made}` }), `creation of ${what}`)
     const fields = body as Record<string, string>
     if (what === 'API key') {
-      const basic = Buffer.from(`${homeport.credentials.email}:${fields.api_key}`).toString('base64')
-      return { what, path, id: String(fields.key_id), use: statusOf('apiUrl', '/v2/apikeys', `Basic ${basic}`) }
+      const login = basicOf(homeport.credentials.email, String(fields.api_key))
+      return { what, path, id: String(fields.key_id), use: statusOf('apiUrl', '/v2/apikeys', login) }
     }
     return {
       what,
@@ -156,7 +156,7 @@ const statusOf =
 
 async function within(homeport: RunningHomeport, method: string, path: string, json?: unknown): Promise<Answer> {
   const { email, apiKey } = homeport.credentials
-  const headers = { authorization: `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}` }
+  const headers = { authorization: basicOf(email, apiKey) }
   const signal = AbortSignal.timeout(ANSWER_WITHIN_MS)
   return await call(homeport.apiUrl + path, { method, headers, signal, ...(json !== undefined && { json }) })
 }

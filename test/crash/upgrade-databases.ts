@@ -4,7 +4,7 @@ import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseMove } from '../../src/contract/server/moves.js'
 import type { ClusterNode } from '../../src/contract/server/nodes.js'
 import type { DatabaseStandby } from '../../src/contract/server/standbys.js'
-import { atCleanup, call, waitFor } from '../support/index.js'
+import { atCleanup, basicOf, call, waitFor } from '../support/index.js'
 import { type Balancer, startBalancer } from './balancer.js'
 import type { Callers } from './callers.js'
 import type { NodeScene, SceneNode } from './nodes.js'
@@ -253,7 +253,7 @@ export class UpgradedDatabases {
 
 const authorizationOf = ({ nodes }: NodeScene): string => {
   const { email = '', apiKey = '' } = nodes[0]?.homeport.credentials ?? {}
-  return `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
+  return basicOf(email, apiKey)
 }
 
 /** A change that waits for a move: undefined. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { connect, type NewDatabase } from '../soak/database-load.js'
-import { call, credentialsIn, type RunningHomeport } from '../support/index.js'
+import { basicOf, call, credentialsIn, type RunningHomeport } from '../support/index.js'
 import type { Golden, Known } from './golden.js'
 
 /** What a client got: a value, an error, or no answer. */
@@ -66,8 +66,7 @@ export async function askAll(homeport: RunningHomeport, { known }: Golden): Prom
 async function secretsWork({ place, apiUrl, queueUrl }: RunningHomeport): Promise<Answer> {
   try {
     const { email, apiKey, queueToken, ...keys } = credentialsIn(place.dataDir)
-    const basic = Buffer.from(`${email}:${apiKey}`).toString('base64')
-    const api = await call(`${apiUrl}/v2/apikeys`, { headers: { authorization: `Basic ${basic}` } })
+    const api = await call(`${apiUrl}/v2/apikeys`, { headers: { authorization: basicOf(email, apiKey) } })
     const queue = await call(`${queueUrl}/v2/keys`, { headers: { authorization: `Bearer ${queueToken}` } })
     return value(`${api.status} ${queue.status} ${JSON.stringify(queue.body)} ${JSON.stringify(keys)}`)
   } catch (error) {
@@ -96,10 +95,10 @@ function overRest({ restUrl }: RunningHomeport, database: NewDatabase): Promise<
 }
 
 async function download({ apiUrl, credentials }: RunningHomeport, database: string, backup: string): Promise<Answer> {
-  const basic = Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')
+  const authorization = basicOf(credentials.email, credentials.apiKey)
   try {
     const url = `${apiUrl}/v2/redis/download-backup/${database}/${backup}`
-    const response = await fetch(url, { headers: { authorization: `Basic ${basic}` } })
+    const response = await fetch(url, { headers: { authorization } })
     const bytes = Buffer.from(await response.arrayBuffer())
     if (response.status !== 200) return { kind: 'refusal', text: `${response.status} ${bytes}` }
     return value(createHash('sha256').update(bytes).digest('hex'))

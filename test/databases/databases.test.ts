@@ -5,6 +5,7 @@ import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import {
   atCleanup,
+  basicOf,
   enginesIn,
   isPortFree,
   processesMarked,
@@ -120,7 +121,10 @@ describe('a database', () => {
     for (const database of databases) await connect(database).set('k', database.database_id)
     const going = await create(server)
     const before = databases.flatMap((database) => ofDatabase(server, database)).map(({ pid }) => pid)
-    const headers = { 'idempotency-key': 'once', authorization: basicOf(server) }
+    const headers = {
+      'idempotency-key': 'once',
+      authorization: basicOf(server.credentials.email, server.credentials.apiKey),
+    }
     const post = () =>
       fetch(`${server.apiUrl}/v2/redis/database`, { method: 'POST', headers, body: JSON.stringify(least) })
     const pending = [post(), server.api('DELETE', `/v2/redis/database/${going.database_id}`)]
@@ -150,10 +154,6 @@ describe('a database', () => {
     expect(one).toEqual(two)
   })
 })
-
-function basicOf({ credentials }: RunningHomeport): string {
-  return `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
-}
 
 function okRecord(settled: PromiseSettledResult<unknown>): Database[] {
   if (settled.status !== 'fulfilled') return []

@@ -2,10 +2,10 @@ import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
 import { type App, createApp } from '../../src/app.js'
 import { loadConfig } from '../../src/config/index.js'
 import type { EngineInfo } from '../../src/fleet/index.js'
-import { type Answer, atCleanup, call, freePort, newPlace, type Place, tempDir } from '../support/index.js'
+import { type Answer, atCleanup, basicOf, call, freePort, newPlace, type Place, tempDir } from '../support/index.js'
 
 const credentials = newCredentials('nodes@localhost')
-const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+const authorization = basicOf(credentials.email, credentials.apiKey)
 
 /** A node of a cluster in this process. */
 export interface RunningNode {

@@ -4,11 +4,11 @@ import { loadConfig } from '../../src/config/index.js'
 import type { EngineInfo } from '../../src/fleet/index.js'
 import { localEngine } from '../../src/fleet/testing/test-fleet.js'
 import { newPostgresDatabase } from '../../src/store/testing/index.js'
-import { type Answer, atCleanup, call, freePort, type Place } from '../support/index.js'
+import { type Answer, atCleanup, basicOf, call, freePort, type Place } from '../support/index.js'
 
 const credentials = newCredentials('nodes@localhost')
 /** Credentials of the first account of every node. */
-export const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+export const authorization = basicOf(credentials.email, credentials.apiKey)
 let store: string
 let engine: EngineInfo
 

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { waitFor } from '../support/index.js'
+import { basicOf, waitFor } from '../support/index.js'
 import { createDatabase, LEAST, type NewDatabase, useService } from './support/service.js'
 
 /**
@@ -76,7 +76,7 @@ function bytesOf(body: Body): string | Blob | undefined {
 
 function authorization(of: 'api' | 'queue'): string {
   const { email, apiKey, queueToken } = service.homeport.credentials
-  return of === 'queue' ? `Bearer ${queueToken}` : `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
+  return of === 'queue' ? `Bearer ${queueToken}` : basicOf(email, apiKey)
 }
 
 async function send(of: 'api' | 'queue', line: string, body: Body, headers: Record<string, string> = {}) {

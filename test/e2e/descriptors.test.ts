@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { expect, it, onTestFinished } from 'vitest'
 import { startSink } from '../../src/queue/testing/sink.js'
-import { waitFor } from '../support/index.js'
+import { basicOf, waitFor } from '../support/index.js'
 import { useService } from './support/service.js'
 
 /** A server without free file descriptors. */
@@ -57,7 +57,7 @@ it.skipIf(process.platform !== 'linux')('refuses a creation temporarily, and lea
   const { pid, apiUrl, credentials, api } = service.homeport
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   onTestFinished(() => agent.destroy())
-  const login = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+  const login = basicOf(credentials.email, credentials.apiKey)
   const headers = { authorization: login, 'content-type': 'application/json' }
   const call = (method: string, path: string, body = ''): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {

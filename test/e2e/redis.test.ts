@@ -4,7 +4,7 @@ import { Redis as RestClient } from '@upstash/redis'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { snippetsOf } from '../../console/src/pages/databases/snippets.js'
-import { enginesIn, isPortFree, processesMarked, run, waitFor } from '../support/index.js'
+import { basicOf, enginesIn, isPortFree, processesMarked, run, waitFor } from '../support/index.js'
 import { connect, createDatabase, LEAST, type NewDatabase, restClient, useService } from './support/service.js'
 
 /** Databases from a user's view: created over the API, used with the official clients. */
@@ -51,7 +51,7 @@ describe('the API', () => {
 
   it('makes one database of a repeated request', async () => {
     const { apiUrl, credentials } = service.homeport
-    const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+    const authorization = basicOf(credentials.email, credentials.apiKey)
     const post = async (body: object) => {
       const headers = { authorization, 'idempotency-key': 'order 7' }
       const response = await fetch(`${apiUrl}/v2/redis/database`, {

@@ -7,7 +7,7 @@ import { expect, it } from 'vitest'
 import { seeded } from '../../src/base/testing/random.js'
 import type { Endpoint } from '../../src/contract/endpoint.js'
 import { declaredEndpoints } from '../contract/declared.js'
-import { tempDir } from '../support/index.js'
+import { basicOf, tempDir } from '../support/index.js'
 import { sampleNumber } from '../support/sample.js'
 import { useService } from './support/service.js'
 
@@ -45,7 +45,7 @@ interface Sent {
 
 function authorization(of: Endpoint['service']): string {
   const { email, apiKey, queueToken } = service.homeport.credentials
-  return of === 'queue' ? `Bearer ${queueToken}` : `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
+  return of === 'queue' ? `Bearer ${queueToken}` : basicOf(email, apiKey)
 }
 
 /** @returns the status, or 0 where the server has closed the connection instead. */

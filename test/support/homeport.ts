@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { basicOf } from './basic.js'
 import { atCleanup } from './cleanup.js'
 import { onFailedExit } from './exit-guard.js'
 import { freePort, freePortRange } from './ports.js'
@@ -225,7 +226,7 @@ async function whenHealthy({
   })
   if (hasEnded()) throw new Error(`the server ended with code ${child.exitCode} at start; its output:\n${logs()}`)
   const credentials = known.credentials ?? credentialsIn(place.dataDir)
-  const basic = Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')
+  const authorization = basicOf(credentials.email, credentials.apiKey)
   return {
     ...urls,
     place,
@@ -234,8 +235,7 @@ async function whenHealthy({
     kill,
     pid: child.pid ?? 0,
     processes: () => processesMarked(place.dataDir),
-    api: (method, path, body) =>
-      call(urls.apiUrl + path, { method, json: body, headers: { authorization: `Basic ${basic}` } }),
+    api: (method, path, body) => call(urls.apiUrl + path, { method, json: body, headers: { authorization } }),
     queue: (method, path, body, headers = {}) =>
       call(urls.queueUrl + path, {
         method,

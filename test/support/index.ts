@@ -4,6 +4,7 @@
  * Everything opened through these helpers is closed after the last test of a file (`setup.ts` registers that);
  * a benchmark calls `cleanup()` at its end. A server that leaves a process behind fails the file that started it.
  */
+export { basicOf } from './basic.js'
 export { atCleanup, cleanup } from './cleanup.js'
 export { commandHost } from './command-host.js'
 export {

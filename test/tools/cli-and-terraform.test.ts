@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import { useService } from '../e2e/support/service.js'
-import { type Answer, call, waitFor } from '../support/index.js'
+import { type Answer, basicOf, call, waitFor } from '../support/index.js'
 import { type CliAnswer, cliOf } from './original.js'
 
 /**
@@ -136,7 +136,7 @@ function send(method: 'POST' | 'PATCH' | 'DELETE' | 'PUT', path: string, body: o
 
 const basic = (): Record<string, string> => {
   const { email, apiKey } = service.homeport.credentials
-  return { authorization: `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}` }
+  return { authorization: basicOf(email, apiKey) }
 }
 
 const read = async (path: string): Promise<unknown> => {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
-import { atCleanup, freePortRange, tempDir } from '../../../test/support/index.js'
+import { atCleanup, basicOf, freePortRange, tempDir } from '../../../test/support/index.js'
 import { Accounts, accountRoutes, readCredentials } from '../../accounts/index.js'
 import { type Clock, systemClock, type TargetPolicy } from '../../base/index.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/databases/plans.js'
@@ -243,7 +243,7 @@ function serverOf(databases: Databases, authenticator: Accounts): HttpServer {
 async function ownerLogin(dataDir: string): Promise<string> {
   const credentials = await readCredentials(dataDir)
   if (!credentials) throw new Error('the accounts have no credentials')
-  return `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+  return basicOf(credentials.email, credentials.apiKey)
 }
 
 async function callApi(

@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BackupRecord } from '../../../src/contract/databases/backups.js'
 import { createDatabase, LEAST } from '../../e2e/support/service.js'
-import { type Answer, call, tempDir, waitFor } from '../../support/index.js'
+import { type Answer, basicOf, call, tempDir, waitFor } from '../../support/index.js'
 import type { Exchange, Exchanges, Stage } from './stage.js'
 
 const REDIS = '/v2/redis'
@@ -96,7 +96,7 @@ const daily = (method: string, verb: string): Exchange => about(method, (id) => 
 async function importDownloaded(stage: Stage): Promise<Answer> {
   const id = await stage.database()
   const { apiUrl, credentials } = stage.homeport
-  const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+  const authorization = basicOf(credentials.email, credentials.apiKey)
   const from = `${apiUrl}${REDIS}/download-backup/${id}/${await backup(stage)}`
   const file = await (await fetch(from, { headers: { authorization } })).blob()
   return call(`${apiUrl}${REDIS}/import-rdb/${id}`, { method: 'POST', headers: { authorization }, body: file })

@@ -6,6 +6,7 @@ import { AdjustableClock } from '../../../src/testkit/adjustable-clock.js'
 import {
   type Answer,
   atCleanup,
+  basicOf,
   call,
   newPlace,
   type Place,
@@ -46,7 +47,7 @@ export async function startClocked(options: Readonly<Record<string, string>> = {
   })
   await app.start()
   const { email, apiKey, queueToken } = credentials
-  const authorization = `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
+  const authorization = basicOf(email, apiKey)
   return {
     place,
     clock,
