@@ -7,7 +7,7 @@ import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import type { EngineSpec } from '../fleet/index.js'
 import { NodeSide } from './replicas/node-side.js'
 import { CopySide } from './standbys/copy-side.js'
-import * as moves from './transactions/moves.js'
+import * as databases from './transactions/databases.js'
 import * as standbys from './transactions/standbys.js'
 
 /** A database gets another home: the copies that other nodes keep follow that one from then on. */
@@ -35,7 +35,7 @@ function nodeB() {
   const disk = { freeBytes: 100, hasLogFailed: false }
   let removals = 0
   const answers = new Map<unknown, unknown>([
-    [moves.database, row],
+    [databases.find, row],
     [standbys.list, [{ database_id: 'db', node: 'b' }]],
   ])
   const deps = {

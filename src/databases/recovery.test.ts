@@ -3,14 +3,13 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Caller } from '../http/index.js'
 import { Recovery, type RecoveryDeps } from './recovery.js'
 import * as databases from './transactions/databases.js'
-import * as recoveries from './transactions/recoveries.js'
 
 it('a recovery that failed after its commit, or whose answer was lost, is completed when it is asked for again', async () => {
   const noted: string[] = []
   const row = { database_id: 'db', home: 'b', modifying_state: 'restoring' }
   const run = async (operation: unknown) => {
-    if (operation === databases.get) return row
-    return operation === recoveries.row ? [row] : noted.push('another transaction')
+    const isRead = operation === databases.get || operation === databases.find
+    return isRead ? row : noted.push('another transaction')
   }
   const recovery = new Recovery({
     store: { run },

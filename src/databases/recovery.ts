@@ -128,10 +128,10 @@ export class Recovery {
 
   async #serve(databaseId: string): Promise<void> {
     const { store, backups, directory, onServing } = this.#deps
-    const [taken] = await store.run(recoveries.row, { databaseId })
+    const taken = await store.run(databases.find, { databaseId })
     if (!taken) throw new HomeportError('database_not_found', { databaseId })
     await backups.completeRecovery(taken)
-    const [row] = await store.run(recoveries.row, { databaseId })
+    const row = await store.run(databases.find, { databaseId })
     if (!row) throw new HomeportError('database_not_found', { databaseId })
     directory.put(row)
     await onServing(databaseId)
@@ -141,7 +141,7 @@ export class Recovery {
   async #letGo(databaseId: string): Promise<void> {
     const { store, homes, directory, sleep, fleet } = this.#deps
     homes.locator?.forget()
-    const [row] = await store.run(recoveries.row, { databaseId })
+    const row = await store.run(databases.find, { databaseId })
     if (!row || homes.isHere(row) || !directory.rowOf(databaseId)) return
     directory.remove(databaseId)
     sleep.forget(databaseId)

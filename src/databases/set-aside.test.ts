@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { tempDir, waitFor } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { SetAsideFiles, setAside } from './set-aside.js'
+import * as databases from './transactions/databases.js'
 import * as recoveries from './transactions/recoveries.js'
 
 /** The files of a database that another node has taken over, at its old home. */
@@ -18,7 +19,7 @@ function nodeA() {
   const run = async (operation: unknown, args: never) => {
     if (operation === recoveries.takenFrom) return [taken]
     if (operation === recoveries.setAsideAt) return [...rows]
-    if (operation === recoveries.row) return [{ account_id: 'acc' }]
+    if (operation === databases.find) return { account_id: 'acc' }
     if (operation === recoveries.forgetTaken) settled.push(args)
     if (operation === recoveries.forgetSetAside) rows.length = 0
     return undefined

@@ -5,6 +5,7 @@ import { auditRow } from '../accounts/index.js'
 import type { NewAuditRow } from '../accounts/transactions/accounts.js'
 import { codeOf, type Timer } from '../base/index.js'
 import type { ChangeDeps } from './deps.js'
+import * as databases from './transactions/databases.js'
 import * as recoveries from './transactions/recoveries.js'
 import { systemCaller } from './usage/index.js'
 
@@ -59,7 +60,7 @@ async function keepFiles(
 
 async function auditOf({ store, clock }: SetAsideDeps, kept: recoveries.SetAsideRow): Promise<NewAuditRow | undefined> {
   const { database_id: entity, node, path, size_bytes: bytes } = kept
-  const [database] = await store.run(recoveries.row, { databaseId: entity })
+  const database = await store.run(databases.find, { databaseId: entity })
   const event = { action: 'Set Aside Database Files', entity, details: { node, path, bytes } } as const
   return database && auditRow(systemCaller(database.account_id), event, clock.now())
 }

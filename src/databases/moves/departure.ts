@@ -2,6 +2,7 @@ import { pause } from '../../base/index.js'
 import type { Peer } from '../../cluster/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { Replication, ReplicationPosition } from '../../fleet/index.js'
+import * as databases from '../transactions/databases.js'
 import * as moves from '../transactions/moves.js'
 import { type MovesDeps, type Progress, progressOf, TOPICS } from './deps.js'
 
@@ -238,7 +239,7 @@ export class Departure {
     const { move_id: moveId, database_id: databaseId } = this.#move
     return untilStored(this.#deps, this.#opening, async () => {
       if (await store.run(moves.swap, { moveId, databaseId })) return true
-      return (await store.run(moves.database, { databaseId }))?.home !== node
+      return (await store.run(databases.find, { databaseId }))?.home !== node
     })
   }
 

@@ -7,6 +7,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
 import { NO_TRAFFIC } from '../testing/no-traffic.js'
 import { list as backupRows } from '../transactions/backups.js'
+import { find } from '../transactions/databases.js'
 import * as rows from '../transactions/moves.js'
 import { nodesOf } from '../transactions/standbys.js'
 import type { MovesDeps } from './deps.js'
@@ -94,7 +95,7 @@ function nodeWith(found: Found) {
         return [...moves.values()].filter((one) => !isEnded(one))
       case rows.find:
         return moves.get(moveId)
-      case rows.database:
+      case find:
         return at[databaseId] === undefined ? undefined : database(databaseId, at[databaseId])
       case rows.begin:
         noted.push(`begin ${moveId}`)

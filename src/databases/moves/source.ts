@@ -1,4 +1,5 @@
 import { engineSpecOf } from '../desired-engine.js'
+import * as databases from '../transactions/databases.js'
 import * as moves from '../transactions/moves.js'
 import { Departure, MoveFailed, type Opening, untilStored } from './departure.js'
 import { type MovesDeps, TOPICS } from './deps.js'
@@ -78,7 +79,7 @@ export class Source {
     const { store, fleet, plans, directory, sleep, files, clock, logger, node } = this.#deps
     const { database_id: databaseId, move_id: moveId, target } = move
     if ((await store.run(moves.find, { moveId }))?.state !== 'switched') return
-    const row = await store.run(moves.database, { databaseId })
+    const row = await store.run(databases.find, { databaseId })
     if (row?.home !== node) {
       directory.remove(databaseId)
       sleep.forget(databaseId)

@@ -5,6 +5,7 @@ import { pause } from '../../base/index.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as backups from '../transactions/backups.js'
+import * as databases from '../transactions/databases.js'
 import * as moves from '../transactions/moves.js'
 import type { MovesDeps, Progress } from './deps.js'
 import { openStream, Relay, type StreamHead } from './streams.js'
@@ -125,7 +126,7 @@ export class Target {
     const { store, fleet, files, clock, node } = this.#deps
     const current = this.#copies.get(databaseId)
     if (current && current.moveId !== moveId) return
-    const row = await store.run(moves.database, { databaseId })
+    const row = await store.run(databases.find, { databaseId })
     if (row?.home === node) await this.take(databaseId)
     else {
       // Not before the row: while the store does not answer, the next look finds the copy again.
@@ -138,7 +139,7 @@ export class Target {
 
   async #publish(databaseId: string): Promise<DatabaseRow | undefined> {
     const { store, fleet, plans, directory, usage, sleep, locator, node, logger } = this.#deps
-    const row = await store.run(moves.database, { databaseId })
+    const row = await store.run(databases.find, { databaseId })
     if (row?.home !== node || directory.has(databaseId)) return undefined
     await usage.expect(databaseId)
     sleep.noteStarted(databaseId)
@@ -155,7 +156,7 @@ export class Target {
     const { store, fleet, plans, clock } = this.#deps
     const { source, password, bytes } = from
     const { databaseId } = head
-    const row = await store.run(moves.database, { databaseId })
+    const row = await store.run(databases.find, { databaseId })
     if (!row || row.home !== source) throw new Error('the node that sends it is not its home')
     await fleet.remove(databaseId)
     if (!(await fleet.checkSpace(bytes))) throw new Error(FULL)

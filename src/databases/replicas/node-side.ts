@@ -5,7 +5,7 @@ import { type ServingDirectory, tokensOf } from '../directory.js'
 import type { DatabaseRow } from '../life.js'
 import { openStream, Relay } from '../moves/streams.js'
 import { setAsideOne } from '../set-aside.js'
-import * as moves from '../transactions/moves.js'
+import * as databases from '../transactions/databases.js'
 import { Copy } from './copy.js'
 import type { ReplicasDeps } from './deps.js'
 import {
@@ -188,7 +188,7 @@ export class NodeSide {
   async #connect(copy: Copy, password: string, life: Incarnation, revision: number): Promise<void> {
     const { store, fleet, cluster, copies } = this.#deps
     const { databaseId, source } = copy
-    const row = await store.run(moves.database, { databaseId })
+    const row = await store.run(databases.find, { databaseId })
     if (copy.state === 'over') return
     if (!row || row.home !== source) throw new Error('the node that asks is not the home of the database')
     if (copy.relay === undefined || copy.password !== password) {

@@ -4,7 +4,7 @@ import type { ReplicationPlace } from '../../fleet/index.js'
 import { engineSpecOf } from '../desired-engine.js'
 import { openStream, Relay } from '../moves/streams.js'
 import { setAsideOne } from '../set-aside.js'
-import * as moves from '../transactions/moves.js'
+import * as databases from '../transactions/databases.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
 import * as standbys from '../transactions/standbys.js'
 import {
@@ -224,7 +224,7 @@ export class CopySide {
     this.#copies.set(databaseId, copy)
     this.#queue(databaseId, copy, async () => {
       const { store, fleet, node } = this.#deps
-      const row = await store.run(moves.database, { databaseId })
+      const row = await store.run(databases.find, { databaseId })
       const asked = (await store.run(standbys.list, {})).some(
         (one) => one.database_id === databaseId && this.#isHere(one),
       )
@@ -245,7 +245,7 @@ export class CopySide {
   /** Has the engine follow the home through a port of its own: a new password is a new port, so the engine notices. */
   async #connect(databaseId: string, copy: Copy, password: string): Promise<void> {
     const { store, fleet, plans, cluster } = this.#deps
-    const row = await store.run(moves.database, { databaseId })
+    const row = await store.run(databases.find, { databaseId })
     if (!row || copy.state === 'over' || (copy.relay && copy.password === password)) return
     const head = { moveId: '', databaseId, epoch: copy.epoch }
     const relay = new Relay(() => openStream(cluster, copy.source, head, STANDBY_SERVICE))
@@ -261,7 +261,7 @@ export class CopySide {
 
   async #discard(databaseId: string): Promise<void> {
     const { store, fleet, node, logger } = this.#deps
-    const row = await store.run(moves.database, { databaseId })
+    const row = await store.run(databases.find, { databaseId })
     if (row?.home === node || this.#copies.has(databaseId)) return
     await fleet.remove(databaseId)
     logger.info('database_standby_deleted', { databaseId })

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import * as moves from '../transactions/moves.js'
+import * as databases from '../transactions/databases.js'
 import * as promotions from '../transactions/promotions.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
 import type { CopySide } from './copy-side.js'
@@ -50,7 +50,7 @@ interface Found {
 function nodeB({ reported, place, answers = [] }: Found) {
   const [clock, noted] = [new ManualClock(), [] as string[]]
   const run = async (operation: unknown, args: { place?: typeof PLACE }) => {
-    if (operation === moves.database) return { account_id: 'acc', home: 'a' }
+    if (operation === databases.find) return { account_id: 'acc', home: 'a' }
     if (operation === promotions.stand) return void noted.push(`stand ${args.place?.offset ?? 'none'}`)
     noted.push('promote')
     const answer = answers.shift()

@@ -2,7 +2,7 @@ import { auditRow } from '../../accounts/index.js'
 import { pause } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { ReplicationPlace } from '../../fleet/index.js'
-import * as moves from '../transactions/moves.js'
+import * as databases from '../transactions/databases.js'
 import * as promotions from '../transactions/promotions.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
 import { systemCaller } from '../usage/index.js'
@@ -152,7 +152,7 @@ export class Takeover {
     const { database_id: databaseId, home } = row
     const from = home ?? ''
     const at = clock.now()
-    const stored = await store.run(moves.database, { databaseId })
+    const stored = await store.run(databases.find, { databaseId })
     if (!stored) return { kind: 'late' }
     const complete_until = new Date(row.complete_until ?? 0).toISOString()
     const details = { from_node: from, node, complete_until, known_missing_bytes: missing }

@@ -232,6 +232,13 @@ export const get = read('databases.get', function* (args: { accountId: string; d
   return row?.account_id === args.accountId ? row : undefined
 })
 
+/** The database with this id, whatever account has it. */
+export const find = read('databases.find', function* (args: { databaseId: string }): Transaction<
+  DatabaseRow | undefined
+> {
+  return yield* first(rowOf, args)
+})
+
 /** The position of a database in the list; a page starts after it. */
 export interface ListPlace {
   readonly created_at: number

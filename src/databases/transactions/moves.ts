@@ -8,7 +8,7 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseMovesTable } from '../../store/schema/index.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { type DatabaseRow, rowOf, rowToChange, setModifyingState } from './database-row.js'
+import { rowToChange, setModifyingState } from './database-row.js'
 import { followHome, forgetStandbys, makeWay, newestLife, takesPart } from './standbys.js'
 
 /** A move as it is stored. */
@@ -194,13 +194,6 @@ export const find = read('moves.find', function* (args: { moveId: string }): Tra
 const oneMove = query<{ moveId: string }, MoveRow>(({ db, p }) =>
   db.selectFrom('database_moves').selectAll().where('move_id', '=', p.moveId),
 )
-
-/** A database of whatever account. */
-export const database = read('moves.database', function* (args: { databaseId: string }): Transaction<
-  DatabaseRow | undefined
-> {
-  return yield* first(rowOf, args)
-})
 
 const openOf = query<{ node: string }, MoveRow>(({ db, p }) =>
   db

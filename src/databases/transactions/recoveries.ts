@@ -4,7 +4,6 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { SetAsideFilesTable, TakenHomesTable } from '../../store/schema/backups.js'
 import { all, change, insertAll, type Transaction } from '../../store/statement.js'
-import { type DatabaseRow, rowOf } from './database-row.js'
 import { takeHome } from './homes.js'
 import { followHome, refuseStandbyAt } from './standbys.js'
 
@@ -131,8 +130,3 @@ export const forgetSetAside = write(
     yield* change(dropSetAside, args)
   },
 )
-
-/** The row of a database of any account. */
-export const row = read('recoveries.row', function* (args: { databaseId: string }): Transaction<DatabaseRow[]> {
-  return yield* all(rowOf, args)
-})

@@ -179,7 +179,7 @@ describeOnEveryStore('standbys', (openStore) => {
       complete_until: null,
     }
     expect(await row()).toMatchObject({ ...swapped, home_life: 'live', node_life: 'dead' })
-    expect(await store.run(moves.database, { databaseId })).toMatchObject({ modifying_state: '' })
+    expect(await store.run(databases.find, { databaseId })).toMatchObject({ modifying_state: '' })
     expect(await store.run(backups.get, { accountId, backupId: backup.backup_id })).toMatchObject({ state: 'failed' })
     // The old home did not hear of it.
     await note({ node: a, mode: 'replicated', epoch: 1 })
@@ -204,7 +204,7 @@ describeOnEveryStore('standbys', (openStore) => {
     await bury(b)
     expect(await store.run(moves.swap, { moveId, databaseId })).toBe(false)
     await store.run(nodesAdmin.remove, { name: b })
-    expect(await store.run(moves.database, { databaseId })).toMatchObject({ home: a, modifying_state: '' })
+    expect(await store.run(databases.find, { databaseId })).toMatchObject({ home: a, modifying_state: '' })
   })
 
   it('of all databases without one are asked for at once', async () => {
