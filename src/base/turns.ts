@@ -17,9 +17,19 @@ export class Turns {
     return turn
   }
 
-  /** Waits for all work that was queued before this call. */
-  async idle(): Promise<void> {
-    await Promise.all(this.#last.values())
+  /** The keys that have work. */
+  get keys(): readonly string[] {
+    return [...this.#last.keys()]
+  }
+
+  /** Whether a key has work. */
+  has(key: string): boolean {
+    return this.#last.has(key)
+  }
+
+  /** Waits for all work that was queued before this call. @param key only for the work on this one. */
+  async idle(key?: string): Promise<void> {
+    await (key === undefined ? Promise.all(this.#last.values()) : this.#last.get(key))
   }
 }
 

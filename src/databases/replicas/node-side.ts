@@ -1,4 +1,4 @@
-import { pause, type Timer } from '../../base/index.js'
+import { pause, type Timer, Turns } from '../../base/index.js'
 import type { Incarnation, Moment } from '../../cluster/index.js'
 import { engineSpecOf } from '../desired-engine.js'
 import { type ServingDirectory, tokensOf } from '../directory.js'
@@ -47,7 +47,7 @@ export class NodeSide {
   /** The last beat of each home, by its name. */
   readonly #heard = new Map<string, { readonly life: Incarnation; readonly sequence: number }>()
   /** What is done with the files of each database, one thing at a time. */
-  readonly #work = new Map<string, Promise<void>>()
+  readonly #work = new Turns()
   #timer: Timer | undefined
 
   constructor(deps: NodeSideDeps) {
@@ -66,7 +66,7 @@ export class NodeSide {
     this.#timer?.cancel()
     for (const copy of this.#copies.values()) copy.end()
     this.#copies.clear()
-    await Promise.allSettled(this.#work.values())
+    await this.#work.idle()
   }
 
   /** The copy of a database. */
@@ -102,7 +102,7 @@ export class NodeSide {
     for (const one of beat.wanted) this.#follow(one, beat.source, life)
     const own = [...this.#copies.values()].filter((copy) => copy.source === beat.source)
     await Promise.all(own.map((copy) => this.#look(copy)))
-    const leaving = [...this.#work.keys()].filter((databaseId) => !this.#copies.has(databaseId))
+    const leaving = this.#work.keys.filter((databaseId) => !this.#copies.has(databaseId))
     return { stamp: this.now(), copies: own.map(reportOf), leaving }
   }
 
@@ -110,7 +110,7 @@ export class NodeSide {
   async letGo(databaseId: string): Promise<void> {
     const copy = this.#copies.get(databaseId)
     if (copy) this.#forget(copy)
-    await this.#work.get(databaseId)
+    await this.#work.idle(databaseId)
   }
 
   #follow({ databaseId, region, password, revision, lease }: WantedCopy, source: string, life: Incarnation): void {
@@ -255,17 +255,16 @@ export class NodeSide {
   }
 
   #queue(copy: Copy, work: () => Promise<void>): void {
-    const { databaseId } = copy
-    const before = this.#work.get(databaseId) ?? Promise.resolve()
-    const done = before.then(work).catch((error: unknown) => {
-      if (copy.state === 'over') return
-      this.#deps.logger.warn('database_replica_not_kept', { databaseId, region: copy.region, error })
-      copy.relay?.close()
-      const problem = `the node ${this.#deps.node} could not copy the data: see its log`
-      Object.assign(copy, { state: 'failed', problem, failedMs: performance.now() })
-    })
-    this.#work.set(databaseId, done)
-    void done.then(() => this.#work.get(databaseId) === done && this.#work.delete(databaseId))
+    void this.#work.take(copy.databaseId, () => work().catch((error: unknown) => this.#fail(copy, error)))
+  }
+
+  #fail(copy: Copy, error: unknown): void {
+    if (copy.state === 'over') return
+    const { databaseId, region } = copy
+    this.#deps.logger.warn('database_replica_not_kept', { databaseId, region, error })
+    copy.relay?.close()
+    const problem = `the node ${this.#deps.node} could not copy the data: see its log`
+    Object.assign(copy, { state: 'failed', problem, failedMs: performance.now() })
   }
 }
 

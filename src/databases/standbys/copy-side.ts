@@ -1,4 +1,4 @@
-import { pause } from '../../base/index.js'
+import { pause, Turns } from '../../base/index.js'
 import { DEAD_AFTER_MS } from '../../cluster/index.js'
 import type { ReplicationPlace } from '../../fleet/index.js'
 import { engineSpecOf } from '../desired-engine.js'
@@ -54,7 +54,7 @@ export class CopySide {
   /** When each home was last promised something, monotonic. */
   readonly #promisedMs = new Map<string, number>()
   /** What this node does with the copies, one at a time for each database. */
-  readonly #work = new Map<string, Promise<void>>()
+  readonly #work = new Turns()
 
   constructor(deps: StandbysDeps) {
     this.#deps = deps
@@ -72,7 +72,7 @@ export class CopySide {
   async stop(): Promise<void> {
     for (const copy of this.#copies.values()) end(copy)
     this.#copies.clear()
-    await Promise.allSettled(this.#work.values())
+    await this.#work.idle()
   }
 
   /** Follows a home if this node does not yet, and answers how far it is. */
@@ -181,7 +181,7 @@ export class CopySide {
     const copy = this.#copies.get(databaseId)
     this.#copies.delete(databaseId)
     if (copy) end(copy)
-    await this.#work.get(databaseId)
+    await this.#work.idle(databaseId)
   }
 
   async #progress(databaseId: string, copy: Copy): Promise<CopyProgress> {
@@ -268,19 +268,18 @@ export class CopySide {
   }
 
   #queue(databaseId: string, copy: Copy | undefined, work: () => Promise<void>): void {
-    const before = this.#work.get(databaseId) ?? Promise.resolve()
-    const done = before.then(work).catch((error: unknown) => {
-      const { logger, node } = this.#deps
-      logger.warn('database_standby_failed', { databaseId, error })
-      if (!copy || copy.state === 'over') return
-      end(copy)
-      const hasSpace = !(error instanceof NoSpace)
-      copy.state = 'failed'
-      copy.problem = hasSpace ? `the node ${node} could not copy the data: see its log` : error.message
-      if (!hasSpace) copy.retryAtMs = performance.now() + SPACE_AFTER_MS
-    })
-    this.#work.set(databaseId, done)
-    void done.then(() => this.#work.get(databaseId) === done && this.#work.delete(databaseId))
+    void this.#work.take(databaseId, () => work().catch((error: unknown) => this.#fail(databaseId, copy, error)))
+  }
+
+  #fail(databaseId: string, copy: Copy | undefined, error: unknown): void {
+    const { logger, node } = this.#deps
+    logger.warn('database_standby_failed', { databaseId, error })
+    if (!copy || copy.state === 'over') return
+    end(copy)
+    const hasSpace = !(error instanceof NoSpace)
+    copy.state = 'failed'
+    copy.problem = hasSpace ? `the node ${node} could not copy the data: see its log` : error.message
+    if (!hasSpace) copy.retryAtMs = performance.now() + SPACE_AFTER_MS
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Clock, codeOf, pause, systemClock } from '../../base/index.js'
+import { type Clock, codeOf, pause, systemClock, Turns } from '../../base/index.js'
 
 const MAX_ATTEMPTS = 10
 /** Deadlocked transactions start again at different times, so that they do not meet again. */
@@ -21,8 +21,8 @@ export interface RetryDeps {
  */
 export class Retries {
   readonly #deps: RetryDeps
-  /** The last retry of each operation that has any. */
-  readonly #lines = new Map<string, Promise<unknown>>()
+  /** Retries, by their operation. */
+  readonly #turns = new Turns()
 
   constructor(deps: RetryDeps = { clock: systemClock, random: Math.random }) {
     this.#deps = deps
@@ -38,7 +38,7 @@ export class Retries {
     for (let attempts = 1; attempts < MAX_ATTEMPTS && isConflict(error); attempts++) {
       if (codeOf(error) === DEADLOCK) await this.#pause()
       try {
-        return await this.#inTurn(operation, attempt)
+        return await this.#turns.take(operation, attempt)
       } catch (failure) {
         error = failure
       }
@@ -49,20 +49,6 @@ export class Retries {
   #pause(): Promise<void> {
     const { from, to } = DEADLOCK_PAUSE_MS
     return pause(this.#deps.clock, from + this.#deps.random() * (to - from))
-  }
-
-  #inTurn<Result>(operation: string, attempt: () => Promise<Result>): Promise<Result> {
-    const retry = (this.#lines.get(operation) ?? Promise.resolve()).then(attempt)
-    const line: Promise<void> = retry.then(
-      () => this.#leave(operation, line),
-      () => this.#leave(operation, line),
-    )
-    this.#lines.set(operation, line)
-    return retry
-  }
-
-  #leave(operation: string, line: Promise<unknown>): void {
-    if (this.#lines.get(operation) === line) this.#lines.delete(operation)
   }
 }
 
