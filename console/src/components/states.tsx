@@ -3,6 +3,7 @@
 import IconAlertTriangle from 'icon:alert-triangle'
 import IconInbox from 'icon:inbox'
 import IconRefresh from 'icon:refresh'
+import IconSearch from 'icon:search'
 import { Alert, Button, Center, Loader, Skeleton, Stack, Text } from '@mantine/core'
 import type { UseQueryResult } from '@tanstack/react-query'
 import { type ComponentType, type ReactNode, useState } from 'react'
@@ -120,4 +121,13 @@ export function Loaded<Data>({
   if (missing !== undefined && error instanceof ApiError && error.status === 404) return missing
   if (query.data !== undefined) return children(query.data)
   return error === null ? loading : <ErrorState error={error} onRetry={() => void query.refetch()} />
+}
+
+/** A list without an item that matches its filters. @param what the plural of the items: `runs`. */
+export function NoMatches({ what }: { what: string }) {
+  return (
+    <EmptyState title={`No ${what} match the filters`} icon={IconSearch}>
+      Change or clear the filters.
+    </EmptyState>
+  )
 }

@@ -46,6 +46,12 @@ export const bytesOfBase64 = (text: string): Uint8Array<ArrayBuffer> =>
 export const payloadOfBody = (text = '', base64?: string): Payload =>
   base64 === undefined ? payloadOfText(text) : payloadOfBase64(base64)
 
+/** Header names and values, one per line. */
+export const headerLines = (headers: Readonly<Record<string, readonly string[]>>): string =>
+  Object.entries(headers)
+    .flatMap(([name, values]) => values.map((value) => `${name}: ${value}`))
+    .join('\n')
+
 /** Indents objects and lists; a number or a string stays as it is. */
 function prettyJson(text: string): string | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined

@@ -18,15 +18,13 @@ import { rotateApiKey } from '../../../../src/contract/accounts/credentials.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSession } from '../../api/session.js'
-import { CellActions } from '../../components/cell-buttons.js'
-import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
 import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { EXPIRIES, expiresInOf, lifeColumns } from './secrets.js'
+import { EXPIRIES, expiresInOf, lifeColumns, SecretActions } from './secrets.js'
 
 /** The API keys of the account or of a team. */
 export function ApiKeysPage() {
@@ -159,29 +157,19 @@ function KeyActions({
   onRotated: (key: NewApiKey) => void
 }) {
   const of = { params: { id }, query: { team_id: teamId } }
-  const rotate = () =>
-    confirm({
-      title: `Rotate the key ${name}`,
-      text: 'A new secret is made and shown once. The old one is accepted for one more day, then it and the sessions of this console from before are refused.',
-      action: 'Rotate the key',
-      onConfirm: async () => onRotated(await api(rotateApiKey, of)),
-      refreshes: [listApiKeys],
-    })
-  const remove = () =>
-    confirm({
-      title: `Delete the key ${name}`,
-      text: 'Programs and console sessions that use it are refused from then on.',
-      action: 'Delete the key',
-      onConfirm: () => api(deleteApiKey, of),
-      refreshes: [listApiKeys],
-    })
   return (
-    <CellActions
-      of={name}
-      actions={[
-        { label: 'Rotate', onClick: rotate },
-        { label: 'Delete', onClick: remove, isDangerous: true },
-      ]}
+    <SecretActions
+      kind="key"
+      name={name}
+      rotation={{
+        text: 'A new secret is made and shown once. The old one is accepted for one more day, then it and the sessions of this console from before are refused.',
+        onConfirm: async () => onRotated(await api(rotateApiKey, of)),
+      }}
+      deletion={{
+        text: 'Programs and console sessions that use it are refused from then on.',
+        onConfirm: () => api(deleteApiKey, of),
+      }}
+      refreshes={[listApiKeys]}
     />
   )
 }

@@ -17,15 +17,13 @@ import { QUEUE_TOKEN_SCOPES } from '../../../../src/contract/endpoint.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useManages } from '../../api/session.js'
-import { CellActions } from '../../components/cell-buttons.js'
-import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
 import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { EXPIRIES, expiresInOf, lifeColumns } from './secrets.js'
+import { EXPIRIES, expiresInOf, lifeColumns, SecretActions } from './secrets.js'
 
 type Scope = (typeof QUEUE_TOKEN_SCOPES)[number]
 
@@ -138,29 +136,19 @@ function Actions({
   token: QueueToken
   onRotated: (token: NewQueueToken) => void
 }) {
-  const rotate = () =>
-    confirm({
-      title: `Rotate the token ${name}`,
-      text: 'A new secret is made and shown once. The old one is accepted for one more day.',
-      action: 'Rotate the token',
-      onConfirm: async () => onRotated(await api(rotateNamedQueueToken, { params: { id } })),
-      refreshes: [listQueueTokens],
-    })
-  const remove = () =>
-    confirm({
-      title: `Delete the token ${name}`,
-      text: 'Programs that use it are refused from that moment on. Its messages stay.',
-      action: 'Delete the token',
-      onConfirm: () => api(deleteQueueToken, { params: { id } }),
-      refreshes: [listQueueTokens],
-    })
   return (
-    <CellActions
-      of={name}
-      actions={[
-        { label: 'Rotate', onClick: rotate },
-        { label: 'Delete', onClick: remove, isDangerous: true },
-      ]}
+    <SecretActions
+      kind="token"
+      name={name}
+      rotation={{
+        text: 'A new secret is made and shown once. The old one is accepted for one more day.',
+        onConfirm: async () => onRotated(await api(rotateNamedQueueToken, { params: { id } })),
+      }}
+      deletion={{
+        text: 'Programs that use it are refused from that moment on. Its messages stay.',
+        onConfirm: () => api(deleteQueueToken, { params: { id } }),
+      }}
+      refreshes={[listQueueTokens]}
     />
   )
 }

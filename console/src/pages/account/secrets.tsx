@@ -1,3 +1,5 @@
+import { CellActions } from '../../components/cell-buttons.js'
+import { confirm, type Question } from '../../components/confirm.js'
 import type { Column } from '../../components/data-table.js'
 import { When } from '../../components/when.js'
 
@@ -37,3 +39,25 @@ export const lifeColumns = <Row extends Life>(): Column<Row>[] => [
     render: ({ expires_at: at }) => (at === undefined ? 'never' : <When atMs={at * 1000} />),
   },
 ]
+
+interface SecretActionsProps extends Pick<Question, 'refreshes'> {
+  readonly kind: 'key' | 'token'
+  readonly name: string
+  readonly rotation: Pick<Question, 'text' | 'onConfirm'>
+  readonly deletion: Pick<Question, 'text' | 'onConfirm'>
+}
+
+/** The actions of a row: rotate and delete, each after a question. */
+export function SecretActions({ kind, name, rotation, deletion, refreshes = [] }: SecretActionsProps) {
+  const ask = (verb: 'Rotate' | 'Delete', what: Pick<Question, 'text' | 'onConfirm'>) =>
+    confirm({ ...what, title: `${verb} the ${kind} ${name}`, action: `${verb} the ${kind}`, refreshes })
+  return (
+    <CellActions
+      of={name}
+      actions={[
+        { label: 'Rotate', onClick: () => ask('Rotate', rotation) },
+        { label: 'Delete', onClick: () => ask('Delete', deletion), isDangerous: true },
+      ]}
+    />
+  )
+}

@@ -1,6 +1,5 @@
 import IconDatabase from 'icon:database'
 import IconDatabasePlus from 'icon:database-plus'
-import IconSearch from 'icon:search'
 import { Button } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
@@ -20,7 +19,7 @@ import { Page, Panel } from '../../components/page.js'
 import { PagedTable } from '../../components/paged-table.js'
 import { orderText } from '../../components/sorting.js'
 import { StateOf } from '../../components/state-of.js'
-import { EmptyState } from '../../components/states.js'
+import { EmptyState, NoMatches } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { bytes, counted, short } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
@@ -105,9 +104,7 @@ function List({ shown, onChange, button }: ListProps) {
         onOpen={({ database_id }) => void navigate({ to: '/databases/$id', params: { id: database_id } })}
         empty={
           isFiltered ? (
-            <EmptyState title="No databases match the filters" icon={IconSearch}>
-              Change or clear the filters.
-            </EmptyState>
+            <NoMatches what="databases" />
           ) : (
             <EmptyState
               title="No databases yet"

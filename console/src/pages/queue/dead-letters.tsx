@@ -52,7 +52,7 @@ export function DeadLettersPage() {
       pages={pages}
       columns={columnsFor}
       filters={<Filters search={search} />}
-      empty={{ filtered: 'No dead letters match the filters', whole: <NoDeadLetters /> }}
+      empty={<NoDeadLetters />}
       isFiltered={Object.keys(search).length > 0}
       wholeSet={<ToWizard kinds={WHOLE_SET} search={search} />}
       drawerTitle="Dead letter"

@@ -1,11 +1,10 @@
-import IconSearch from 'icon:search'
 import { Drawer } from '@mantine/core'
 import { type ComponentProps, type ReactNode, useMemo, useState } from 'react'
 import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'
 import { Page, Panel } from '../../components/page.js'
 import { foundSoFar, PagedTable } from '../../components/paged-table.js'
-import { EmptyState } from '../../components/states.js'
+import { NoMatches } from '../../components/states.js'
 import { counted } from '../../lib/format.js'
 
 /** Dead letters per page. */
@@ -24,8 +23,8 @@ interface LettersPageProps<Letter> {
   readonly pages: LetterPages<Letter>
   readonly columns: (open: (letter: Letter) => void) => readonly Column<Letter>[]
   readonly filters: ReactNode
-  /** The empty states: with filters and without. */
-  readonly empty: { readonly filtered: string; readonly whole: ReactNode }
+  /** Shown where there are none, without filters. */
+  readonly empty: ReactNode
   readonly isFiltered: boolean
   /** The actions on everything that is listed. */
   readonly wholeSet: ReactNode
@@ -74,7 +73,7 @@ export function LettersPage<Letter extends { readonly dlqId: string }>({
           }
           rowKey={({ dlqId }) => dlqId}
           onOpen={setOpen}
-          empty={isFiltered ? <NoMatches title={empty.filtered} /> : empty.whole}
+          empty={isFiltered ? <NoMatches what={title.toLowerCase()} /> : empty}
         />
       </Panel>
       <Drawer opened={open !== undefined} onClose={onClose} position="right" size="lg" title={drawerTitle}>
@@ -83,9 +82,3 @@ export function LettersPage<Letter extends { readonly dlqId: string }>({
     </Page>
   )
 }
-
-const NoMatches = ({ title }: { title: string }) => (
-  <EmptyState title={title} icon={IconSearch}>
-    Change or clear the filters.
-  </EmptyState>
-)

@@ -19,7 +19,7 @@ import { Status } from '../../components/status.js'
 import { UndoButton } from '../../components/undo.js'
 import { When } from '../../components/when.js'
 import { dateTime, delayText, duration } from '../../lib/format.js'
-import { payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
+import { headerLines, payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
 import { withLocalTimes } from '../workflows/words.js'
 import { sendableOfMessage, valuesOfMessage } from './again.js'
 import { askCancel, undoOf } from './message-menu.js'
@@ -225,7 +225,11 @@ function Content({ id, isPending }: { id: string; isPending: boolean }) {
             />
           </Panel>
           <Panel title="Headers">
-            <PayloadView payload={payloadOfText(headerLines(found))} label="Message headers" empty="No headers." />
+            <PayloadView
+              payload={payloadOfText(headerLines(found.header))}
+              label="Message headers"
+              empty="No headers."
+            />
           </Panel>
         </>
       )}
@@ -246,11 +250,6 @@ function WhyItWaits({ because = [] }: Pick<Static<typeof Message>, 'because'>) {
     </Panel>
   )
 }
-
-const headerLines = ({ header }: Static<typeof Message>): string =>
-  Object.entries(header)
-    .flatMap(([name, values]) => values.map((value) => `${name}: ${value}`))
-    .join('\n')
 
 function Details({ message }: { message: Static<typeof Message> }) {
   const optional: readonly (readonly [string, string | number | undefined])[] = [

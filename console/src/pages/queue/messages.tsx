@@ -1,5 +1,4 @@
 import IconInbox from 'icon:inbox'
-import IconSearch from 'icon:search'
 import IconSend from 'icon:send'
 import { Button, Select, Text } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
@@ -16,7 +15,7 @@ import { FilterField } from '../../components/filter-field.js'
 import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { foundSoFar, PagedTable, type Searched } from '../../components/paged-table.js'
-import { EmptyState } from '../../components/states.js'
+import { EmptyState, NoMatches } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
 import { counted, withoutScheme } from '../../lib/format.js'
@@ -79,9 +78,7 @@ export function MessagesPage() {
           onOpen={({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } })}
           empty={
             isFiltered ? (
-              <EmptyState title="No messages match the filters" icon={IconSearch}>
-                Change or clear the filters.
-              </EmptyState>
+              <NoMatches what="messages" />
             ) : (
               <EmptyState
                 title="No messages yet"

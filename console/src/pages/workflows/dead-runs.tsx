@@ -50,7 +50,7 @@ export function DeadRunsPage() {
       pages={pages}
       columns={columnsFor}
       filters={<Filters search={search} />}
-      empty={{ filtered: 'No failed runs match the filters', whole: <NoFailedRuns /> }}
+      empty={<NoFailedRuns />}
       isFiltered={Object.keys(search).length > 0}
       wholeSet={<WholeSet search={search} />}
       drawerTitle="Failed run"

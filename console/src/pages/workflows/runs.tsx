@@ -1,6 +1,5 @@
 import IconBolt from 'icon:bolt'
 import IconRoute from 'icon:route'
-import IconSearch from 'icon:search'
 import { Button, Checkbox, Group, Text } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
@@ -14,7 +13,7 @@ import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { foundSoFar, PagedTable, type Searched } from '../../components/paged-table.js'
 import { orderText } from '../../components/sorting.js'
-import { EmptyState } from '../../components/states.js'
+import { EmptyState, NoMatches } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
 import { counted, dateTime, duration, whole, withoutScheme } from '../../lib/format.js'
@@ -154,9 +153,7 @@ function List({ filters, empty, onChange }: ListProps) {
         onOpen={({ workflowRunId }) => void navigate({ to: '/runs/$id', params: { id: workflowRunId } })}
         empty={
           Object.keys(filters).some((name) => name !== 'sort') ? (
-            <EmptyState title="No runs match the filters" icon={IconSearch}>
-              Change or clear the filters.
-            </EmptyState>
+            <NoMatches what="runs" />
           ) : (
             <EmptyState
               title="No runs yet"

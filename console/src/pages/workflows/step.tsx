@@ -7,7 +7,7 @@ import { PayloadView } from '../../components/payload.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { dateTime, delayText, duration } from '../../lib/format.js'
-import { payloadOfText } from '../../lib/payload.js'
+import { headerLines, payloadOfText } from '../../lib/payload.js'
 import { TimeTable } from './time-table.js'
 import type { Bar } from './timeline.js'
 import { STEP_WORDS, type Step, sentence } from './words.js'
@@ -118,12 +118,6 @@ function Content({ title, value }: { title: string; value: unknown }) {
     </Stack>
   )
 }
-
-/** Header names and values, one per line. */
-export const headerLines = (headers: Readonly<Record<string, readonly string[]>>): string =>
-  Object.entries(headers)
-    .flatMap(([name, values]) => values.map((value) => `${name}: ${value}`))
-    .join('\n')
 
 function Headers({ title, headers }: { title: string; headers: Step['headers'] }) {
   return headers === undefined || Object.keys(headers).length === 0 ? null : (
