@@ -58,7 +58,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /** The threshold of a rule for an account. */
-export function thresholdOf(rules: readonly RuleRow[], accountId: string, kind: AlertKind): number {
+function thresholdOf(rules: readonly RuleRow[], accountId: string, kind: AlertKind): number {
   const own = rules.find((row) => row.account_id === accountId && row.kind === kind)?.threshold
   return own ?? ruleShape(kind).threshold?.default ?? 0
 }

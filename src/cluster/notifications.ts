@@ -9,7 +9,7 @@ import type { Seen } from './transactions/cluster-partitions.js'
 import type { Incarnation, Peer, PeerAnswer, PeerHandler } from './types.js'
 
 /** A node that does not answer within this time is asked no longer. */
-export const ANSWER_WITHIN_MS = 1_000
+const ANSWER_WITHIN_MS = 1_000
 /** A node that has not handled an announcement is declared dead long before this. */
 const GIVE_UP_AFTER_MS = 15_000
 const ASK_AGAIN_MS = 100

@@ -132,7 +132,7 @@ export function strictText(bytes: Uint8Array): string | undefined {
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '"': '\\"', '\\': '\\\\' }
 
 /** Bytes in quotes; what cannot be shown is escaped. */
-export function quoted(bytes: Uint8Array): string {
+function quoted(bytes: Uint8Array): string {
   return `"${escaped(bytes)}"`
 }
 

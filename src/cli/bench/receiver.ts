@@ -4,7 +4,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import type { Requests } from './requests.js'
 
 /** Steps of a run of the workload `steps`. */
-export const STEPS = 5
+const STEPS = 5
 
 const MOST_BODY_BYTES = 1_000_000
 

@@ -16,7 +16,7 @@ import { DATABASE, databaseNamed } from './find.js'
 import { backupsTable, storedTable } from './view.js'
 
 /** The backups of a database, newest first. */
-export const backupsOf = (api: Api, id: string): Promise<BackupRecord[]> => api.call(listBackups, { params: { id } })
+const backupsOf = (api: Api, id: string): Promise<BackupRecord[]> => api.call(listBackups, { params: { id } })
 
 /** Creates a backup and returns its record. */
 export async function makeBackup(api: Api, id: string, name: string): Promise<BackupRecord> {
@@ -52,7 +52,7 @@ export async function backupNamed(api: Api, databaseId: string, wanted: string |
 }
 
 /** Enables or disables daily backups. */
-export const setDaily = (api: Api, id: string, isOn: boolean): Promise<'OK'> =>
+const setDaily = (api: Api, id: string, isOn: boolean): Promise<'OK'> =>
   api.call(isOn ? enableDailyBackup : disableDailyBackup, { params: { id }, body: {} })
 
 /** `homeport db backup`: creates a backup of a database and waits until it is verified. */

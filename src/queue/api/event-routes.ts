@@ -90,7 +90,7 @@ function endEntries({ message }: MessageHistory, mostBytes: number): LogEntry[] 
  * attempts (reference queue 3.5).
  * @param mostBytes bodies are cut to this length.
  */
-export function eventsOf(history: MessageHistory, mostBytes: number): EventView[] {
+function eventsOf(history: MessageHistory, mostBytes: number): EventView[] {
   const { message, attempts } = history
   const config = storedConfig(message.config)
   const shared = {

@@ -53,7 +53,7 @@ function withHashes(headers: HeaderMap, isHidden: (name: string) => boolean): He
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The text of bytes that are valid UTF-8, else `undefined`. */
-export function textOf(bytes: Uint8Array): string | undefined {
+function textOf(bytes: Uint8Array): string | undefined {
   try {
     return utf8.decode(bytes)
   } catch {

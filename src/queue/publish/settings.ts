@@ -9,7 +9,7 @@ import { parseRetryDelay } from './retry-delay.js'
 import { duration, type Headers, key, LONGEST_DELAY_MS, present, refuseSetting, written } from './setting-values.js'
 
 /** HTTP methods of deliveries. */
-export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** Maximum of retries that a message may ask for. */
 export const MAX_RETRIES = 1_000

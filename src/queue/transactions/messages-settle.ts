@@ -72,7 +72,7 @@ interface Finishing {
 }
 
 /** Ends a message with its last attempt. */
-export const finish = query<Finishing>(({ db, p }) =>
+const finish = query<Finishing>(({ db, p }) =>
   db
     .updateTable('messages')
     .set({

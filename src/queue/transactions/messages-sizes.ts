@@ -6,7 +6,7 @@ import { sql } from 'kysely'
  */
 
 /** Content of one page. A single larger message makes a page of its own. */
-export const PAGE_BYTES = 8 * 2 ** 20
+const PAGE_BYTES = 8 * 2 ** 20
 
 /** Bytes of a message's content: its body and its response body. */
 export const contentBytes = sql<number>`coalesce(length(body), 0) + coalesce(length(response_body), 0)`.as('bytes')

@@ -254,7 +254,7 @@ export const PENDING_COLUMNS = [
 export const partitionColumn = (d: Dialect): AliasedRawBuilder<number, 'partition'> => d.partition.as('partition')
 
 /** Length of the body. */
-export const bodyBytes = sql<number>`coalesce(length(body), 0)`.as('body_bytes')
+const bodyBytes = sql<number>`coalesce(length(body), 0)`.as('body_bytes')
 
 /** The body if it has at most `most` bytes; larger ones are only measured. */
 function bodyUpTo(most: number): AliasedRawBuilder<Uint8Array | null, 'body'> {

@@ -60,7 +60,7 @@ const choiceAt = <Value extends string>(text: unknown, choices: readonly { reado
 const oneAt = <Value extends string>(text: unknown, known: readonly Value[]) => known.find((value) => value === text)
 
 /** Reads the filters of a URL. */
-export function filtersAt(search: Record<string, unknown>) {
+function filtersAt(search: Record<string, unknown>) {
   return given({
     search: textAt(search, 'search'),
     state: oneAt(search.state, DATABASE_STATES),

@@ -15,7 +15,7 @@ const TLS_NOTE =
   'The certificate is signed by the authority of this server: "homeport ca > homeport-ca.crt" prints what clients have to trust.'
 
 /** The URL for Redis clients; read-only callers get that of the read-only user. */
-export function redisUrl(database: DatabaseRecord): string {
+function redisUrl(database: DatabaseRecord): string {
   const { tls, endpoint, port, password, read_only_rest_token } = database
   const login = password === undefined ? `default_ro:${read_only_rest_token ?? ''}` : `default:${password}`
   return `${tls ? 'rediss' : 'redis'}://${login}@${endpoint}:${port}`

@@ -7,7 +7,7 @@ import { barField, FilterGroup } from '../../components/filter-bar.js'
 const OFFSET_MS = 60_000
 
 /** A time in the format of the browser's field: local, to the second. */
-export function localText(atMs: number): string {
+function localText(atMs: number): string {
   const local = atMs - new Date(atMs).getTimezoneOffset() * OFFSET_MS
   return new Date(local).toISOString().slice(0, 19)
 }

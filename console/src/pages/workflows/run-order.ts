@@ -5,7 +5,7 @@ import type { RunSearch } from './search.js'
 import { ADVICE, type Reason, type Run } from './words.js'
 
 /** The columns to sort by: those of the server, and the reason why a run waits. */
-export const RUN_ORDERS = [...RUN_SORTS, 'waits'] as const
+const RUN_ORDERS = [...RUN_SORTS, 'waits'] as const
 
 /** The order of an address; `undefined`: newest first. */
 export const runOrderOf = ({ sort }: RunSearch): Order<(typeof RUN_ORDERS)[number]> | undefined =>

@@ -43,7 +43,7 @@ const keyRule = (line: string): string => (/^(~|%(R|W|RW|WR)~)/i.test(line) ? li
 const channelRule = (line: string): string => (line.startsWith('&') ? line : `&${line}`)
 
 /** The command rules of a preset, or the custom ones. */
-export const commandsOf = ({ preset, commands }: Pick<UserValues, 'preset' | 'commands'>): readonly string[] =>
+const commandsOf = ({ preset, commands }: Pick<UserValues, 'preset' | 'commands'>): readonly string[] =>
   PRESETS[preset].rules ?? linesOf(commands)
 
 /** The rules that set a user to exactly the form, whatever it was before; its passwords stay. */
