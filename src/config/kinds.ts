@@ -125,19 +125,13 @@ export const hostAddress = kind('an IP address or localhost', (value) =>
 
 /** IP addresses and networks, separated by commas. */
 export const ipRanges = kind('IP addresses and networks such as 10.0.0.0/8, separated by commas', (value) => {
-  const ranges = value
-    .split(',')
-    .map((range) => range.trim())
-    .filter((range) => range !== '')
+  const ranges = listed(value)
   return ranges.every(isIpRange) ? ranges : undefined
 })
 
 /** Host names, separated by commas. */
 export const hostNames = kind('host names such as homeport.internal, separated by commas', (value) => {
-  const names = value
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
+  const names = listed(value)
   return names.every((name) => hostName.parse(name) !== undefined) ? names : undefined
 })
 
@@ -178,6 +172,11 @@ export function describeStore(store: StoreChoice): string {
   if (store.kind === 'sqlite') return 'sqlite'
   const target = parsePostgresUrl(store.url)
   return 'problem' in target ? 'postgres://' : target.place
+}
+
+function listed(value: string): string[] {
+  const parts = value.split(',').map((part) => part.trim())
+  return parts.filter((part) => part !== '')
 }
 
 function wholeNumber(value: string | undefined): number | undefined {
