@@ -3,7 +3,6 @@ import type { Accounts } from './accounts/index.js'
 import { systemClock } from './base/index.js'
 import type { Cluster } from './cluster/index.js'
 import * as nodesAdmin from './cluster/transactions/nodes-admin.js'
-import { HomeportError } from './contract/errors/errors.js'
 import { listDatabaseMoves, moveDatabaseToNode } from './contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from './contract/server/nodes.js'
 import {
@@ -32,7 +31,7 @@ import type { Store } from './store/index.js'
 
 /** What the operations on nodes are made of. */
 export interface NodesAdministrationDeps {
-  readonly accounts: Pick<Accounts, 'isFirst'>
+  readonly accounts: Pick<Accounts, 'requireOperator'>
   readonly cluster: Pick<Cluster, 'isAlone' | 'incarnation'>
   readonly store: Store
   readonly placement: Pick<Databases['placement'], 'capacities'>
@@ -43,70 +42,67 @@ export interface NodesAdministrationDeps {
 /** The operations of the management API on nodes. */
 export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[] {
   const { accounts, cluster, store, placement, moves } = deps
-  const operatorOnly = ({ accountId }: Caller): void => {
-    if (!accounts.isFirst(accountId)) throw new HomeportError('operator_only', {})
-  }
   const steer = (name: string, state: 'live' | 'draining') => store.run(nodesAdmin.steer, { name, state })
   return [
     route(listNodes, async ({ caller }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       if (cluster.isAlone) return []
       const [rows, capacities] = await Promise.all([store.run(nodesAdmin.list, {}), placement.capacities()])
       return rows.map((row) => render(row, cluster.incarnation, capacities.get(row.name)?.engineBytes))
     }),
     route(drainNode, ({ caller, params }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return ok(steer(params.name, 'draining'))
     }),
     route(resumeNode, ({ caller, params }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return ok(steer(params.name, 'live'))
     }),
     route(moveDatabaseToNode, ({ caller, params, body }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return ok(askForMove({ store, caller, moves, at: systemClock.now() }, body.database_id, params.name))
     }),
     route(listDatabaseMoves, ({ caller }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return listMoves(store)
     }),
     route(removeNode, ({ caller, params: { name }, query }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       const isLosing = query.lose_databases === true
       return ok(
         isLosing ? removeNodeWithDatabases(store, name, systemClock.now()) : store.run(nodesAdmin.remove, { name }),
       )
     }),
-    ...standbyRoutes(deps, operatorOnly),
+    ...standbyRoutes(deps),
   ]
 }
 
 /** The operations of the management API on standbys of databases. */
-function standbyRoutes({ store, standbys }: NodesAdministrationDeps, operatorOnly: (caller: Caller) => void): Route[] {
+function standbyRoutes({ accounts, store, standbys }: NodesAdministrationDeps): Route[] {
   const asking = (caller: Caller) => ({ store, caller, standbys, at: systemClock.now() })
   return [
     route(setDatabaseStandby, ({ caller, params, body }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return ok(putStandby(asking(caller), params.id, { ...body, node: params.name }))
     }),
     route(removeDatabaseStandby, ({ caller, params }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return ok(dropStandby(asking(caller), params.id, params.name))
     }),
     route(placeDatabaseStandby, ({ caller, params, body }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return ok(placeStandby(asking(caller), params.id, body ?? {}))
     }),
     route(placeDatabaseStandbys, ({ caller }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return placeStandbys(asking(caller))
     }),
     route(endDatabaseStandby, ({ caller, params }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return ok(dropStandby(asking(caller), params.id))
     }),
     route(listDatabaseStandbys, ({ caller }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return listStandbys(store)
     }),
   ]

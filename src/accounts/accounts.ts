@@ -1,6 +1,7 @@
 import { type Clock, isObject, Joined, type Service, sha256Hex, Turns } from '../base/index.js'
 import { alone, type Cluster } from '../cluster/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { searchText } from '../contract/search.js'
 import type { Authenticator, Caller, Standing } from '../http/index.js'
 import { AfterLostCommits, type Store } from '../store/index.js'
@@ -159,6 +160,11 @@ export class Accounts implements Service, Authenticator {
   /** Whether an account is the first one of this server, which belongs to its operator. */
   isFirst(accountId: string): boolean {
     return this.#directory.firstId === accountId
+  }
+
+  /** @throws HomeportError `operator_only` unless the caller is the operator of this server. */
+  requireOperator({ accountId }: Caller): void {
+    if (!this.isFirst(accountId)) throw new HomeportError('operator_only', {})
   }
 
   /** Whether callers may act for an account. */

@@ -1,6 +1,5 @@
 import { basename } from 'node:path'
 import { unreachable } from '../base/index.js'
-import { HomeportError } from '../contract/errors/errors.js'
 import { backUpService, getServiceBackup, type ServiceBackup } from '../contract/server/service-backup.js'
 import { type Caller, type Route, route } from '../http/index.js'
 import type { BackupState, ServiceBackups } from './make.js'
@@ -9,19 +8,16 @@ import { bytesOf } from './manifest.js'
 /** The operations of the management API on backups of the whole service. */
 export function serviceBackupRoutes(
   backups: ServiceBackups,
-  accounts: { isFirst(accountId: string): boolean },
+  accounts: { requireOperator(caller: Caller): void },
 ): Route[] {
-  const operatorOnly = ({ accountId }: Caller): void => {
-    if (!accounts.isFirst(accountId)) throw new HomeportError('operator_only', {})
-  }
   return [
     route(backUpService, async ({ caller, body }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       backups.begin(body.to, body.keep)
       return render(backups.state)
     }),
     route(getServiceBackup, async ({ caller, query }) => {
-      operatorOnly(caller)
+      accounts.requireOperator(caller)
       return render(await backups.ended((query.wait ?? 0) * 1_000))
     }),
   ]
