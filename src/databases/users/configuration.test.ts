@@ -77,6 +77,7 @@ describe('settings of the engine', () => {
     expect(configGet(changed, facts, ['hash-max-listpack-entries', 'maxmemory'])).toEqual([
       ...['hash-max-listpack-entries', '20', 'maxmemory', '1000'],
     ])
+    expect(configSet(changed, facts, [EVENTS, 'KEA']).set).toEqual({ keyspace_events: 'AKE' })
   })
 
   it.each([

@@ -46,12 +46,13 @@ export interface ConfigSet {
 export function configSet(row: DatabaseRow, facts: SettingFacts, args: readonly string[]): ConfigSet {
   if (args.length < 2 || args.length % 2 === 1) throw wrongArity('config|set')
   let events: string | undefined
-  let settings = readSettings(row)
+  const stored = readSettings(row)
+  let settings = stored
   const changed: Record<string, string> = {}
   const done = (problem?: string): ConfigSet => ({
     set: {
       ...(events === undefined ? {} : { keyspace_events: events }),
-      ...(settings === readSettings(row) ? {} : { engine_settings: writeSettings(settings) }),
+      ...(settings === stored ? {} : { engine_settings: writeSettings(settings) }),
     },
     changed,
     ...(problem === undefined ? {} : { problem }),
