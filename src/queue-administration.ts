@@ -4,6 +4,7 @@
  */
 import { networkInterfaces } from 'node:os'
 import type { Accounts } from './accounts/index.js'
+import { goTime } from './base/index.js'
 import * as consoleCounts from './bulk/transactions/console-counts.js'
 import * as queueStats from './bulk/transactions/queue-stats.js'
 import type { Config } from './config/index.js'
@@ -138,9 +139,6 @@ function render({ config, accounts }: QueueAdministrationDeps, caller: Caller, q
   }
 }
 
-/** The form in which statistics write a time. */
-const timeText = (ms: number): string => new Date(ms).toISOString().replace('T', ' ').replace('Z', ' +0000 UTC')
-
 interface Series extends queueStats.StatsWindow, queueStats.QueueCounts {
   readonly length: number
 }
@@ -155,7 +153,7 @@ function points(
 ): Point[] {
   const sums = new Array<number>(of.length).fill(0)
   for (const count of of.messages) if (which(count)) sums[count.step] = (sums[count.step] ?? 0) + read(count)
-  return sums.slice(0, of.length).map((y, index) => ({ x: timeText(of.from + index * of.stepMs), y }))
+  return sums.slice(0, of.length).map((y, index) => ({ x: goTime(of.from + index * of.stepMs), y }))
 }
 
 const isPlain = ({ kind }: queueStats.MessageCount): boolean => kind === 'http'

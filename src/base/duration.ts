@@ -42,3 +42,9 @@ export function otherUnitOf(timeMs: number): 'seconds' | 'microseconds' | undefi
   if (timeMs >= SECONDS_FROM && timeMs < SECONDS_TO) return 'seconds'
   return timeMs >= MICROSECONDS_FROM ? 'microseconds' : undefined
 }
+
+/** A time in Go's format, which clients of the reference parse: `2025-08-31 15:12:00 +0000 UTC`. */
+export function goTime(atMs: number): string {
+  const [day = '', time = ''] = new Date(atMs).toISOString().split('T')
+  return `${day} ${time.slice(0, 8)} +0000 UTC`
+}

@@ -3,7 +3,7 @@
  *
  * - `clock.ts`: `Clock`, the only source of time (tests advance a `ManualClock`), and `ClockWatch`, which notices that the
  *   system clock was set.
- * - `duration.ts`: durations as people write them, and times that were given in the wrong unit.
+ * - `duration.ts`: durations and times as people and clients write them, and times that were given in the wrong unit.
  * - `event-loop.ts`: how long work yields to the event loop, so that it delays nobody.
  * - `client-memory.ts`: one limit for the memory that the requests and replies of all clients hold.
  * - `strangers.ts`: one limit for the connections without credentials. `open-files.ts`: how many the system allows.
@@ -23,7 +23,7 @@
 
 export { ClientMemoryBudget, type MemoryConsumer, WORTH_NOTING_BYTES } from './client-memory.js'
 export { type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
-export { formatDuration, otherUnitOf, parseDuration } from './duration.js'
+export { formatDuration, goTime, otherUnitOf, parseDuration } from './duration.js'
 export { codeOf, isUnwritable, unreachable } from './errors.js'
 export { inNextTurn, isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } from './event-loop.js'
 export { makeFolder, makeFolderSync, readFileIfThere, replaceFile, syncPath } from './files.js'

@@ -91,8 +91,9 @@ describe('the queue', () => {
     const queue = `--qstash-id ${id}`
     await service.queue.publish({ url: 'http://127.0.0.1:9/', body: 'counted', delay: '1d' })
     const stats = await record(`qstash stats ${queue} --period 3h`)
-    const used = stats.daily_used as { y: number }[]
+    const used = stats.daily_used as { x: string; y: number }[]
     expect([used.length, used.at(-1)?.y]).toEqual([60, 1])
+    expect(used.at(-1)?.x).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:00 \+0000 UTC$/)
     expect(await list('qstash ipv4')).toEqual(expect.any(Array))
     for (const change of ['set-plan --plan qstash_fixed_1m', 'update-budget --budget 50', 'enable-prodpack'])
       await works(`qstash ${change} ${queue}`)

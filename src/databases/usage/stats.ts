@@ -1,5 +1,6 @@
 /** The usage statistics of a database in the management API (reference redis 1.8). */
 
+import { goTime } from '../../base/index.js'
 import {
   type DatabaseStats,
   STATS_DAYS,
@@ -87,7 +88,7 @@ function statsOf(report: UsageReport, ledger: UsageLedger | undefined, present: 
     ...gaugeSeries(intervals),
     ...rateSeries(intervals),
     ...latencySeries(intervals),
-    monitor_count: { x: timeText(present.nowMs), y: ledger?.gauges.monitors ?? 0 },
+    monitor_count: { x: goTime(present.nowMs), y: ledger?.gauges.monitors ?? 0 },
     command_counts: commandSeries(intervals),
     ...daySeries(days, present.nowMs),
     ...totals(report, ledger, days, present.nowMs),
@@ -123,12 +124,6 @@ function withPending(written: UsageSample | undefined, ledger: UsageLedger | und
   return written && pending ? mergeSamples(written, pending) : (pending ?? written)
 }
 
-/** A time in Go's format, which clients of the reference parse. */
-export function timeText(atMs: number): string {
-  const [day = '', time = ''] = new Date(atMs).toISOString().split('T')
-  return `${day} ${time.slice(0, 8)} +0000 UTC`
-}
-
 /**
  * Six significant digits. Never negative: the gateway takes back a command that it counted and then did not send, so an
  * interval may count fewer than zero.
@@ -136,7 +131,7 @@ export function timeText(atMs: number): string {
 const rounded = (value: number): number => Number(Math.max(0, value).toPrecision(6))
 
 function points(intervals: readonly Interval[], read: (interval: Interval) => number): StatsPoint[] {
-  return intervals.map((interval) => ({ x: timeText(interval.start), y: rounded(read(interval)) }))
+  return intervals.map((interval) => ({ x: goTime(interval.start), y: rounded(read(interval)) }))
 }
 
 function gaugeSeries(intervals: readonly Interval[]) {
@@ -199,7 +194,7 @@ function daySeries(days: ReadonlyMap<number, DayTotals>, nowMs: number) {
   const first = dayOf(nowMs) - (STATS_DAYS - 1) * DAY_MS
   const shown = Array.from({ length: STATS_DAYS }, (_, index) => first + index * DAY_MS)
   const byDay = (read: (day: DayTotals) => number): StatsPoint[] =>
-    shown.map((day) => ({ x: timeText(day), y: read(days.get(day) ?? emptyDay(day)) }))
+    shown.map((day) => ({ x: goTime(day), y: read(days.get(day) ?? emptyDay(day)) }))
   return {
     dailyrequests: byDay(({ requests }) => requests),
     bandwidths: byDay(bandwidthOf),
