@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import { readFileIfThere } from '../base/index.js'
 import type { Config } from '../config/index.js'
-import { HomeportError } from '../contract/errors/errors.js'
 import { authorityCertificatePath } from '../gateway/index.js'
+import { failedWith } from './errors.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { addConfigFlags, serverConfigOf } from './flags.js'
 import type { Io } from './io.js'
@@ -26,10 +26,10 @@ export function caCommand(io: Io, end: (code: ExitCode) => void): Command {
 async function readAuthority({ dataDir, tlsCertFile }: Config): Promise<string> {
   if (tlsCertFile !== undefined) {
     const problem = `This server uses the certificate in ${tlsCertFile} (tlsCertFile). Clients must trust the authority that signed it.`
-    throw new HomeportError('cli_failed', { problem })
+    throw failedWith(problem)
   }
   const certificate = await readFileIfThere(authorityCertificatePath(dataDir))
   if (certificate !== undefined) return certificate
   const problem = `There is no certificate authority in ${dataDir}. Start the server once (npm start), or set its --data-dir.`
-  throw new HomeportError('cli_failed', { problem })
+  throw failedWith(problem)
 }

@@ -2,7 +2,8 @@ import { Command } from 'commander'
 import { type Credentials, credentialsPath } from '../accounts/credentials.js'
 import { systemClock } from '../base/index.js'
 import { type Config, inspectDataDir, keepFilesPrivate, lockDataDir } from '../config/index.js'
-import { HomeportError } from '../contract/errors/errors.js'
+import type { HomeportError } from '../contract/errors/errors.js'
+import { notFound } from './errors.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
@@ -61,7 +62,7 @@ async function reset(config: Config, endsOtherKeys: boolean): Promise<Credential
 
 function missing(dataDir: string): HomeportError {
   const problem = `There is no data directory ${dataDir}. Set the one of the server with --data-dir.`
-  return new HomeportError('cli_not_found', { problem })
+  return notFound(problem)
 }
 
 /** `homeport credentials`. */

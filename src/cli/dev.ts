@@ -5,6 +5,7 @@ import { Command } from 'commander'
 import { credentialsPath, newCredentials, readCredentials, writeCredentials } from '../accounts/credentials.js'
 import { type Config, type Defaults, isLoopback, type OptionName } from '../config/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
+import { failedWith, misused } from './errors.js'
 import type { ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
@@ -69,7 +70,7 @@ function refusePlaces(command: Command, flag: '--nodes' | '--ephemeral'): void {
     .find(({ name }) => isPlace(name) && command.getOptionValueSource(name) === 'cli')
   if (given === undefined) return
   const problem = `${flag} deletes all data at the end, so it keeps none where you say: leave out ${given.long}.`
-  throw new HomeportError('cli_misused', { problem })
+  throw misused(problem)
 }
 
 /** The nodes get the flags of this command, besides those that tell them apart. */
@@ -113,7 +114,7 @@ async function useFixedCredentials(dataDir: string): Promise<void> {
   const found = await readCredentials(dataDir)
   if (!found) return writeCredentials(dataDir, { ...newCredentials(EMAIL), ...FIXED })
   if (found.queueToken === FIXED.queueToken) return
-  throw new HomeportError('cli_failed', {
-    problem: `${credentialsPath(dataDir)} belongs to a server that dev did not create. Choose another directory with --data-dir.`,
-  })
+  throw failedWith(
+    `${credentialsPath(dataDir)} belongs to a server that dev did not create. Choose another directory with --data-dir.`,
+  )
 }

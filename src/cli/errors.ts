@@ -2,6 +2,18 @@ import { codeOf } from '../base/index.js'
 import { type Config, flagName } from '../config/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 
+/** The error of a command that was called wrongly. */
+export const misused = (problem: string, options?: ErrorOptions): HomeportError =>
+  new HomeportError('cli_misused', { problem }, options)
+
+/** The error of a command that could not do its work. */
+export const failedWith = (problem: string, options?: ErrorOptions): HomeportError =>
+  new HomeportError('cli_failed', { problem }, options)
+
+/** The error of a command whose arguments name what does not exist. */
+export const notFound = (problem: string, options?: ErrorOptions): HomeportError =>
+  new HomeportError('cli_not_found', { problem }, options)
+
 /** Describes an error in one sentence: what is wrong, what was found, what to do. */
 export function describeError(error: unknown, config?: Config): string {
   if (isError(error, 'port_taken')) return portTaken(error.details.port, config)

@@ -2,8 +2,9 @@ import { Command } from 'commander'
 import { Value } from 'typebox/value'
 import { tryParseJson } from '../base/index.js'
 import { listDatabases } from '../contract/databases/databases.js'
-import { HomeportError, isError } from '../contract/errors/errors.js'
+import { isError } from '../contract/errors/errors.js'
 import { getSigningKeys } from '../contract/queue/messages.js'
+import { misused } from './errors.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import type { Io, Terminal } from './io.js'
 import { Api } from './remote/api.js'
@@ -53,7 +54,7 @@ async function askProfile(terminal: Terminal): Promise<Profile> {
   const queueToken = queueUrl === '' ? '' : await askSecret(terminal, 'Queue token (not shown): ')
   const profile = { apiUrl, email, apiKey, ...(queueUrl !== '' && { queueUrl, queueToken }) }
   if (Value.Check(ProfileSchema, profile)) return profile
-  throw new HomeportError('cli_misused', { problem: 'An answer is missing. Nothing was saved.' })
+  throw misused('An answer is missing. Nothing was saved.')
 }
 
 function readProfile(input: Buffer): Profile {
@@ -61,7 +62,7 @@ function readProfile(input: Buffer): Profile {
   if (!Value.Check(ProfileSchema, value)) {
     const problem =
       'The standard input must be the output of `homeport env --json`: a JSON object with apiUrl, email, apiKey, queueUrl and queueToken.'
-    throw new HomeportError('cli_misused', { problem })
+    throw misused(problem)
   }
   const { apiUrl, email, apiKey, queueUrl, queueToken } = value
   return { apiUrl, email, apiKey, ...(queueUrl && queueToken && { queueUrl, queueToken }) }

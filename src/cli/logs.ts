@@ -1,6 +1,5 @@
 import { Option } from 'commander'
 import { tryParseJson } from '../base/index.js'
-import { HomeportError } from '../contract/errors/errors.js'
 import { EVENT_LEVELS } from '../contract/logs/declaration.js'
 import { isEvent } from '../contract/logs/events.js'
 import {
@@ -11,6 +10,7 @@ import {
   MOST_LOG_LINES,
 } from '../contract/server/logs.js'
 import { humanLine } from '../telemetry/index.js'
+import { misused } from './errors.js'
 import { parsed } from './remote/api.js'
 import { followEvents } from './remote/events.js'
 import { remote, type Session } from './remote/remote.js'
@@ -45,7 +45,7 @@ export const logsCommand = remote<LogsFlags>({
   run: async (session, { follow, count, ...filter }) => {
     if (filter.event !== undefined && !isEvent(filter.event)) {
       const problem = `There is no event ${filter.event}. docs/logs.md has all events.`
-      throw new HomeportError('cli_misused', { problem })
+      throw misused(problem)
     }
     const query = { count, ...given(filter) }
     if (follow) return followLines(session, query)

@@ -1,6 +1,6 @@
 import { clientVariablesOfProcess } from '../config/index.js'
 import { getConsoleSettings } from '../contract/console/console.js'
-import { HomeportError } from '../contract/errors/errors.js'
+import { failedWith } from './errors.js'
 import { remote } from './remote/remote.js'
 import { showPage } from './system-programs.js'
 
@@ -23,5 +23,5 @@ export const openCommand = remote<{ browser: boolean }>({
 function pageOf(apiUrl: string): URL {
   const url = URL.canParse(apiUrl) ? new URL(apiUrl) : undefined
   if (url && /^https?:$/.test(url.protocol)) return new URL(`${url.href.replace(/\/+$/, '')}/`)
-  throw new HomeportError('cli_failed', { problem: 'The server names no web address for its console.' })
+  throw failedWith('The server names no web address for its console.')
 }

@@ -1,6 +1,6 @@
 import { rename, rm } from 'node:fs/promises'
 import { codeOf } from '../base/index.js'
-import { HomeportError } from '../contract/errors/errors.js'
+import { failedWith } from './errors.js'
 
 /**
  * Replaces a file when its content is complete.
@@ -30,4 +30,4 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 const unwritable = (file: string, cause: unknown) =>
-  new HomeportError('cli_failed', { problem: `${file} cannot be written: ${REASONS[codeOf(cause)]}.` }, { cause })
+  failedWith(`${file} cannot be written: ${REASONS[codeOf(cause)]}.`, { cause })

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { Clock } from '../base/index.js'
-import { HomeportError } from '../contract/errors/errors.js'
+import { failedWith } from './errors.js'
 import { DONE, type ExitCode, FAILED } from './exit-codes.js'
 
 /** The part of the application that `serve` needs. */
@@ -55,7 +55,7 @@ async function stop({ app, stopRequests, clock, stopDeadlineMs }: ServeOptions):
   let cancel = (): void => undefined
   const late = new Promise<never>((_, reject) => {
     const problem = `The server did not stop within ${stopDeadlineMs} ms and was killed. No acknowledged write is lost.`
-    const timer = clock.after(stopDeadlineMs, () => reject(new HomeportError('cli_failed', { problem })))
+    const timer = clock.after(stopDeadlineMs, () => reject(failedWith(problem)))
     cancel = () => timer.cancel()
   })
   return await Promise.race([stopped, askedAgain, late]).finally(() => cancel())

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import packageFile from '../../package.json' with { type: 'json' }
 import { tryParseJson, VERSION } from '../base/index.js'
-import { HomeportError } from '../contract/errors/errors.js'
+import { failedWith } from './errors.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import type { Io } from './io.js'
 import { addExamples } from './remote/remote.js'
@@ -54,7 +54,7 @@ async function newestIn(registry: string): Promise<string> {
   const found = tryParseJson(text)
   if (Value.Check(VersionSchema, found)) return found.version
   const problem = `The package ${packageFile.name} of ${registry} is another program with the same name, so it says nothing about a new version.`
-  throw new HomeportError('cli_failed', { problem })
+  throw failedWith(problem)
 }
 
 async function ask(url: string): Promise<string> {
@@ -67,7 +67,7 @@ async function ask(url: string): Promise<string> {
     return await bounded(response)
   } catch (error) {
     const problem = `The registry did not answer at ${url}: ${reasonOf(error)}. The installed version is ${VERSION}; check again when this machine is online, or set --registry.`
-    throw new HomeportError('cli_failed', { problem }, { cause: error })
+    throw failedWith(problem, { cause: error })
   }
 }
 

@@ -14,7 +14,7 @@ import {
   DEFAULT_HOURLY_LIMIT,
   GROUP_MINUTES,
 } from '../../contract/alerts/kinds.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { misused } from '../errors.js'
 import type { Api } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
 import { given, list, oneOf, wholeNumber } from '../remote/values.js'
@@ -125,8 +125,8 @@ interface UpdateOptions extends Omit<AddOptions, 'resolved' | 'slack'> {
 }
 
 function fieldsOf({ rules, allRules, on, off, ...options }: UpdateOptions, url: string | undefined) {
-  if (on && off) throw new HomeportError('cli_misused', { problem: 'Give --on or --off, not both.' })
-  if (rules && allRules) throw new HomeportError('cli_misused', { problem: 'Give --rules or --all-rules, not both.' })
+  if (on && off) throw misused('Give --on or --off, not both.')
+  if (rules && allRules) throw misused('Give --rules or --all-rules, not both.')
   const { name, format, hourly, groupMinutes, resolved } = options
   return given({
     name,
@@ -163,7 +163,7 @@ export const updateCommand = remote<UpdateOptions>({
     const url = options.url === undefined ? undefined : await urlFrom(io, options.url)
     const body = fieldsOf(options, url)
     if (Object.keys(body).length === 0) {
-      throw new HomeportError('cli_misused', { problem: 'Give what to change, such as --format slack.' })
+      throw misused('Give what to change, such as --format slack.')
     }
     const { id } = await find(api, wanted)
     const channel = await api.call(changeAlertChannel, { params: { id }, body })

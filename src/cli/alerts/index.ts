@@ -6,8 +6,8 @@ import {
   listAlertRules,
 } from '../../contract/alerts/alerts.js'
 import { ALERT_KINDS, type AlertKind } from '../../contract/alerts/kinds.js'
-import { HomeportError } from '../../contract/errors/errors.js'
 import { ALERT_WORDS, NOTIFICATION_WORDS } from '../../contract/words/states.js'
+import { misused } from '../errors.js'
 import { group, remote } from '../remote/remote.js'
 import { given, oneOf, wholeNumber } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
@@ -57,7 +57,7 @@ const ruleCommand = remote<RuleOptions>({
   examples: ['homeport alerts rule budget --threshold 50', 'homeport alerts rule run_failed --off'],
   run: async ({ api, io, show }, options, name) => {
     const { on, off, threshold } = options
-    if (on && off) throw new HomeportError('cli_misused', { problem: 'Give --on or --off, not both.' })
+    if (on && off) throw misused('Give --on or --off, not both.')
     const enabled = on ? true : off ? false : undefined
     const wanted = options.default ? null : threshold
     const body = { ...given({ enabled }), ...(wanted === undefined ? {} : { threshold: wanted }) }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { parseObjectPlace } from '../../config/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
 import { backUpService, getServiceBackup, type ServiceBackup } from '../../contract/server/service-backup.js'
+import { failedWith, misused } from '../errors.js'
 import { type CommandMaker, remote, type Session } from '../remote/remote.js'
 import { bytes, counted } from '../terminal/figures.js'
 import { listCommand, verifyCommand } from './look.js'
@@ -47,13 +47,10 @@ async function untilMade(session: Session, begun: ServiceBackup): Promise<Servic
   while (state.state === 'running' && state.name === begun.name) {
     state = await session.api.call(getServiceBackup, { query: { wait: WAIT_SECONDS } })
   }
-  if (state.name !== begun.name) throw failed('The server made another backup meanwhile, or was restarted.')
-  if (state.state !== 'completed') throw failed(`The backup has failed: ${state.problem}`)
+  if (state.name !== begun.name) throw failedWith('The server made another backup meanwhile, or was restarted.')
+  if (state.state !== 'completed') throw failedWith(`The backup has failed: ${state.problem}`)
   return state
 }
-
-const misused = (problem: string) => new HomeportError('cli_misused', { problem })
-const failed = (problem: string) => new HomeportError('cli_failed', { problem })
 
 /** `homeport backup`: backups of the whole service. */
 export const backupCommand: CommandMaker = (io, end) =>

@@ -5,6 +5,7 @@ import { Command } from 'commander'
 import { systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Manifest } from '../../service-backup/index.js'
+import { failedWith } from '../errors.js'
 import { DONE } from '../exit-codes.js'
 import { configOf } from '../flags.js'
 import { addExamples, type CommandMaker } from '../remote/remote.js'
@@ -88,11 +89,7 @@ async function withEngine<Result>(
     return await work(async (file) => (await fleet.checkSnapshot(file)).keys)
   } catch (error) {
     if (error instanceof HomeportError) throw error
-    throw new HomeportError(
-      'cli_failed',
-      { problem: `The engine could not be used: ${String(error)}` },
-      { cause: error },
-    )
+    throw failedWith(`The engine could not be used: ${String(error)}`, { cause: error })
   } finally {
     await fleet.stop()
     await rm(dataDir, { recursive: true, force: true })

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { type ObjectPlace, type OptionName, parseObjectPlace, storageVariablesOfProcess } from '../../config/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
 import type { ListedBackup, StoredBackups } from '../../service-backup/index.js'
+import { misused, notFound } from '../errors.js'
 import { addFlags, configOf } from '../flags.js'
 
 const STORAGE_FLAGS = ['backupsEndpoint', 'backupsRegion', 'backupsPathStyle', 'backupsCredentialsFile'] as const
@@ -49,7 +49,7 @@ export async function withBackup<Result>(
   try {
     const path = await withStored(command, place, async (stored) => {
       const [newest] = await stored.list()
-      if (!newest) throw new HomeportError('cli_not_found', { problem: `There is no complete backup at ${from}.` })
+      if (!newest) throw notFound(`There is no complete backup at ${from}.`)
       await stored.download(newest, folder)
       return newest.path
     })
@@ -64,7 +64,7 @@ function placeOf(from: string): ObjectPlace | undefined {
   const place = parseObjectPlace(from)
   if (place || !from.startsWith('s3:')) return place
   const problem = `"${from}" is not a place in object storage: expected s3://bucket/prefix, with a bucket of 3 to 63 lower-case letters, digits, dots and hyphens.`
-  throw new HomeportError('cli_misused', { problem })
+  throw misused(problem)
 }
 
 async function folderOf(from: string): Promise<string> {
@@ -83,7 +83,7 @@ async function withStored<Result>(
   const { from, keysFile } = command.opts<SourceFlags>()
   if (keysFile === undefined) {
     const problem = 'Backups in object storage are encrypted: name a copy of backup-keys with --keys-file.'
-    throw new HomeportError('cli_misused', { problem })
+    throw misused(problem)
   }
   // The options of the storage are valid only with a place.
   const config = configOf(command.setOptionValue('backups', from))

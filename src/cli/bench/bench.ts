@@ -1,4 +1,4 @@
-import { HomeportError } from '../../contract/errors/errors.js'
+import { failedWith } from '../errors.js'
 import type { Session } from '../remote/remote.js'
 import { type Loaded, runLoop } from './load.js'
 import { Receiver } from './receiver.js'
@@ -55,7 +55,7 @@ export async function withBench<Result>(
   const receiver = await Receiver.start(options.receiver, queue)
   const removals: (() => Promise<void>)[] = []
   const interrupt = (): void => {
-    stop.abort(new HomeportError('cli_failed', { problem: 'The bench was stopped.' }))
+    stop.abort(failedWith('The bench was stopped.'))
     receiver.reject(stop.signal.reason)
   }
   process.once('SIGINT', interrupt)

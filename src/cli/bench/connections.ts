@@ -1,7 +1,8 @@
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { HomeportError } from '../../contract/errors/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { encodeCommand, encodeSimple } from '../../gateway/index.js'
+import { failedWith } from '../errors.js'
 import { printable } from '../terminal/text.js'
 
 /** Where the Redis protocol of a database is, and how to log in. */
@@ -73,10 +74,10 @@ export class RepeatingConnection {
 
 function unexpected(got: Buffer): HomeportError {
   const problem = `The database replied: ${printable(got.subarray(0, 200).toString('utf8').trim())}`
-  return new HomeportError('cli_failed', { problem })
+  return failedWith(problem)
 }
 
 function broken(cause?: unknown): HomeportError {
   const problem = 'A connection to the database broke. `homeport status` shows whether the server has a problem.'
-  return new HomeportError('cli_failed', { problem }, { cause })
+  return failedWith(problem, { cause })
 }

@@ -1,8 +1,9 @@
 import { startBulkAction } from '../../contract/bulk/actions.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { cancelMessages } from '../../contract/queue/messages.js'
 import { triggerRuns } from '../../contract/workflow/runs.js'
 import { follow } from '../bulk/follow.js'
+import { misused } from '../errors.js'
 import { type Bench, closedLoop, type Timed } from './bench.js'
 import type { Loaded } from './load.js'
 import { workflowItem } from './receiver.js'
@@ -101,7 +102,7 @@ async function checkReachable(bench: Bench): Promise<void> {
 
 function unreachableReceiver({ receiver }: Bench): HomeportError {
   const problem = `The server did not deliver to ${receiver.hook} within ${REACHED_WITHIN_MS / 1_000} seconds. Choose with --receiver an address of this machine that the server reaches and may contact.`
-  return new HomeportError('cli_misused', { problem })
+  return misused(problem)
 }
 
 async function cancelPending({ session, label }: Bench): Promise<void> {

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { HomeportError } from '../../contract/errors/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
+import { failedWith, misused } from '../errors.js'
 import type { Requests } from './requests.js'
 
 /** Steps of a run of the workload `steps`. */
@@ -127,12 +128,12 @@ async function bodyOf(incoming: IncomingMessage): Promise<string> {
   incoming.setEncoding('utf8')
   for await (const chunk of incoming) {
     text += chunk
-    if (text.length > MOST_BODY_BYTES) throw new HomeportError('cli_failed', { problem: 'A delivery is too large.' })
+    if (text.length > MOST_BODY_BYTES) throw failedWith('A delivery is too large.')
   }
   return text
 }
 
 function cannotListen(host: string, cause: unknown): HomeportError {
   const problem = `This program cannot listen on ${host}. Choose an address of this machine with --receiver.`
-  return new HomeportError('cli_misused', { problem }, { cause })
+  return misused(problem, { cause })
 }

@@ -1,6 +1,6 @@
 import { type BULK_KINDS, getBulkAction, startBulkAction } from '../../contract/bulk/actions.js'
-import { HomeportError } from '../../contract/errors/errors.js'
 import { BULK_KIND_WORDS } from '../../contract/words/bulk.js'
+import { failedWith } from '../errors.js'
 import { FAILED, NOT_FOUND } from '../exit-codes.js'
 import { type Api, parsed } from '../remote/api.js'
 import { followEvents } from '../remote/events.js'
@@ -51,7 +51,7 @@ export async function watch(
   } finally {
     progress?.end()
   }
-  throw new HomeportError('cli_failed', { problem: `The events of ${actionId} ended before the action did.` })
+  throw failedWith(`The events of ${actionId} ended before the action did.`)
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { isObject, tryParseJson } from '../../base/index.js'
 import type { BULK_KINDS } from '../../contract/bulk/actions.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { misused } from '../errors.js'
 import { type FilterOptions, filterFlags, filtersOf, requireSelection } from '../queue/filters.js'
 import { type PlaceOptions, placeFlags } from '../remote/filters.js'
 import { given, wholeNumber } from '../remote/values.js'
@@ -49,7 +49,7 @@ export function selectorOf(kind: Kind, options: SelectionOptions, ids: readonly 
   const chosen = { ...given({ [parameters.url]: url, host, path }), ...filters, ...conditionsOf(options) }
   if (selector !== undefined) {
     if (ids.length > 0 || all || count !== undefined || Object.keys(chosen).length > 0) {
-      throw misused('--selector cannot be combined with ids, filters, --count and --all.')
+      throw refused('--selector cannot be combined with ids, filters, --count and --all.')
     }
     return readSelector(selector)
   }
@@ -62,7 +62,7 @@ export function selectorOf(kind: Kind, options: SelectionOptions, ids: readonly 
 function readSelector(selector: string): Record<string, unknown> {
   const value = tryParseJson(selector)
   if (isObject(value) && !Array.isArray(value)) return { ...value }
-  throw misused('--selector must be a JSON object.')
+  throw refused('--selector must be a JSON object.')
 }
 
-const misused = (problem: string) => new HomeportError('cli_misused', { problem: `${problem} Nothing was changed.` })
+const refused = (problem: string) => misused(`${problem} Nothing was changed.`)

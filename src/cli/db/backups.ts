@@ -7,7 +7,7 @@ import {
   listBackups,
 } from '../../contract/databases/backups.js'
 import { adoptStoredBackup, listStoredBackups } from '../../contract/databases/stored-backups.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { failedWith, notFound } from '../errors.js'
 import type { Api } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
@@ -24,7 +24,7 @@ export async function makeBackup(api: Api, id: string, name: string): Promise<Ba
   await api.call(createBackup, { params: { id }, body: { name } })
   const made = (await backupsOf(api, id)).find((one) => !before.has(one.backup_id) && one.name === name)
   if (made) return made
-  throw new HomeportError('cli_failed', { problem: 'The backup was created, but has been deleted meanwhile.' })
+  throw failedWith('The backup was created, but has been deleted meanwhile.')
 }
 
 /** Deletes a backup and its file. */
@@ -48,7 +48,7 @@ export async function backupNamed(api: Api, databaseId: string, wanted: string |
     wanted === undefined && completed.length > 0
       ? 'The database has only safety backups: name one of `homeport db backups list`.'
       : `The database has ${which}. Create one with \`homeport db backup\`.`
-  throw new HomeportError('cli_not_found', { problem })
+  throw notFound(problem)
 }
 
 /** Enables or disables daily backups. */

@@ -1,7 +1,7 @@
 import { createDatabase, MOST_BUDGET } from '../../contract/databases/databases.js'
 import { PLAN_NAMES, type PlanName } from '../../contract/databases/plans.js'
 import { PLATFORMS, PRIMARY_REGIONS, READ_REGIONS, REGIONS } from '../../contract/databases/regions.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { misused } from '../errors.js'
 import { remote } from '../remote/remote.js'
 import { given, list, oneOf, wholeNumber } from '../remote/values.js'
 import { databaseFacts } from './view.js'
@@ -74,5 +74,5 @@ export function checkReadRegion(text: string): ReadRegion {
   const found = READ_REGIONS.find((region) => region === text)
   if (found !== undefined) return found
   const problem = `"${text}" is not a read region. Read regions: ${READ_REGIONS.join(', ')}. Nothing was changed.`
-  throw new HomeportError('cli_misused', { problem })
+  throw misused(problem)
 }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { getDatabase } from '../../contract/databases/databases.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { misused } from '../errors.js'
 import { type Api, parsed, reach } from '../remote/api.js'
 import { printable } from '../terminal/text.js'
 import { databaseNamed } from './find.js'
@@ -45,7 +46,7 @@ function pathOf(words: readonly string[]): string {
   const dropped = words.find((word) => word === '.' || word === '..')
   if (dropped === undefined) return `/${words.map(encodeURIComponent).join('/')}`
   const problem = `"${dropped}" cannot be an argument together with --stdin: no URL can contain it. Use a Redis client.`
-  throw new HomeportError('cli_misused', { problem })
+  throw misused(problem)
 }
 
 /** The REST API of one database, with a token for it. */

@@ -3,7 +3,7 @@ import { createWriteStream } from 'node:fs'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type BackupRecord, downloadBackup } from '../../contract/databases/backups.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { failedWith, misused } from '../errors.js'
 import { replaceWhenComplete } from '../output-file.js'
 import type { Api } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
@@ -18,7 +18,7 @@ export const exportCommand = remote<object, [string, string]>({
   args: [DATABASE, ['<file>', 'the file to write; an existing file is replaced when the export is complete']],
   examples: ['homeport db export shop dump.rdb'],
   run: async ({ api, show }, _, wanted, file) => {
-    if (file === '-') throw new HomeportError('cli_misused', { problem: NO_OUTPUT })
+    if (file === '-') throw misused(NO_OUTPUT)
     const { database_id } = await databaseNamed(api, wanted)
     const backup = await makeBackup(api, database_id, 'export')
     try {
@@ -51,4 +51,4 @@ async function download(api: Api, { database_id: id, backup_id }: BackupRecord, 
   })
 }
 
-const damaged = () => new HomeportError('cli_failed', { problem: 'The download is damaged. Try again.' })
+const damaged = () => failedWith('The download is damaged. Try again.')

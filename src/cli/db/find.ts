@@ -1,6 +1,6 @@
 import { suggestion } from '../../config/index.js'
 import { type DatabaseRecord, listDatabases } from '../../contract/databases/databases.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { misused, notFound } from '../errors.js'
 import type { Api } from '../remote/api.js'
 
 /** The argument for a database. */
@@ -39,11 +39,11 @@ export function pickDatabase<Record extends Named>(databases: readonly Record[],
   const byId = databases.filter((database) => database.database_id === wanted)
   const found = byId.length > 0 ? byId : databases.filter((database) => database.database_name === wanted)
   const [only, ...others] = found
-  if (only === undefined) throw new HomeportError('cli_not_found', { problem: missing(databases, wanted) })
+  if (only === undefined) throw notFound(missing(databases, wanted))
   if (others.length === 0) return only
   const ids = found.map((database) => database.database_id).join(', ')
   const problem = `${found.length} databases have the name "${wanted}". Use the id of one of them: ${ids}.`
-  throw new HomeportError('cli_misused', { problem })
+  throw misused(problem)
 }
 
 /** The question before all data of a database is replaced. `by` is the new data. */

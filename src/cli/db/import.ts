@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { getImport, type ImportRecord, importFile, importFromUrl } from '../../contract/databases/backups.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { failedWith, misused } from '../errors.js'
 import type { Io } from '../io.js'
 import type { Api } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
@@ -23,7 +23,7 @@ export const importCommand = remote<object, [string, string]>({
   isDestructive: true,
   examples: ['homeport db import shop dump.rdb', 'echo "$URL" | homeport db import shop - --yes'],
   run: async (session, _, wanted, source) => {
-    if (/^rediss?:\/\//.test(source)) throw new HomeportError('cli_misused', { problem: URL_AS_ARGUMENT })
+    if (/^rediss?:\/\//.test(source)) throw misused(URL_AS_ARGUMENT)
     const into = await databaseNamed(session.api, wanted)
     const id = into.database_id
     if (source !== '-') await readable(source)
@@ -40,7 +40,7 @@ const URL_AS_ARGUMENT =
 /** @throws HomeportError `cli_misused` for a file that cannot be read. */
 async function readable(file: string): Promise<void> {
   const handle = await open(file).catch((cause: unknown) => {
-    throw new HomeportError('cli_misused', { problem: `The file ${file} cannot be read.` }, { cause })
+    throw misused(`The file ${file} cannot be read.`, { cause })
   })
   await handle.close()
 }
@@ -71,5 +71,4 @@ async function fromUrl({ api, io }: Session, id: string): Promise<ImportRecord> 
 const urlOf = async (io: Io): Promise<string> =>
   io.terminal?.asks ? askSecret(io.terminal, 'URL of the other server: ') : (await readInput(io)).toString('utf8')
 
-const failed = ({ failure = 'The import failed.' }: ImportRecord) =>
-  new HomeportError('cli_failed', { problem: failure })
+const failed = ({ failure = 'The import failed.' }: ImportRecord) => failedWith(failure)

@@ -14,7 +14,7 @@ import {
   importKeys,
   NoKeyFile,
 } from '../../contract/databases/keys/key-transfer.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { failedWith, misused } from '../errors.js'
 import { FAILED } from '../exit-codes.js'
 import type { Io } from '../io.js'
 import { replaceWhenComplete } from '../output-file.js'
@@ -166,7 +166,7 @@ async function* inputOf({ terminal }: Io, file: string): AsyncGenerator<Uint8Arr
   try {
     for await (const chunk of input) yield Buffer.from(chunk)
   } catch (cause) {
-    throw new HomeportError('cli_misused', { problem: `The file ${file} cannot be read.` }, { cause })
+    throw misused(`The file ${file} cannot be read.`, { cause })
   }
 }
 
@@ -178,10 +178,10 @@ async function storeOf(api: Api, wanted: string, access: 'read' | 'write'): Prom
 
 /** @throws HomeportError */
 function refusedBy(cause: unknown): never {
-  if (cause instanceof NoKeyFile) throw new HomeportError('cli_misused', { problem: cause.message }, { cause })
+  if (cause instanceof NoKeyFile) throw misused(cause.message, { cause })
   if (!(cause instanceof KeysRefused)) throw cause
   const hint = cause.message.startsWith('NOPERM') ? '. A read-only key cannot list keys: name them with --key' : ''
-  throw new HomeportError('cli_failed', { problem: `The database refused: ${cause.message}${hint}.` }, { cause })
+  throw failedWith(`The database refused: ${cause.message}${hint}.`, { cause })
 }
 
 /** `homeport db keys`. */

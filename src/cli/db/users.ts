@@ -6,7 +6,7 @@ import {
   isBuiltIn,
   userOf,
 } from '../../contract/databases/acl-users.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { failedWith, misused, notFound } from '../errors.js'
 import type { Api } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
 import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
@@ -19,7 +19,7 @@ const USER = ['<user>', 'name of the user'] as const
 async function send(execute: Execute, ...words: string[]): Promise<Reply> {
   const outcome = await execute(words)
   if (outcome.kind === 'reply') return outcome.reply
-  throw new HomeportError('cli_failed', { problem: outcome.error })
+  throw failedWith(outcome.error)
 }
 
 const askOf =
@@ -38,9 +38,7 @@ async function usersOf(execute: Execute): Promise<AclUser[]> {
  */
 async function openUser(api: Api, wanted: string, name: string) {
   if (isBuiltIn({ name })) {
-    throw new HomeportError('cli_misused', {
-      problem: `The user ${name} is built into every database and cannot be changed. Choose another name.`,
-    })
+    throw misused(`The user ${name} is built into every database and cannot be changed. Choose another name.`)
   }
   const execute = await openData(api, wanted)
   return { execute, user: (await usersOf(execute)).find((one) => one.name === name) }
@@ -49,9 +47,7 @@ async function openUser(api: Api, wanted: string, name: string) {
 /** @throws HomeportError `cli_not_found`. */
 function existing(user: AclUser | undefined, name: string): AclUser {
   if (user) return user
-  throw new HomeportError('cli_not_found', {
-    problem: `The database has no user "${name}". \`homeport db users list\` lists them.`,
-  })
+  throw notFound(`The database has no user "${name}". \`homeport db users list\` lists them.`)
 }
 
 const COLUMNS: Column<AclUser>[] = [

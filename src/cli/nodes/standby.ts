@@ -1,5 +1,4 @@
 import { InvalidArgumentError, Option } from 'commander'
-import { HomeportError } from '../../contract/errors/errors.js'
 import {
   type DatabaseStandby,
   endDatabaseStandby,
@@ -13,6 +12,7 @@ import {
 } from '../../contract/server/standbys.js'
 import { STANDBY_WORDS } from '../../contract/words/states.js'
 import { ANY_DATABASE, anyDatabaseId } from '../db/find.js'
+import { misused } from '../errors.js'
 import type { Io } from '../io.js'
 import { remote, type Session } from '../remote/remote.js'
 import { counted, moment } from '../terminal/figures.js'
@@ -99,8 +99,6 @@ function copiesOf(text: string): number {
   if (Number.isInteger(copies) && copies >= 1 && copies <= MOST_STANDBYS) return copies
   throw new InvalidArgumentError(`Give a number from 1 to ${MOST_STANDBYS}.`)
 }
-
-const misused = (problem: string): HomeportError => new HomeportError('cli_misused', { problem })
 
 /** `homeport nodes standbys`: all of them. */
 export const standbysCommand = remote({

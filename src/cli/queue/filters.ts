@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { misused } from '../errors.js'
 import { type BasicOptions, basicFlags, type CallerOptions, callerFlags, commonFilters } from '../remote/filters.js'
 import { given, list, wholeNumber } from '../remote/values.js'
 import { moment } from '../terminal/figures.js'
@@ -45,7 +45,7 @@ export function requireSelection(
 ): void {
   if (ids.length > 0 || Object.keys(filters).length > 0 || all === true) return
   const problem = `Select ${what} with ids, a filter or --all. Nothing was changed.`
-  throw new HomeportError('cli_misused', { problem })
+  throw misused(problem)
 }
 
 /** A page of a list, of which a request may have looked at a part only. */

@@ -1,5 +1,4 @@
 import type { Static } from 'typebox'
-import { HomeportError } from '../../contract/errors/errors.js'
 import {
   addUrlGroupEndpoints,
   deleteUrlGroup,
@@ -7,6 +6,7 @@ import {
   listUrlGroups,
   removeUrlGroupEndpoints,
 } from '../../contract/queue/groups.js'
+import { notFound } from '../errors.js'
 import type { Io } from '../io.js'
 import { group, remote } from '../remote/remote.js'
 import { moment } from '../terminal/figures.js'
@@ -87,7 +87,7 @@ const removeCommand = remote<object, [string, string[]]>({
     const unknown = endpoints.find((wanted) => !before.some((one) => one.url === wanted || one.name === wanted))
     if (unknown !== undefined) {
       const problem = `The URL group "${name}" has no endpoint "${unknown}". See: homeport queue groups get ${name}.`
-      throw new HomeportError('cli_not_found', { problem })
+      throw notFound(problem)
     }
     const named = endpoints.map((one) => (one.includes('://') ? { url: one } : { name: one }))
     const answer = await api.call(removeUrlGroupEndpoints, { params: { name }, body: { endpoints: named } })

@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value'
-import { HomeportError } from '../../contract/errors/errors.js'
 import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue/messages.js'
+import { misused } from '../errors.js'
 import { FAILED } from '../exit-codes.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
@@ -77,14 +77,14 @@ function readItems(content: Buffer) {
   if (Value.Check(schema, items)) return items
   const [first] = Value.Errors(schema, items)
   const problem = `The file is not a valid batch: ${first?.instancePath || 'the whole file'} ${first?.message ?? 'is wrong'}. Nothing was published.`
-  throw new HomeportError('cli_misused', { problem })
+  throw misused(problem)
 }
 
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new HomeportError('cli_misused', { problem: 'The file is not valid JSON. Nothing was published.' })
+    throw misused('The file is not valid JSON. Nothing was published.')
   }
 }
 

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { misused } from '../errors.js'
 import type { Session } from '../remote/remote.js'
 import { durationText, futureInstant, given, list, pair, signed, wholeNumber } from '../remote/values.js'
 import { readInput } from '../terminal/ask.js'
@@ -205,8 +206,6 @@ export async function bodyOf({ io }: Session, { body, file }: DeliveryOptions): 
 /** Reads a file named by the user. */
 export async function readFileOf(path: string): Promise<Buffer> {
   return await readFile(path).catch((cause: unknown) => {
-    throw new HomeportError('cli_misused', { problem: `The file ${path} cannot be read.` }, { cause })
+    throw misused(`The file ${path} cannot be read.`, { cause })
   })
 }
-
-const misused = (problem: string) => new HomeportError('cli_misused', { problem })

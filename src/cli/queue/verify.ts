@@ -1,5 +1,5 @@
-import { HomeportError } from '../../contract/errors/errors.js'
 import { verifySignature } from '../../contract/queue/verify.js'
+import { misused } from '../errors.js'
 import { FAILED } from '../exit-codes.js'
 import { remote } from '../remote/remote.js'
 import { pair } from '../remote/values.js'
@@ -47,6 +47,6 @@ function readHeaders(text: string): Record<string, string> {
     const value: unknown = JSON.parse(text)
     return Object.fromEntries(Object.entries(value ?? {}).map(([name, one]) => [name, String([one].flat()[0])]))
   } catch {
-    throw new HomeportError('cli_misused', { problem: 'The headers file begins like JSON but is not valid JSON.' })
+    throw misused('The headers file begins like JSON but is not valid JSON.')
   }
 }

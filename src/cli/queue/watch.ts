@@ -1,8 +1,8 @@
 import type { Static } from 'typebox'
-import { HomeportError } from '../../contract/errors/errors.js'
 import type { Event } from '../../contract/queue/fields.js'
 import { listLogs } from '../../contract/queue/messages.js'
 import { MESSAGE_WORDS } from '../../contract/words/states.js'
+import { notFound } from '../errors.js'
 import { DONE, FAILED } from '../exit-codes.js'
 import type { Api } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
@@ -91,7 +91,7 @@ function refuseUnknown(ids: readonly string[], found: readonly Entry[]): void {
   const unknown = ids.find((id) => !found.some(({ messageId }) => messageId === id))
   if (unknown === undefined) return
   const problem = `There is no message "${unknown}" in the log. See: homeport queue logs.`
-  throw new HomeportError('cli_not_found', { problem })
+  throw notFound(problem)
 }
 
 const keyOf = ({ messageId, state, time, nextDeliveryTime }: Entry): string =>

@@ -3,6 +3,7 @@ import { Value } from 'typebox/value'
 import { codeOf, isObject, printable, tryParseJson } from '../../base/index.js'
 import type { BodyOf, BodyShape, Endpoint, ServiceName } from '../../contract/endpoint.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { failedWith, misused, notFound } from '../errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
 import { withCommands } from './requests.js'
 
@@ -107,7 +108,7 @@ export function parsed<Schema extends TSchema>(schema: Schema, value: unknown): 
   if (Value.Check(schema, value)) return value
   const problem =
     'The response of the server has an unexpected shape: it is probably another version. Use the homeport command of that version.'
-  throw new HomeportError('cli_failed', { problem })
+  throw failedWith(problem)
 }
 
 /** The path with its parameters: `{name}` is encoded, `{+name}` inserted unchanged. */
@@ -149,7 +150,7 @@ function refuseInvalidHeader(name: string, value: string): void {
   } catch (cause) {
     const found = `${printable(name)}: ${name === 'authorization' ? '…' : printable(value)}`
     const problem = `"${found}" cannot be sent as a header: names consist of letters, digits and dashes, values of characters of Latin 1 without line ends. Nothing was sent.`
-    throw new HomeportError('cli_misused', { problem }, { cause })
+    throw misused(problem, { cause })
   }
 }
 
@@ -168,7 +169,7 @@ async function refusalOf(response: Response, origin: string): Promise<HomeportEr
 function wrongService(response: Response, origin: string): HomeportError {
   const { origin: url } = new URL(response.url)
   const problem = `${url} does not know this request: it is another service of Homeport, or another version. The URL comes from ${origin}; \`homeport env\` prints the URLs of a server.`
-  return new HomeportError('cli_failed', { problem })
+  return failedWith(problem)
 }
 
 /** Codes of certificate errors in Node and OpenSSL. */
@@ -198,6 +199,6 @@ export async function orMissing<Answer>(request: Promise<Answer>, problem: strin
     return await request
   } catch (error) {
     if (!isError(error, 'server_refused') || error.details.status !== 404) throw error
-    throw new HomeportError('cli_not_found', { problem }, { cause: error })
+    throw notFound(problem, { cause: error })
   }
 }

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { type ClientVariables, type Config, clientVariablesOfProcess, type OptionName } from '../../config/index.js'
 import type { ServiceName } from '../../contract/endpoint.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { misused } from '../errors.js'
 import { PLACE_OPTIONS, serverConfigOf } from '../flags.js'
 import { type Profile, profileNamed, readProfiles } from './profiles.js'
 
@@ -115,7 +116,7 @@ function urlOf(text: string, service: ServiceName, origin: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url && /^https?:$/.test(url.protocol) && !url.username && !url.password) return text.replace(/\/+$/, '')
   const problem = `The URL of the ${service} service in ${origin} is not valid: use a URL that begins with http:// or https://, without a user.`
-  throw new HomeportError('cli_misused', { problem })
+  throw misused(problem)
 }
 
 function incomplete(origin: string, wanted: string): HomeportError {

@@ -4,7 +4,8 @@ import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { readFileIfThere, replaceFile, tryParseJson } from '../../base/index.js'
 import { clientVariablesOfProcess } from '../../config/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
+import { failedWith, misused, notFound } from '../errors.js'
 
 const text = Type.String({ minLength: 1 })
 
@@ -63,17 +64,17 @@ export function profileNamed(all: Profiles, name: string): Profile {
   if (found) return found
   const names = Object.keys(all.profiles).join(', ') || 'none'
   const problem = `There is no profile "${name}". Existing profiles: ${names}. Create it with \`homeport login --name ${name}\`.`
-  throw new HomeportError('cli_not_found', { problem })
+  throw notFound(problem)
 }
 
 /** @throws HomeportError `cli_misused` for a name with other characters than these. */
 export function checkProfileName(name: string): string {
   if (NAME.test(name)) return name
   const problem = `"${name}" is not a valid profile name: use at most 64 letters, digits, ".", "_" and "-".`
-  throw new HomeportError('cli_misused', { problem })
+  throw misused(problem)
 }
 
 function unusable(path: string, cause?: unknown): HomeportError {
   const problem = `The profiles file ${path} cannot be used. Correct it, or move it away and log in again.`
-  return new HomeportError('cli_failed', { problem }, { cause })
+  return failedWith(problem, { cause })
 }

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { Static } from 'typebox'
-import { HomeportError } from '../../contract/errors/errors.js'
 import { FAILURE_WORDS } from '../../contract/words/states.js'
 import { FAILURE_STATES, listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow/dead-letters.js'
 import { runBulkAction } from '../bulk/follow.js'
+import { notFound } from '../errors.js'
 import { foundText, pageFlags, requireSelection } from '../queue/filters.js'
 import { deliveryHeaders } from '../queue/settings.js'
 import type { Api } from '../remote/api.js'
@@ -38,7 +38,7 @@ async function deadLetterOf(api: Api, id: string): Promise<string> {
   const { dlqId, workflowState } = await findRun(api, id)
   if (dlqId !== undefined) return dlqId
   const problem = `The run "${id}" has no dead letter: it is ${workflowState}, or was already resumed or restarted.`
-  throw new HomeportError('cli_not_found', { problem })
+  throw notFound(problem)
 }
 
 interface ReviveOptions extends DeadOptions, StepOptions {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Static } from 'typebox'
-import { HomeportError } from '../../contract/errors/errors.js'
 import { listRuns, type RunLog } from '../../contract/workflow/runs.js'
+import { notFound } from '../errors.js'
 import type { Api } from '../remote/api.js'
 import {
   type BasicOptions,
@@ -42,7 +42,7 @@ export async function findRun(api: Api, runId: string): Promise<SeenRun> {
   const [run] = runs
   if (run) return run
   const problem = `There is no workflow run "${runId}". See: homeport runs list.`
-  throw new HomeportError('cli_not_found', { problem })
+  throw notFound(problem)
 }
 
 /** The run and step that a restarted run comes from, in words. */

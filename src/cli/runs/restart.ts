@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
 import { InvalidArgumentError } from 'commander'
 import { newId, tryParseJson } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { isError } from '../../contract/errors/errors.js'
 import { restartRun } from '../../contract/workflow/restart.js'
+import { misused } from '../errors.js'
 import { readFileOf } from '../queue/settings.js'
 import type { Session } from '../remote/remote.js'
 import { given, oneOf, wholeNumber } from '../remote/values.js'
@@ -90,5 +91,3 @@ function resultOf(step: string, text: string): unknown {
     throw misused(`The result of step ${step} is not JSON. Write a text in quotes: ${step}='"text"'.`)
   return value
 }
-
-const misused = (problem: string) => new HomeportError('cli_misused', { problem })

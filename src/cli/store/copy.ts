@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { type Config, type StoreChoice, storeChoice } from '../../config/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
 import type { CopyReport } from '../../store/maintenance.js'
+import { misused } from '../errors.js'
 import { DONE, FAILED } from '../exit-codes.js'
 import { addFlags, configOf } from '../flags.js'
 import type { Io } from '../io.js'
@@ -93,5 +93,3 @@ function storeIn(flag: string, text: string): StoreChoice {
   if (found === undefined) throw misused(`${flag} is not a store. Expected ${storeChoice.expects}.`)
   return found
 }
-
-const misused = (problem: string): HomeportError => new HomeportError('cli_misused', { problem })

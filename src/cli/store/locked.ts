@@ -1,5 +1,5 @@
 import { type Config, inspectDataDir, keepFilesPrivate, lockDataDir } from '../../config/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { notFound } from '../errors.js'
 
 /** Which commands need an existing data directory. */
 type Directory = 'must exist' | 'may be new'
@@ -15,7 +15,7 @@ export async function withStoppedServer<Result>(
 ): Promise<Result> {
   if (directory === 'must exist' && inspectDataDir(dataDir).state === 'missing') {
     const problem = `There is no data directory ${dataDir}. Set the one of the server with --data-dir.`
-    throw new HomeportError('cli_not_found', { problem })
+    throw notFound(problem)
   }
   keepFilesPrivate()
   const lock = lockDataDir(dataDir)

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { VERSION } from '../../base/index.js'
 import { describeStore } from '../../config/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { notFound } from '../errors.js'
 import { DONE } from '../exit-codes.js'
 import { addFlags, configOf } from '../flags.js'
 import { addExamples, type CommandMaker } from '../remote/remote.js'
@@ -19,9 +19,7 @@ export const upgradeStoreCommand: CommandMaker = (io, end) => {
     await withStoppedServer(config, 'must exist', async () => {
       const { hasSqliteStore, openStore } = await import('../../store/index.js')
       if (store.kind === 'sqlite' && !(await hasSqliteStore(dataDir))) {
-        throw new HomeportError('cli_not_found', {
-          problem: `There is no store in ${dataDir}. Set --data-dir or --store.`,
-        })
+        throw notFound(`There is no store in ${dataDir}. Set --data-dir or --store.`)
       }
       const location = store.kind === 'sqlite' ? 'sqlite' : store.url
       await (await openStore({ location, dataDir, onFailure: () => undefined })).close()

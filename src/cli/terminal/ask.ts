@@ -1,7 +1,7 @@
 import { createInterface, type Interface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { codeOf } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { misused } from '../errors.js'
 import type { Io, Terminal } from '../io.js'
 
 /** How a destructive action is confirmed. */
@@ -62,5 +62,3 @@ export async function readInput(io: Io): Promise<Buffer> {
   for await (const chunk of io.terminal.input) chunks.push(Buffer.from(chunk))
   return Buffer.concat(chunks)
 }
-
-const misused = (problem: string) => new HomeportError('cli_misused', { problem })
