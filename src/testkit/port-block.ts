@@ -26,7 +26,7 @@ export async function findPortBlock(): Promise<PortBlock> {
   for (let index = 0; index < BLOCKS; index++) {
     const from = LOWEST + ((start + index) % BLOCKS) * SIZE
     const ports = Array.from({ length: SIZE }, (_, offset) => from + offset)
-    const free = await Promise.all(ports.slice(0, HTTP_PORTS + 1).map(isFree))
+    const free = await Promise.all(ports.slice(0, HTTP_PORTS + 1).map(isPortFree))
     if (!free.every(Boolean)) continue
     const [apiPort, restPort, queuePort] = ports.map(String)
     const redisPorts = `${from + HTTP_PORTS}-${from + SIZE - 1}`
@@ -35,7 +35,8 @@ export async function findPortBlock(): Promise<PortBlock> {
   throw new Error(`No ${SIZE} ports in a row are free between ${LOWEST} and ${HIGHEST} of this machine.`)
 }
 
-function isFree(port: number): Promise<boolean> {
+/** Whether this port of 127.0.0.1 can be listened on now. */
+export function isPortFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer()
     probe.once('error', () => resolve(false))

@@ -4,6 +4,8 @@
  * Everything opened through these helpers is closed after the last test of a file (`setup.ts` registers that);
  * a benchmark calls `cleanup()` at its end. A server that leaves a process behind fails the file that started it.
  */
+
+export { isPortFree } from '../../src/testkit/port-block.js'
 export { basicOf } from './basic.js'
 export { atCleanup, cleanup } from './cleanup.js'
 export { commandHost } from './command-host.js'
@@ -22,7 +24,7 @@ export {
   type StartOptions,
   startHomeport,
 } from './homeport.js'
-export { freePort, freePortRange, isPortFree } from './ports.js'
+export { freePort, freePortRange } from './ports.js'
 export { enginesIn, type FoundProcess, processesMarked } from './processes.js'
 export { mainThreadMs, unitMs, workMs } from './processor-time.js'
 export { bundleProgram, THREADS } from './program.js'

@@ -1,4 +1,4 @@
-import { createServer } from 'node:net'
+import { isPortFree } from '../../src/testkit/port-block.js'
 
 /**
  * The helper hands out ports below the range that the kernel uses for outgoing connections, so that no connection of
@@ -23,15 +23,6 @@ function nextPorts(count: number): number[] {
     used += count
     if ((ports.at(-1) ?? 0) >= (ports[0] ?? 0)) return ports
   }
-}
-
-/** Whether this port of 127.0.0.1 can be listened on now. */
-export function isPortFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = createServer()
-    probe.once('error', () => resolve(false))
-    probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => probe.close(() => resolve(true)))
-  })
 }
 
 /** A port of 127.0.0.1 that is free now and that this process has not handed out before. */
