@@ -5,42 +5,17 @@ import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import { fitRules, OBSERVER_RULES, OBSERVER_USER } from '../fleet/index.js'
 import { localEngine } from '../fleet/testing/test-fleet.js'
 import { engineSpecOf } from './desired-engine.js'
-import type { DatabaseRow } from './life.js'
 import { type BareEngine, startBareEngine } from './testing/bare-engine.js'
+import { servedRow } from './testing/rows.js'
 
-const row: DatabaseRow = {
+const row = servedRow({
   database_id: 'd',
-  account_id: 'a',
-  name: 'n',
-  slug: 's',
-  port: 8800,
-  platform: 'aws',
   primary_region: 'eu-west-1',
   read_regions: '["us-west-1","us-east-1"]',
   plan: 'free',
-  budget: 0,
   eviction: 1,
-  tls: 0,
-  persistence: 'append-only',
-  state: 'active',
-  modifying_state: '',
-  created_at: 1,
-  auto_upgrade: 0,
-  production_pack: 0,
-  allowed_ips: '[]',
-  last_upgrade_at: 0,
-  next_daily_backup_at: null,
-  password: 'pw',
-  rest_token: 'rw',
-  read_only_rest_token: 'ro',
-  acl_users: '[]',
   keyspace_events: 'KEx',
-  engine_settings: '{}',
-  client_authority: null,
-  data_problem: null,
-  suspended_by_owner: 0,
-  home: null,
-}
+})
 
 it('the spec has a primary, a replica in each read region, and the smaller size limit', () => {
   expect(engineSpecOf(row, DEFAULT_PLANS)).toMatchObject({

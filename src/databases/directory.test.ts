@@ -2,41 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import { ServingDirectory } from './directory.js'
 import type { DatabaseRow } from './life.js'
+import { servedRow } from './testing/rows.js'
 
-const rowOf = (databaseId: string, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
-  database_id: databaseId,
-  account_id: 'a',
-  name: 'n',
-  slug: `s-${databaseId}`,
-  port: 8800,
-  platform: 'aws',
-  primary_region: 'us-east-1',
-  read_regions: '[]',
-  plan: 'free',
-  budget: 0,
-  eviction: 0,
-  tls: 0,
-  persistence: 'append-only',
-  state: 'active',
-  modifying_state: '',
-  created_at: 1,
-  auto_upgrade: 0,
-  production_pack: 0,
-  allowed_ips: '[]',
-  last_upgrade_at: 0,
-  next_daily_backup_at: null,
-  acl_users: '[]',
-  keyspace_events: '',
-  engine_settings: '{}',
-  client_authority: null,
-  data_problem: null,
-  suspended_by_owner: 0,
-  home: null,
-  password: `pw-${databaseId}`,
-  rest_token: `rw-${databaseId}`,
-  read_only_rest_token: `ro-${databaseId}`,
-  ...some,
-})
+const rowOf = (databaseId: string, some: Partial<DatabaseRow> = {}): DatabaseRow =>
+  servedRow({
+    database_id: databaseId,
+    plan: 'free',
+    ...some,
+  })
 
 function directoryOf(...rows: DatabaseRow[]): ServingDirectory {
   const directory = new ServingDirectory({ plans: DEFAULT_PLANS, proxyTerminatesTls: false })
@@ -68,7 +41,7 @@ describe('the directory of served databases', () => {
   it('finds the database and user of a REST token, and nothing for a password', () => {
     const directory = directoryOf(rowOf('1'), rowOf('2'))
     const limits = {
-      owner: 'a',
+      owner: 'acc',
       port: 8800,
       tls: false,
       loginEpoch: 0,

@@ -7,6 +7,7 @@ import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import type { EngineSpec } from '../fleet/index.js'
 import { NodeSide } from './replicas/node-side.js'
 import { CopySide } from './standbys/copy-side.js'
+import { servedRow } from './testing/rows.js'
 import * as databases from './transactions/databases.js'
 import * as standbys from './transactions/standbys.js'
 
@@ -17,19 +18,7 @@ afterEach(() => Promise.all(sides.splice(0).map((side) => side.stop())))
 
 /** A node `b` that keeps copies of the database `db`, with an engine and a link to other nodes that only note what is asked. */
 function nodeB() {
-  const row = {
-    database_id: 'db',
-    plan: 'payg',
-    home: 'a',
-    primary_region: 'us-east-1',
-    read_regions: '[]',
-    eviction: 0,
-    acl_users: '[]',
-    engine_settings: '{}',
-    password: 'p',
-    rest_token: 't',
-    read_only_rest_token: 'r',
-  }
+  const row = servedRow({ home: 'a' })
   const [ports, opened, problems]: [number[], string[], unknown[]] = [[], [], []]
   const peers = [{ incarnation: 1 }, { incarnation: 3 }]
   const disk = { freeBytes: 100, hasLogFailed: false }

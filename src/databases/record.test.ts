@@ -5,40 +5,16 @@ import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/databases/plans.js'
 import type { DatabaseRow } from './life.js'
 import { type RecordSettings, renderRecord } from './record.js'
 import { NOBODY_SUSPENDED } from './suspended.js'
+import { servedRow } from './testing/rows.js'
 
-const row: DatabaseRow = {
+const row = servedRow({
   database_id: 'd',
-  account_id: 'a',
-  name: 'n',
-  slug: 'calm-bay-1',
-  port: 8800,
-  platform: 'aws',
   primary_region: 'eu-west-1',
   read_regions: '["us-west-1","us-east-1"]',
-  plan: 'payg',
-  budget: 0,
   eviction: 1,
   tls: 1,
-  persistence: 'append-only',
-  state: 'active',
-  modifying_state: '',
   created_at: 1_500,
-  auto_upgrade: 0,
-  production_pack: 0,
-  allowed_ips: '[]',
-  last_upgrade_at: 0,
-  next_daily_backup_at: null,
-  password: 'pw',
-  rest_token: 'rw',
-  read_only_rest_token: 'ro',
-  acl_users: '[]',
-  keyspace_events: '',
-  engine_settings: '{}',
-  client_authority: null,
-  data_problem: null,
-  suspended_by_owner: 0,
-  home: null,
-}
+})
 
 const settings: RecordSettings = {
   plans: DEFAULT_PLANS,

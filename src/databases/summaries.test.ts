@@ -4,41 +4,17 @@ import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import type { DatabaseRow } from './life.js'
 import { type KnownDatabase, summariesOf, tallyOf } from './summaries.js'
 import { NOBODY_SUSPENDED } from './suspended.js'
+import { servedRow } from './testing/rows.js'
 
-const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
-  database_id: `db-${n}`,
-  account_id: 'a',
-  name: `Shop ${n}`,
-  slug: 's',
-  port: 8800,
-  platform: 'aws',
-  primary_region: 'eu-west-1',
-  read_regions: '["us-west-1"]',
-  plan: 'payg',
-  budget: 0,
-  created_at: n * 1000,
-  eviction: 0,
-  tls: 0,
-  persistence: 'append-only',
-  state: 'active',
-  modifying_state: '',
-  auto_upgrade: 0,
-  production_pack: 0,
-  allowed_ips: '[]',
-  last_upgrade_at: 0,
-  next_daily_backup_at: null,
-  password: 'pw',
-  rest_token: 'rw',
-  read_only_rest_token: 'ro',
-  acl_users: '[]',
-  keyspace_events: '',
-  engine_settings: '{}',
-  client_authority: null,
-  data_problem: null,
-  suspended_by_owner: 0,
-  home: null,
-  ...some,
-})
+const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow =>
+  servedRow({
+    database_id: `db-${n}`,
+    name: `Shop ${n}`,
+    primary_region: 'eu-west-1',
+    read_regions: '["us-west-1"]',
+    created_at: n * 1000,
+    ...some,
+  })
 
 const settings = {
   plans: DEFAULT_PLANS,

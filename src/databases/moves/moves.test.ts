@@ -6,6 +6,7 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
 import { NO_TRAFFIC } from '../testing/no-traffic.js'
+import { servedRow } from '../testing/rows.js'
 import { list as backupRows } from '../transactions/backups.js'
 import { find } from '../transactions/databases.js'
 import * as rows from '../transactions/moves.js'
@@ -30,25 +31,7 @@ const move = (id: string, change: Partial<Row> = {}): Row => ({
   ...change,
 })
 
-const database = (id: string, home: string): DatabaseRow =>
-  ({
-    database_id: id,
-    home,
-    plan: 'free',
-    platform: 'aws',
-    primary_region: 'us-east-1',
-    read_regions: '[]',
-    persistence: 'append-only',
-    acl_users: '[]',
-    engine_settings: '{}',
-    keyspace_events: '',
-    account_id: 'acc',
-    password: 'p',
-    rest_token: 'w',
-    read_only_rest_token: 'r',
-    production_pack: 0,
-    eviction: 0,
-  }) as unknown as DatabaseRow
+const database = (id: string, home: string): DatabaseRow => servedRow({ database_id: id, home, plan: 'free' })
 
 const PEER = { incarnation: 2, name: 'b', advertise: '127.0.0.1:1', state: 'live' } as const
 const NO_SLEEP = { forget: () => undefined, noteStarted: () => undefined, isAwake: () => false, wake: () => undefined }

@@ -1,3 +1,4 @@
+import type { DatabaseRow } from '../transactions/database-row.js'
 import type * as databases from '../transactions/databases.js'
 
 /** A small database, whose tokens contain its id. */
@@ -27,3 +28,29 @@ export const creationOf = (databaseId: string, accountId: string, at: number): d
   limit: 10,
   forgetBefore: 0,
 })
+
+/** A small database as it is stored while it serves. Its secrets contain its id. */
+export function servedRow(row: Partial<DatabaseRow> = {}): DatabaseRow {
+  const { database_id: id = 'db' } = row
+  return {
+    ...databaseRow({ database_id: id, account_id: 'acc', created_at: 1 }),
+    slug: `calm-bay-${id}`,
+    port: 8800,
+    state: 'active',
+    modifying_state: '',
+    password: `pw-${id}`,
+    auto_upgrade: 0,
+    production_pack: 0,
+    allowed_ips: '[]',
+    last_upgrade_at: 0,
+    next_daily_backup_at: null,
+    acl_users: '[]',
+    keyspace_events: '',
+    engine_settings: '{}',
+    client_authority: null,
+    data_problem: null,
+    suspended_by_owner: 0,
+    home: null,
+    ...row,
+  }
+}

@@ -1,15 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { unitMs, workMs } from '../../../test/support/index.js'
-import type { DatabaseRow } from '../life.js'
+import { servedRow } from '../testing/rows.js'
 import { configGet, configSet, type SettingFacts } from './configuration.js'
 import { effectiveSettings } from './settings.js'
 
-const row = {
-  database_id: 'd',
-  keyspace_events: 'AKE',
-  engine_settings: '{}',
-  persistence: 'append-only',
-} as DatabaseRow
+const row = servedRow({ keyspace_events: 'AKE' })
 const facts: SettingFacts = {
   eviction: false,
   scriptTimeoutMs: 250,
