@@ -6,7 +6,8 @@ import { expect, it, onTestFinished } from 'vitest'
 import { ClientMemoryBudget } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import { readBody } from './body.js'
-import { HttpServer, route } from './index.js'
+import { route } from './index.js'
+import { listener } from './testing/listener.js'
 
 it('joins a body of megabytes correctly', async () => {
   const server = createServer().listen(0, '127.0.0.1')
@@ -41,17 +42,9 @@ const take = endpoint({
 } as const)
 
 it('limits the time for receiving a body, also on endpoints without authentication', async () => {
-  const server = new HttpServer({
-    service: 'queue',
-    host: '127.0.0.1',
-    port: 0,
-    bodyLimitBytes: 1_000,
+  const server = listener({
     bodyTimeoutMs: 20,
-    version: '1.2.3',
-    authenticator: { basic: () => undefined, bearer: () => undefined },
     routes: [route(take, async () => ({}))],
-    publicUrl: 'http://localhost:8702',
-    onInternalError: () => {},
   })
   await server.start()
   try {
@@ -73,17 +66,10 @@ it('limits the time for receiving a body, also on endpoints without authenticati
 
 it('evicts an incomplete body when incomplete bodies exceed the memory budget', async () => {
   const LIMIT_BYTES = 1_000_000
-  const server = new HttpServer({
-    service: 'queue',
-    host: '127.0.0.1',
-    port: 0,
+  const server = listener({
     bodyLimitBytes: LIMIT_BYTES,
-    version: '1.2.3',
     memory: new ClientMemoryBudget(LIMIT_BYTES),
-    authenticator: { basic: () => undefined, bearer: () => undefined },
     routes: [route(take, async () => ({}))],
-    publicUrl: 'http://localhost:8702',
-    onInternalError: () => {},
   })
   await server.start()
   const sockets = Array.from({ length: 4 }, () => connect(server.port, '127.0.0.1'))
@@ -103,17 +89,9 @@ it('evicts an incomplete body when incomplete bodies exceed the memory budget', 
 })
 
 it('closes a connection whose request was answered and never completed', async () => {
-  const server = new HttpServer({
-    service: 'queue',
-    host: '127.0.0.1',
-    port: 0,
-    bodyLimitBytes: 1_000,
+  const server = listener({
     bodyTimeoutMs: 20,
-    version: '1.2.3',
-    authenticator: { basic: () => undefined, bearer: () => undefined },
     routes: [route({ ...take, auth: 'bearer', scopes: [] }, async () => ({}))],
-    publicUrl: 'http://localhost:8702',
-    onInternalError: () => {},
   })
   await server.start()
   onTestFinished(() => server.stop(0))

@@ -1,9 +1,10 @@
 import { connect } from 'node:net'
 import Type from 'typebox'
-import { expect, it } from 'vitest'
+import { it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { endpoint } from '../contract/endpoint.js'
-import { HttpServer, route } from './index.js'
+import { route } from './index.js'
+import { listener } from './testing/listener.js'
 
 const patience = endpoint({
   id: 'patience',
@@ -26,16 +27,8 @@ it('the signal of a call is aborted when its caller disconnects, also for a pipe
     waiting++
     return new Promise((resolve) => signal.addEventListener('abort', () => resolve({ waiting: --waiting })))
   })
-  const server = new HttpServer({
-    service: 'queue',
-    host: '127.0.0.1',
-    port: 0,
-    bodyLimitBytes: 1_000,
-    version: '1.2.3',
-    publicUrl: 'http://localhost',
+  const server = listener({
     routes: [handler],
-    authenticator: { basic: () => undefined, bearer: () => undefined },
-    onInternalError: (error) => expect.unreachable(String(error)),
   })
   await server.start()
   const request = 'GET /v2/patience HTTP/1.1\r\nHost: x\r\n\r\n'

@@ -5,7 +5,8 @@ import { waitFor } from '../../test/support/wait-for.js'
 import { yieldToEventLoop } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import type { Authenticator } from './caller.js'
-import { type Elsewhere, HttpServer, route } from './index.js'
+import { type Elsewhere, type HttpServer, route } from './index.js'
+import { listener } from './testing/listener.js'
 
 const named = endpoint({
   id: 'named',
@@ -46,13 +47,8 @@ function server(name: string, elsewhere: (id: unknown) => Elsewhere | undefined)
     if (params.id === 'slow') await slow
     return { name, ...params, ...body, ip, requestId, trace: [traceparent, tracestate] }
   })
-  return new HttpServer({
-    service: 'queue',
-    host: '127.0.0.1',
-    port: 0,
+  return listener({
     bodyLimitBytes: 10_000,
-    version: '1',
-    publicUrl: 'http://x',
     authenticator,
     onInternalError: (error: unknown) => expect(error).toBeUndefined(),
     onAnswered: (_request, headers) => void answered.push(`${name}: ${headers.traceparent}`),

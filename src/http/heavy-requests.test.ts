@@ -5,7 +5,8 @@ import Type from 'typebox'
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { endpoint } from '../contract/endpoint.js'
-import { HeavyRequests, HttpServer, type Route, reply, route } from './index.js'
+import { HeavyRequests, type HttpServer, type Route, reply, route } from './index.js'
+import { listener } from './testing/listener.js'
 
 const exchange = () => {
   const request = new IncomingMessage(new Socket())
@@ -61,16 +62,9 @@ const search = endpoint({
 
 async function listen(handler: Route): Promise<HttpServer> {
   const caller = { accountId: 'a', email: 'a@x.test', accountType: 'paid', source: 'QUEUE_TOKEN' } as const
-  const server = new HttpServer({
-    service: 'queue',
-    host: '127.0.0.1',
-    port: 0,
-    bodyLimitBytes: 1_000,
-    version: '1.2.3',
-    publicUrl: 'http://localhost',
+  const server = listener({
     routes: [handler],
     authenticator: { basic: () => undefined, bearer: () => ({ ...caller, access: 'read', ip: '' }) },
-    onInternalError: (error) => expect.unreachable(String(error)),
   })
   await server.start()
   return server

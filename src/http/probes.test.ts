@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { HttpServer } from './index.js'
 import { Readiness } from './readiness.js'
+import { listener } from './testing/listener.js'
 
 const clock = new ManualClock(1_000_000)
 let store: () => Promise<unknown> = async () => undefined
@@ -15,17 +15,8 @@ const readiness = new Readiness({
   },
   hasSpace: async () => hasSpace,
 })
-const server = new HttpServer({
-  service: 'queue',
-  host: '127.0.0.1',
-  port: 0,
-  bodyLimitBytes: 1_000,
-  authenticator: { basic: () => undefined, bearer: () => undefined },
-  version: '1.2.3',
-  publicUrl: 'http://localhost:8702',
-  onInternalError: () => undefined,
+const server = listener({
   readiness,
-  routes: [],
 })
 
 beforeAll(() => server.start())

@@ -2,7 +2,8 @@ import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { endpoint } from '../contract/endpoint.js'
-import { type AnsweredRequest, HttpServer, reply, route } from './index.js'
+import { type AnsweredRequest, reply, route } from './index.js'
+import { listener } from './testing/listener.js'
 
 const get = (path: string) =>
   endpoint({
@@ -22,14 +23,7 @@ const get = (path: string) =>
 
 const internal: unknown[] = []
 const answered: AnsweredRequest[] = []
-const server = new HttpServer({
-  service: 'queue',
-  host: '127.0.0.1',
-  port: 0,
-  bodyLimitBytes: 1_000,
-  authenticator: { basic: () => undefined, bearer: () => undefined },
-  version: '1.2.3',
-  publicUrl: 'http://localhost:8702',
+const server = listener({
   onInternalError: (_error, _reference, requestId) => internal.push(requestId),
   onAnswered: (request) => answered.push(request),
   routes: [

@@ -1,8 +1,9 @@
 import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { endpoint } from '../contract/endpoint.js'
-import { HttpServer, route } from './index.js'
+import { route } from './index.js'
 import { chunksOfList, chunksOfObject, isLarge, isLongList } from './send.js'
+import { listener } from './testing/listener.js'
 
 const listOf = (length: number): unknown[] => Array.from({ length }, (_, index) => ({ index, name: `größe ${index}` }))
 const joined = async (list: readonly unknown[]): Promise<string> => Buffer.concat(await chunksOfList(list)).toString()
@@ -66,14 +67,7 @@ describe('a long list as a response', () => {
     success: { status: 200, description: 'items', body: Type.Any() },
   })
   const internalErrors: unknown[] = []
-  const server = new HttpServer({
-    service: 'queue',
-    host: '127.0.0.1',
-    port: 0,
-    bodyLimitBytes: 1_000,
-    version: '1.2.3',
-    authenticator: { basic: () => undefined, bearer: () => undefined },
-    publicUrl: 'http://localhost:8702',
+  const server = listener({
     onInternalError: (error) => internalErrors.push(error),
     routes: [route(items, async ({ params }) => [...listOf(2_000), params.last === 'broken' ? 1n : params.last])],
   })

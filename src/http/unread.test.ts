@@ -5,7 +5,8 @@ import { expect, it, onTestFinished } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { ClientMemoryBudget } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
-import { HttpServer, route } from './index.js'
+import { route } from './index.js'
+import { listener } from './testing/listener.js'
 
 const ANSWER_BYTES = 32 * 2 ** 20
 const things = (path: string) =>
@@ -30,21 +31,13 @@ it.each(['/text', '/list', '/bytes'])('drops clients that leave too much unread:
     asked++
     return value
   }
-  const server = new HttpServer({
-    service: 'queue',
-    host: '127.0.0.1',
-    port: 0,
-    bodyLimitBytes: 1_000,
-    version: '1.2.3',
-    authenticator: { basic: () => undefined, bearer: () => undefined },
+  const server = listener({
     routes: [
       route(things('/text'), answer({ text: 'x'.repeat(ANSWER_BYTES) })),
       route(things('/list'), answer({ list: Array.from({ length: 32 }, () => ({ text: 'x'.repeat(2 ** 20) })) })),
       route(things('/bytes'), answer(new Uint8Array(ANSWER_BYTES))),
     ],
     memory: new ClientMemoryBudget(1.5 * ANSWER_BYTES),
-    publicUrl: 'http://localhost:8702',
-    onInternalError: () => {},
   })
   await server.start()
   onTestFinished(() => server.stop(0))
