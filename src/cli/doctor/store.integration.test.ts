@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { newPlace, placeFlags, tempDir } from '../../../test/support/index.js'
 import { sha256Hex } from '../../base/index.js'
 import * as backups from '../../databases/transactions/backups.js'
+import { messageRow } from '../../queue/testing/rows.js'
 import type { NewMessage } from '../../queue/transactions/messages.js'
 import * as messages from '../../queue/transactions/messages.js'
 import { openStore } from '../../store/index.js'
@@ -20,22 +21,15 @@ async function diagnose(dataDir: string, ...args: readonly string[]) {
   return { code, of: (name: string) => checks.find((check) => check.name === name) }
 }
 
-const message = (index: number): NewMessage => ({
-  message_id: `msg_${index}`,
-  account_id: 'acc_1',
-  kind: 'http',
-  url: 'http://example.com/',
-  method: 'POST',
-  headers: '{}',
-  body: Buffer.from(`body ${index} `.repeat(30)),
-  config: '{}',
-  max_retries: 0,
-  next_at: 1,
-  created_at: 1,
-  labels: '',
-  host: 'example.com',
-  path: '/',
-})
+const message = (index: number): NewMessage =>
+  messageRow({
+    message_id: `msg_${index}`,
+    account_id: 'acc_1',
+    url: 'http://example.com/',
+    body: Buffer.from(`body ${index} `.repeat(30)),
+    created_at: 1,
+    host: 'example.com',
+  })
 
 /** A data directory with a store of some hundred messages and one backup. */
 async function usedDataDir(): Promise<string> {

@@ -3,6 +3,7 @@ import { tempDir } from '../../../test/support/temp-dir.js'
 import { openStore, type Store } from '../../store/index.js'
 import { changeBehind, type DamagedPage, damagePage } from '../../store/testing/inspect.js'
 import { startQueue } from '../testing/harness.js'
+import { messageRow } from '../testing/rows.js'
 import { type Sink, startSink } from '../testing/sink.js'
 import type { NewMessage } from '../transactions/messages.js'
 import * as messages from '../transactions/messages.js'
@@ -12,22 +13,17 @@ import * as messagesRead from '../transactions/messages-read.js'
 const MANY = 300
 const LARGE = 20_000
 
-const message = (index: number, url: string, bytes: number): NewMessage => ({
-  message_id: `msg_${String(index).padStart(4, '0')}`,
-  account_id: 'acc_test',
-  kind: 'http',
-  url,
-  method: 'POST',
-  headers: '{}',
-  body: Buffer.from(`${index} `.padEnd(bytes, 'x')),
-  config: '{}',
-  max_retries: 0,
-  next_at: index,
-  created_at: 1,
-  labels: '',
-  host: new URL(url).host,
-  path: '/',
-})
+const message = (index: number, url: string, bytes: number): NewMessage =>
+  messageRow({
+    message_id: `msg_${String(index).padStart(4, '0')}`,
+    account_id: 'acc_test',
+    url,
+    body: Buffer.from(`${index} `.padEnd(bytes, 'x')),
+    next_at: index,
+    created_at: 1,
+    host: new URL(url).host,
+    path: '/',
+  })
 
 async function openHere(dataDir: string, onDamage?: () => void): Promise<Store> {
   const onFailure = (error: Error): never => expect.fail(`the store has ended: ${error.message}`)

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
+import { messageRow } from '../testing/rows.js'
 import * as flowKeys from './flow-keys.js'
 import type { NewMessage } from './messages.js'
 import * as messages from './messages.js'
@@ -23,23 +24,15 @@ describeOnEveryStore('a key that messages name', (openStore) => {
     accountId = `acc_${++made}`
   })
 
-  const named = (key: string, createdAt: number, flow?: object): NewMessage => ({
-    message_id: `msg_${++made}`,
-    account_id: accountId,
-    kind: 'http',
-    url: 'http://x.test/',
-    method: 'POST',
-    headers: '{}',
-    body: null,
-    config: JSON.stringify(flow ? { flow } : {}),
-    max_retries: 0,
-    next_at: T,
-    created_at: createdAt,
-    labels: '',
-    flow_key: key,
-    host: 'x.test',
-    path: '/',
-  })
+  const named = (key: string, createdAt: number, flow?: object): NewMessage =>
+    messageRow({
+      message_id: `msg_${++made}`,
+      account_id: accountId,
+      config: JSON.stringify(flow ? { flow } : {}),
+      next_at: T,
+      created_at: createdAt,
+      flow_key: key,
+    })
   const publish = (...entries: NewMessage[]) => store.run(messages.insert, entries)
   const row = async (key = 'k') => (await store.run(flowKeys.get, { accountId, key, now: T }))?.row
 

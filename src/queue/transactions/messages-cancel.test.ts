@@ -1,6 +1,7 @@
 import { beforeAll, expect, it } from 'vitest'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
+import { messageRow } from '../testing/rows.js'
 import type { DuePlace, NewMessage } from './messages.js'
 import * as messagesCancel from './messages-cancel.js'
 import { FIRST_DUE, type PendingPage, type PendingSelector } from './messages-cancel.js'
@@ -11,22 +12,17 @@ const T = 1_700_000_000_000
 /** More than one read scans. */
 const MANY = 4_001
 
-const make = (number: number, more: Partial<NewMessage> = {}): NewMessage => ({
-  account_id: 'acc',
-  kind: 'http',
-  url: 'http://x.test/',
-  method: 'POST',
-  headers: '{}',
-  config: '{}',
-  message_id: `msg_${String(number).padStart(6, '0')}`,
-  max_retries: 3,
-  next_at: T + 10_000 - number,
-  created_at: T,
-  labels: '',
-  host: 'x.test',
-  path: '/',
-  ...more,
-})
+const make = (number: number, more: Partial<NewMessage> = {}): NewMessage =>
+  messageRow({
+    account_id: 'acc',
+    message_id: `msg_${String(number).padStart(6, '0')}`,
+    max_retries: 3,
+    next_at: T + 10_000 - number,
+    created_at: T,
+    url: 'http://x.test/',
+    path: '/',
+    ...more,
+  })
 type Selected = Partial<Pick<PendingSelector, 'accountId' | 'state' | 'filter' | 'limit'>>
 
 describeOnEveryStore('selecting pending messages', (openStore) => {

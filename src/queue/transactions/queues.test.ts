@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { describeOnEveryStore } from '../../store/testing/index.js'
+import { messageRow } from '../testing/rows.js'
 import type { NewMessage } from './messages.js'
 import * as messagesCancel from './messages-cancel.js'
 import * as messagesPublish from './messages-publish.js'
@@ -7,22 +8,14 @@ import * as queues from './queues.js'
 
 const T = 1_700_000_000_000
 
-const held = (message_id: string, queue: string): NewMessage => ({
-  message_id,
-  account_id: 'acc',
-  kind: 'http',
-  url: 'http://x.test/',
-  method: 'POST',
-  headers: '{}',
-  config: '{}',
-  max_retries: 3,
-  next_at: T,
-  created_at: T,
-  labels: '',
-  host: 'x.test',
-  path: '/',
-  queue,
-})
+const held = (message_id: string, queue: string): NewMessage =>
+  messageRow({
+    message_id,
+    account_id: 'acc',
+    max_retries: 3,
+    created_at: T,
+    queue,
+  })
 
 describeOnEveryStore('queue operations', (openStore) => {
   it('count the messages of a queue that have not ended, in batches', async () => {
