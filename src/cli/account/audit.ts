@@ -29,7 +29,7 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
     ]
     const onward = onwardOf(headers)
     const none = onward === undefined ? 'There are no entries.' : 'No entries match so far.'
-    show(entries, () => (entries.length === 0 ? `${none}\n` : renderTable(io, columns, entries)))
+    show(entries, () => renderTable(io, columns, entries, `${none}\n`))
     if (onward !== undefined) say(onward)
   },
 })

@@ -14,20 +14,19 @@ interface TeamOption {
 const TEAM = ['--team <id>', 'keys of this team (default: the account or team of the current key)'] as const
 
 const table = (io: Io, rows: readonly ApiKey[]): string =>
-  rows.length === 0
-    ? 'There are no keys.\n'
-    : renderTable(
-        io,
-        [
-          { title: 'NAME', value: (one) => one.name },
-          { title: 'ACCESS', value: (one) => (one.read_only ? 'read' : 'read and write') },
-          { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
-          ...lifeColumns,
-          { isExtra: true, title: 'MEMBER', value: (one) => one.member_email },
-          { title: 'ID', value: (one) => one.key_id },
-        ],
-        rows,
-      )
+  renderTable(
+    io,
+    [
+      { title: 'NAME', value: (one) => one.name },
+      { title: 'ACCESS', value: (one) => (one.read_only ? 'read' : 'read and write') },
+      { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
+      ...lifeColumns,
+      { isExtra: true, title: 'MEMBER', value: (one) => one.member_email },
+      { title: 'ID', value: (one) => one.key_id },
+    ],
+    rows,
+    'There are no keys.\n',
+  )
 
 const listCommand = remote<TeamOption>({
   name: 'list',

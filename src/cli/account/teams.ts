@@ -26,7 +26,7 @@ const listCommand = remote({
       { title: 'NAME', value: (one: (typeof teams)[number]) => one.team_name },
       { title: 'ID', value: (one: (typeof teams)[number]) => one.team_id },
     ]
-    show(teams, () => (teams.length === 0 ? 'There are no teams.\n' : renderTable(io, columns, teams)))
+    show(teams, () => renderTable(io, columns, teams, 'There are no teams.\n'))
   },
 })
 

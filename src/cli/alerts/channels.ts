@@ -47,7 +47,7 @@ export const channelsCommand = remote({
       { title: 'ID', value: (one) => one.channel_id },
     ]
     const none = 'There are no channels: alerts are only kept in the history. Add one with `homeport alerts add`.\n'
-    show(channels, () => (channels.length === 0 ? none : renderTable(io, columns, channels)))
+    show(channels, () => renderTable(io, columns, channels, none))
   },
 })
 

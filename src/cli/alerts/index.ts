@@ -86,9 +86,7 @@ const historyCommand = remote<{ count: number; cursor?: string; rule?: AlertKind
   examples: ['homeport alerts history --rule dead_letter'],
   run: async ({ api, io, show, say }, { count, cursor, rule }) => {
     const page = await api.call(listAlertHistory, { query: { count, ...given({ cursor, kind: rule }) } })
-    show(page, () =>
-      page.alerts.length === 0 ? 'There are no alerts.\n' : renderTable(io, historyColumns, page.alerts),
-    )
+    show(page, () => renderTable(io, historyColumns, page.alerts, 'There are no alerts.\n'))
     if (page.cursor !== undefined) say(`More: --cursor ${page.cursor}`)
   },
 })

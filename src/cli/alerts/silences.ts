@@ -47,7 +47,7 @@ export const silencesCommand = remote({
       { title: 'REASON', cuts: true, value: (one) => one.reason },
       { title: 'ID', value: (one) => one.silence_id },
     ]
-    show(silences, () => (silences.length === 0 ? 'Nothing is silenced.\n' : renderTable(io, columns, silences)))
+    show(silences, () => renderTable(io, columns, silences, 'Nothing is silenced.\n'))
   },
 })
 

@@ -45,9 +45,7 @@ const listCommand = remote({
   examples: ['homeport bulk selectors list'],
   run: async ({ api, io, show }) => {
     const { selectors } = await api.call(listSelectors, {})
-    show(selectors, () =>
-      selectors.length === 0 ? 'There are no saved selectors.\n' : renderTable(io, COLUMNS, selectors),
-    )
+    show(selectors, () => renderTable(io, COLUMNS, selectors, 'There are no saved selectors.\n'))
   },
 })
 

@@ -18,7 +18,7 @@ const listQuarantineCommand = remote({
   examples: ['homeport db quarantine list'],
   run: async ({ api, io, show }) => {
     const entries = await api.call(listQuarantine, {})
-    show(entries, () => (entries.length === 0 ? 'The quarantine is empty.\n' : renderTable(io, COLUMNS, entries)))
+    show(entries, () => renderTable(io, COLUMNS, entries, 'The quarantine is empty.\n'))
   },
 })
 

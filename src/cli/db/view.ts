@@ -22,9 +22,7 @@ const DATABASE_COLUMNS: readonly Column<DatabaseRecord>[] = [
 
 /** A table of databases. */
 export const databasesTable = (io: Io, rows: readonly DatabaseRecord[]): string =>
-  rows.length === 0
-    ? 'There are no databases yet. Create one: homeport db create --name first\n'
-    : renderTable(io, DATABASE_COLUMNS, rows)
+  renderTable(io, DATABASE_COLUMNS, rows, 'There are no databases yet. Create one: homeport db create --name first\n')
 
 function stateText(record: DatabaseRecord): string {
   const { suspended_by } = record
@@ -129,4 +127,4 @@ const STORED_COLUMNS: readonly Column<StoredBackupRecord>[] = [
 
 /** A table of what object storage has. */
 export const storedTable = (io: Io, rows: readonly StoredBackupRecord[]): string =>
-  rows.length === 0 ? 'Object storage has no backups.\n' : renderTable(io, STORED_COLUMNS, rows)
+  renderTable(io, STORED_COLUMNS, rows, 'Object storage has no backups.\n')

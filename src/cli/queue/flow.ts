@@ -15,23 +15,22 @@ const limitOf = (count: number, most: number, rest = ''): string =>
   most === 0 ? 'no limit' : `${figure(count)} of ${figure(most)}${rest}`
 
 const table = (io: Io, rows: readonly FlowKey[]): string =>
-  rows.length === 0
-    ? 'There are no flow-control keys.\n'
-    : renderTable(
-        io,
-        [
-          { title: 'KEY', cuts: true, value: (one) => one.flowControlKey },
-          stateColumn((one: FlowKey) => pauseWord(one.isPaused)),
-          { title: 'WAITING', value: (one) => figure(one.waitListSize), align: 'right' },
-          { title: 'IN FLIGHT', value: (one) => limitOf(one.parallelismCount, one.parallelismMax) },
-          {
-            title: 'RATE',
-            value: (one) => limitOf(one.rateCount, one.rateMax, ` in ${duration(one.ratePeriod * 1000)}`),
-          },
-          { title: 'PINNED', value: pinned },
-        ],
-        rows,
-      )
+  renderTable(
+    io,
+    [
+      { title: 'KEY', cuts: true, value: (one) => one.flowControlKey },
+      stateColumn((one: FlowKey) => pauseWord(one.isPaused)),
+      { title: 'WAITING', value: (one) => figure(one.waitListSize), align: 'right' },
+      { title: 'IN FLIGHT', value: (one) => limitOf(one.parallelismCount, one.parallelismMax) },
+      {
+        title: 'RATE',
+        value: (one) => limitOf(one.rateCount, one.rateMax, ` in ${duration(one.ratePeriod * 1000)}`),
+      },
+      { title: 'PINNED', value: pinned },
+    ],
+    rows,
+    'There are no flow-control keys.\n',
+  )
 
 const pinned = (one: FlowKey): string =>
   [one.isPinnedParallelism ? 'parallelism' : '', one.isPinnedRate ? 'rate' : ''].filter(Boolean).join(' ')

@@ -70,8 +70,7 @@ export const logsCommand = remote<LogOptions>({
   },
 })
 
-const table = (io: Io, rows: readonly LogEntry[]): string =>
-  rows.length === 0 ? 'No messages match.\n' : renderTable(io, COLUMNS, rows)
+const table = (io: Io, rows: readonly LogEntry[]): string => renderTable(io, COLUMNS, rows, 'No messages match.\n')
 
 /** A message has several log entries; this many are read for each message that is listed. */
 const ENTRIES_PER_MESSAGE = 4

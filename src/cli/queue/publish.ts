@@ -89,17 +89,16 @@ function parseJson(text: string): unknown {
 }
 
 const publishedTable = (io: Io, rows: readonly Published[]): string =>
-  rows.length === 0
-    ? 'Nothing was published.\n'
-    : renderTable(
-        io,
-        [
-          { title: 'MESSAGE', value: (one) => one.messageId },
-          { title: 'URL', cuts: true, value: (one) => one.url },
-          { title: '', cuts: true, value: noteOf },
-        ],
-        rows,
-      )
+  renderTable(
+    io,
+    [
+      { title: 'MESSAGE', value: (one) => one.messageId },
+      { title: 'URL', cuts: true, value: (one) => one.url },
+      { title: '', cuts: true, value: noteOf },
+    ],
+    rows,
+    'Nothing was published.\n',
+  )
 
 /** Why a message is not delivered, or what it replaces. */
 function noteOf({ because, deduplicated, replaced }: Published): string | undefined {

@@ -20,19 +20,18 @@ type Queue = Static<typeof getQueue.success.body>
 const NAME = ['<name>', 'name of the queue'] as const
 
 const table = (io: Io, rows: readonly Queue[]): string =>
-  rows.length === 0
-    ? 'There are no queues. `homeport queue enqueue` creates one.\n'
-    : renderTable(
-        io,
-        [
-          { title: 'NAME', value: (one) => one.name },
-          { title: 'PARALLELISM', value: (one) => one.parallelism, align: 'right' },
-          { title: 'PENDING', value: (one) => figure(one.lag), align: 'right' },
-          stateColumn((one: Queue) => pauseWord(one.paused)),
-          { title: 'CHANGED', value: (one) => moment(one.updatedAt) },
-        ],
-        rows,
-      )
+  renderTable(
+    io,
+    [
+      { title: 'NAME', value: (one) => one.name },
+      { title: 'PARALLELISM', value: (one) => one.parallelism, align: 'right' },
+      { title: 'PENDING', value: (one) => figure(one.lag), align: 'right' },
+      stateColumn((one: Queue) => pauseWord(one.paused)),
+      { title: 'CHANGED', value: (one) => moment(one.updatedAt) },
+    ],
+    rows,
+    'There are no queues. `homeport queue enqueue` creates one.\n',
+  )
 
 const listCommand = remote({
   name: 'list',

@@ -19,21 +19,20 @@ type Schedule = Static<typeof getSchedule.success.body>
 const ID = ['<id>', 'id of the schedule'] as const
 
 const table = (io: Io, rows: readonly Schedule[]): string =>
-  rows.length === 0
-    ? 'There are no schedules.\n'
-    : renderTable(
-        io,
-        [
-          { title: 'ID', value: (one) => one.scheduleId },
-          { title: 'CRON', value: (one) => one.cron },
-          stateColumn((one: Schedule) => pauseWord(one.isPaused)),
-          { isExtra: true, title: 'NEXT', value: (one) => moment(one.nextScheduleTime) },
-          { isExtra: true, title: 'LAST', value: (one) => moment(one.lastScheduleTime) },
-          { title: 'DESTINATION', cuts: true, value: (one) => one.destination },
-          { title: '', cuts: true, value: (one) => one.error, tone: () => 'red' },
-        ],
-        rows,
-      )
+  renderTable(
+    io,
+    [
+      { title: 'ID', value: (one) => one.scheduleId },
+      { title: 'CRON', value: (one) => one.cron },
+      stateColumn((one: Schedule) => pauseWord(one.isPaused)),
+      { isExtra: true, title: 'NEXT', value: (one) => moment(one.nextScheduleTime) },
+      { isExtra: true, title: 'LAST', value: (one) => moment(one.lastScheduleTime) },
+      { title: 'DESTINATION', cuts: true, value: (one) => one.destination },
+      { title: '', cuts: true, value: (one) => one.error, tone: () => 'red' },
+    ],
+    rows,
+    'There are no schedules.\n',
+  )
 
 const listCommand = remote({
   name: 'list',

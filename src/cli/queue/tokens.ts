@@ -24,19 +24,18 @@ const scopeText = ({ scope, queue, flow_control_key }: QueueToken): string =>
   [scope, queue ?? flow_control_key].filter((part) => part !== undefined).join(' ')
 
 const table = (io: Io, rows: readonly QueueToken[]): string =>
-  rows.length === 0
-    ? 'There are no queue tokens but the first one of the account.\n'
-    : renderTable(
-        io,
-        [
-          { title: 'NAME', value: (one) => one.name },
-          { title: 'SCOPE', value: scopeText },
-          { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
-          ...lifeColumns,
-          { title: 'ID', value: (one) => one.token_id },
-        ],
-        rows,
-      )
+  renderTable(
+    io,
+    [
+      { title: 'NAME', value: (one) => one.name },
+      { title: 'SCOPE', value: scopeText },
+      { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
+      ...lifeColumns,
+      { title: 'ID', value: (one) => one.token_id },
+    ],
+    rows,
+    'There are no queue tokens but the first one of the account.\n',
+  )
 
 const listCommand = remote<TeamOption>({
   name: 'list',

@@ -50,7 +50,7 @@ async function showEvents({ api, io, show, say }: Session, options: WaitersOptio
     { title: 'SINCE', value: (one) => moment(one.since) },
     { title: 'FIRST TIMEOUT', value: (one) => moment(one.firstTimeout) },
   ]
-  show(events, () => (events.length === 0 ? 'No run waits for an event.\n' : renderTable(io, columns, events)))
+  show(events, () => renderTable(io, columns, events, 'No run waits for an event.\n'))
   if (page.cursor !== undefined) say(moreBelow(page).trimEnd())
 }
 
@@ -66,7 +66,7 @@ async function showWaiters({ api, io, show, say }: Session, eventId: string, opt
     { title: 'TIMES OUT', value: (one) => moment(one.deadline * 1000) },
     { title: 'URL', cuts: true, value: (one) => one.url },
   ]
-  show(waiters, () => (waiters.length === 0 ? 'No runs wait for this event.\n' : renderTable(io, columns, waiters)))
+  show(waiters, () => renderTable(io, columns, waiters, 'No runs wait for this event.\n'))
   if (next !== null) say(moreBelow({ cursor: next }).trimEnd())
 }
 

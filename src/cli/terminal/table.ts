@@ -30,8 +30,10 @@ const LEAST_WIDTH = 8
 /**
  * A table with a header. On a terminal, the widest columns among those that may be cut are cut until a row fits into a
  * line. In a pipe or a file, values are complete.
+ * @param none what is written instead if there are no rows. Default: the header alone.
  */
-export function renderTable<Row>(io: Io, all: readonly Column<Row>[], rows: readonly Row[]): string {
+export function renderTable<Row>(io: Io, all: readonly Column<Row>[], rows: readonly Row[], none?: string): string {
+  if (rows.length === 0 && none !== undefined) return none
   const paint = paintOf(io)
   // A column of notes has no title, and takes no space without a note.
   const used = all.filter(({ title, value }) => title !== '' || rows.some((row) => value(row) !== undefined))

@@ -31,7 +31,7 @@ const listCommand = remote({
   examples: ['homeport workflows list'],
   run: async ({ api, io, show }) => {
     const { workflows } = await api.call(listPausedWorkflows, {})
-    show(workflows, () => (workflows.length === 0 ? 'No workflow is paused.\n' : renderTable(io, COLUMNS, workflows)))
+    show(workflows, () => renderTable(io, COLUMNS, workflows, 'No workflow is paused.\n'))
   },
 })
 
