@@ -190,7 +190,6 @@ export const dataPlaneErrors = {
   too_many_monitors: define<{ limit: number }>({
     status: 429,
     resp: 'ERR',
-    blame: 'caller',
     retry: 'later',
     text: ({ limit }) => `max clients with MONITOR exceeded. Limit: ${limit}`,
   }),

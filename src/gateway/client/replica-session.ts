@@ -154,8 +154,7 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
 
   #laneView(): SteeredSession['lane'] {
     const replica = (): ReplicaLane | undefined => (this.#state === 'steered' ? this.#seenBy() : undefined)
-    const isShared = (): boolean => !this.#isHeld
-    const isOnReplica = (): boolean => this.#reads !== undefined
+    const [isShared, isOnReplica] = [() => !this.#isHeld, () => this.#reads !== undefined]
     return {
       get replica() {
         return replica()
@@ -310,17 +309,13 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
     if (!this.#steering.passes(mayRead ? command : undefined)) return
     if (this.#reads && command && reads.take(databaseId, 1, 'node')) this.#read(this.#reads, command)
     // The home allows no more for now.
-    else if (this.#steering.passes(undefined)) this.#passFrame(command)
+    else if (this.#steering.passes(undefined)) this.#pass(this.#frame, 1, command && this.#specialOf(command))
   }
 
   #read(reads: ReplicaReads, { name }: KnownCommand): void {
     const { frameBuffer, frameStart, frameEnd } = this.#parser
     this.#pendingReads.push({ name, bytes: frameEnd - frameStart })
     reads.send(keep(frameBuffer), frameStart, frameEnd, 1)
-  }
-
-  #passFrame(command: KnownCommand | undefined): void {
-    this.#pass(this.#frame, 1, command && this.#specialOf(command))
   }
 
   #pass(bytes: Buffer, count: number, special?: Special): void {
