@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { pathOfProcess } from '../config/index.js'
 
 /** Small programs of the operating system. They are the only processes that are not started by `fleet/`. */
@@ -26,14 +27,17 @@ export function showPage(url: URL): Promise<boolean> {
  * Runs a program without output and waits for its end. It is found by the `PATH` of this process.
  * @returns why it failed, as the end of a sentence; undefined after success.
  */
-export function runToEnd(
+export async function runToEnd(
   program: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<string | undefined> {
-  const child = spawn(program, args, { stdio: 'ignore', env: { ...env, ...pathOfProcess() } })
-  return new Promise((resolve) => {
-    child.once('error', (error) => resolve(`cannot be run (${error.message})`))
-    child.once('exit', (code) => resolve(code === 0 ? undefined : `has failed with code ${code}`))
-  })
+  try {
+    const child = spawn(program, args, { stdio: 'ignore', env: { ...env, ...pathOfProcess() } })
+    const [code] = await once(child, 'exit')
+    return code === 0 ? undefined : `has failed with code ${code}`
+  } catch (error) {
+    // Node throws some errors of the system, such as ENOMEM, and emits others.
+    return `cannot be run (${error instanceof Error ? error.message : String(error)})`
+  }
 }

@@ -1,0 +1,10 @@
+import { expect, it } from 'vitest'
+import { runToEnd } from './system-programs.js'
+
+it('says why a program did not succeed, also when the system does not even try to start it', async () => {
+  const env = { PATH: '/usr/bin:/bin' }
+  expect(await runToEnd('true', [], env)).toBeUndefined()
+  expect(await runToEnd('false', [], env)).toBe('has failed with code 1')
+  expect(await runToEnd('no-such-program', [], env)).toBe('cannot be run (spawn no-such-program ENOENT)')
+  expect(await runToEnd('true', ['\0'], env)).toContain('cannot be run')
+})
