@@ -5,7 +5,7 @@ import type { DropSelector, PendingMessage } from '../types.js'
 import { Heap } from './collections.js'
 import { Coverage, type Load } from './coverage.js'
 import { Ended, type EndedSet } from './ended.js'
-import { type Entry, isBefore, type Place, toEntry, UNDUE } from './entry.js'
+import { type Entry, isBefore, loadedEntry, type Place, toEntry, UNDUE } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { HeldMessages } from './held-messages.js'
 import type { BacklogLimits } from './limits.js'
@@ -183,14 +183,14 @@ export class Backlog {
     return load
   }
 
-  /** A load has brought a page. Answers how many strays are held now. */
-  loaded(load: Load, { rows: all, upTo }: DuePage, now: number): number {
+  /** A load has brought a page. Calls `onDamaged` for each unreadable row, and answers how many strays are held now. */
+  loaded(load: Load, { rows: all, upTo }: DuePage, now: number, onDamaged?: (row: PendingRow) => void): number {
     const { meanwhile, ended } = this.#endLoad()
     // While the load ran, a partition may have been lost, and an attempt been made: then a row is older than memory.
     const rows = all.filter((row) => this.#isOwn(row.partition) && !ended?.has(row.seq, row.group_key))
     this.#coverage.loaded(load, upTo)
     this.#restart(meanwhile)
-    const missing = this.#admitLoaded(load, rows, meanwhile.arrivals, now)
+    const missing = this.#admitLoaded(load, rows, meanwhile.arrivals, { now, onDamaged })
     this.#loadOver(load, meanwhile)
     if (load.kind === 'strays' && load.foundBy === 'hint') return 0
     return missing.filter(({ seq }) => this.#held.has(seq)).length
@@ -201,12 +201,16 @@ export class Backlog {
     load: Load,
     rows: readonly PendingRow[],
     arrivals: readonly Entry[],
-    now: number,
+    { now, onDamaged }: { readonly now: number; readonly onDamaged: ((row: PendingRow) => void) | undefined },
   ): readonly PendingRow[] {
     // A message that was offered while strays were loaded is none.
     if (load.kind === 'strays') for (const entry of arrivals) this.#admit(entry, now)
     const missing = load.kind === 'strays' ? rows.filter((row) => this.#evictOutdated(row, load.foundBy)) : []
-    for (const row of rows) this.#admit(toEntry(row, 'load'), now)
+    for (const row of rows) {
+      const entry = loadedEntry(row)
+      if (entry) this.#admit(entry, now)
+      else onDamaged?.(row)
+    }
     if (load.kind !== 'strays') for (const entry of arrivals) this.#admit(entry, now)
     return missing
   }

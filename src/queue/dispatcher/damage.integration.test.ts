@@ -71,6 +71,13 @@ it('delivers every message except the one with an unreadable body', async () => 
   expect(sink.received.every(({ body }) => body.length === LARGE)).toBe(true)
 })
 
+it.each(['config', 'headers'])('delivers every message except the one whose %s are not JSON', async (column) => {
+  const flip = `UPDATE messages SET ${column} = '{' WHERE message_id = 'msg_0042'`
+  const { sink } = await startDamaged(300, (dataDir) => changeBehind(dataDir, flip))
+  await expect.poll(() => numbersOf(sink).size).toBe(MANY - 1)
+  expect(numbersOf(sink)).not.toContain(42)
+})
+
 const FLIP = "UPDATE messages SET body = cast('changed ' || substr(body, 9) AS blob) WHERE message_id = 'msg_0042'"
 
 it.each([

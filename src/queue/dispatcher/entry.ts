@@ -139,6 +139,15 @@ export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
   }
 }
 
+/** Makes an entry of a row that was read. Undefined when it is damaged: what this program wrote was JSON. */
+export function loadedEntry(row: PendingRow): Entry | undefined {
+  try {
+    return toEntry(row, 'load')
+  } catch {
+    return undefined
+  }
+}
+
 /** The state of an entry before it is due. */
 export const UNDUE = {
   place: undefined,

@@ -75,8 +75,15 @@ export class Loader {
       const page = await this.#due.read(load)
       if (load.partitions && !isHinted(load)) await limits.readOf(page.rows)
       this.#failures = 0
-      this.#noteTry(load, page.rows)
-      const strays = backlog.loaded(load, page, clock.now())
+      const damaged = new Set<number>()
+      const strays = backlog.loaded(load, page, clock.now(), ({ next_at: nextAt, seq }) => {
+        damaged.add(seq)
+        this.#unreadable.add({ nextAt, seq })
+      })
+      this.#noteTry(
+        load,
+        page.rows.filter(({ seq }) => !damaged.has(seq)),
+      )
       if (strays > 0) this.#noteStrays(strays)
       if (page.rows.length > 0) onMessages()
       onOver()
