@@ -109,6 +109,24 @@ describe('many clients that make the server hold memory', () => {
     for (const { socket } of crowd) socket.destroy()
   })
 
+  it('for replies that are not whole get an error, and are served later', async () => {
+    const crowd = await Promise.all(Array.from({ length: 200 }, () => new RawClient(rig.port).login()))
+    for (const client of crowd) client.send('MULTI\r\nLRANGE list 0 -1\r\n')
+    await Promise.all(crowd.map((client) => client.expect('+OK\r\n+QUEUED\r\n')))
+    rig.engine.signal('SIGSTOP')
+    for (const client of crowd) client.send('EXEC\r\n')
+    await other.send('SELECT 0\r\n').expect('+OK\r\n')
+    rig.engine.signal('SIGCONT')
+    const refused = (): RawClient | undefined =>
+      crowd.find(({ received }) => received.startsWith('-ERR The server buffers'))
+    await waitFor(() => refused() !== undefined, { what: 'an error' })
+    const client = refused()
+    await waitFor(() => client?.received.endsWith('\r\n') === true, { what: 'the end of the error' })
+    if (client) client.received = ''
+    await client?.send('PING\r\n').expect('+PONG\r\n')
+    for (const { socket } of crowd) socket.destroy()
+  })
+
   it('for names or for commands that wait for EXEC are disconnected, too', async () => {
     const name = (bytes: number): string => frame('CLIENT', 'SETNAME', 'n'.repeat(bytes))
     const first = await new RawClient(rig.port).login()

@@ -108,14 +108,18 @@ class DataPlane implements Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options
+    this.#memory = options.memory ?? new ClientMemoryBudget()
     this.#guards = new Guards({ ...options, lanes: () => this.#lanes })
-    this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
+    this.#lanes = new Lanes({
+      ...options,
+      memory: this.#memory,
+      replyLimits: (databaseId) => this.#guards.replyLimits(databaseId),
+    })
     const administration = options.administration ?? NO_ADMINISTRATION
     const { replicasHere: replicas, clock, logger } = options
     this.#reads = replicas && new ReadsHere({ replicas, clock, logger })
     const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS
     this.#logins = new LoginWatch(options.clock)
-    this.#memory = options.memory ?? new ClientMemoryBudget()
     const strangers = options.strangers ?? new Strangers()
     this.#rest = new RestListener({
       ...options,

@@ -52,3 +52,8 @@ export type Transaction = 'none' | 'watching' | 'open' | 'kept'
 export function isOpen(transaction: Transaction): boolean {
   return transaction === 'open' || transaction === 'watching'
 }
+
+/** Whether the client needs its lane no more. One that is kept for a slow reader may have been closed for what it held. */
+export function isFree({ transaction, link }: DedicatedLane): boolean {
+  return transaction === 'none' || (transaction === 'kept' && link.isClosed)
+}

@@ -9,7 +9,7 @@ import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { type PendingRead, ReplicaReads } from '../replicas/replica-reads.js'
 import { encodeError } from '../resp/encode.js'
 import { keep } from '../resp/lent-memory.js'
-import { type DedicatedLane, isOpen, type LaneState, type PinnedLane, type Transaction } from './lane-state.js'
+import { type DedicatedLane, isFree, isOpen, type LaneState, type PinnedLane, type Transaction } from './lane-state.js'
 
 /** The client's connection, as its lane needs it. */
 export interface LaneOwner {
@@ -378,7 +378,7 @@ export class ClientLane implements ReplySink {
   /** Gives a dedicated lane back when its transaction has ended. */
   returnToShared(): void {
     const state = this.#state
-    if (state.kind !== 'dedicated' || state.transaction !== 'none' || this.#pendingReplies > 0) return
+    if (state.kind !== 'dedicated' || !isFree(state) || this.#pendingReplies > 0) return
     state.link.onLost = () => {}
     this.#lanes.giveBack(state.key, state.link)
     this.#toShared(state.key)

@@ -5,6 +5,7 @@ import { ReplyFramer } from '../resp/reply-framer.js'
 import type { EngineLink } from './engine-link.js'
 import { ExecWatch, type FillReply } from './exec-watch.js'
 import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
+import type { HeldMemory } from './held-memory.js'
 import { ReplyGate, type ReplyLimits } from './reply-gate.js'
 import { CollectedReplies } from './reply-sink.js'
 
@@ -105,6 +106,7 @@ export class DedicatedStream {
   #patterns = 0
   #shardChannels = 0
   #held: Buffer[] = []
+  #memory: HeldMemory | undefined
   /** Whether the beginning of the current frame was passed on, so its rest has to be, too. */
   #passing = false
 
@@ -218,6 +220,7 @@ export class DedicatedStream {
 
   /** A gate in front of this stream. Its limits do not apply to a RESP2 subscriber, who gets only messages. */
   behind(limits: ReplyLimits): ReplyGate {
+    this.#memory = limits.held
     const getsReplies = (): boolean => this.#protocol === 3 || !this.isSubscribed
     const taker = {
       isEmpty: false,
@@ -226,6 +229,7 @@ export class DedicatedStream {
     }
     return new ReplyGate(taker, {
       reword: limits.reword,
+      held: limits.held,
       get maxReplyBytes() {
         return getsReplies() ? limits.maxReplyBytes : Number.POSITIVE_INFINITY
       },
@@ -249,7 +253,13 @@ export class DedicatedStream {
       return
     }
     this.#held.push(piece)
-    if (ends) this.#emit(Buffer.concat(this.#held.splice(0)))
+    if (!ends) this.#memory?.add(piece.length)
+    if (ends) this.#emit(Buffer.concat(this.#takeHeld()))
+  }
+
+  #takeHeld(): readonly Buffer[] {
+    for (const { length } of this.#held.slice(0, -1)) this.#memory?.add(-length)
+    return this.#held.splice(0)
   }
 
   #emit(frame: Buffer): void {

@@ -23,10 +23,7 @@ export type StreamReader = (chunk: LentBytes) => void
 const DIAL_PAUSE_MS = 25
 const MOST_DIALS = 40
 
-/**
- * Bytes that are sent before the turn of the event loop ends, so that the engine works while more is gathered. With less
- * the engine would wake up too often.
- */
+/** Bytes that are sent before a turn ends, so that the engine works meanwhile. With less it would wake up too often. */
 const EARLY_FLUSH_BYTES = 64 * 1024
 /** A client that has sent nothing of a large command for this time is not waited for. */
 const STALLED_MS = 1_000
@@ -271,7 +268,6 @@ export class EngineLink {
     const socket = this.#open(path)
     this.#state = { kind: 'greeting', socket }
     this.#greetingReader = new GreetingReader()
-    this.#gate = new ReplyGate(this.#pending, this.replyLimits)
     this.#held = new HeldReplies(socket, {
       pass: (chunk) => this.#release(socket, chunk),
       fail: (error) => this.#onEnd(socket, error),
@@ -382,9 +378,12 @@ export class EngineLink {
     this.#state = next
     this.partAtMs = undefined
     this.#held?.clear()
+    this.replyLimits.held?.release()
     if (last.kind === 'dialling') last.abort.abort()
     if (last.kind === 'greeting' || last.kind === 'ready') last.socket.destroy()
-    this.#failAll(error, last.kind === 'ready' && this.#gate.midReply, kept)
+    const isPartial = last.kind === 'ready' && this.#gate.midReply
+    this.#gate = new ReplyGate(this.#pending, this.replyLimits)
+    this.#failAll(error, isPartial, kept)
   }
 
   #failAll(error: HomeportError, partial: boolean, kept = 0): void {

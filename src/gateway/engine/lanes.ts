@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/index.js'
+import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import {
   type DatabaseDirectory,
@@ -17,9 +17,10 @@ import type { Position } from '../replicas/replica-watch.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import { EngineLink } from './engine-link.js'
 import { greetingCommand, type LinkIdentity } from './greeting.js'
+import { HeldMemory } from './held-memory.js'
 import type { HomeControl } from './held-replies.js'
 import type { LinkOptions } from './link-options.js'
-import type { ReplyLimits } from './reply-gate.js'
+import { countedIn, type ReplyLimits } from './reply-gate.js'
 import { CollectedReplies } from './reply-sink.js'
 import { SCRUB_REPLIES, ScrubCheck } from './scrub-check.js'
 
@@ -43,6 +44,8 @@ export interface LanesOptions {
   readonly replyLimits: (databaseId: string) => ReplyLimits
   /** Omitted: no other node may take a database over. */
   readonly home?: HomeControl | undefined
+  /** The memory of clients. Omitted: what dedicated lanes hold is not counted. */
+  readonly memory?: ClientMemoryBudget | undefined
   readonly clock: Clock
   readonly logger: GatewayLogger
 }
@@ -330,19 +333,31 @@ export class Lanes {
   }
 
   #newLink(key: LaneKey, group: Group): EngineLink {
-    const link = this.#makeLink(key, { replies: 'given' })
+    const { memory } = this.#options
+    const held = memory && new HeldMemory(key.databaseId, memory, () => close())
+    const link = this.#makeLink(key, { replies: 'given' }, primaryOf, held)
+    const close = (): void => {
+      group.all.delete(link)
+      link.destroy(new HomeportError('memory_short', {}))
+      link.onLost()
+    }
     group.all.add(link)
     return link
   }
 
-  #makeLink(key: LaneKey, manner: Pick<LinkOptions, 'replies' | 'mostDials'>, pick = primaryOf): EngineLink {
+  #makeLink(
+    key: LaneKey,
+    manner: Pick<LinkOptions, 'replies' | 'mostDials'>,
+    pick = primaryOf,
+    held?: HeldMemory,
+  ): EngineLink {
     const { fleet, replyLimits, home, clock, logger } = this.#options
     const { databaseId } = key
     const checkHome = home && (() => refuseUnless(home.mayServe(databaseId)))
     return new EngineLink({
       ...manner,
       identity: this.identityOf(key),
-      replyLimits: replyLimits(databaseId),
+      replyLimits: countedIn(held, replyLimits(databaseId)),
       clock,
       logger,
       checkHome,

@@ -3,6 +3,7 @@ import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
+import type { HeldMemory } from './held-memory.js'
 import type { PendingReplies } from './pending-replies.js'
 
 /** Limits of the replies on a connection, and their wording. */
@@ -13,12 +14,28 @@ export interface ReplyLimits {
   readonly reword: (error: string) => Buffer | undefined
   /** The error for replies that were lost with the engine, when the reason is known. */
   readonly lossError?: () => HomeportError | undefined
+  /** Counts what is held until a reply is whole; absent on lanes that clients share, which hold one reply at most. */
+  readonly held?: HeldMemory | undefined
 }
 
 /** No limits: for connections that serve no client. */
 export const NO_REPLY_LIMITS: ReplyLimits = {
   maxReplyBytes: Number.POSITIVE_INFINITY,
   reword: () => undefined,
+}
+
+/** The same limits, for a lane whose held bytes are counted. They may change at any time. */
+export function countedIn(held: HeldMemory | undefined, limits: ReplyLimits): ReplyLimits {
+  if (!held) return limits
+  const { reword, lossError } = limits
+  return {
+    held,
+    reword,
+    ...(lossError && { lossError }),
+    get maxReplyBytes() {
+      return limits.maxReplyBytes
+    },
+  }
 }
 
 /** Distributes the replies of an engine. */
@@ -134,22 +151,30 @@ export class ReplyGate {
 
   #gather(chunk: LentBytes, start: number, end: number): void {
     this.#count(end - start)
-    if (this.#middle === 'holding') this.#held.push(keep(chunk.subarray(start, end)))
+    if (this.#middle !== 'holding') return
+    this.#held.push(keep(chunk.subarray(start, end)))
+    this.#limits.held?.add(end - start)
   }
 
   #count(bytes: number): void {
     this.#bytes += bytes
     if (this.#bytes <= this.#limits.maxReplyBytes) return
     this.#middle = 'dropping'
+    this.#takeHeld()
+  }
+
+  #takeHeld(): readonly KeptBytes[] {
+    const held = this.#held
     this.#held = []
+    if (this.#limits.held) for (const { length } of held) this.#limits.held.add(-length)
+    return held
   }
 
   #finish(chunk: LentBytes, start: number, end: number): void {
     this.#count(end - start)
-    const held = this.#held
+    const held = this.#takeHeld()
     const actualBytes = this.#bytes
     const isDropped = this.#middle === 'dropping'
-    this.#held = []
     this.#bytes = 0
     this.#middle = 'none'
     if (isDropped) {
