@@ -240,7 +240,7 @@ export class Executor {
       this.#onEvent()
     }
     this.#update(region, transitions.taskBegun)
-    make(this.address(region)).then(
+    const done = make(this.address(region)).then(
       (result) => finish((member) => transitions.taskDone(member, result)),
       (error: unknown) =>
         finish((member) => {
@@ -249,6 +249,7 @@ export class Executor {
           return transitions.taskFailed(member, { kind: 'engine', reason }, clock.now())
         }),
     )
+    done.catch((error: unknown) => this.#onDefect(region, error))
   }
 
   #update(region: string, change: (member: Member) => Member): void {

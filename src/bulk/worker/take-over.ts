@@ -70,19 +70,19 @@ async function dropAgain({ store, cluster, queue }: TakeOverDeps, action: BulkAc
 /**
  * Takes over, and retries while PostgreSQL is unavailable: listeners already serve and answer 503, and an outage at this
  * moment must not end the server.
- * @param until.deadline Unix milliseconds; later failures are thrown.
+ * @param until `deadline`: Unix milliseconds; later failures are thrown.
  */
 export async function takeOverPatiently(
   deps: TakeOverDeps,
   options: TakeOverOptions,
-  { deadline, isStopped }: { readonly deadline: number; readonly isStopped: () => boolean },
+  until: { readonly deadline: number; readonly isStopped: () => boolean },
 ): Promise<readonly BulkActionRow[]> {
-  while (!isStopped()) {
+  while (!until.isStopped()) {
     try {
       return await takeOver(deps, options)
     } catch (error) {
       const isUnavailable = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
-      if (!isUnavailable || deps.clock.now() >= deadline) throw error
+      if (!isUnavailable || deps.clock.now() >= until.deadline) throw error
       await pause(deps.clock, AGAIN_MS)
     }
   }

@@ -44,7 +44,8 @@ export class Moves {
     )
     cluster.handle(TOPICS.take, async (payload) => {
       const databaseId = isObject(payload) ? String(payload.databaseId) : ''
-      await Promise.race([this.take(databaseId), this.#served(databaseId)])
+      const served = this.#served(databaseId)
+      await Promise.race([this.take(databaseId), served.once]).finally(served.forget)
     })
     cluster.handle(TOPICS.moved, (payload) => {
       if (isObject(payload) && !directory.has(String(payload.databaseId))) locator.moved('')
@@ -183,17 +184,19 @@ export class Moves {
     }
   }
 
-  /** Resolves when a database is served; its port may not be open yet. */
-  async #served(databaseId: string): Promise<void> {
+  /** `once` resolves when a database is served; its port may not be open yet. `forget` ends the wait. */
+  #served(databaseId: string): { readonly once: Promise<void>; readonly forget: () => void } {
     const { directory } = this.#deps
-    if (directory.has(databaseId)) return
-    await new Promise<void>((resolve) => {
-      const unsubscribe = directory.onChange((changed) => {
+    if (directory.has(databaseId)) return { once: Promise.resolve(), forget: () => undefined }
+    let forget = (): void => undefined
+    const once = new Promise<void>((resolve) => {
+      forget = directory.onChange((changed) => {
         if (changed !== databaseId || !directory.has(databaseId)) return
-        unsubscribe()
+        forget()
         resolve()
       })
     })
+    return { once, forget: () => forget() }
   }
 }
 

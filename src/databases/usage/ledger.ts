@@ -72,6 +72,7 @@ export class UsageLedger {
   /** The one that was counted before: a clock that is set back returns to it. */
   #monthBefore: MonthUse | undefined
   #gauges: Omit<UsageGauges, 'open'>
+  /** When the engines were last sampled, Unix milliseconds; 0 for never. */
   #sampledAt: number
   /** How many requests of this month the budget pays for. */
   #requestLimit = Number.POSITIVE_INFINITY
@@ -142,11 +143,6 @@ export class UsageLedger {
   /** The current gauges, as far as they are known. */
   get gauges(): UsageGauges {
     return { ...this.#gauges, open: this.meter.connections }
-  }
-
-  /** When the engines were last sampled, Unix milliseconds; 0 for never. */
-  get sampledAt(): number {
-    return this.#sampledAt
   }
 
   /** Whether commands were refused since the last call because the data set is full. */

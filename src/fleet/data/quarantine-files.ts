@@ -6,7 +6,7 @@
  * <dataDir>/quarantine/<time>-<name>-<4 digits>/note.json    what it is, where it was, why and when it was moved here
  *                                                data        the directory of a database, the file of a backup, the end
  *                                                            of a log, or the write-ahead log of the store, which the
- *                                                            store itself moves here (`store/sqlite/log-damage.ts`)
+ *                                                            store itself moves here (`store/sqlite/write-ahead-log.ts`)
  * ```
  */
 import { randomBytes } from 'node:crypto'

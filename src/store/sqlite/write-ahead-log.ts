@@ -160,7 +160,7 @@ export async function inspectLog(store: string, atMs: number): Promise<string | 
 
 const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Copies the log as a quarantine entry, in the format of `databases/quarantine`. */
+/** Copies the log as a quarantine entry, in the format of `fleet/data/quarantine-files.ts`. */
 async function copyToQuarantine(log: string, reason: string, atMs: number): Promise<string> {
   const time = new Date(atMs).toISOString().replace(/[-:]|\.\d+/g, '')
   const entry = join('quarantine', `${time}-store-${randomBytes(2).toString('hex')}`)
