@@ -169,6 +169,15 @@ describeOnSampledStore('schedules', (openStore) => {
     await nextIs(scheduleId, T + 90_000)
   })
 
+  it('remembers a fire at its time when its clock was set back before it was stored, so that none is repeated', async () => {
+    const dueAt = T + 30_000
+    const { scheduleId } = await scene.client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *' })
+    const { accountId } = scene.service
+    const fire = { accountId, scheduleId, dueAt, nextAt: dueAt + MINUTE, now: dueAt - 500, entries: [], error: null }
+    await scene.store.run(schedules.fire, fire)
+    expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ lastScheduleTime: dueAt })
+  })
+
   it.each([
     ['while it runs', async () => {}],
     ['over a restart', () => scene.restart()],

@@ -350,6 +350,7 @@ export const fire = write('schedules.fire', function* (args: Fire): Transaction<
   if (args.quota) yield* countDaily(args.quota, published.seqs.length, args.now)
   const fresh = args.entries.map((entry, index) => duplicateOf[index] ?? entry.message.message_id)
   const messages = JSON.stringify([...fresh, ...lastMessages(row)].slice(0, Math.max(MAX_REMEMBERED, fresh.length)))
-  yield* change(advance, { ...args, lastAt: args.now, messages })
+  // The clock may have been set back since the fire was due: a time before it would let the same fire come again.
+  yield* change(advance, { ...args, lastAt: Math.max(args.now, args.dueAt), messages })
   return { offers: offersAfter(args.entries, published), dropped: published.dropped ?? [] }
 })
