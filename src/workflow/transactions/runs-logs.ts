@@ -5,7 +5,7 @@ import { read } from '../../store/operation.js'
 import { type Building, query } from '../../store/query.js'
 import { all, only, type Transaction } from '../../store/statement.js'
 import { type MatchingRuns, matchingRuns, runsInOrder } from './runs-matching.js'
-import { listedElements, listedRuns } from './runs-read.js'
+import { BYTES, listedElements, listedRuns, SIZE } from './runs-read.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 import { type UpcomingCancel, upcomingCancels } from './runs-upcoming.js'
 import type { WaitRow } from './runs-wait.js'
@@ -156,17 +156,10 @@ const shownElement = (row: ShownElement, cutAt: number): ElementRow => {
 }
 
 const bytesOfElements = query<{ seq: number }, { bytes: number }>(({ db, p }) =>
-  db
-    .selectFrom('steps')
-    .select(sql<number>`coalesce(sum(octet_length(body)), 0)`.as('bytes'))
-    .where('run_seq', '=', p.seq),
+  db.selectFrom('steps').select(BYTES).where('run_seq', '=', p.seq),
 )
 const sizesOfElements = query<{ seq: number }, { position: number; bytes: number }>(({ db, p }) =>
-  db
-    .selectFrom('steps')
-    .select(['position', sql<number>`octet_length(body)`.as('bytes')])
-    .where('run_seq', '=', p.seq)
-    .orderBy('position'),
+  db.selectFrom('steps').select(['position', SIZE]).where('run_seq', '=', p.seq).orderBy('position'),
 )
 
 /** The position from which elements are cut. Only a page of one run is not limited in bytes. */

@@ -32,7 +32,10 @@ type StoredBody = Pick<ElementRow, 'body' | 'body_crc'>
 const bodyOf = ({ body, body_crc }: StoredBody, position: number): Uint8Array =>
   intact(body, body_crc, 'steps', () => `element ${position} of a run`)
 
-const BYTES = sql<number>`coalesce(sum(octet_length(body)), 0)`.as('bytes')
+/** What the bodies of all selected elements take. */
+export const BYTES = sql<number>`coalesce(sum(octet_length(body)), 0)`.as('bytes')
+/** What the body of each takes. */
+export const SIZE = sql<number>`octet_length(body)`.as('bytes')
 
 type Joined = RunOfDelivery & Delivery['element']
 
@@ -216,7 +219,7 @@ const sizesFrom = query<{ seq: number; first: number; limit: number }, { positio
   ({ db, p }) =>
     db
       .selectFrom('steps')
-      .select(['position', sql<number>`octet_length(body)`.as('bytes')])
+      .select(['position', SIZE])
       .where('run_seq', '=', p.seq)
       .where('position', '>=', p.first)
       .orderBy('position')
