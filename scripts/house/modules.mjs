@@ -12,7 +12,7 @@ const DATABASES = [...FLEET, 'databases']
 const QUEUE = [...ACCOUNTS, 'queue']
 const WORKFLOW = [...QUEUE, 'workflow']
 
-/** What each module may use besides itself. Files directly in `src/` and the modules `cli` and `testkit` may use everything. */
+/** What each module may use besides itself. Files directly in `src/` and the modules of `TOP` may use everything. */
 export const BELOW = {
   base: [],
   contract: BASE,
@@ -36,8 +36,8 @@ export const BELOW = {
   'service-backup': FLEET,
 }
 
-/** Modules that may import from all others and that no module may import from. */
-export const TOP = ['cli', 'testkit']
+/** Modules that may import from all others and that none of those may import from. */
+export const TOP = ['server', 'cli', 'testkit']
 
 /** Folders with this name are catalogues in every module. */
 export const OPEN_FOLDER = 'transactions'

@@ -68,7 +68,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
     const { probeEngine } = await import('../fleet/index.js')
     const probing = probeEngine(config.engineBinary)
     probing.catch(() => undefined)
-    const [{ createApp }, { endOnDefects }] = await Promise.all([import('../app.js'), import('./crash.js')])
+    const [{ createApp }, { endOnDefects }] = await Promise.all([import('../server/index.js'), import('./crash.js')])
     ignoreDefects = endOnDefects(config)
     const app = await createApp(config, {
       engine: await probing,

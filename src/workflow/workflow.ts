@@ -53,7 +53,7 @@ export interface WorkflowDeps {
   readonly inlineLimitBytes?: number
 }
 
-/** The module as `app.ts` sees it. As a service it deletes old runs; the queue makes the deliveries. */
+/** The module as `server/` sees it. As a service it deletes old runs; the queue makes the deliveries. */
 export interface Workflow extends Service {
   /** The HTTP operations on runs. Steps and triggers of SDKs arrive through the publish endpoints of the queue. */
   routes(): readonly Route[]

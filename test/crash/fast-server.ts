@@ -4,10 +4,10 @@
  * be. `bundleProgram` makes a program of it.
  */
 import { Command } from 'commander'
-import { createApp } from '../../src/app.js'
 import { type Clock, systemClock } from '../../src/base/index.js'
 import { addConfigFlags, configOf } from '../../src/cli/flags.js'
 import { keepFilesPrivate, lockDataDir } from '../../src/config/index.js'
+import { createApp } from '../../src/server/index.js'
 
 const speed = Number(process.env.HOMEPORT_TEST_CLOCK_SPEED)
 const from = Number(process.env.HOMEPORT_TEST_CLOCK_FROM)

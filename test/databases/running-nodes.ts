@@ -1,7 +1,7 @@
 import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
-import { type App, createApp } from '../../src/app.js'
 import { loadConfig } from '../../src/config/index.js'
 import type { EngineInfo } from '../../src/fleet/index.js'
+import { type App, createApp } from '../../src/server/index.js'
 import { type Answer, atCleanup, basicOf, call, freePort, newPlace, type Place, tempDir } from '../support/index.js'
 
 const credentials = newCredentials('nodes@localhost')

@@ -1,8 +1,8 @@
 import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
-import { type App, createApp } from '../../src/app.js'
 import { loadConfig } from '../../src/config/index.js'
 import type { EngineInfo } from '../../src/fleet/index.js'
 import { localEngine } from '../../src/fleet/testing/test-fleet.js'
+import { type App, createApp } from '../../src/server/index.js'
 import { newPostgresDatabase } from '../../src/store/testing/index.js'
 import { type Answer, atCleanup, basicOf, call, freePort, type Place } from '../support/index.js'
 

@@ -87,10 +87,9 @@ async function withStored<Result>(
   }
   // The options of the storage are valid only with a place.
   const config = configOf(command.setOptionValue('backups', from))
-  const [{ StoredBackups }, { BackupKeys }, { storageAt }] = await Promise.all([
+  const [{ StoredBackups }, { BackupKeys, storageAt }] = await Promise.all([
     import('../../service-backup/index.js'),
     import('../../objects/index.js'),
-    import('../../object-composition.js'),
   ])
   const storage = storageAt(place, config, storageVariablesOfProcess())
   try {

@@ -1,7 +1,7 @@
 import { newCredentials, writeCredentials } from '../../../src/accounts/index.js'
-import { type App, createApp } from '../../../src/app.js'
 import { loadConfig } from '../../../src/config/index.js'
 import { localEngine } from '../../../src/fleet/testing/test-fleet.js'
+import { type App, createApp } from '../../../src/server/index.js'
 import { AdjustableClock } from '../../../src/testkit/adjustable-clock.js'
 import {
   type Answer,

@@ -1,13 +1,13 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { basicOf } from '../test/support/index.js'
-import { tempDir } from '../test/support/temp-dir.js'
+import { basicOf } from '../../test/support/index.js'
+import { tempDir } from '../../test/support/temp-dir.js'
+import { Accounts } from '../accounts/index.js'
+import { systemClock } from '../base/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import * as flowKeys from '../queue/transactions/flow-keys.js'
+import { describeOnSampledStore, type OpenStore } from '../store/testing/index.js'
+import { silentLogger } from '../telemetry/index.js'
 import { AccountDeletion, type AccountDeletionDeps } from './account-deletion.js'
-import { Accounts } from './accounts/index.js'
-import { systemClock } from './base/index.js'
-import { HomeportError } from './contract/errors/errors.js'
-import * as flowKeys from './queue/transactions/flow-keys.js'
-import { describeOnSampledStore, type OpenStore } from './store/testing/index.js'
-import { silentLogger } from './telemetry/index.js'
 
 type DeletionDeps = Partial<Pick<AccountDeletionDeps, 'databases' | 'queue'>>
 

@@ -1,13 +1,13 @@
-import type { Accounts } from './accounts/index.js'
+import type { Accounts } from '../accounts/index.js'
+import { type Clock, IdleMemory, systemClock, VERSION } from '../base/index.js'
+import { createDatabases, type Databases, databaseRoutes } from '../databases/index.js'
+import { createFleet, type Fleet } from '../fleet/index.js'
+import { createGateway, type Gateway } from '../gateway/index.js'
+import type { Caller, Readiness } from '../http/index.js'
+import type { Logger } from '../telemetry/index.js'
 import { countUse } from './activity-composition.js'
-import { type Clock, IdleMemory, systemClock, VERSION } from './base/index.js'
-import { createDatabases, type Databases, databaseRoutes } from './databases/index.js'
-import { createFleet, type Fleet } from './fleet/index.js'
 import type { Foundations } from './foundations.js'
-import { createGateway, type Gateway } from './gateway/index.js'
-import type { Caller, Readiness } from './http/index.js'
 import { readinessOf, servedNames } from './listeners.js'
-import type { Logger } from './telemetry/index.js'
 
 /** A collaborator that is built after those that use it. They may call it once the server starts. */
 class Port<Target> {

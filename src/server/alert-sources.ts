@@ -1,10 +1,10 @@
 /** What the alerts look at besides the store, brought together from the parts that know it. */
 import { X509Certificate } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
-import type { AlertSources, WatchedDatabase } from './alerts/index.js'
-import type { Databases } from './databases/index.js'
-import type { Fleet } from './fleet/index.js'
-import type { ServerCertificate } from './gateway/index.js'
+import type { AlertSources, WatchedDatabase } from '../alerts/index.js'
+import type { Databases } from '../databases/index.js'
+import type { Fleet } from '../fleet/index.js'
+import type { ServerCertificate } from '../gateway/index.js'
 
 /** The parts that are asked. */
 export interface AlertSourcesDeps {

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream'
 import { expect, it } from 'vitest'
-import { ManualClock } from './base/testing/manual-clock.js'
-import type { Call, Reply } from './http/index.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import type { Call, Reply } from '../http/index.js'
+import { RecentLines } from '../telemetry/index.js'
 import { ServerLogs } from './server-logs.js'
-import { RecentLines } from './telemetry/index.js'
 
 const OPERATOR = 'acc_1'
 

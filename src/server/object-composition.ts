@@ -1,25 +1,9 @@
 import { join } from 'node:path'
-import { type Config, type ObjectPlace, parseObjectPlace } from './config/index.js'
-import type { DatabasesDeps } from './databases/index.js'
-import { BACKUP_KEYS_FILE, BackupKeys, ObjectStorage } from './objects/index.js'
-import { type BackupPlace, folderPlace, StoredPlace } from './service-backup/index.js'
-import type { Logger, Problems } from './telemetry/index.js'
-
-/** The variables with the credentials of the storage. */
-export type StorageVariables = Readonly<Record<string, string | undefined>>
-
-/** How a storage is reached. */
-export type StorageConfig = Pick<
-  Config,
-  'backupsEndpoint' | 'backupsRegion' | 'backupsPathStyle' | 'backupsCredentialsFile'
->
-
-/** The client of a place in the storage that the options describe. */
-export function storageAt(place: ObjectPlace, config: StorageConfig, variables: StorageVariables): ObjectStorage {
-  const { backupsEndpoint: endpoint, backupsRegion: region, backupsPathStyle: pathStyle } = config
-  const credentials = { file: config.backupsCredentialsFile, environment: variables }
-  return new ObjectStorage({ place, endpoint, region, pathStyle, credentials })
-}
+import { type Config, parseObjectPlace } from '../config/index.js'
+import type { DatabasesDeps } from '../databases/index.js'
+import { BACKUP_KEYS_FILE, BackupKeys, type StorageConfig, type StorageVariables, storageAt } from '../objects/index.js'
+import { type BackupPlace, folderPlace, StoredPlace } from '../service-backup/index.js'
+import type { Logger, Problems } from '../telemetry/index.js'
 
 /** Where backups of the whole service may go: a folder of this machine, or a place in the storage. */
 export function serviceBackupPlaces(

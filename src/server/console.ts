@@ -7,9 +7,9 @@ import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import * as consoleCounts from './bulk/transactions/console-counts.js'
-import type { Cluster } from './cluster/index.js'
-import type { Config } from './config/index.js'
+import * as consoleCounts from '../bulk/transactions/console-counts.js'
+import type { Cluster } from '../cluster/index.js'
+import type { Config } from '../config/index.js'
 import {
   type ConsoleSettings,
   getConsoleSettings,
@@ -20,15 +20,15 @@ import {
   MOST_COUNTED,
   type Overview,
   type RegionStatus,
-} from './contract/console/console.js'
-import { PLAN_NAMES, type PlanTable } from './contract/databases/plans.js'
-import { HomeportError } from './contract/errors/errors.js'
-import { type Databases, summariesOf, tallyOf, usageOf, withHomes } from './databases/index.js'
-import type { EngineInfo, Fleet, MemberStatus } from './fleet/index.js'
-import { type Route, route, Site } from './http/index.js'
+} from '../contract/console/console.js'
+import { PLAN_NAMES, type PlanTable } from '../contract/databases/plans.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import { type Databases, summariesOf, tallyOf, usageOf, withHomes } from '../databases/index.js'
+import type { EngineInfo, Fleet, MemberStatus } from '../fleet/index.js'
+import { type Route, route, Site } from '../http/index.js'
+import type { Store } from '../store/index.js'
+import type { Problems } from '../telemetry/index.js'
 import { ProblemsOfNodes } from './problems-of-nodes.js'
-import type { Store } from './store/index.js'
-import type { Problems } from './telemetry/index.js'
 
 /** Collaborators of the console's operations. */
 export interface ConsoleDeps {
@@ -70,7 +70,7 @@ export function consoleRoutes(deps: ConsoleDeps): Route[] {
 
 /** A folder of the build: beside this program, or in `dist/` for one that runs from sources. */
 function builtFolder(name: string): string | undefined {
-  return [`./${name}/`, `../dist/${name}/`]
+  return [`./${name}/`, `../../dist/${name}/`]
     .map((place) => fileURLToPath(new URL(place, import.meta.url)))
     .find((place) => existsSync(place))
 }

@@ -1,8 +1,8 @@
-import { ActivityLog } from './activity/index.js'
-import { type Clock, systemClock } from './base/index.js'
-import type { CountedUse, Databases } from './databases/index.js'
+import { ActivityLog } from '../activity/index.js'
+import { type Clock, systemClock } from '../base/index.js'
+import type { CountedUse, Databases } from '../databases/index.js'
+import { ActivityMeter } from '../telemetry/index.js'
 import type { Foundations } from './foundations.js'
-import { ActivityMeter } from './telemetry/index.js'
 
 /** The time of messages and runs is that of all activity. Default: the system's clock. */
 interface ActivityOptions {

@@ -8,12 +8,12 @@ import {
   sha256Hex,
   systemClock,
   VERSION,
-} from './base/index.js'
-import { alone, type Cluster, Clustered, createPeerLink } from './cluster/index.js'
-import { type Config, isLoopback } from './config/index.js'
-import type { NotReady } from './http/index.js'
-import { openStore, type Store } from './store/index.js'
-import type { Logger, ServerMeters } from './telemetry/index.js'
+} from '../base/index.js'
+import { alone, type Cluster, Clustered, createPeerLink } from '../cluster/index.js'
+import { type Config, isLoopback } from '../config/index.js'
+import type { NotReady } from '../http/index.js'
+import { openStore, type Store } from '../store/index.js'
+import type { Logger, ServerMeters } from '../telemetry/index.js'
 
 /** What a node is made from. */
 export interface ClusterDeps {

@@ -1,10 +1,10 @@
 /** The operator's operations on the nodes of a cluster. */
-import type { Accounts } from './accounts/index.js'
-import { systemClock } from './base/index.js'
-import type { Cluster } from './cluster/index.js'
-import * as nodesAdmin from './cluster/transactions/nodes-admin.js'
-import { listDatabaseMoves, moveDatabaseToNode } from './contract/server/moves.js'
-import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from './contract/server/nodes.js'
+import type { Accounts } from '../accounts/index.js'
+import { systemClock } from '../base/index.js'
+import type { Cluster } from '../cluster/index.js'
+import * as nodesAdmin from '../cluster/transactions/nodes-admin.js'
+import { listDatabaseMoves, moveDatabaseToNode } from '../contract/server/moves.js'
+import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from '../contract/server/nodes.js'
 import {
   endDatabaseStandby,
   listDatabaseStandbys,
@@ -12,7 +12,7 @@ import {
   placeDatabaseStandbys,
   removeDatabaseStandby,
   setDatabaseStandby,
-} from './contract/server/standbys.js'
+} from '../contract/server/standbys.js'
 import {
   askForMove,
   type Databases,
@@ -25,9 +25,9 @@ import {
   putStandby,
   removeNodeWithDatabases,
   type Standbys,
-} from './databases/index.js'
-import { type Caller, ok, type Route, route } from './http/index.js'
-import type { Store } from './store/index.js'
+} from '../databases/index.js'
+import { type Caller, ok, type Route, route } from '../http/index.js'
+import type { Store } from '../store/index.js'
 
 /** What the operations on nodes are made of. */
 export interface NodesAdministrationDeps {

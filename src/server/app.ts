@@ -1,26 +1,7 @@
-/**
- * The composition root: it builds every module once and wires them. Nothing else knows them all.
- *
- * Services start in the order of the list in `compose` and stop in reverse; the store closes last:
- *
- *   accounts ─ certificate ─ fleet ─ databases ─ usage ─┬─ gateway
- *                                                       ├─ queue, workflow
- *                                                       ├─ management listener, queue listener
- *                                                       └─ bulk, alerts, backups
- *
- * Services side by side stop at the same time: each takes on nothing new and finishes its work in flight, for which it
- * needs only the services before it. So a slow delivery does not shorten the grace period of a database's clients.
- *
- * Some modules use each other: the gateway wakes databases, and databases release their engines through the gateway. The
- * one that is built first gets a `Port`, which is bound to the other as soon as that exists (`database-composition.ts`).
- */
-
 import type { Duplex } from 'node:stream'
-import { Accounts, accountRoutes, type Credentials, StoreMark } from './accounts/index.js'
-import { activityRoutes } from './activity/index.js'
-import { composeActivity } from './activity-composition.js'
-import { alertSources } from './alert-sources.js'
-import { createAlerts } from './alerts/index.js'
+import { Accounts, accountRoutes, type Credentials, StoreMark } from '../accounts/index.js'
+import { activityRoutes } from '../activity/index.js'
+import { createAlerts } from '../alerts/index.js'
 import {
   type Clock,
   flattenServices,
@@ -30,18 +11,20 @@ import {
   type SharedGrace,
   stopAll,
   systemClock,
-} from './base/index.js'
-import type { Cluster } from './cluster/index.js'
-import type { Config } from './config/index.js'
+} from '../base/index.js'
+import type { Cluster } from '../cluster/index.js'
+import type { Config } from '../config/index.js'
+import { PASSED_SERVICES } from '../gateway/index.js'
+import type { Readiness } from '../http/index.js'
+import type { Exporting } from '../opentelemetry/index.js'
+import type { OnAttempt, Queue, QueueRest } from '../queue/index.js'
+import { composeActivity } from './activity-composition.js'
+import { alertSources } from './alert-sources.js'
 import { composeDatabases } from './database-composition.js'
 import type { Foundations } from './foundations.js'
-import { PASSED_SERVICES } from './gateway/index.js'
-import type { Readiness } from './http/index.js'
 import { managementListener, queueListener } from './listeners.js'
 import { type FoundationOptions, openFoundations } from './open-foundations.js'
-import type { Exporting } from './opentelemetry/index.js'
 import { composeOperator } from './operator-composition.js'
-import type { OnAttempt, Queue, QueueRest } from './queue/index.js'
 import { composeQueue } from './queue-composition.js'
 
 /** The whole server. */

@@ -1,9 +1,9 @@
-import type { Accounts } from './accounts/index.js'
-import { type Clock, systemClock } from './base/index.js'
-import { createBulk } from './bulk/index.js'
+import type { Accounts } from '../accounts/index.js'
+import { type Clock, systemClock } from '../base/index.js'
+import { createBulk } from '../bulk/index.js'
+import { createQueue, type OnAttempt } from '../queue/index.js'
+import { createWorkflow } from '../workflow/index.js'
 import type { Foundations } from './foundations.js'
-import { createQueue, type OnAttempt } from './queue/index.js'
-import { createWorkflow } from './workflow/index.js'
 
 /** The queue, and workflows and bulk actions, which use it. */
 export function composeQueue(

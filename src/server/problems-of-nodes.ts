@@ -1,8 +1,8 @@
 /** The problems of all nodes, for Home of the console: a load balancer shows another node with every request. */
-import { isObject } from './base/index.js'
-import type { Cluster } from './cluster/index.js'
-import type { Overview } from './contract/console/console.js'
-import type { Problem, Problems } from './telemetry/index.js'
+import { isObject } from '../base/index.js'
+import type { Cluster } from '../cluster/index.js'
+import type { Overview } from '../contract/console/console.js'
+import type { Problem, Problems } from '../telemetry/index.js'
 
 type ShownProblem = Overview['problems'][number]
 

@@ -3,13 +3,13 @@
  * `RecentLines`; a reader only has a position in it, so a slow one costs nothing and learns how many lines it has missed.
  */
 import { Readable } from 'node:stream'
-import type { Clock, Service, Timer } from './base/index.js'
-import { tryParseJson } from './base/index.js'
-import { HomeportError } from './contract/errors/errors.js'
-import { EVENT_LEVELS } from './contract/logs/declaration.js'
-import { getServerLogs, type LogLine, type LogsQuery } from './contract/server/logs.js'
-import { type Call, type Reply, type Route, reply, route } from './http/index.js'
-import type { RecentLines } from './telemetry/index.js'
+import type { Clock, Service, Timer } from '../base/index.js'
+import { tryParseJson } from '../base/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import { EVENT_LEVELS } from '../contract/logs/declaration.js'
+import { getServerLogs, type LogLine, type LogsQuery } from '../contract/server/logs.js'
+import { type Call, type Reply, type Route, reply, route } from '../http/index.js'
+import type { RecentLines } from '../telemetry/index.js'
 
 /** Interval of comments that keep an idle stream open, and of checks of the credentials of its reader. */
 const KEEPALIVE_MS = 15_000

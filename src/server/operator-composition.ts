@@ -1,14 +1,14 @@
+import { type Accounts, installationOf } from '../accounts/index.js'
+import { systemClock, VERSION } from '../base/index.js'
+import { type Databases, withHomes } from '../databases/index.js'
+import type { Queue } from '../queue/index.js'
+import { BackupSchedule, ServiceBackups, serviceBackupRoutes } from '../service-backup/index.js'
 import { AccountDeletion } from './account-deletion.js'
-import { type Accounts, installationOf } from './accounts/index.js'
-import { systemClock, VERSION } from './base/index.js'
-import { type Databases, withHomes } from './databases/index.js'
 import type { Foundations } from './foundations.js'
 import { databaseMetricsRoute, metricsSource } from './metrics.js'
 import { nodesAdministrationRoutes } from './nodes-administration.js'
-import type { Queue } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { ServerLogs } from './server-logs.js'
-import { BackupSchedule, ServiceBackups, serviceBackupRoutes } from './service-backup/index.js'
 
 /** What the operator of a server looks at and changes. */
 interface Operated {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { differences } from './cluster/agreement.js'
+import { differences } from '../cluster/agreement.js'
+import { loadConfig } from '../config/index.js'
 import { agreedOptions } from './cluster-composition.js'
-import { loadConfig } from './config/index.js'
 
 /** The options on which a node at this address would differ from one at 10.0.0.5. */
 function differing(host: string, one: object, other: object): readonly string[] {

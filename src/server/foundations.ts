@@ -1,13 +1,13 @@
-import type { ClientMemoryBudget, Strangers } from './base/index.js'
-import type { Cluster } from './cluster/index.js'
-import type { Config } from './config/index.js'
-import type { DatabasesDeps, loadPlans } from './databases/index.js'
-import type { probeEngine } from './fleet/index.js'
-import type { ServerCertificate } from './gateway/index.js'
-import type { HeavyRequests, NotReady } from './http/index.js'
-import type { BackupPlace } from './service-backup/index.js'
-import type { Store } from './store/index.js'
-import type { Logger, Problems, RecentLines, ServerMeters, Tracer } from './telemetry/index.js'
+import type { ClientMemoryBudget, Strangers } from '../base/index.js'
+import type { Cluster } from '../cluster/index.js'
+import type { Config } from '../config/index.js'
+import type { DatabasesDeps, loadPlans } from '../databases/index.js'
+import type { probeEngine } from '../fleet/index.js'
+import type { ServerCertificate } from '../gateway/index.js'
+import type { HeavyRequests, NotReady } from '../http/index.js'
+import type { BackupPlace } from '../service-backup/index.js'
+import type { Store } from '../store/index.js'
+import type { Logger, Problems, RecentLines, ServerMeters, Tracer } from '../telemetry/index.js'
 
 /** What exists before any service: every service is built from it. */
 export interface Foundations {

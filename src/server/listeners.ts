@@ -1,14 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Accounts, sessionRoutes } from './accounts/index.js'
-import * as storeProbe from './accounts/transactions/store-probe.js'
-import { systemClock, VERSION } from './base/index.js'
-import { type Config, isLoopback } from './config/index.js'
-import { type ConsoleDeps, consoleRoutes, consoleSite, docsFolder } from './console.js'
-import { getMetrics } from './contract/databases/stats.js'
-import { enqueueMessage, publishBatch, publishMessage } from './contract/queue/messages.js'
-import { triggerRun, triggerRuns } from './contract/workflow/runs.js'
-import type { Fleet } from './fleet/index.js'
-import type { Foundations } from './foundations.js'
+import { type Accounts, sessionRoutes } from '../accounts/index.js'
+import * as storeProbe from '../accounts/transactions/store-probe.js'
+import { systemClock, VERSION } from '../base/index.js'
+import { type Config, isLoopback } from '../config/index.js'
+import { getMetrics } from '../contract/databases/stats.js'
+import { enqueueMessage, publishBatch, publishMessage } from '../contract/queue/messages.js'
+import { triggerRun, triggerRuns } from '../contract/workflow/runs.js'
+import type { Fleet } from '../fleet/index.js'
 import {
   type AnsweredRequest,
   HostNames,
@@ -17,8 +15,10 @@ import {
   parsePath,
   Readiness,
   type Route,
-} from './http/index.js'
-import type { Logger, PassedSpan, ReceivedTrace, Tracer } from './telemetry/index.js'
+} from '../http/index.js'
+import type { Logger, PassedSpan, ReceivedTrace, Tracer } from '../telemetry/index.js'
+import { type ConsoleDeps, consoleRoutes, consoleSite, docsFolder } from './console.js'
+import type { Foundations } from './foundations.js'
 
 /** The management listener also serves the console, and the queue's operations for it. */
 export function managementListener(

@@ -3,14 +3,14 @@
  * accounts, the messages and the runs.
  */
 import { networkInterfaces } from 'node:os'
-import type { Accounts } from './accounts/index.js'
-import { goTime } from './base/index.js'
-import * as consoleCounts from './bulk/transactions/console-counts.js'
-import * as queueStats from './bulk/transactions/queue-stats.js'
-import type { Config } from './config/index.js'
-import { MOST_COUNTED } from './contract/console/console.js'
-import { DEFAULT_STATS_PERIOD, STATS_POINTS, type StatsPeriod } from './contract/databases/stats.js'
-import { HomeportError } from './contract/errors/errors.js'
+import type { Accounts } from '../accounts/index.js'
+import { goTime } from '../base/index.js'
+import * as consoleCounts from '../bulk/transactions/console-counts.js'
+import * as queueStats from '../bulk/transactions/queue-stats.js'
+import type { Config } from '../config/index.js'
+import { MOST_COUNTED } from '../contract/console/console.js'
+import { DEFAULT_STATS_PERIOD, STATS_POINTS, type StatsPeriod } from '../contract/databases/stats.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import {
   disableQueueProductionPack,
   enableQueueProductionPack,
@@ -26,10 +26,10 @@ import {
   rotateQueueToken,
   setQueuePlan,
   updateQueueBudget,
-} from './contract/queue/administration.js'
-import { type Caller, ok, type Route, route } from './http/index.js'
-import { LONGEST_DELAY_MS, MAX_RETRIES } from './queue/index.js'
-import type { Store } from './store/index.js'
+} from '../contract/queue/administration.js'
+import { type Caller, ok, type Route, route } from '../http/index.js'
+import { LONGEST_DELAY_MS, MAX_RETRIES } from '../queue/index.js'
+import type { Store } from '../store/index.js'
 
 /** What the operations on queues are made of. */
 export interface QueueAdministrationDeps {

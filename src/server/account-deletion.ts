@@ -9,15 +9,15 @@
  *
  * Every step may be repeated, and the state `deleting` is stored: after a crash the next start goes on.
  */
-import * as operator from './accounts/transactions/operator.js'
-import * as alertsHistory from './alerts/transactions/alerts-history.js'
-import { type Clock, pause, type Service, type Timer } from './base/index.js'
-import * as accountPurge from './bulk/transactions/account-purge.js'
-import { isError } from './contract/errors/errors.js'
-import { type Databases, systemCaller } from './databases/index.js'
-import type { Queue } from './queue/index.js'
-import type { Store } from './store/index.js'
-import type { Logger } from './telemetry/index.js'
+import * as operator from '../accounts/transactions/operator.js'
+import * as alertsHistory from '../alerts/transactions/alerts-history.js'
+import { type Clock, pause, type Service, type Timer } from '../base/index.js'
+import * as accountPurge from '../bulk/transactions/account-purge.js'
+import { isError } from '../contract/errors/errors.js'
+import { type Databases, systemCaller } from '../databases/index.js'
+import type { Queue } from '../queue/index.js'
+import type { Store } from '../store/index.js'
+import type { Logger } from '../telemetry/index.js'
 
 /** What `AccountDeletion` is built from. */
 export interface AccountDeletionDeps {

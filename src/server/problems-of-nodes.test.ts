@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { systemClock } from './base/index.js'
-import type { PeerHandler } from './cluster/index.js'
+import { systemClock } from '../base/index.js'
+import type { PeerHandler } from '../cluster/index.js'
+import { type ProblemReport, Problems, silentLogger } from '../telemetry/index.js'
 import { ProblemsOfNodes } from './problems-of-nodes.js'
-import { type ProblemReport, Problems, silentLogger } from './telemetry/index.js'
 
 const report = (subject: string, more: Partial<ProblemReport> = {}): ProblemReport => ({
   kind: 'data_missing',

@@ -8,18 +8,18 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from './base/index.js'
-import type { Cluster } from './cluster/index.js'
-import type { Config } from './config/index.js'
-import { getDatabaseMetrics, getMetrics } from './contract/databases/stats.js'
-import { HomeportError } from './contract/errors/errors.js'
-import { type Databases, databaseFigures } from './databases/index.js'
-import type { EngineInfo } from './fleet/index.js'
-import { checkAddress } from './gateway/index.js'
-import { type Caller, type Route, reply, route } from './http/index.js'
-import type { Queue } from './queue/index.js'
-import * as messagesCensus from './queue/transactions/messages-census.js'
-import type { Store } from './store/index.js'
+import type { Clock } from '../base/index.js'
+import type { Cluster } from '../cluster/index.js'
+import type { Config } from '../config/index.js'
+import { getDatabaseMetrics, getMetrics } from '../contract/databases/stats.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import { type Databases, databaseFigures } from '../databases/index.js'
+import type { EngineInfo } from '../fleet/index.js'
+import { checkAddress } from '../gateway/index.js'
+import { type Caller, type Route, reply, route } from '../http/index.js'
+import type { Queue } from '../queue/index.js'
+import * as messagesCensus from '../queue/transactions/messages-census.js'
+import type { Store } from '../store/index.js'
 import {
   byLabel,
   type Figures,
@@ -32,8 +32,8 @@ import {
   renderMetrics,
   type ServerMeters,
   SlicedCount,
-} from './telemetry/index.js'
-import * as runsCensus from './workflow/transactions/runs-census.js'
+} from '../telemetry/index.js'
+import * as runsCensus from '../workflow/transactions/runs-census.js'
 
 /** What metrics are read from. */
 export interface MetricsDeps {

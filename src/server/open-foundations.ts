@@ -1,15 +1,11 @@
-import { activityMeter } from './activity-composition.js'
-import { ClientMemoryBudget, type Clock, Strangers, systemClock } from './base/index.js'
-import { openCertificate } from './certificate-composition.js'
-import { openCluster } from './cluster-composition.js'
-import type { Config } from './config/index.js'
-import { loadPlans, refuseLostStore } from './databases/index.js'
-import { type EngineInfo, probeEngine } from './fleet/index.js'
-import type { Foundations } from './foundations.js'
-import { HeavyRequests } from './http/index.js'
-import { openBackupStorage, type StorageVariables, serviceBackupPlaces } from './object-composition.js'
-import { type Environment, type Exporting, openTelemetry } from './opentelemetry/index.js'
-import { openStore, type Store, type StoreDamage } from './store/index.js'
+import { ClientMemoryBudget, type Clock, Strangers, systemClock } from '../base/index.js'
+import type { Config } from '../config/index.js'
+import { loadPlans, refuseLostStore } from '../databases/index.js'
+import { type EngineInfo, probeEngine } from '../fleet/index.js'
+import { HeavyRequests } from '../http/index.js'
+import type { StorageVariables } from '../objects/index.js'
+import { type Environment, type Exporting, openTelemetry } from '../opentelemetry/index.js'
+import { openStore, type Store, type StoreDamage } from '../store/index.js'
 import {
   createLogger,
   type Logger,
@@ -18,7 +14,12 @@ import {
   Problems,
   RecentLines,
   ServerMeters,
-} from './telemetry/index.js'
+} from '../telemetry/index.js'
+import { activityMeter } from './activity-composition.js'
+import { openCertificate } from './certificate-composition.js'
+import { openCluster } from './cluster-composition.js'
+import type { Foundations } from './foundations.js'
+import { openBackupStorage, serviceBackupPlaces } from './object-composition.js'
 
 /** What the process that runs the server provides for its foundations. */
 export interface FoundationOptions {

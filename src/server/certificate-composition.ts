@@ -1,9 +1,9 @@
 /** The certificate of databases with TLS, as the configuration says. */
-import { systemClock } from './base/index.js'
-import type { Config } from './config/index.js'
-import { type HomeportError, isError } from './contract/errors/errors.js'
-import { openServerCertificate } from './gateway/index.js'
-import type { Logger, Problems } from './telemetry/index.js'
+import { systemClock } from '../base/index.js'
+import type { Config } from '../config/index.js'
+import { type HomeportError, isError } from '../contract/errors/errors.js'
+import { openServerCertificate } from '../gateway/index.js'
+import type { Logger, Problems } from '../telemetry/index.js'
 
 /** An unusable local certificate authority keeps only databases with TLS from being served. */
 export async function openCertificate(config: Config, logger: Logger, problems: Problems) {
