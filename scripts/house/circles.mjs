@@ -3,28 +3,12 @@
  * load order decides what is defined. An `import type` counts too, because a reader has to follow it as well.
  */
 
-import { KNOWN_CIRCLES } from './known-circles.mjs'
-
-/** The groups of product files that import each other, each sorted. `files` is the result of `readSources`. */
-export function circlesOf(files) {
-  const product = [...files.values()].filter(({ path, isTest }) => /^(?:src|console)\//.test(path) && !isTest)
-  const graph = new Map(product.map((file) => [file.path, importsOf(file, files)]))
-  return stronglyConnected(graph).filter((group) => group.length > 1)
-}
-
-/** New circles, and known ones that no longer exist. */
-export function circleProblems(files, known = KNOWN_CIRCLES) {
-  const circles = circlesOf(files)
-  const isKnown = (circle) => known.some((group) => circle.every((path) => group.includes(path)))
-  const isThere = (group) => circles.some((circle) => circle.every((path) => group.includes(path)))
-  return [
-    ...circles
-      .filter((circle) => !isKnown(circle))
-      .map((circle) => `${circle[0]}:1 imports in a circle: ${circle.join(' ')}`),
-    ...known
-      .filter((group) => group.every((path) => files.has(path)) && !isThere(group))
-      .map((group) => `${group[0]}:1 is no longer in a circle: remove its group from scripts/house/known-circles.mjs`),
-  ]
+/** A line for each group of files that import each other. `files` is the result of `readSources`. */
+export function circleProblems(files) {
+  const graph = new Map([...files.values()].map((file) => [file.path, importsOf(file, files)]))
+  return stronglyConnected(graph)
+    .filter((group) => group.length > 1)
+    .map((circle) => `${circle[0]}:1 imports in a circle: ${circle.join(' ')}`)
 }
 
 function importsOf(file, files) {

@@ -5,7 +5,7 @@ import { Callers } from './callers.js'
 import { startDestinations } from './destinations.js'
 import { Ledger } from './ledger.js'
 import { startLoad } from './load.js'
-import { NODE_FAULTS, type NodeFault } from './node-faults.js'
+import { happen, NODE_FAULTS, type NodeFault } from './node-faults.js'
 import { NodeScene } from './nodes.js'
 import { CALM, FAST } from './pace.js'
 import { startQueueDestinations } from './queue-destinations.js'
@@ -99,7 +99,8 @@ it(
       suffered.set(fault, (suffered.get(fault) ?? 0) + 1)
       if (cycle % 10 === 9) console.log(`${cycle + 1} faults, ${scene.lostCommits} commits lost`)
       if (cycle % 10 === 0) await planFires(place(), queueLedger, 1_000, random)
-      await scene.suffer(fault, () => callers.allSucceed())
+      const during = () => callers.allSucceed()
+      await scene.suffer(fault, (node) => happen(fault, node, { scene, random, during }), during)
     }
 
     lostCommits = scene.lostCommits

@@ -13,7 +13,6 @@ import {
   waitFor,
 } from '../support/index.js'
 import { type Balancer, startBalancer } from './balancer.js'
-import { happen, type NodeFault } from './node-faults.js'
 import { connectToPostgres } from './queue-ledger-store.js'
 
 const READY_EVERY_MS = 100
@@ -201,14 +200,17 @@ export class NodeScene {
     node.isReady = answer === 'yes' || (answer === 'nothing' && node.isReady && node.silences < MOST_SILENCES)
   }
 
-  /** Lets a fault happen; resolves when it is over and every node is ready again. */
-  async suffer(fault: NodeFault, during: () => Promise<void>): Promise<void> {
+  /**
+   * Lets a fault happen to one of the nodes; resolves when it is over and every node is ready again.
+   * @param happen makes the fault. @param during resolves when every client has had another success.
+   */
+  async suffer(fault: string, happen: (node: SceneNode) => Promise<void>, during: () => Promise<void>): Promise<void> {
     const node = this.nodes[Math.floor(this.#options.random() * this.nodes.length)]
     if (!node) return
     this.#options.onDisturbance()
     const disturbing = this.#disturbWhile()
     try {
-      await happen(fault, node, { scene: this, random: this.#options.random, during })
+      await happen(node)
       await during()
       // A node that was declared dead has ended; what supervises it starts it again.
       for (const each of this.nodes) if (!isRunning(each.homeport.pid)) each.homeport = await this.#start(each)

@@ -160,8 +160,13 @@ it('finds files that import each other, also through others', async () => {
     'src/queue/b.ts': "import type { C } from './c.js'\n",
     'src/queue/c.ts': "import { a } from './a.js'\n",
     'src/queue/d.ts': "import { a } from './a.js'\n",
+    'test/e.ts': "import { f } from './f.js'\n",
+    'test/f.ts': "import { e } from './e.js'\n",
   })
-  expect(lines).toEqual(['src/queue/a.ts:1 imports in a circle: src/queue/a.ts src/queue/b.ts src/queue/c.ts'])
+  expect(lines).toEqual([
+    'src/queue/a.ts:1 imports in a circle: src/queue/a.ts src/queue/b.ts src/queue/c.ts',
+    'test/e.ts:1 imports in a circle: test/e.ts test/f.ts',
+  ])
 })
 
 it('keeps its output short', async () => {

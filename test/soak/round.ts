@@ -1,20 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Destinations, startDestinations } from '../crash/destinations.js'
-import { Ledger } from '../crash/ledger.js'
-import { startLoad } from '../crash/load.js'
 import { FAST, type Pace } from '../crash/pace.js'
-import { type QueueDestinations, startQueueDestinations } from '../crash/queue-destinations.js'
-import { QueueLedger } from '../crash/queue-ledger.js'
-import { startQueueLoad } from '../crash/queue-ledger-load.js'
 import { planFires } from '../crash/queue-ledger-store.js'
 import { randomFrom } from '../crash/random.js'
-import { atCleanup, type Place, type RunningHomeport } from '../support/index.js'
-import { DatabaseLedger } from './database-ledger.js'
-import { type DatabaseClients, type NewDatabase, startDatabaseLoad } from './database-load.js'
-import { Loads } from './loads.js'
-import { ManagementLedger } from './management-ledger.js'
-import { createDatabase, startManagementLoad } from './management-load.js'
-import { RunLedger, startRichEndpoints, startRunLoad } from './rich-runs.js'
+import type { Place } from '../support/index.js'
+import { prepare, type Scene, startLoads } from './scene.js'
 import { type FaultKind, SoakServer } from './server.js'
 import { judge, quarantined } from './verdict.js'
 
@@ -34,18 +23,6 @@ export interface RoundOptions {
   readonly kinds?: readonly FaultKind[]
   /** Receives a line for each event. */
   readonly say?: (line: string) => void
-}
-
-/** The collaborators of a round. */
-export interface Scene {
-  readonly server: SoakServer
-  readonly loads: Loads
-  readonly queue: { readonly ledger: QueueLedger; readonly destinations: QueueDestinations }
-  readonly runs: { readonly ledger: Ledger; readonly destinations: Destinations }
-  readonly rich: RunLedger
-  readonly data: { readonly ledger: DatabaseLedger; readonly clients: readonly DatabaseClients[] }
-  readonly management: ManagementLedger
-  readonly databases: { readonly shop: NewDatabase; readonly till: NewDatabase; readonly vault: NewDatabase }
 }
 
 /** The result of a round. */
@@ -107,40 +84,6 @@ function deal(kinds: readonly FaultKind[], random: () => number): () => FaultKin
     if (left.length === 0) left = [...kinds]
     return left.splice(Math.floor(random() * left.length), 1)[0] ?? 'server'
   }
-}
-
-async function prepare(server: SoakServer, homeport: RunningHomeport, pace: Pace): Promise<Scene> {
-  const { queueToken: token, currentSigningKey, nextSigningKey } = homeport.credentials
-  const access = { url: homeport.queueUrl, token, currentSigningKey, nextSigningKey }
-  const loads = new Loads(server, pace)
-  const queueLedger = new QueueLedger()
-  const queue = { ledger: queueLedger, destinations: await startQueueDestinations(queueLedger) }
-  const runLedger = new Ledger()
-  const runs = { ledger: runLedger, destinations: await startDestinations(access, runLedger) }
-  const richEndpoints = await startRichEndpoints(access)
-  for (const destinations of [queue.destinations, runs.destinations, richEndpoints])
-    atCleanup(() => destinations.close())
-  const databases = {
-    shop: await createDatabase(homeport, { database_name: 'shop', read_regions: ['eu-west-1'] }),
-    till: await createDatabase(homeport, { database_name: 'till' }),
-    vault: await createDatabase(homeport, { database_name: 'vault' }),
-  }
-  const ledger = new DatabaseLedger(server.engineKills)
-  const clients = [databases.shop, databases.till].map((one) => startDatabaseLoad(loads, one, ledger, 2))
-  const rich = new RunLedger()
-  startRunLoad(loads, richEndpoints, rich)
-  const management = new ManagementLedger()
-  return { server, loads, queue, runs, rich, data: { ledger, clients }, management, databases }
-}
-
-function startLoads({ server, loads, queue, runs, management, databases }: Scene): void {
-  const { pace } = loads
-  loads.repeat('queue', async (homeport) => void (await startQueueLoad({ homeport, ...queue }, { pace })))
-  loads.repeat('runs', async (homeport) => {
-    const load = startLoad(homeport, runs.destinations, runs.ledger, { pace })
-    await load.stopped()
-  })
-  startManagementLoad(loads, management, databases, server.engineKills)
 }
 
 async function makeFault(

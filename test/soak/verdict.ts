@@ -8,7 +8,7 @@ import { connected, type NewDatabase } from './database-load.js'
 import type { Passing } from './management-ledger.js'
 import { backupsOf, checkVault, logIn, untilUnchanged, valuesOf } from './management-load.js'
 import { verdictOf } from './rich-runs.js'
-import type { Scene } from './round.js'
+import type { Scene } from './scene.js'
 
 /** Everything started by the load has to end within this time. */
 const REST_MS = 240_000

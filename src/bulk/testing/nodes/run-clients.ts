@@ -4,16 +4,13 @@ import { abortBulkAction, pauseBulkAction, resumeBulkAction } from '../../../con
 import { isError } from '../../../contract/errors/errors.js'
 import { publishMessage } from '../../../contract/queue/messages.js'
 import { notifyEvent } from '../../../contract/workflow/events.js'
-import type { Clients } from '../../../queue/testing/nodes/clients.js'
-import type { Stage } from '../../../queue/testing/nodes/stage.js'
 import { STARTS_AT_MS } from '../../../queue/testing/nodes/timeline.js'
 import { programOf, type StepKind, triggerItem } from '../../../workflow/testing/model/program.js'
 import * as bulkRead from '../../transactions/bulk-read.js'
-import type { BulkLedger } from './bulk-ledger.js'
 import * as census from './census.js'
-import { RETRY_SETTINGS, type RunLedger } from './run-ledger.js'
+import { RETRY_SETTINGS } from './run-ledger.js'
 import { EVENTS, isNotNow } from './sdk.js'
-import { SecondThoughts } from './second-thoughts.js'
+import { type RunClientsDeps, SecondThoughts } from './second-thoughts.js'
 
 const KINDS: readonly StepKind[] = ['run', 'run', 'run', 'sleep', 'wait', 'call', 'invoke']
 /** A client waits this long for a cancel, which may be slow because of its rate. */
@@ -27,14 +24,6 @@ interface Cancel {
   readonly workflowRunIds?: readonly string[]
   readonly ratePerSecond?: number
   readonly async?: true
-}
-
-/** What the run clients are built from. */
-export interface RunClientsDeps {
-  readonly stage: Stage
-  readonly clients: Clients
-  readonly runs: RunLedger
-  readonly bulk: BulkLedger
 }
 
 /** Clients that trigger runs, notify events, cancel in bulk and control the cancels, undo them, and pause runs. */

@@ -4,10 +4,13 @@ import { undoBulkAction, undoCancelOfRun } from '../../../contract/bulk/undo.js'
 import { type ErrorCode, isError } from '../../../contract/errors/errors.js'
 import { pauseRun, unpauseRun } from '../../../contract/workflow/pause.js'
 import { restartRun } from '../../../contract/workflow/restart.js'
+import type { Clients } from '../../../queue/testing/nodes/clients.js'
+import type { Stage } from '../../../queue/testing/nodes/stage.js'
 import { STARTS_AT_MS } from '../../../queue/testing/nodes/timeline.js'
 import { PROGRAM_URL } from '../../../workflow/testing/model/program.js'
+import type { BulkLedger } from './bulk-ledger.js'
 import * as census from './census.js'
-import type { RunClientsDeps } from './run-clients.js'
+import type { RunLedger } from './run-ledger.js'
 import { isNotNow } from './sdk.js'
 
 /** A slow request to pause takes effect within this time. */
@@ -23,6 +26,14 @@ const TOO_LATE: readonly ErrorCode[] = [
   'restart_refused',
   'run_fenced',
 ]
+
+/** What clients of runs are built from. */
+export interface RunClientsDeps {
+  readonly stage: Stage
+  readonly clients: Clients
+  readonly runs: RunLedger
+  readonly bulk: BulkLedger
+}
 
 /** Clients that undo cancels, restart runs, and pause runs and their workflow for a while. */
 export class SecondThoughts {

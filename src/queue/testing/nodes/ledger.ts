@@ -2,8 +2,6 @@ import { partitionOfKey } from '../../../cluster/index.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import type { SendRequest } from '../../dispatcher/sender.js'
 import * as census from './census.js'
-import type { SimulatedNode } from './simulated-node.js'
-import type { Stage } from './stage.js'
 import type { Timeline } from './timeline.js'
 
 /** The account of everything in a simulation. */
@@ -32,11 +30,17 @@ const CLOCKS_APART_MS = 1_800
 /** Nodes have followed a store that has lost commits, also by slow looks, and the requests of before have ended. */
 const UNSURE_FOR_MS = 16_000
 
+/** A node that sends requests, as far as the ledger knows it. */
+interface SendingNode {
+  readonly process: { readonly name: string }
+  readonly isGone: boolean
+}
+
 /** A request at its destination. */
 export interface Flight {
   readonly label: string
   readonly messageId: string | undefined
-  readonly node: SimulatedNode
+  readonly node: SendingNode
   readonly startedAt: number
   isOpen: boolean
 }
@@ -84,7 +88,7 @@ export class Ledger {
   /** Until then, nodes act by what the store has lost. */
   #unsureUntil = 0
 
-  constructor({ timeline, memory }: Pick<Stage, 'timeline' | 'memory'>) {
+  constructor({ timeline, memory }: { readonly timeline: Timeline; readonly memory: MemoryStore }) {
     this.#timeline = timeline
     this.#memory = memory
   }
@@ -107,7 +111,7 @@ export class Ledger {
   }
 
   /** A request arrives. */
-  begin(node: SimulatedNode, { url, headers }: Pick<SendRequest, 'url' | 'headers'>): Flight {
+  begin(node: SendingNode, { url, headers }: Pick<SendRequest, 'url' | 'headers'>): Flight {
     const label = new URL(url).pathname.slice(1)
     const messageId = headers[headers.indexOf('Upstash-Message-Id') + 1]
     const flight: Flight = { label, messageId, node, startedAt: this.#timeline.now, isOpen: true }

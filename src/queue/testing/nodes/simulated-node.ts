@@ -14,7 +14,6 @@ import { ACCOUNT, type Ledger } from './ledger.js'
 import type { Network } from './network.js'
 import type { SimulatedLinks } from './simulated-links.js'
 import { type Replace, SimulatedStore } from './simulated-store.js'
-import type { Part } from './stage.js'
 import { Process, type Timeline } from './timeline.js'
 
 const CALLER: Caller = {
@@ -52,6 +51,14 @@ export interface Incoming extends SendRequest {
   readonly node: SimulatedNode
 }
 
+/** What a node has of a part of a simulation (`Part`). */
+export interface NodePart {
+  /** Builds the module of a node. */
+  attach(deps: AttachmentDeps): Attachment
+  /** What happens when a request arrives, up to the status of its response; `undefined`: the part has no such destination. */
+  receive(request: Incoming): (() => Promise<number>) | undefined
+}
+
 /** What a simulated node is built from. */
 export interface SimulatedNodeDeps {
   readonly timeline: Timeline
@@ -62,7 +69,7 @@ export interface SimulatedNodeDeps {
   readonly effects: Effects
   /** Replaces operations of a node. Default: none. */
   readonly replace?: ((node: SimulatedNode) => Replace) | undefined
-  readonly parts?: readonly Pick<Part, 'attach' | 'receive'>[]
+  readonly parts?: readonly NodePart[]
   /** How long a destination takes. Default: mostly short, at random. */
   readonly answersAfterMs?: () => number
   /** Its process has ended by itself. */

@@ -2,7 +2,7 @@ import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import type { Effects } from './effects.js'
 import type { Ledger } from './ledger.js'
 import type { Network } from './network.js'
-import type { Attachment, AttachmentDeps, Incoming, SimulatedNode } from './simulated-node.js'
+import type { NodePart, SimulatedNode } from './simulated-node.js'
 import type { Timeline } from './timeline.js'
 
 /** What everything in a simulation shares. */
@@ -17,11 +17,7 @@ export interface Stage {
 }
 
 /** What a simulation plays besides plain messages: a module above the queue, its clients and its destinations. */
-export interface Part {
-  /** Builds the module of a node. */
-  attach(deps: AttachmentDeps): Attachment
-  /** What happens when a request arrives, up to the status of its response; `undefined`: the part has no such destination. */
-  receive(request: Incoming): (() => Promise<number>) | undefined
+export interface Part extends NodePart {
   /** A client does something. */
   act(): void
   /** The store has lost the last commits. */
