@@ -1,7 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
-import { localEngine } from '../../src/fleet/testing/test-fleet.js'
 import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
-import { nodePlace, type RunningNode, startNode } from '../databases/running-nodes.js'
+import { nodePlace, startNode, type TestNode } from '../databases/test-node.js'
 import { waitFor } from '../support/index.js'
 import { DESKTOP, PHONE, type SignedIn, signIn } from './support/browser.js'
 import { problemsOf, tooWide } from './support/problems.js'
@@ -9,13 +8,12 @@ import { problemsOf, tooWide } from './support/problems.js'
 /** The operator's page of nodes, with two nodes. */
 
 let browser: SignedIn
-let node: RunningNode
+let node: TestNode
 beforeAll(async () => {
   const postgres = await startPostgresServer()
-  const engine = await localEngine()
   const options = { store: `${postgres.url}/postgres`, region: 'us-east-1', standbys: 'replicated' }
-  node = await startNode('one', await nodePlace(), options, engine)
-  const other = await startNode('two', await nodePlace(), options, engine)
+  node = await startNode('one', await nodePlace(), options)
+  const other = await startNode('two', await nodePlace(), options)
   const asked = { database_name: 'guarded', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
   await waitFor(async () => ((await node.api('GET', '/v2/nodes')).body as unknown[]).length === 2, {
     what: 'both nodes',

@@ -3,7 +3,7 @@ import { createConnection, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { pause, systemClock } from '../../src/base/index.js'
 import { atCleanup } from '../support/index.js'
-import type { RunningNode } from './running-nodes.js'
+import type { TestNode } from './test-node.js'
 
 /** A piece of a large value. */
 const PIECE = Buffer.alloc(512 * 1024, 'x')
@@ -51,7 +51,7 @@ export class Uploader {
 
 /** Sends half of a large value over REST, and waits for the answer. */
 export function stallingRequest(
-  { place }: RunningNode,
+  { place }: TestNode,
   { rest_token }: { readonly rest_token: string },
 ): Promise<{ status?: number; body: string }> {
   return new Promise((resolve, reject) => {
@@ -67,7 +67,7 @@ export class SlowRequest {
   readonly answer: Promise<{ status?: number; body: string }>
   #finish = (): void => {}
 
-  constructor({ place }: RunningNode, { rest_token }: { readonly rest_token: string }, command: readonly string[]) {
+  constructor({ place }: TestNode, { rest_token }: { readonly rest_token: string }, command: readonly string[]) {
     const body = JSON.stringify(command)
     const headers = { authorization: `Bearer ${rest_token}`, 'content-length': body.length }
     this.answer = new Promise((resolve, reject) => {

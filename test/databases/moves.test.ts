@@ -5,9 +5,6 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { pause, systemClock } from '../../src/base/index.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseMove } from '../../src/contract/server/moves.js'
-import type { EngineInfo } from '../../src/fleet/index.js'
-import { localEngine } from '../../src/fleet/testing/test-fleet.js'
-import { newPostgresDatabase } from '../../src/store/testing/index.js'
 import { randomFrom } from '../crash/random.js'
 import { Recorder } from '../histories/recorder.js'
 import {
@@ -21,20 +18,17 @@ import {
   waitFor,
 } from '../support/index.js'
 import { SlowRequest, stallingRequest, Uploader } from './large-values.js'
-import { type RunningNode, startNode } from './running-nodes.js'
+import { makeNodeStore, startNode, type TestNode } from './test-node.js'
 
 /** Moves of databases between nodes, while clients write. */
 
-let store: string
-let engine: EngineInfo
-let a: RunningNode
-let b: RunningNode
+let a: TestNode
+let b: TestNode
 
 beforeAll(async () => {
-  engine = await localEngine()
-  store = await newPostgresDatabase()
-  a = await start('a', await roomyPlace())
-  b = await start('b', await roomyPlace())
+  await makeNodeStore()
+  a = await startNode('a', await roomyPlace())
+  b = await startNode('b', await roomyPlace())
   await meet()
 })
 
@@ -49,9 +43,8 @@ const LARGE_TAKES_MS = 1_500
 const DRAINED = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 3)
 
 const record = ({ body }: Answer) => body as Made
-const start = (name: string, place: Place) => startNode(name, place, { store }, engine)
 
-async function create(node: RunningNode, name: string, more: object = {}): Promise<Made> {
+async function create(node: TestNode, name: string, more: object = {}): Promise<Made> {
   const asked = { database_name: name, platform: 'aws', primary_region: 'us-east-1', plan: 'payg', ...more }
   const answer = await node.api('POST', '/v2/redis/database', asked)
   expect(answer).toMatchObject({ status: 200 })
@@ -65,7 +58,7 @@ async function roomyPlace(): Promise<Place> {
 }
 
 async function meet(): Promise<void> {
-  const knows = async (node: RunningNode) => {
+  const knows = async (node: TestNode) => {
     const nodes = (await node.api('GET', '/v2/nodes')).body as { state: string }[]
     return nodes.filter(({ state }) => state === 'live').length === 2
   }
@@ -73,7 +66,7 @@ async function meet(): Promise<void> {
   await waitFor(knowEachOther, { what: 'the nodes to know each other' })
 }
 
-async function remove(node: RunningNode, { database_id }: Made): Promise<void> {
+async function remove(node: TestNode, { database_id }: Made): Promise<void> {
   expect(await node.api('DELETE', `/v2/redis/database/${database_id}`)).toMatchObject({ status: 200, body: 'OK' })
 }
 
@@ -122,10 +115,10 @@ function drainReport(clients: readonly DrainedClient[]): string {
   return `drain: ${clients.length} databases, ${sum(({ errors }) => errors.length)} errors, ${again} connected again, ${gap}`
 }
 
-const latest = async (node: RunningNode, databaseId: string) =>
+const latest = async (node: TestNode, databaseId: string) =>
   ((await node.api('GET', '/v2/node-moves')).body as DatabaseMove[]).find((move) => move.database_id === databaseId)
 
-async function move(node: RunningNode, databaseId: string, to: string): Promise<DatabaseMove> {
+async function move(node: TestNode, databaseId: string, to: string): Promise<DatabaseMove> {
   const asked = await node.api('POST', `/v2/nodes/${to}/databases`, { database_id: databaseId })
   expect(asked).toMatchObject({ status: 200, body: 'OK' })
   await waitFor(async () => ['done', 'failed'].includes((await latest(node, databaseId))?.state ?? ''), {
@@ -274,9 +267,9 @@ describe('a database that moves to another node', () => {
     expect(await blocked).toEqual(['event', 'happens'])
     expect((await a.rest(made.rest_token, ['SET', 'k', 'v'])).body).toEqual({ result: 'OK' })
     await Promise.all([a.stop(), b.stop()])
-    a = await start('a', a.place)
+    a = await startNode('a', a.place)
     expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
-    b = await start('b', b.place)
+    b = await startNode('b', b.place)
     await meet()
     await remove(a, made)
   }, 90_000)
@@ -285,7 +278,7 @@ describe('a database that moves to another node', () => {
     const made = await create(a, 'cut')
     const id = made.database_id
     for (let i = 0; i < 50; i++) await a.rest(made.rest_token, ['SET', `k${i}`, 'x'.repeat(100_000)])
-    const ended = async (node: RunningNode): Promise<void> => {
+    const ended = async (node: TestNode): Promise<void> => {
       await waitFor(async () => ['done', 'failed'].includes((await latest(node, id))?.state ?? ''), {
         what: 'the move to end',
       })
@@ -297,11 +290,11 @@ describe('a database that moves to another node', () => {
     await a.api('POST', '/v2/nodes/b/databases', { database_id: id })
     await copying()
     await b.stop()
-    b = await start('b', b.place)
+    b = await startNode('b', b.place)
     await meet()
     await ended(b)
     await waitFor(async () => (await b.rest(made.rest_token, ['DBSIZE'])).body, { what: 'an answer' })
-    const count = async (node: RunningNode) => (await node.rest(made.rest_token, ['DBSIZE'])).body
+    const count = async (node: TestNode) => (await node.rest(made.rest_token, ['DBSIZE'])).body
     await waitFor(async () => JSON.stringify(await count(b)) === '{"result":50}', { what: 'the data' })
 
     // The source ends; its next life decides.
@@ -310,7 +303,7 @@ describe('a database that moves to another node', () => {
     await to.api('POST', `/v2/nodes/${to.name}/databases`, { database_id: id })
     await waitFor(async () => (await latest(to, id))?.state !== 'asked', { what: 'the copy to begin', everyMs: 1 })
     await from.stop()
-    const next = await start(from.name, from.place)
+    const next = await startNode(from.name, from.place)
     if (home === 'a') a = next
     else b = next
     await meet()
@@ -358,7 +351,7 @@ describe('a database that moves to another node', () => {
       expect(await b.api('DELETE', '/v2/nodes/a')).toMatchObject({ status: 200 })
 
       // A node that stops is not drained: it stays the home, and is not forgotten.
-      a = await start('a', a.place)
+      a = await startNode('a', a.place)
       await meet()
       expect(await move(b, made[0]?.database_id ?? '', 'a')).toMatchObject({ state: 'done', problem: '' })
       await a.stop()

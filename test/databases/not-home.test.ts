@@ -5,12 +5,12 @@ import { Redis as Client } from 'iovalkey'
 import { beforeAll, expect, it } from 'vitest'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../src/contract/databases/plans.js'
-import { atCleanup, newPlace, tempDir, waitFor } from '../support/index.js'
-import { makeNodeStore, startNode, type TestNode } from './test-node.js'
+import { atCleanup, tempDir, waitFor } from '../support/index.js'
+import { makeNodeStore, nodePlace, startNode, type TestNode } from './test-node.js'
 
 /** What clients do with databases, all of it at a node that is not the home. */
 
-const HOSTS = { near: '127.0.0.2', home: '127.0.0.3' } as const
+const HOSTS = { near: '127.0.0.2', home: '127.0.0.3', leaving: '127.0.0.4' } as const
 const PLANS = {
   payg: { ...DEFAULT_PLANS.payg, db_store_max_idle: 400_000_000 },
   fixed_250mb: {
@@ -21,15 +21,15 @@ const PLANS = {
   },
 }
 let near: TestNode
+let options: object
 
 beforeAll(async () => {
   await makeNodeStore()
   const plansFile = join(tempDir(), 'plans.json')
   writeFileSync(plansFile, JSON.stringify(PLANS))
-  const options = { plansFile, freeAccountDatabases: '10' }
-  const place = () => newPlace({ dataDir: tempDir() })
-  near = await startNode('near', await place(), { ...options, host: HOSTS.near, region: 'us-east-1' })
-  await startNode('home', await place(), { ...options, host: HOSTS.home, region: 'eu-west-1' })
+  options = { plansFile, freeAccountDatabases: '10' }
+  near = await startNode('near', await nodePlace(), { ...options, host: HOSTS.near, region: 'us-east-1' })
+  await startNode('home', await nodePlace(), { ...options, host: HOSTS.home, region: 'eu-west-1' })
   const knows = async () =>
     ((await near.api('GET', '/v2/nodes')).body as object[]).filter((one) => 'engine_memory' in one).length === 2
   await waitFor(knows, { what: 'the nodes to know each other' })
@@ -46,7 +46,7 @@ async function create(some: object = {}): Promise<Made> {
 
 function connect(
   { port, password }: Made,
-  options: { username?: string; password?: string; tls?: object } = {},
+  options: { host?: string; username?: string; password?: string; tls?: object } = {},
 ): Client {
   const client = new Client({
     host: HOSTS.near,
@@ -157,3 +157,29 @@ it('backups, restores and passwords', async () => {
   expect((await near.api('POST', `/v2/redis/reset-password/${id}`)).status).toBe(200)
   await waitFor(() => again.status === 'end', { what: 'the old password to be of no use' })
 }, 30_000)
+
+it('a node that stops sends the replies that its clients wait for', async () => {
+  const made = await create()
+  const how = { ...options, host: HOSTS.leaving, region: 'us-east-1', shutdownGraceMs: '20000' }
+  const leaving = await startNode('leaving', await nodePlace(), how)
+  const [client, blocked, other] = [
+    connect(made, { host: HOSTS.leaving }),
+    connect(made, { host: HOSTS.leaving }),
+    connect(made),
+  ]
+  const value = 'v'.repeat(2 ** 20)
+  await client.set('k', value)
+  const never = blocked.blpop('list', 0).then(
+    () => 'a reply',
+    () => 'the end',
+  )
+  await waitFor(async () => /cmd=blpop/i.test(String(await other.client('LIST'))), { what: 'the blocked client' })
+  // Their commands arrive together, their replies over some time.
+  const replies = Array.from({ length: 100 }, () => client.get('k'))
+  await replies[0]
+  const stopped = leaving.stop()
+  expect((await Promise.all(replies)).every((reply) => reply === value)).toBe(true)
+  expect(await never).toBe('the end')
+  await stopped
+  await waitFor(() => client.status === 'end', { what: 'the connection to end' })
+}, 60_000)

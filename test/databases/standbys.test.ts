@@ -3,25 +3,19 @@ import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseStandby } from '../../src/contract/server/standbys.js'
-import type { EngineInfo } from '../../src/fleet/index.js'
-import { localEngine } from '../../src/fleet/testing/test-fleet.js'
-import { newPostgresDatabase } from '../../src/store/testing/index.js'
 import { commandHost, waitFor } from '../support/index.js'
-import { nodePlace, type RunningNode, startNode } from './running-nodes.js'
+import { makeNodeStore, nodePlace, startNode, type TestNode } from './test-node.js'
 
 /** A copy of a database on a second node, or two. */
 
-let store: string
-let engine: EngineInfo
-let a: RunningNode
-let b: RunningNode
-let c: RunningNode
+let a: TestNode
+let b: TestNode
+let c: TestNode
 let guarded: Made
 let placed: Made
 
 beforeAll(async () => {
-  engine = await localEngine()
-  store = await newPostgresDatabase()
+  await makeNodeStore()
   a = await start('a')
   // While it is alone, it is the home.
   guarded = await create('guarded')
@@ -30,7 +24,7 @@ beforeAll(async () => {
   c = await start('c')
 })
 
-const start = async (name: string, place = nodePlace()) => startNode(name, await place, { store }, engine)
+const start = async (name: string, place = nodePlace()) => startNode(name, await place)
 
 type Made = DatabaseRecord & Record<'rest_token', string>
 
@@ -40,17 +34,17 @@ async function create(name: string): Promise<Made> {
 }
 
 const host = commandHost()
-const cli = (node: RunningNode, ...args: readonly string[]) => host(args, { env: node.env })
+const cli = (node: TestNode, ...args: readonly string[]) => host(args, { env: node.env })
 
-const standbysOf = async (node: RunningNode, databaseId: string) =>
+const standbysOf = async (node: TestNode, databaseId: string) =>
   ((await node.api('GET', '/v2/node-standbys')).body as DatabaseStandby[]).filter(
     (one) => one.database_id === databaseId,
   )
 
-const standbyOf = async (node: RunningNode, databaseId: string) => (await standbysOf(node, databaseId))[0]
+const standbyOf = async (node: TestNode, databaseId: string) => (await standbysOf(node, databaseId))[0]
 
 /** Resolves when the copy has everything that was answered before this call. */
-async function untilComplete(node: RunningNode, databaseId: string): Promise<void> {
+async function untilComplete(node: TestNode, databaseId: string): Promise<void> {
   const now = Date.now()
   const isComplete = async () => {
     const standby = await standbyOf(node, databaseId)
@@ -60,7 +54,7 @@ async function untilComplete(node: RunningNode, databaseId: string): Promise<voi
 }
 
 /** Whether the files of the copy have a value. */
-async function hasCopy({ place }: RunningNode, databaseId: string, value: string): Promise<boolean> {
+async function hasCopy({ place }: TestNode, databaseId: string, value: string): Promise<boolean> {
   const dir = join(place.dataDir, 'databases', databaseId)
   const entries = await readdir(dir, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))

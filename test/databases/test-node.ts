@@ -1,30 +1,39 @@
 import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
 import { loadConfig } from '../../src/config/index.js'
-import type { EngineInfo } from '../../src/fleet/index.js'
 import { localEngine } from '../../src/fleet/testing/test-fleet.js'
 import { type App, createApp } from '../../src/server/index.js'
 import { newPostgresDatabase } from '../../src/store/testing/index.js'
-import { type Answer, atCleanup, basicOf, call, freePort, type Place } from '../support/index.js'
+import { type Answer, atCleanup, basicOf, call, freePort, newPlace, type Place, tempDir } from '../support/index.js'
 
 const credentials = newCredentials('nodes@localhost')
 /** Credentials of the first account of every node. */
 export const authorization = basicOf(credentials.email, credentials.apiKey)
-let store: string
-let engine: EngineInfo
+let store: string | undefined
 
-/** Makes the store of the nodes of a test file; for `beforeAll`. */
+/** Makes the store of the nodes of a test file that names no other one; for `beforeAll`. */
 export async function makeNodeStore(): Promise<void> {
-  engine = await localEngine()
   store = await newPostgresDatabase()
 }
 
+/** A data directory with ports. */
+export const nodePlace = (): Promise<Place> => newPlace({ dataDir: tempDir() })
+
 /** A node in this process. */
 export interface TestNode {
+  /** Empty: it is alone. */
+  readonly name: string
   readonly place: Place
   readonly app: App
   /** The address that it listens on. */
   readonly host: string
+  readonly apiUrl: string
+  /** Of the first account. */
+  readonly credentials: typeof credentials
+  /** With which commands of the command line reach it. */
+  readonly env: Readonly<Record<string, string>>
   api(method: string, path: string, json?: unknown, headers?: Record<string, string>): Promise<Answer>
+  /** Sends a command over REST. */
+  rest(token: string, command: readonly string[]): Promise<Answer>
   stop(): Promise<void>
 }
 
@@ -53,12 +62,28 @@ export async function startNode(
   const onFailure = (error: Error): never => {
     throw error
   }
-  const app = await createApp(config, { engine, onFailure, storageVariables })
+  const app = await createApp(config, { engine: await localEngine(), onFailure, storageVariables })
   let stopping: Promise<void> | undefined
   const stop = () => (stopping ??= app.stop())
   atCleanup(stop)
   await app.start()
-  const api: TestNode['api'] = (method, path, json, headers = {}) =>
-    call(`http://${host}:${place.apiPort}${path}`, { method, json, headers: { authorization, ...headers } })
-  return { place, app, host, api, stop }
+  const apiUrl = `http://${host}:${place.apiPort}`
+  return {
+    name: name ?? '',
+    place,
+    app,
+    host,
+    apiUrl,
+    credentials,
+    env: { HOMEPORT_API_URL: apiUrl, HOMEPORT_EMAIL: credentials.email, HOMEPORT_API_KEY: credentials.apiKey },
+    api: (method, path, json, headers = {}) =>
+      call(apiUrl + path, { method, json, headers: { authorization, ...headers } }),
+    rest: (token, command) =>
+      call(`http://${host}:${place.restPort}/`, {
+        method: 'POST',
+        json: command,
+        headers: { authorization: `Bearer ${token}` },
+      }),
+    stop,
+  }
 }
