@@ -219,15 +219,17 @@ function stateOfSent(run: RunLogData, element: ElementRow, step: SentStep['step'
   return isCutShort(run, element, step) ? 'STEP_CANCELED' : 'STEP_SUCCESS'
 }
 
-/** A sleep that did not end before its run did. A later step shows that it has ended early, because an undo asked for it. */
+/**
+ * A sleep that did not end before its run did. A later step shows that it has ended early, because an undo asked for it.
+ * In a parallel branch the plan is what sleeps: the step itself arrives after the sleep.
+ */
 function isCutShort(
   { state, stoppedAt, elements }: RunLogData,
   { position, created_at }: ElementRow,
   step: SentStep['step'],
-) {
-  if (stoppedAt === null || state === 'RUN_SUCCESS') return false
-  const isFollowed = !(Number(step.concurrent) > 1) && elements.at(-1)?.position !== position
-  return !isFollowed && (endOfSleep(step, created_at) ?? 0) > stoppedAt
+): boolean {
+  if (stoppedAt === null || state === 'RUN_SUCCESS' || Number(step.concurrent) > 1) return false
+  return elements.at(-1)?.position === position && (endOfSleep(step, created_at) ?? 0) > stoppedAt
 }
 
 /** Its message is pending until it ends. */

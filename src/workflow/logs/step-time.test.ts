@@ -1,3 +1,4 @@
+import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../base/index.js'
 import type { SeenRun } from '../testing/harness.js'
@@ -126,6 +127,20 @@ describe('the time of a step', () => {
     ])
     const { createdAt, time } = stepOf(run, 'short')
     expect(time && time.from + sumOf(time)).toBe(createdAt)
+  })
+
+  it('of a parallel sleep that had ended is no reason to show it as cancelled when its run fails next', async () => {
+    const app = await host({
+      '/w': {
+        route: async (context) => {
+          await Promise.all([context.sleep('nap', 1), context.run('work', aMoment)])
+          throw new WorkflowNonRetryableError('after the nap')
+        },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/w` })
+    const run = await suite.service.ended(workflowRunId)
+    expect(['nap', 'work'].map((name) => stepOf(run, name).state)).toEqual(['STEP_SUCCESS', 'STEP_SUCCESS'])
   })
 
   it('is left out if an attempt is unknown, and no phase is negative when the clock is set back', () => {
