@@ -48,6 +48,7 @@ const MESSAGE = {
   callback: Type.Optional(text('URL that is called after each response.')),
   failureCallback: Type.Optional(text('URL that is called when the message has failed for good.')),
   callerIP: Type.Optional(text('Address of the publisher.')),
+  callerIp: Type.Optional(text('The same, as `Message` of `@upstash/qstash` names it.')),
   retryDelayExpression: Type.Optional(text('`Upstash-Retry-Delay` as it was sent.')),
   timeout: Type.Optional(Type.Integer({ description: 'Timeout of an attempt, milliseconds.' })),
   ...LABELS,

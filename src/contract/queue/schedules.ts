@@ -25,7 +25,7 @@ const Schedule = Type.Object({
   callback: fields.callback,
   failureCallback: fields.failureCallback,
   callerIP: fields.callerIP,
-  callerIp: fields.callerIP,
+  callerIp: fields.callerIp,
   isPaused: Type.Boolean(),
   queueName: fields.queueName,
   flowControlKey: fields.flowControlKey,

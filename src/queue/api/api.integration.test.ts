@@ -85,6 +85,7 @@ describeOnSampledStore('the queue API', (openStore) => {
       rate: 5,
       period: 86_400,
       callerIP: '127.0.0.1',
+      callerIp: '127.0.0.1',
     })
     expect(Object.keys(message.header ?? {}).sort()).toEqual(['Content-Type', 'X-Mine'])
     expect(Number(message.notBefore) - message.createdAt).toBe(7 * 86_400_000)

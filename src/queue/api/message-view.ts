@@ -128,7 +128,7 @@ export function messageView(row: MessageRow, now?: number): MessageView {
     maxRetries: row.max_retries,
     notBefore: dueOf({ nextAt: dueTime(row.next_at), createdAt: row.created_at }),
     createdAt: row.created_at,
-    ...(row.caller_ip !== null && { callerIP: row.caller_ip }),
+    ...(row.caller_ip !== null && { callerIP: row.caller_ip, callerIp: row.caller_ip }),
     ...settingMembers(row, config),
     ...(now !== undefined && becauseMember(row, config, now)),
   }
