@@ -70,6 +70,23 @@ it('a sleep lasts from its step to its end, or until now', () => {
   expect(spans(asleep, AT + 1_000).at(-1)).toEqual([['nap', 100, 1_000]])
 })
 
+it('a parallel sleep that is over lasts from the start of the branches until its step came', () => {
+  const nap = { ...ran('nap', AT + 1_110), stepType: 'SleepFor', sleepFor: '1s', concurrent: 2 } as const
+  const until = { ...ran('until', AT + 1_120), stepType: 'SleepUntil', sleepUntil: AT + 1_115, concurrent: 2 } as const
+  const run = runOf([
+    { type: 'sequential', steps: [ran('one', AT + 100)] },
+    { type: 'parallel', steps: [nap, until] },
+    { type: 'sequential', steps: [ran('after', AT + 1_200)] },
+  ])
+  expect(spans(run, AT + 3_000).slice(2)).toEqual([
+    [
+      ['nap', 100, 1_110],
+      ['until', 100, 1_120],
+    ],
+    [['after', 1_120, 1_200]],
+  ])
+})
+
 it('a retried delivery is shown once, with its attempts and the reason', () => {
   const error = { error: 'HTTP 500', status: 500, headers: {}, body: 'no', time: AT + 150 }
   const reason = { kind: 'retry', text: 'retry 1 of 3', messageId: 'm2' } as const

@@ -114,6 +114,9 @@ function spanOf(step: Step, state: StepState, cursor: number, lastMs: number): [
   const cameMs = step.createdAt ?? cursor
   if (step.stepType === 'Initial') return [cameMs, cameMs]
   const sleepsMs = sleepOf(step)
+  // The step of a parallel branch comes after its sleep.
+  if (sleepsMs !== undefined && state === 'STEP_SUCCESS' && Number(step.concurrent) > 1)
+    return [Math.min(cursor, cameMs), cameMs]
   if (sleepsMs !== undefined) return [step.time?.from ?? cameMs, state === 'STEP_SUCCESS' ? cameMs + sleepsMs : lastMs]
   if (step.time) return [step.time.from, segmentsOf(step).at(-1)?.endMs ?? cameMs]
   if (state === 'STEP_SUCCESS') return [Math.min(step.invokedWorkflowCreatedAt ?? cursor, cameMs), cameMs]
