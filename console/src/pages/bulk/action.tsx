@@ -8,8 +8,9 @@ import { counted, dateTime, duration } from '../../lib/format.js'
 import { Controls, Fence, Rate } from './controls.js'
 import { Outcomes } from './outcomes.js'
 import { ProgressPanel } from './progress.js'
+import { selectorText } from './selector-text.js'
 import { useAction } from './use-action.js'
-import { type Action, KIND_WORDS, STATE_WORDS, selectorText } from './words.js'
+import { type Action, KIND_WORDS, STATE_WORDS } from './words.js'
 
 const route = getRouteApi('/shell/bulk-actions/$id')
 
@@ -50,13 +51,13 @@ function State({ action: { state } }: { action: Action }) {
 }
 
 function Details({ action }: { action: Action }) {
-  const { actionId, selector, unreadable, reason, createdBy, createdAt, pausedAt, finishedAt } = action
+  const { actionId, unreadable, reason, createdBy, createdAt, pausedAt, finishedAt } = action
   return (
     <Panel title="Details">
       <Fact name="ID" copy={actionId}>
         {actionId}
       </Fact>
-      <Fact name="Selection">{selectorText(selector, dateTime)}</Fact>
+      <Fact name="Selection">{selectorText(action, dateTime)}</Fact>
       {unreadable === undefined ? null : (
         <Fact name="Could not be read">{counted(unreadable, 'item')}, and so did not match</Fact>
       )}

@@ -14,7 +14,8 @@ import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { dateTime, whole } from '../../lib/format.js'
-import { type Action, KIND_WORDS, STATE_WORDS, selectorText } from './words.js'
+import { selectorText } from './selector-text.js'
+import { type Action, KIND_WORDS, STATE_WORDS } from './words.js'
 
 const PAGE = 100
 
@@ -85,8 +86,10 @@ const COLUMNS: readonly Column<Action>[] = [
     title: 'Selection',
     from: 'sm',
     wraps: true,
-    render: ({ selector, reason }) =>
-      reason === undefined ? selectorText(selector, dateTime) : `${selectorText(selector, dateTime)}: “${reason}”`,
+    render: (action) => {
+      const text = selectorText(action, dateTime)
+      return action.reason === undefined ? text : `${text}: “${action.reason}”`
+    },
   },
   { key: 'done', title: 'Done', width: '115px', render: (action) => <Done action={action} /> },
   {

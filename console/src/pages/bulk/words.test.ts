@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { type Action, countsOf, selectorText } from './words.js'
+import { selectorText } from './selector-text.js'
+import { type Action, countsOf } from './words.js'
 
 const action: Action = {
   actionId: 'bulk_1',
@@ -17,13 +18,25 @@ const time = (atMs: number) => `<${atMs}>`
 
 it('a selector is one line, without the settings of the action', () => {
   const selector = { label: ['a', 'b'], fromDate: 7, reason: 'twice', ratePerSecond: 5, fenceUntil: 9 }
-  expect(selectorText(selector, time)).toBe('label a or b, from <7>')
-  expect(selectorText({}, time)).toBe('everything')
+  expect(selectorText({ ...action, selector }, time)).toBe('label a or b, from <7>')
+  expect(selectorText(action, time)).toBe('everything')
 })
 
 it('a list of IDs is shown as its count', () => {
-  expect(selectorText({ workflowRunIds: ['x', 'y'] }, time)).toBe('2 IDs')
-  expect(selectorText({ workflowRunIds: ['x'], workflowRunIdsTotal: 5_000 }, time)).toBe('5,000 IDs')
+  const text = (selector: Action['selector']) => selectorText({ ...action, selector }, time)
+  expect(text({ workflowRunIds: ['x', 'y'] })).toBe('2 IDs')
+  expect(text({ workflowRunIds: ['x'], workflowRunIdsTotal: 5_000 })).toBe('5,000 IDs')
+})
+
+it('a URL says whether it selects by its beginning, and conditions are in words', () => {
+  const workflowUrl = 'https://x.test/a'
+  const text = (kind: Action['kind'], selector: Action['selector']) => selectorText({ kind, selector }, time)
+  expect(text('cancelRuns', { workflowUrl })).toBe('URL begins with https://x.test/a')
+  expect(text('pauseRuns', { workflowUrl, workflowUrlExactMatch: true })).toBe('URL https://x.test/a')
+  expect(text('resumeRuns', { workflowUrl: [workflowUrl] })).toBe('URL https://x.test/a')
+  expect(text('cancelRuns', { olderThan: '2h', attemptsAtLeast: 3, errorContains: 'boom' })).toBe(
+    'older than 2h, failed attempts at least 3, error contains boom',
+  )
 })
 
 it('the counts add up to the set', () => {

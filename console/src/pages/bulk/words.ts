@@ -4,7 +4,6 @@ import type { BULK_KINDS, getBulkAction } from '../../../../src/contract/bulk/ac
 import type { Outcome } from '../../../../src/contract/bulk/answers.js'
 import { BULK_KIND_WORDS, type KindWords } from '../../../../src/contract/words/bulk.js'
 import * as words from '../../../../src/contract/words/states.js'
-import { counted } from '../../lib/format.js'
 import { titlesOf } from '../../lib/states.js'
 
 /** A bulk action. */
@@ -96,43 +95,4 @@ export function countsOf({
   const names = Object.keys(OUTCOME_WORDS) as OutcomeName[]
   const counts = names.map((name) => ({ name, count: name === 'pending' ? matched - done : (outcomes[name] ?? 0) }))
   return counts.filter(({ name, count }) => count > 0 || (name === 'failed' && done > 0))
-}
-
-const FIELD_WORDS: Readonly<Record<string, string>> = {
-  workflowUrl: 'URL',
-  workflowUrlExactMatch: 'whole URL',
-  label: 'label',
-  host: 'host',
-  path: 'path',
-  callerIp: 'caller',
-  flowControlKey: 'flow-control key',
-  fromDate: 'from',
-  toDate: 'to',
-  responseStatus: 'status',
-  failureFunctionState: 'failure function',
-  url: 'URL',
-  queueName: 'queue',
-  topicName: 'URL group',
-  scheduleId: 'schedule',
-  count: 'at most',
-  actionId: 'cancelled by',
-}
-
-/** Fields in records of earlier actions that are no filters and are shown separately. */
-const NO_FILTERS = new Set(['reason', 'ratePerSecond', 'fenceUntil', 'async', 'report', 'dryRun'])
-
-/** A selector in one line. */
-export function selectorText(selector: Readonly<Record<string, unknown>>, time: (atMs: number) => string): string {
-  const filters = Object.entries(selector).filter(([name]) => !NO_FILTERS.has(name) && !name.endsWith('Total'))
-  const parts = filters.map(([name, value]) => {
-    if (name.endsWith('Ids') && Array.isArray(value))
-      return counted(Number(selector[`${name}Total`] ?? value.length), 'ID')
-    return `${FIELD_WORDS[name] ?? name} ${valueText(name, value, time)}`
-  })
-  return parts.length === 0 ? 'everything' : parts.join(', ')
-}
-
-function valueText(name: string, value: unknown, time: (atMs: number) => string): string {
-  if ((name === 'fromDate' || name === 'toDate') && typeof value === 'number') return time(value)
-  return Array.isArray(value) ? value.join(' or ') : String(value)
 }

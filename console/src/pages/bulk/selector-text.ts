@@ -1,0 +1,61 @@
+/** The selector of a bulk action in words. */
+import { counted } from '../../lib/format.js'
+import { FAMILY_OF } from './families.js'
+import type { Action } from './words.js'
+
+const FIELD_WORDS: Readonly<Record<string, string>> = {
+  workflowUrl: 'URL',
+  label: 'label',
+  host: 'host',
+  path: 'path',
+  callerIp: 'caller',
+  flowControlKey: 'flow-control key',
+  fromDate: 'from',
+  toDate: 'to',
+  responseStatus: 'status',
+  failureFunctionState: 'failure function',
+  url: 'URL',
+  queueName: 'queue',
+  topicName: 'URL group',
+  scheduleId: 'schedule',
+  count: 'at most',
+  actionId: 'cancelled by',
+  waitingFor: 'waits for',
+  olderThan: 'older than',
+  youngerThan: 'younger than',
+  attemptsAtLeast: 'failed attempts at least',
+  attemptsAtMost: 'failed attempts at most',
+  errorContains: 'error contains',
+}
+
+/** Settings in records of earlier actions, which are shown separately, and how a URL is matched, which its word says. */
+const NO_FILTERS = new Set([
+  'workflowUrlExactMatch',
+  'reason',
+  'ratePerSecond',
+  'fenceUntil',
+  'async',
+  'report',
+  'dryRun',
+])
+
+/** What an action selects, in one line. */
+export function selectorText(
+  { kind, selector }: Pick<Action, 'kind' | 'selector'>,
+  time: (atMs: number) => string,
+): string {
+  const isPrefix = FAMILY_OF[kind] === 'runs' && selector.workflowUrlExactMatch !== true
+  const filters = Object.entries(selector).filter(([name]) => !NO_FILTERS.has(name) && !name.endsWith('Total'))
+  const parts = filters.map(([name, value]) => {
+    if (name.endsWith('Ids') && Array.isArray(value))
+      return counted(Number(selector[`${name}Total`] ?? value.length), 'ID')
+    const word = name === 'workflowUrl' && isPrefix ? 'URL begins with' : FIELD_WORDS[name]
+    return `${word ?? name} ${valueText(name, value, time)}`
+  })
+  return parts.length === 0 ? 'everything' : parts.join(', ')
+}
+
+function valueText(name: string, value: unknown, time: (atMs: number) => string): string {
+  if ((name === 'fromDate' || name === 'toDate') && typeof value === 'number') return time(value)
+  return Array.isArray(value) ? value.join(' or ') : String(value)
+}
