@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { escaped, pairsOf, parseReplies, printReply, textOf } from './resp.js'
+import { escaped, pairsOf, parseReplies, printAnswer, printReply, textOf } from './resp.js'
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text, 'latin1'))
 
@@ -35,6 +35,15 @@ describe('replies', () => {
       '10) (integer) 1',
       '11) (integer) 1',
     ])
+  })
+
+  it('that are texts for people keep their lines, those of other commands are quoted', () => {
+    const [reply] = parseReplies(bytes('$15\r\n# Server\r\nx:1\r\n\r\n'))
+    const printed = (...words: string[]) => reply && printAnswer(words, reply)
+    expect([printed('INFO'), printed('client', 'list')]).toEqual(['# Server\nx:1', '# Server\nx:1'])
+    expect([printed('GET', 'info'), printed('client', 'getname')]).toEqual(
+      Array.from({ length: 2 }, () => '"# Server\\r\\nx:1\\r\\n"'),
+    )
   })
 
   it('of keys and values become pairs', () => {

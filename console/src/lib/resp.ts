@@ -90,7 +90,16 @@ export function pairsOf(reply: Reply | undefined): [Reply, Reply][] {
   return pairs
 }
 
-/** A reply the way `redis-cli` writes it. */
+/** Commands whose reply is a text for people, which `redis-cli` writes as it is. */
+const TEXTS = /^(info|lolwut|client (list|info)|memory (doctor|malloc-stats)|latency (doctor|graph))( |$)/i
+
+/** The reply to a command the way `redis-cli` writes it. */
+export function printAnswer(words: readonly string[], reply: Reply): string {
+  if (reply.kind !== 'bulk' || !TEXTS.test(words.slice(0, 2).join(' '))) return printReply(reply)
+  return textOf(reply).replaceAll('\r\n', '\n').trimEnd()
+}
+
+/** A reply by itself the way `redis-cli` writes it. */
 export function printReply(reply: Reply, indent = ''): string {
   switch (reply.kind) {
     case 'status':

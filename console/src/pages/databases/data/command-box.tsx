@@ -5,7 +5,7 @@ import type { DataPlane } from '../../../api/data-plane.js'
 import { confirm } from '../../../components/confirm.js'
 import { Panel } from '../../../components/page.js'
 import { Term } from '../../../components/term.js'
-import { printReply } from '../../../lib/resp.js'
+import { printAnswer } from '../../../lib/resp.js'
 import classes from './command-box.module.css'
 import { isDestructive, parseLine, suggestionsFor } from './command-line.js'
 import { refreshData } from './reads.js'
@@ -113,7 +113,7 @@ async function sendWords(
   note: (answer: string, isError: boolean) => void,
 ): Promise<void> {
   try {
-    note(printReply(await plane.send(...words)).slice(0, MOST_SHOWN), false)
+    note(printAnswer(words, await plane.send(...words)).slice(0, MOST_SHOWN), false)
   } catch (error) {
     note(`(error) ${error instanceof Error ? error.message : String(error)}`, true)
   }
