@@ -121,6 +121,9 @@ it('validates the form while typing, and shows an error with the text of the ser
   await dialog.getByRole('alert').getByText('no-such-group').waitFor()
   await dialog.getByRole('button', { name: 'More settings' }).click()
   expect(await problemsOf(page)).toEqual([])
+  await dialog.getByLabel('Destination').fill('ftp://example.com')
+  await dialog.getByRole('button', { name: 'Publish the message' }).click()
+  await dialog.getByLabel('Destination').and(page.locator(':focus')).waitFor()
 })
 
 it('the back button removes a filter', async () => {

@@ -1,6 +1,6 @@
 import { Button, Group, Modal, type ModalProps, Stack } from '@mantine/core'
 import type { UseMutationResult } from '@tanstack/react-query'
-import type { FormEventHandler, ReactNode } from 'react'
+import type { FormEvent, FormEventHandler, ReactNode } from 'react'
 import { Refusal } from './states.js'
 import { useFocusBack } from './use-focus-back.js'
 
@@ -28,9 +28,14 @@ export function FormDialog({
     task.reset()
     modal.onClose()
   }
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    const form = event.currentTarget
+    onSubmit(event)
+    requestAnimationFrame(() => focusRefused(form))
+  }
   return (
     <Modal {...modal} onClose={close}>
-      <form onSubmit={onSubmit} noValidate>
+      <form onSubmit={submit} noValidate>
         <Stack gap="md">
           {children}
           <Refusal error={task.error} />
@@ -46,4 +51,9 @@ export function FormDialog({
       </form>
     </Modal>
   )
+}
+
+/** In a long form, the field with the error may be out of sight of the button. */
+function focusRefused(form: HTMLFormElement): void {
+  form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus()
 }
