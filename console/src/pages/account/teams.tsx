@@ -50,7 +50,7 @@ export function TeamsPage() {
   return (
     <Page
       title="Team"
-      about="A team owns databases like an account does. Its members share them, each with a role."
+      about="A team owns databases like an account does. Its members share them, each with a role, and sign in with a key of the team."
       actions={create}
     >
       <Loaded query={teams} loading={<LoadingLines />}>
