@@ -124,6 +124,11 @@ it('validates the form while typing, and shows an error with the text of the ser
   await dialog.getByLabel('Destination').fill('ftp://example.com')
   await dialog.getByRole('button', { name: 'Publish the message' }).click()
   await dialog.getByLabel('Destination').and(page.locator(':focus')).waitFor()
+  await dialog.getByLabel('Destination').fill(`${sinkUrl}/good`)
+  await dialog.getByLabel('Delay').fill('soon')
+  await dialog.getByRole('button', { name: 'Fewer settings' }).click()
+  await dialog.getByRole('button', { name: 'Publish the message' }).click()
+  await dialog.getByLabel('Delay').and(page.locator(':focus')).waitFor()
 })
 
 it('the back button removes a filter', async () => {

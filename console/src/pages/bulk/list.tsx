@@ -100,7 +100,7 @@ const COLUMNS: readonly Column<Action>[] = [
     align: 'right',
     render: ({ failed }) => (failed > 0 ? whole(failed) : ''),
   },
-  { key: 'who', title: 'Started by', width: '170px', from: 'lg', wraps: true, render: ({ createdBy }) => createdBy },
+  { key: 'who', title: 'Started by', width: '190px', from: 'lg', wraps: true, render: ({ createdBy }) => createdBy },
   {
     key: 'when',
     title: 'Started',

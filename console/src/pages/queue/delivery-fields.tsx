@@ -12,9 +12,20 @@ export interface DeliveryFormState {
   readonly getInputProps: (name: keyof DeliveryValues) => object
 }
 
-/** Rarely changed settings, behind a button. */
-export function AllSettings({ children }: { children: ReactNode }) {
-  const [isOpen, { toggle }] = useDisclosure()
+/** Rarely changed settings, behind a button. They stay visible while one of them is wrong. */
+export function AllSettings({
+  errors,
+  others,
+  children,
+}: {
+  /** Of the whole form. */
+  errors: Readonly<Record<string, ReactNode>>
+  /** The fields of the form that are not among these settings. */
+  others: readonly string[]
+  children: ReactNode
+}) {
+  const [isWanted, { toggle }] = useDisclosure()
+  const isOpen = isWanted || Object.keys(errors).some((name) => !others.includes(name))
   return (
     <>
       <Button

@@ -96,7 +96,7 @@ export function PublishForm({
         />
       </SimpleGrid>
       <BodyField form={form} label="Body" />
-      <AllSettings>
+      <AllSettings errors={form.errors} others={['destination', 'method', 'body']}>
         <Settings form={form} />
       </AllSettings>
     </FormDialog>

@@ -76,7 +76,7 @@ export function TriggerForm({
       />
       <BodyField form={form} label="Payload" description="Available as context.requestPayload" />
       <LabelField form={form} />
-      <AllSettings>
+      <AllSettings errors={form.errors} others={['url', 'body', 'label']}>
         <TextInput label="Run ID" placeholder="Generated" {...form.getInputProps('runId')} />
         <DeliveryFields form={form} retriesLabel="Retries of each delivery" />
       </AllSettings>
