@@ -81,6 +81,12 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     }
   })
 
+  it('asks nothing when nothing matches, and starts no action', async () => {
+    const none = await run('bulk', 'start', 'retryDeadLetters', '--label', 'none')
+    expect(none).toEqual({ code: 0, out: 'No item matches. Nothing was changed.\n', err: '' })
+    expect((await run('bulk', 'list', '--kind', 'retryDeadLetters')).out).toBe('No bulk actions match.\n')
+  })
+
   it.each([['bulk start retryDeadLetters --label dead --yes --watch'], ['queue dlq retry --label dead']])(
     'sends dead letters again with other settings: %s',
     async (command) => {

@@ -63,6 +63,9 @@ export const startCommand = remote<StartOptions, [(typeof BULK_KINDS)[number], s
     const { matched } = found
     if (options.dryRun)
       return session.show(found, () => `would ${titleOf(kind)}: ${itemsOf(kind, matched)}\n${listOf(found)}`)
+    // Of nothing there is nothing to confirm. A fence is of use without a match, and of ids each has its outcome.
+    if (matched === 0 && ids.length === 0 && options.fenceUntil === undefined)
+      return session.show(found, () => `No item matches. Nothing was changed.\n${unreadableLine(found)}`)
     await session.confirm(`${BULK_KIND_WORDS[kind].title}: ${itemsOf(kind, matched)}?`, String(matched))
     const accepted = await session.api.call(startBulkAction, { body, headers: resendHeaders(options) })
     const { actionId } = accepted
