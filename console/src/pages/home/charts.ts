@@ -71,7 +71,7 @@ export const CHARTS: readonly Chart[] = [
         to: '/runs',
         search: { to },
       })),
-      part('refused_commands', ['refused command', 'refused commands'], 'idle', databases),
+      part('refused_commands', ['command over a limit', 'commands over a limit'], 'idle', databases),
     ],
   },
 ]
