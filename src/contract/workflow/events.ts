@@ -124,7 +124,7 @@ export const listWaiters = endpoint({
   cost: 'heavy',
   scopes: ['read'],
   summary: 'List the runs that wait for an event',
-  description: `The waits for an event, oldest first: up to ${whole(MOST_WAITERS)}, or pages with the header \`${WAITERS_COUNT}\`. If there are more, the response has the header \`${WAITERS_CURSOR}\`; send it with the next request.`,
+  description: `The waits for an event, oldest first: up to ${whole(MOST_WAITERS)}, or pages with the header \`${WAITERS_COUNT}\`; fewer if they take more than 16 MiB. If there are more, the response has the header \`${WAITERS_CURSOR}\`; send it with the next request.`,
   params: Type.Object({ eventId }),
   headers: Type.Object({
     [WAITERS_COUNT]: Type.Optional(

@@ -21,7 +21,6 @@ import { LONGEST_EVENT_ID_BYTES, refuseLarge } from '../protocol/sent-steps.js'
 import { readRunItem, runIdOf } from '../protocol/settings.js'
 import * as runsAwaited from '../transactions/runs-awaited.js'
 import type { NotifyArgs, Released } from '../transactions/runs-notify.js'
-import * as runsNotify from '../transactions/runs-notify.js'
 import * as runsRead from '../transactions/runs-read.js'
 import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
 import * as runsWait from '../transactions/runs-wait.js'
@@ -64,11 +63,9 @@ export function eventRoutes(deps: EventDeps): Route[] {
     route(listWaiters, async ({ params, headers, caller: { accountId } }) => {
       const limit = numberIn(headers, WAITERS_COUNT, MOST_WAITERS_OF_PAGE) ?? MOST_WAITERS
       const after = numberIn(headers, WAITERS_CURSOR, Number.MAX_SAFE_INTEGER) ?? 0
-      const page = { accountId, eventId: eventIdOf(params.eventId), after, limit: limit + 1 }
-      const found = await deps.store.run(runsNotify.waiters, page)
-      const rows = found.slice(0, limit)
-      const last = found.length > limit ? rows.at(-1) : undefined
-      return reply(200, rows.map(toWaiter), last && { [WAITERS_CURSOR]: String(last.seq) })
+      const page = { accountId, eventId: eventIdOf(params.eventId), after, limit }
+      const { waits, next } = await deps.store.run(runsAwaited.waiters, page)
+      return reply(200, waits.map(toWaiter), next === undefined ? undefined : { [WAITERS_CURSOR]: String(next) })
     }),
     route(listAwaitedEvents, async ({ query, caller }) => {
       const { prefix = '', count = MOST_EVENTS, cursor } = query

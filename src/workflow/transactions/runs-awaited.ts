@@ -1,6 +1,8 @@
+import { sql } from 'kysely'
 import { read } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { first, only, type Transaction } from '../../store/statement.js'
+import { all, first, only, type Transaction } from '../../store/statement.js'
+import type { WaitRow } from './runs-wait.js'
 
 /** Waits for one event that are counted; a larger number is shown as "at least". */
 const MOST_COUNTED = 1_000
@@ -86,3 +88,59 @@ export const awaited = read('runs.awaited', function* (args: AwaitedArgs): Trans
   }
   return events
 })
+
+/** Selects a page of the waits for an event: those with a larger `seq` than `after`. */
+export interface WaitersArgs {
+  readonly accountId: string
+  readonly eventId: string
+  readonly after: number
+  readonly limit: number
+}
+
+/** Waits of one page, unless one wait is larger. */
+const BYTES_OF_PAGE = 16 * 2 ** 20
+
+const waitSizes = query<WaitersArgs, { seq: number; bytes: number }>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .select(['seq', sql<number>`octet_length(wait)`.as('bytes')])
+    .where('account_id', '=', p.accountId)
+    .where('event_id', '=', p.eventId)
+    .where('seq', '>', p.after)
+    .orderBy('seq')
+    .limit(p.limit),
+)
+const waitsUpTo = query<Omit<WaitersArgs, 'limit'> & { upTo: number }, WaitRow>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('event_id', '=', p.eventId)
+    .where('seq', '>', p.after)
+    .where('seq', '<=', p.upTo)
+    .orderBy('seq'),
+)
+
+/** A page of the waits for an event, oldest first. `next`: others follow this `seq`. */
+export const waiters = read(
+  'runs.waiters',
+  function* (args: WaitersArgs & { readonly mostBytes?: number }): Transaction<{ waits: WaitRow[]; next?: number }> {
+    const { limit, mostBytes = BYTES_OF_PAGE, ...of } = args
+    const sizes = yield* all(waitSizes, { ...of, limit: limit + 1 })
+    const last = lastOfPage(sizes.slice(0, limit), mostBytes)
+    if (last === undefined) return { waits: [] }
+    const waits = yield* all(waitsUpTo, { ...of, upTo: last })
+    return waits.length < sizes.length ? { waits, next: last } : { waits }
+  },
+)
+
+function lastOfPage(sizes: readonly { readonly seq: number; readonly bytes: number }[], most: number) {
+  let last: number | undefined
+  let total = 0
+  for (const { seq, bytes } of sizes) {
+    total += bytes
+    if (last !== undefined && total > most) break
+    last = seq
+  }
+  return last
+}

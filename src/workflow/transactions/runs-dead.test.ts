@@ -3,6 +3,7 @@ import { newId } from '../../base/index.js'
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
+import * as runsAwaited from './runs-awaited.js'
 import * as runsCallbacks from './runs-callbacks.js'
 import * as runsDead from './runs-dead.js'
 import * as runsFinish from './runs-finish.js'
@@ -29,7 +30,7 @@ const { settleRun } = runsSettle
 const { submit } = runsSubmit
 const { sweepRuns } = runsRetention
 const { wait } = runsWait
-const { waiters } = runsNotify
+const { waiters } = runsAwaited
 const AT = 1_700_000_000_000
 const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '|a|', flow_key: null, caller_ip: '::1' }
 const settings = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
@@ -123,7 +124,7 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
     const link = { runId: 'dead', messageId: newId('msg_', AT), url: columns.url, createdAt: AT, step: { stepId: 5 } }
     await send(start('child', link))
     if (failing) await fail(failing, AT + 10)
-    expect(await store.run(waiters, { accountId, eventId: 'event', after: 0, limit: 10 })).toEqual([])
+    expect(await store.run(waiters, { accountId, eventId: 'event', after: 0, limit: 10 })).toEqual({ waits: [] })
     await store.run(finishRun, { accountId, runId: 'child', response: 'grown', at: AT + 20 })
 
     const [dead] = await letters()

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { isPending, PENDING_COLUMNS, type PendingRow, partitionColumn } from '../../queue/transactions/messages.js'
 import { madeAtSql, movedToSql } from '../../queue/transactions/messages-parked.js'
 import { checksumOf } from '../../store/checksum.js'
-import { read, write } from '../../store/operation.js'
+import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import {
   type Ask,
@@ -16,6 +16,7 @@ import {
   type Transaction,
 } from '../../store/statement.js'
 import { type Appending, insertElements } from './runs-append.js'
+import type { WaitersArgs } from './runs-awaited.js'
 import { askNote, askNoteMore } from './runs-notified.js'
 import type { RunRow } from './runs-rows.js'
 import { answeredStep, metaOfWait, type WaitRecord, type WaitRow } from './runs-wait.js'
@@ -108,14 +109,6 @@ const startedRuns = query<{ seqs: readonly number[] }, Run>(({ db, p, d }) =>
       .orderBy('seq', 'desc'),
   ),
 )
-/** Selects a page of the waits for an event: those with a larger `seq` than `after`. */
-export interface WaitersArgs {
-  readonly accountId: string
-  readonly eventId: string
-  readonly after: number
-  readonly limit: number
-}
-
 const waiting = query<WaitersArgs & { upTo: number }, Pick<WaitRow, 'seq' | 'run_seq'>>(({ db, p }) =>
   db
     .selectFrom('run_waits')
@@ -156,16 +149,6 @@ const newestWait = query<{ accountId: string; eventId: string }, { seq: number }
     .where('event_id', '=', p.eventId)
     .orderBy('seq', 'desc')
     .limit(1),
-)
-const waitingPage = query<WaitersArgs, WaitRow>(({ db, p }) =>
-  db
-    .selectFrom('run_waits')
-    .selectAll()
-    .where('account_id', '=', p.accountId)
-    .where('event_id', '=', p.eventId)
-    .where('seq', '>', p.after)
-    .orderBy('seq')
-    .limit(p.limit),
 )
 const webhookOf = query<{ accountId: string; runId: string; eventId: string }, { seq: number }>(({ db, p }) =>
   db
@@ -352,8 +335,3 @@ export const expireWait = write(
     return true
   },
 )
-
-/** A page of the waits for an event, oldest first. */
-export const waiters = read('runs.waiters', function* (args: WaitersArgs): Transaction<WaitRow[]> {
-  return yield* all(waitingPage, args)
-})

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
+import * as runsAwaited from './runs-awaited.js'
 import * as runsCancel from './runs-cancel.js'
 import * as runsFinish from './runs-finish.js'
 import * as runsLogs from './runs-logs.js'
@@ -15,12 +16,13 @@ import * as runsWait from './runs-wait.js'
 
 const { cancelRuns } = runsCancel
 const { delivery, find } = runsRead
-const { expireWait, notify, waiters } = runsNotify
+const { expireWait, notify } = runsNotify
 const { finishRun } = runsFinish
 const { logPage } = runsLogs
 const { settleRun } = runsSettle
 const { submit } = runsSubmit
 const { wait } = runsWait
+const { waiters } = runsAwaited
 const AT = 1_700_000_000_000
 const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '|a|', flow_key: null, caller_ip: '::1' }
 const settings = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
@@ -285,7 +287,9 @@ describeOnEveryStore('transactions of runs', (openStore) => {
       setUp()
       await send(start('r'))
       await waitFor('r', 'e')
-      const [waiting] = await store.run(waiters, { accountId, eventId: 'e', after: 0, limit: 10 })
+      const {
+        waits: [waiting],
+      } = await store.run(waiters, { accountId, eventId: 'e', after: 0, limit: 10 })
       const seq = await seqOf('r')
       const ended = await Promise.all([
         say('e').then(({ released }) => released.length),
@@ -321,7 +325,26 @@ describeOnEveryStore('transactions of runs', (openStore) => {
       expect(await say('other', 'nobody')).toMatchObject({ kind: 'unknown-run' })
       await cancel('r')
       expect(await waitFor('r', 'late')).toEqual({ kind: 'ended', state: 'RUN_CANCELED' })
-      expect(await store.run(waiters, { accountId, eventId: 'e', after: 0, limit: 10 })).toEqual([])
+      expect(await store.run(waiters, { accountId, eventId: 'e', after: 0, limit: 10 })).toEqual({ waits: [] })
+    })
+
+    it('are listed in pages of limited size', async () => {
+      setUp()
+      await send(start('r'), start('s'), start('t'))
+      for (const runId of ['r', 's', 't']) await waitFor(runId, 'e')
+      const pages: number[] = []
+      for (let after: number | undefined = 0; after !== undefined; ) {
+        const page: { waits: readonly object[]; next?: number } = await store.run(waiters, {
+          accountId,
+          eventId: 'e',
+          after,
+          limit: 10,
+          mostBytes: 250,
+        })
+        pages.push(page.waits.length)
+        after = page.next
+      }
+      expect(pages).toEqual([2, 1])
     })
 
     it('accept webhook calls only for events that their run created, up to a limit', async () => {
