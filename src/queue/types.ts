@@ -174,12 +174,22 @@ export interface LineWait {
   readonly lineMs: number
 }
 
+/**
+ * Asks for memory for a request, which a kind does before it reads more than about 1 MiB for it. It throws when too much is in
+ * use; the message is prepared again when there is some.
+ */
+export type ClaimMemory = (bytes: number) => void
+
 /** A kind of messages. Builds their requests and settles their outcomes. */
 export interface MessageKind {
   /** Value of the column `kind`. */
   readonly name: string
   /** Builds the request of one attempt. `undefined`: nothing to send any more, the dispatcher forgets the message. */
-  prepare(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> | Outbound | undefined
+  prepare(
+    message: PendingMessage,
+    wait: LineWait,
+    claim: ClaimMemory,
+  ): Promise<Outbound | undefined> | Outbound | undefined
   /** Commits the outcome of an attempt with its follow-ups. Rejects when nothing was committed. */
   settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled>
   /** What a span of an attempt says besides. Asked only while traces are on. */

@@ -19,8 +19,8 @@ export function watchedKind(kind: MessageKind, onAttempt: OnAttempt): MessageKin
   return {
     name: kind.name,
     ...(kind.spanValues && { spanValues: (message) => kind.spanValues?.(message) ?? {} }),
-    prepare: async (message, wait) => {
-      const outbound = await kind.prepare(message, wait)
+    prepare: async (message, wait, claim) => {
+      const outbound = await kind.prepare(message, wait, claim)
       if (outbound) requests.set(message, outbound)
       return outbound
     },

@@ -6,7 +6,7 @@ import { Backlog } from './backlog.js'
 import type { Load } from './coverage.js'
 import { type Entry, isBefore } from './entry.js'
 import { FlowControl } from './flow-control.js'
-import type { BacklogLimits } from './limits.js'
+import { type BacklogLimits, backlogLimits } from './limits.js'
 
 const LIMITS: BacklogLimits = {
   windowMs: 1_000,
@@ -15,7 +15,7 @@ const LIMITS: BacklogLimits = {
   flowLoadLimit: 4,
   maxPerFlowKey: 8,
   capacity: 40,
-  inFlight: { maxTotal: 100, maxPerAccount: 100, maxPerHost: 3, slowAfterMs: 2_000, maxSlow: 0, maxSlowBytes: 0 },
+  inFlight: { ...backlogLimits(100).inFlight, maxPerAccount: 100, maxPerHost: 3, maxSlow: 0 },
 }
 /** Without limits on requests in flight. */
 const FREE: BacklogLimits = {

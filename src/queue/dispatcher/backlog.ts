@@ -37,7 +37,7 @@ export class Backlog {
   /** Set while a load runs. */
   #meanwhile: Meanwhile | undefined
   readonly #loads: Loads
-  readonly #ended = new Ended()
+  readonly ended = new Ended()
   /** Parked while their request was in flight: the store says when their next attempt is due, because any node may resume them. */
   readonly #leaving = new Set<Entry>()
   readonly #isOwn: (partition: number) => boolean
@@ -72,7 +72,7 @@ export class Backlog {
       const place = { nextAt: row.next_at, seq: row.seq }
       // Whether a drop that is remembered came before or after, only the store knows.
       if (isAgain && this.#readmit(row) && !row.held) this.recall([place], 'hint')
-      if (row.held || this.#ended.isOver(row)) continue
+      if (row.held || this.ended.isOver(row)) continue
       const isCovered = this.#meanwhile || this.#coverage.covers(row.account_id, () => laneOf(row), place)
       if (isCovered) this.#admit(toEntry(row, 'offer'), now)
     }
@@ -80,7 +80,7 @@ export class Backlog {
 
   #readmit(row: PendingRow): boolean {
     for (const held of this.#held.select({ seqs: [row.seq] })) this.#leaving.delete(held)
-    return this.#ended.readmit(row) === 'unsure'
+    return this.ended.readmit(row) === 'unsure'
   }
 
   /** Queues the messages that have become due for sending. */
@@ -108,6 +108,11 @@ export class Backlog {
     }
   }
 
+  /** See `RoundRobin.claim`. */
+  claim(entry: Entry, bytes: number): boolean {
+    return this.#ready.claim(entry, bytes)
+  }
+
   /** The request of a taken message is over: its place in flight is free. */
   answered(entry: Entry): void {
     this.#flow.release(entry)
@@ -124,7 +129,7 @@ export class Backlog {
   release(entry: Entry): void {
     this.#leaving.delete(entry)
     if (!this.#held.holds(entry)) return
-    this.#ended.attemptOver(entry)
+    this.ended.attemptOver(entry)
     this.#held.remove(entry)
     this.#loads.noteRefill(entry.lane, entry.message.accountId)
   }
@@ -141,7 +146,7 @@ export class Backlog {
   /** Forgets messages that a committed transaction has ended. Answers those with a request in flight. */
   drop(which: DropSelector): Entry[] {
     const inFlight: Entry[] = []
-    this.#ended.drop(which)
+    this.ended.drop(which)
     for (const entry of this.#held.select(which)) {
       if (which.inFlight === 'ends' && entry.abort) {
         this.#leaving.add(entry)
@@ -149,20 +154,10 @@ export class Backlog {
       }
       if (entry.state === 'sending') inFlight.push(entry)
       this.#evict(entry)
-      if (which.inFlight === 'ends') this.#ended.parked(entry)
+      if (which.inFlight === 'ends') this.ended.parked(entry)
     }
     this.#meanwhile?.drop(which)
     return inFlight
-  }
-
-  /** See `Ended.age`. */
-  ageDrops(): boolean {
-    return this.#ended.age()
-  }
-
-  /** Every operation that ran at `ageDrops` has ended, and its caller has made its offers. */
-  forgetAgedDrops(): void {
-    this.#ended.forgetAged()
   }
 
   /** When `advance`, `take` or `nextLoad` has work again, unless another call comes first. Unix milliseconds. */
@@ -179,7 +174,7 @@ export class Backlog {
     const load = this.#loads.next(now)
     if (!load) return undefined
     this.#meanwhile = new Meanwhile()
-    this.#ended.loadStarted()
+    this.ended.loadStarted()
     return load
   }
 
@@ -218,7 +213,7 @@ export class Backlog {
   #endLoad(): { readonly meanwhile: Meanwhile; readonly ended: EndedSet | undefined } {
     const meanwhile = this.#meanwhile ?? new Meanwhile()
     this.#meanwhile = undefined
-    return { meanwhile, ended: this.#ended.loadFinished() }
+    return { meanwhile, ended: this.ended.loadFinished() }
   }
 
   /** Whether a stray is to be held: it is not in memory, or as it was before its due time was brought forward. */

@@ -12,6 +12,7 @@ import { type Sink, startSink } from '../testing/sink.js'
 import * as messages from '../transactions/messages.js'
 import * as messagesCancel from '../transactions/messages-cancel.js'
 import * as messagesRead from '../transactions/messages-read.js'
+import type { MessageKind, Queue } from '../types.js'
 
 describeOnEveryStore('the dispatcher', (openStore) => {
   let store: Store
@@ -207,6 +208,39 @@ describeOnEveryStore('the dispatcher', (openStore) => {
     await waitFor(() => quick.received.length === 5, { what: 'the deliveries to the other host' })
     expect(sink.received).toHaveLength(2)
     await quick.close()
+  })
+
+  it('sends requests that need much memory a few at a time, and others meanwhile', async () => {
+    const silent = await startSink()
+    silent.answer = () => ({ silent: true })
+    let asked = 0
+    const large: MessageKind = {
+      name: 'large',
+      prepare: async ({ url, method }, _wait, claim) => {
+        asked++
+        claim(100 * 2 ** 20)
+        return { url, method, headers: {}, body: undefined }
+      },
+      settle: async () => ({ offers: [] }),
+    }
+    const rows = Array.from({ length: 10 }, () => {
+      const own = { message_id: newId('msg_', clock.now()), account_id: `acc_${accounts}_large`, created_at: 0 }
+      return messageRow({ ...own, kind: 'large', url: silent.url, host: new URL(silent.url).host })
+    })
+    const seqs = await store.run(messages.insert, rows)
+    const extend = (queue: Queue) => {
+      queue.addKind(large)
+      return []
+    }
+    const service = await start({ deliveryConcurrency: 20, extend })
+    await waitFor(() => silent.received.length === 2, { what: 'two large requests' })
+    await publish(service)
+    await arrived(1)
+    expect(silent.received).toHaveLength(2)
+    expect(asked).toBeLessThanOrEqual(12)
+    await store.run(messagesCancel.cancel, { seqs, at: clock.now() })
+    service.queue.drop({ seqs })
+    await silent.close()
   })
 
   it('delivers for other accounts while one has a backlog of thousands and two destinations do not respond', async () => {

@@ -25,8 +25,18 @@ const PAUSE_AFTER_FAILURE_MS = 1_000
 /** How often a node that may not act looks whether it may again. */
 const UNTIL_MAY_ACT_MS = 250
 
-/** This node may have been declared dead, or no longer owns the message. Nothing was sent. */
-class MayNotStart extends Error {}
+/**
+ * Nothing was sent: this node may have been declared dead, or no longer owns the message, or too much memory is in use. The
+ * message is taken again from this time on.
+ */
+class NotNow extends Error {
+  readonly nextAt: number
+
+  constructor(nextAt: number) {
+    super()
+    this.nextAt = nextAt
+  }
+}
 
 /**
  * Sends messages when they are due and commits the outcomes.
@@ -170,7 +180,7 @@ export class Dispatcher implements Service {
   /** Forgets messages whose end is committed; see `Queue.drop`. */
   drop(which: DropSelector): void {
     for (const entry of this.#backlog.drop(which)) entry.abort?.()
-    forgetDropsLater(this.#deps.store, this.#backlog)
+    forgetDropsLater(this.#deps.store, this.#backlog.ended)
     this.#schedulePump()
   }
 
@@ -228,10 +238,10 @@ export class Dispatcher implements Service {
       await this.#attempt(entry)
     } catch (error) {
       if (isOutOfDescriptors(error)) this.#pause(error)
-      else if (!(error instanceof MayNotStart)) {
+      else if (!(error instanceof NotNow)) {
         this.#deps.logger.error('queue_attempt_failed', { error, messageId: entry.message.messageId })
       }
-      const nextAt = this.#deps.clock.now() + PAUSE_AFTER_FAILURE_MS
+      const nextAt = error instanceof NotNow ? error.nextAt : this.#deps.clock.now() + PAUSE_AFTER_FAILURE_MS
       if (entry.state === 'sending' && this.partitions.sends(entry.partition))
         this.#backlog.reschedule(entry, { ...entry.message, nextAt }, this.#deps.clock.now())
       else this.#backlog.release(entry)
@@ -306,10 +316,12 @@ export class Dispatcher implements Service {
   }
 
   async #send(entry: Entry, kind: MessageKind, message: PendingMessage): Promise<Sending | undefined> {
-    const prepared = kind.prepare(message, entry)
+    const prepared = kind.prepare(message, entry, (bytes) => {
+      if (!this.#backlog.claim(entry, bytes)) throw new NotNow(message.nextAt)
+    })
     const outbound = prepared instanceof Promise ? await prepared : prepared
     if (!outbound || entry.state === 'dropped' || this.#backlog.isHeld(message.accountId)) return undefined
-    if (!this.partitions.mayStart(entry.partition)) throw new MayNotStart()
+    if (!this.partitions.mayStart(entry.partition)) throw new NotNow(this.#deps.clock.now() + PAUSE_AFTER_FAILURE_MS)
     const timeoutMs = Math.min(message.config.timeoutMs ?? this.#deps.timeoutMs, this.#deps.timeoutMs)
     const sending = this.#sender.send({
       url: outbound.url,

@@ -41,8 +41,8 @@ export interface Entry extends Place {
   readonly origin: 'offer' | 'load'
   /** The body is only in the store and is read before the message is sent. */
   readonly bodyInStore: boolean
-  /** Length of the body, in memory or not. */
-  readonly bodyBytes: number
+  /** Length of the body, in memory or not; more if its request turned out to need more memory. */
+  bodyBytes: number
   readonly host: string
   /** Group that it shares memory with: its account's messages with the same flow-control key, else to the same host. */
   readonly lane: string

@@ -59,7 +59,10 @@ const key = (more: Partial<FlowKeyRow>): FlowKeyRow => ({
 function start(messages: number, limits: Partial<FlowKeyRow> = {}, atOnce = 1) {
   const flow = new FlowControl()
   flow.set(key(limits))
-  const backlog = new Backlog({ ...LIMITS, inFlight: { ...inFlightLimits(atOnce), maxSlowBytes: 0 } }, flow)
+  const backlog = new Backlog(
+    { ...LIMITS, inFlight: { ...inFlightLimits(atOnce), maxSlowBytes: 0, bytesPerPlace: 1e9 } },
+    flow,
+  )
   const load = backlog.nextLoad(0)
   if (load) backlog.loaded(load, { rows: [], upTo: load.until }, 0)
   let seq = 0

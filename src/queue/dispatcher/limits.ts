@@ -41,6 +41,11 @@ export function backlogLimits(concurrency: number): BacklogLimits {
   }
 }
 
+/** Memory of quick requests, unless very many may be in flight; slow ones have as much again. */
+const BODIES_BYTES = 256 * 2 ** 20
+/** A request that needs less memory takes one place, however many there are. */
+const LEAST_PER_PLACE = 256 * 1024
+
 /** Limits of requests in flight; see `RoundRobin`. */
 function inFlightLimits(concurrency: number): InFlightLimits {
   return {
@@ -50,6 +55,7 @@ function inFlightLimits(concurrency: number): InFlightLimits {
     maxPerHost: Math.ceil(concurrency / 2),
     slowAfterMs: 2_000,
     maxSlow: maxLingering(concurrency),
-    maxSlowBytes: 256 * 2 ** 20,
+    maxSlowBytes: BODIES_BYTES,
+    bytesPerPlace: Math.max(LEAST_PER_PLACE, BODIES_BYTES / concurrency),
   }
 }

@@ -10,6 +10,7 @@ const LIMITS: InFlightLimits = {
   slowAfterMs: 100,
   maxSlow: 16,
   maxSlowBytes: 1_000,
+  bytesPerPlace: 500,
 }
 
 let seqs = 0
@@ -104,6 +105,41 @@ describe('the round robin', () => {
     takeAll(robin)
     pushMany(robin, 8, { account: 'b', host: 'c' })
     expect(takeAll(robin, 100)).toHaveLength(3)
+  })
+
+  it('gives a request with a large body several places', () => {
+    const robin = new RoundRobin(LIMITS)
+    pushMany(robin, 3, { bytes: 900 })
+    robin.push(due({ account: 'b', host: 'other' }))
+    const taken = takeAll(robin)
+    expect(taken.map(({ bodyBytes }) => bodyBytes)).toEqual([900, 0, 900])
+    for (const entry of taken) robin.done(entry)
+    expect(takeAll(robin)).toHaveLength(1)
+  })
+
+  it('lets a request that turns out to be large go on only while there are places', () => {
+    const robin = new RoundRobin(LIMITS)
+    for (const host of ['one', 'two', 'three', 'four', 'five']) robin.push(due({ host }))
+    const [first, second, third, ...small] = takeAll(robin) as [Entry, Entry, Entry, ...Entry[]]
+    // The account has six places, of which these take five.
+    expect([first, second, third].map((entry) => robin.claim(entry, 900))).toEqual([true, false, false])
+    expect(small.map((entry) => robin.claim(entry, 500))).toEqual([true, true])
+    for (const entry of [second, third]) {
+      robin.done(entry)
+      robin.push(entry)
+    }
+    expect(takeAll(robin)).toEqual([second])
+    expect([first, second].map((entry) => robin.claim(entry, 900))).toEqual([true, true])
+    robin.done(first)
+    expect(takeAll(robin)).toEqual([third])
+  })
+
+  it('leaves places although the last request of an account takes many', () => {
+    const robin = new RoundRobin({ ...LIMITS, maxTotal: 12, maxPerAccount: 9 })
+    for (let host = 0; host < 10; host++) robin.push(due({ host: `h${host}`, bytes: host < 8 ? 0 : 1e9 }))
+    expect(takeAll(robin)).toHaveLength(9)
+    pushMany(robin, 5, { account: 'b' })
+    expect(accounts(takeAll(robin))).toBe('b')
   })
 
   it('sends no more to hosts with slow requests when there are very many of these', () => {

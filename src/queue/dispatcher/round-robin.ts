@@ -3,7 +3,7 @@ import { Fifo } from './collections.js'
 import type { Entry } from './entry.js'
 import { Line } from './line.js'
 
-/** Limits of requests in flight. */
+/** Limits of requests in flight, in places: a request takes one, or several if it needs much memory. */
 export interface InFlightLimits {
   /** In all, without slow ones. */
   readonly maxTotal: number
@@ -16,6 +16,8 @@ export interface InFlightLimits {
   /** Maximum of slow requests, and of the bytes of their bodies. Requests beyond that keep counting. */
   readonly maxSlow: number
   readonly maxSlowBytes: number
+  /** Memory of a request for each of its places. */
+  readonly bytesPerPlace: number
 }
 
 /** Due messages of one account to one host, from one queue or from none. */
@@ -52,7 +54,8 @@ interface Flight {
   readonly account: Account
   readonly host: Host
   readonly startedAt: number
-  readonly bodyBytes: number
+  bodyBytes: number
+  places: number
   state: 'quick' | 'slow' | 'over'
 }
 
@@ -60,8 +63,9 @@ interface Flight {
  * Chooses the next message to send, round robin: accounts take turns, and within an account its lines do. There is a
  * line for each destination host and queue, so a long line delays only itself. Priorities order the messages of a line.
  *
- * Hosts and accounts have limits of requests in flight. A request that stays open for long becomes slow and makes space
- * for others. When very many are slow, hosts with slow requests get no more until some of these end. So destinations
+ * Hosts and accounts have limits of requests in flight. A request with a large body counts several times, so the same limits
+ * bound the memory of all bodies; the last one taken may exceed them. A request that stays open for long becomes slow and makes
+ * space for others. When very many are slow, hosts with slow requests get no more until some of these end. So destinations
  * that never respond delay only their own messages.
  *
  * A blocked line always belongs to a host with requests in flight, so the `done` of one of these unblocks it.
@@ -77,6 +81,8 @@ export class RoundRobin {
   /** In start order. */
   readonly #quickFlights = new Fifo<Flight>()
   #quick = 0
+  /** Of all quick requests. */
+  #places = 0
   #slow = 0
   #slowBytes = 0
 
@@ -100,15 +106,33 @@ export class RoundRobin {
   /** Takes the next message to send. The caller calls `done` when its request is over. */
   take(now: number): Entry | undefined {
     this.#markSlow(now)
-    while (this.#quick < this.#limits.maxTotal) {
+    while (this.#places < this.#limits.maxTotal) {
       const account = this.#rotation.shift()
       if (!account) return undefined
       account.isRotating = false
-      const entry = this.#takeOf(account, now)
+      // A claim may have taken its places since.
+      const entry = account.quick < this.#limits.maxPerAccount ? this.#takeOf(account, now) : undefined
       this.#rotateAccount(account)
       if (entry) return entry
     }
     return undefined
+  }
+
+  /**
+   * The request of a taken message needs this much memory. Answers whether the limits allow that now. If not, the caller puts
+   * the message back, and it is taken again when they do.
+   */
+  claim(entry: Entry, bytes: number): boolean {
+    entry.bodyBytes = Math.max(entry.bodyBytes, bytes)
+    const flight = this.#flights.get(entry)
+    if (!flight || flight.bodyBytes >= bytes) return flight !== undefined
+    const more = this.#placesOf(entry) - flight.places
+    if (more > 0 && (flight.state === 'slow' || !this.#hasPlaces(flight, more))) return false
+    this.#count(flight, -1)
+    flight.places += more
+    flight.bodyBytes = bytes
+    this.#count(flight, 1)
+    return true
   }
 
   /** The request of a taken message is over. */
@@ -116,8 +140,7 @@ export class RoundRobin {
     const flight = this.#flights.get(entry)
     if (!flight) return
     this.#flights.delete(entry)
-    this.#leave(flight)
-    flight.host.sending--
+    this.#change(flight, 'over')
     this.#unblock(flight.host)
     this.#rotateAccount(flight.account)
     this.#forget(flight)
@@ -125,7 +148,7 @@ export class RoundRobin {
 
   /** When the next request in flight becomes slow, which may free a place for another. */
   wakeAt(): number {
-    if (this.#rotation.length === 0 && this.#quick < this.#limits.maxPerAccount) return Number.POSITIVE_INFINITY
+    if (this.#rotation.length === 0 && this.#places < this.#limits.maxPerAccount) return Number.POSITIVE_INFINITY
     const first = this.#quickFlights.peekAlive('quick')
     return first ? first.startedAt + this.#limits.slowAfterMs : Number.POSITIVE_INFINITY
   }
@@ -157,14 +180,26 @@ export class RoundRobin {
 
   #begin(entry: Entry, { account, host }: HostLine, now: number): void {
     entry.state = 'sending'
-    const flight: Flight = { account, host, startedAt: now, bodyBytes: entry.bodyBytes, state: 'quick' }
+    const { bodyBytes } = entry
+    const flight: Flight = { account, host, startedAt: now, bodyBytes, places: this.#placesOf(entry), state: 'quick' }
     this.#flights.set(entry, flight)
     this.#quickFlights.push(flight)
-    this.#quick++
-    account.quick++
+    this.#count(flight, 1)
     account.uses++
-    host.sending++
     host.uses++
+  }
+
+  /** At most as many as no account can have, so that the last request of one leaves places to others. */
+  #placesOf({ bodyBytes }: Entry): number {
+    const { bytesPerPlace, maxTotal, maxPerAccount } = this.#limits
+    if (bodyBytes <= bytesPerPlace) return 1
+    return Math.min(Math.ceil(bodyBytes / bytesPerPlace), Math.max(1, maxTotal - maxPerAccount))
+  }
+
+  #hasPlaces({ account, host }: Flight, more: number): boolean {
+    const { maxTotal, maxPerAccount, maxPerHost } = this.#limits
+    const isWithin = account.quick + more <= maxPerAccount && host.sending + more <= maxPerHost
+    return isWithin && this.#places + more <= maxTotal
   }
 
   #hasSpace({ host, account }: HostLine): boolean {
@@ -177,8 +212,8 @@ export class RoundRobin {
     for (;;) {
       const flight = this.#quickFlights.peekAlive('quick')
       if (!flight || flight.startedAt + this.#limits.slowAfterMs > now || !this.#hasSpaceForSlow(flight)) return
-      this.#leave(flight)
-      this.#becomeSlow(flight)
+      this.#change(flight, 'slow')
+      this.#rotateAccount(flight.account)
     }
   }
 
@@ -187,27 +222,26 @@ export class RoundRobin {
     return this.#slow < maxSlow && this.#slowBytes + bodyBytes <= maxSlowBytes
   }
 
-  #becomeSlow(flight: Flight): void {
-    flight.state = 'slow'
-    this.#slow++
-    this.#slowBytes += flight.bodyBytes
-    flight.account.slow++
-    flight.host.slow++
-    this.#rotateAccount(flight.account)
+  #change(flight: Flight, state: Flight['state']): void {
+    this.#count(flight, -1)
+    flight.state = state
+    this.#count(flight, 1)
   }
 
-  /** A flight no longer counts in its state. */
-  #leave(flight: Flight): void {
-    if (flight.state === 'quick') {
-      this.#quick--
-      flight.account.quick--
-    } else if (flight.state === 'slow') {
-      this.#slow--
-      this.#slowBytes -= flight.bodyBytes
-      flight.account.slow--
-      flight.host.slow--
+  /** A flight counts as its state says, or no longer does. */
+  #count({ state, places, bodyBytes, account, host }: Flight, times: 1 | -1): void {
+    if (state === 'over') return
+    host.sending += places * times
+    if (state === 'quick') {
+      this.#quick += times
+      this.#places += places * times
+      account.quick += places * times
+    } else {
+      this.#slow += times
+      this.#slowBytes += bodyBytes * times
+      account.slow += times
+      host.slow += times
     }
-    flight.state = 'over'
   }
 
   #rotate(line: HostLine): void {

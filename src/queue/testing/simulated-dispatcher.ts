@@ -26,7 +26,15 @@ const LIMITS: BacklogLimits = {
   flowLoadLimit: 2,
   maxPerFlowKey: 4,
   capacity: 24,
-  inFlight: { maxTotal: 8, maxPerAccount: 7, maxPerHost: 5, slowAfterMs: 2_000, maxSlow: 10, maxSlowBytes: 2 ** 20 },
+  inFlight: {
+    maxTotal: 8,
+    maxPerAccount: 7,
+    maxPerHost: 5,
+    slowAfterMs: 2_000,
+    maxSlow: 10,
+    maxSlowBytes: 2 ** 20,
+    bytesPerPlace: 2 ** 20,
+  },
 }
 
 /**
@@ -124,8 +132,8 @@ export class SimulatedDispatcher {
       this.#loading = undefined
     }
     // Callers here have made their offers by now.
-    this.#backlog.ageDrops()
-    this.#backlog.forgetAgedDrops()
+    this.#backlog.ended.age()
+    this.#backlog.ended.forgetAged()
     this.#backlog.advance(now)
     const load = this.#backlog.nextLoad(now)
     if (load) this.#loading = { load, page: await this.#read(load) }
@@ -137,7 +145,7 @@ export class SimulatedDispatcher {
     if (!entry) return undefined
     this.#deps.taken(entry.message)
     const message = entry.bodyInStore ? await this.#whole(entry) : entry.message
-    const outbound = message && (await this.#kindOf(message).prepare(message, entry))
+    const outbound = message && (await this.#kindOf(message).prepare(message, entry, () => undefined))
     // The message may have been dropped while it was prepared.
     if (message && outbound && this.#isTaken(entry)) {
       const flight: Flight = { entry, message, outbound, state: 'open' }

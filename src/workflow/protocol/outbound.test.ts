@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../base/index.js'
 import type { PendingMessage } from '../../queue/index.js'
+import { ROOMY } from '../../queue/testing/harness.js'
+import { wrappedStore } from '../../store/testing/wrapped-store.js'
+import { WorkflowMeter } from '../../telemetry/index.js'
+import { InFlightDeliveries } from '../runs/in-flight.js'
+import { RecentLists } from '../runs/recent-lists.js'
+import { RefusedReturns } from '../runs/refused-returns.js'
+import { RunMessages } from '../runs/run-messages.js'
 import { useWorkflows } from '../testing/suite.js'
 import type { Delivery } from '../transactions/runs-read.js'
+import * as runsRead from '../transactions/runs-read.js'
 import { INLINE_LIMIT_BYTES, outboundOf, sendingOf } from './outbound.js'
 import type { RunMark } from './settings.js'
 
@@ -117,5 +126,53 @@ describe('a list that is too large to be sent', () => {
       body: '{"fromStep":2}',
     })
     expect([restart.status, await restart.text()]).toEqual([409, expect.stringContaining('the limit is 1000000')])
+  })
+})
+
+describe('a list that needs much memory', () => {
+  const suite = useWorkflows()
+
+  it('is not read before its memory is claimed', async () => {
+    const app = await suite.host({
+      '/large': {
+        route: async (context) => {
+          await context.run('one', () => 'x'.repeat(1_500_000))
+          await context.waitForEvent('never', 'never', { timeout: '1h' })
+        },
+      },
+    })
+    const { workflowRunId: runId } = await suite.service.client.trigger({ url: `${app.url}/large` })
+    await suite.service.when(runId, 'the wait', ({ steps }) => JSON.stringify(steps).includes('never'))
+    const list = (await app.allDelivered()).at(-1)?.body ?? '[]'
+    const messageId: string = JSON.parse(list).at(-1).messageId
+    const run = await suite.store.run(runsRead.find, { accountId: 'acc_test', runId })
+    const reads: boolean[] = []
+    const store = wrappedStore(suite.store, async (operation, args) => {
+      const answer = await suite.store.run(operation, args)
+      reads.push((answer as Delivery).list.length > 0)
+      return answer
+    })
+    const sent = { ...message({ role: 'step' }), messageId, groupKey: run?.seq ?? 0 }
+    const kind = new RunMessages({
+      ...ROOMY,
+      store,
+      clock: systemClock,
+      bodyLimitBytes: 1,
+      inFlight: new InFlightDeliveries(60_000),
+      lists: new RecentLists(),
+      nodes: { ended: () => undefined },
+      refusedReturns: new RefusedReturns(),
+      meter: new WorkflowMeter(),
+    })
+    const claims: number[] = []
+    const refused = kind.prepare(sent, { heldMs: 0, lineMs: 0 }, (bytes) => {
+      claims.push(bytes)
+      throw new Error('not now')
+    })
+    await expect(refused).rejects.toThrow('not now')
+    expect([claims.length, reads]).toEqual([1, [false]])
+    expect(claims[0]).toBeGreaterThan(3 * 1_500_000)
+    const prepared = await kind.prepare(sent, { heldMs: 0, lineMs: 0 }, () => undefined)
+    expect(text(prepared?.body)).toBe(list)
   })
 })

@@ -81,9 +81,9 @@ export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFa
     ...(input.times && { times: attemptTimes(input.times, outcome.finishedAt) }),
     ...(stepName !== undefined && { stepName }),
   }
-  const { failureCallback, reportsList } = settingsOf(input)
+  const { failureCallback } = settingsOf(input)
   if (!failureCallback) return { failure, dlqId }
-  const source = reportsList ? failingList(input) : input.beginning.payload
+  const source = reportsList(input) ? failingList(input) : input.beginning.payload
   const body = failureBody({ run: delivery.run, message, response, dlqId, source })
   const id = newId('msg_', now)
   const calling = callbackDelivery(failureCallback, 'failure', input)
@@ -108,8 +108,16 @@ function failingList({ delivery: { list }, beginning, message }: FollowUpInput):
   return listBody(steps.map(listElement))
 }
 
+/** Whether the failure function gets the list of the failed delivery, as SDKs expect that send no payload of their own. */
+export function reportsList(of: DeliverySettings): boolean {
+  const { failureCallback, reportsList: isReported } = settingsOf(of)
+  return failureCallback !== undefined && isReported === true
+}
+
+type DeliverySettings = Pick<FollowUpInput, 'delivery' | 'beginning'>
+
 /** The settings that apply to a delivery: its own if its SDK repeats them, else those of the run. */
-function settingsOf({ delivery: { element }, beginning }: FollowUpInput): RunMeta {
+function settingsOf({ delivery: { element }, beginning }: DeliverySettings): RunMeta {
   const { delivery, ...own } = metaOfElement(element.meta)
   switch (element.kind) {
     case 'step':

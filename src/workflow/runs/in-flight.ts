@@ -98,12 +98,11 @@ const nameOf = ({ accountId, runId }: RunName): string => `${accountId} ${runId}
 /**
  * The parallel branch that a delivery is for: the step of a call is named in the headers of its result, every other one in
  * the plan that the delivery brings.
- * @param list the elements that it brings.
+ * @param last the last element that it brings.
  */
-export function branchOf(headers: HeaderMap, list: readonly ListElement[]): number | undefined {
+export function branchOf(headers: HeaderMap, last: ListElement | undefined): number | undefined {
   const ofCall = headerOf(headers, 'Upstash-Workflow-StepId')
   if (ofCall !== undefined) return Number(ofCall)
-  const last = list.at(-1)
   if (!last || last.bodyBytes > MAX_PARSED_BYTES) return undefined
   const sent = tryParseJson(last.text)
   const body = isObject(sent) && typeof sent.body === 'string' ? Buffer.from(sent.body, 'base64') : undefined

@@ -3,6 +3,7 @@ import { isError } from '../../contract/errors/errors.js'
 import {
   type AttemptOutcome,
   attemptRecord,
+  type ClaimMemory,
   type Decision,
   decideNext,
   dueOf,
@@ -31,7 +32,7 @@ import type { RunEffect } from '../transactions/runs-settle.js'
 import * as runsSettle from '../transactions/runs-settle.js'
 import { metaOfTrigger } from './columns.js'
 import type { DeliveryTimes } from './delivery-times.js'
-import { type FollowUpInput, resultElement, runFailureOf } from './follow-ups.js'
+import { type FollowUpInput, reportsList, resultElement, runFailureOf } from './follow-ups.js'
 import { branchOf, type InFlightDeliveries } from './in-flight.js'
 import type { RecentLists } from './recent-lists.js'
 import type { RefusedReturns } from './refused-returns.js'
@@ -56,7 +57,14 @@ export interface RunMessagesDeps {
 }
 
 const NO_BODY = new Uint8Array()
+/** What a request reads without a claim. */
+const UNCLAIMED_BYTES = 2 ** 20
+/** Memory of a request for each byte that it reads: the steps of a list, their text in base64, and the body made of it. */
+const MEMORY_PER_BYTE = 3
 const NOTHING: Settled = { offers: [] }
+
+/** What settling an outcome needs; a member is absent when the run or the element is gone. */
+type Context = { readonly [Name in 'delivery' | 'beginning']: FollowUpInput[Name] | undefined }
 
 /** The message kind of runs: builds the request of each attempt, and applies its outcome to the run. */
 export class RunMessages implements MessageKind {
@@ -67,29 +75,38 @@ export class RunMessages implements MessageKind {
     this.#deps = deps
   }
 
-  prepare(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> | Outbound {
+  prepare(message: PendingMessage, wait: LineWait, claim: ClaimMemory): Promise<Outbound | undefined> | Outbound {
     const isDebounced = message.config.rule?.kind === 'debounce' && message.retried === 0
-    return isDebounced ? this.#prepareUnlessReplaced(message, wait) : this.#prepare(message, wait)
+    return isDebounced ? this.#prepareUnlessReplaced(message, wait, claim) : this.#prepare(message, wait, claim)
   }
 
   /** From now on, no trigger with the debounce key of the run replaces it. */
-  async #prepareUnlessReplaced(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> {
+  async #prepareUnlessReplaced(
+    message: PendingMessage,
+    wait: LineWait,
+    claim: ClaimMemory,
+  ): Promise<Outbound | undefined> {
     const isActive = await this.#deps.store.run(runsRules.close, { runSeq: runSeqOf(message) })
-    return isActive ? this.#prepare(message, wait) : undefined
+    return isActive ? this.#prepare(message, wait, claim) : undefined
   }
 
-  #prepare(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> | Outbound {
+  #prepare(message: PendingMessage, wait: LineWait, claim: ClaimMemory): Promise<Outbound | undefined> | Outbound {
     const { role } = markOf(message.config)
     const known = deliversList(role) ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
-    if (!known) return this.#fetch(message, wait)
+    if (!known) return this.#fetch(message, wait, claim)
     const { run, list, outbound } = known
     return this.#begin(message, { run, list, body: NO_BODY }, wait, outbound)
   }
 
   /** Reads the delivery from the store. */
-  async #fetch(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> {
+  async #fetch(message: PendingMessage, wait: LineWait, claim: ClaimMemory): Promise<Outbound | undefined> {
     const { role } = markOf(message.config)
-    const delivery = (await this.#read(message)) ?? (role === 'step' ? await this.#expire(message) : undefined)
+    let delivery = await this.#readToSend(message, claim)
+    if (!delivery && role === 'step') {
+      await this.#expire(message)
+      // Even if the wait had ended: a notification may just have appended the element of this message.
+      delivery = await this.#readToSend(message, claim)
+    }
     if (delivery && mayDeliver(delivery.run.state, role)) {
       const sending = sendingOf(delivery)
       this.#deps.lists.loaded(delivery, sending.list)
@@ -99,15 +116,30 @@ export class RunMessages implements MessageKind {
     return undefined
   }
 
+  /** A list that is too large to be sent is left out. */
+  async #readToSend(message: PendingMessage, claim: ClaimMemory): Promise<Delivery | undefined> {
+    const found = await this.#read(message, UNCLAIMED_BYTES)
+    const { largerBytes, element } = found ?? {}
+    if (largerBytes === undefined || (element?.kind === 'step' && largerBytes > this.#inlineLimit)) return found
+    claim(largerBytes * MEMORY_PER_BYTE)
+    return this.#read(message, largerBytes)
+  }
+
+  get #inlineLimit(): number {
+    return this.#deps.inlineLimitBytes ?? INLINE_LIMIT_BYTES
+  }
+
   /** @param ahead the request, if it was built ahead. */
   #begin(message: PendingMessage, sending: Sending, { heldMs, lineMs }: LineWait, ahead?: Outbound): Outbound {
     const { role } = markOf(message.config)
     const { run_id: runId, account_id: accountId } = sending.run
+    // The rest of a list is not kept while its request is in flight.
+    const last = sending.list.at(-1)
     this.#deps.inFlight.begin({
       seq: message.seq,
       run: isReported(role) ? { accountId, runId } : undefined,
       times: { dueAt: dueOf(message), heldMs, lineMs, startedAt: this.#deps.clock.now() },
-      branch: () => branchOf(message.headers, sending.list),
+      branch: () => branchOf(message.headers, last),
     })
     const outbound = ahead ?? outboundOf(message, sending, this.#deps.inlineLimitBytes)
     // The failure callback carries the last response of the program, up to the body limit.
@@ -163,46 +195,47 @@ export class RunMessages implements MessageKind {
     { startedAt }: AttemptOutcome,
   ): Promise<Decision> {
     if (decision.kind !== 'retry') return decision
-    const { run } = (await this.#read(message)) ?? {}
+    const { run } = (await this.#read(message, 'nothing')) ?? {}
     const isRefused =
       run && this.#deps.refusedReturns.hasSince({ accountId: run.account_id, runId: run.run_id }, startedAt)
     return isRefused ? { kind: 'failed', reason: 'refused' } : decision
   }
 
-  #read(message: PendingMessage, contents: Contents = 'whole'): Promise<Delivery | undefined> {
-    const { inlineLimitBytes: most = INLINE_LIMIT_BYTES } = this.#deps
-    const args = { seq: runSeqOf(message), messageId: message.messageId, contents, most }
+  /** @param most bytes of a body or list; a larger one is not read. */
+  #read(message: PendingMessage, most: number | 'nothing'): Promise<Delivery | undefined> {
+    const of = { seq: runSeqOf(message), messageId: message.messageId }
+    const args = most === 'nothing' ? { ...of, contents: 'none' as const, most: 0 } : { ...of, most }
     return this.#deps.store.run(runsRead.delivery, args)
   }
 
-  async #beginning(
-    message: PendingMessage,
-    contents: Contents = 'whole',
-  ): Promise<FollowUpInput['beginning'] | undefined> {
+  async #beginning(message: PendingMessage, contents: Contents): Promise<FollowUpInput['beginning'] | undefined> {
     const row = await this.#deps.store.run(runsRead.beginning, { seq: runSeqOf(message), contents })
     return row && { meta: metaOfTrigger(row.meta), payload: row.body }
   }
 
   /** Reads what settling an outcome needs. Without the bodies if these are damaged, which is why the delivery failed. */
-  async #context(message: PendingMessage) {
-    const read = async (contents: Contents) => ({
-      delivery: await this.#read(message, contents),
-      beginning: await this.#beginning(message, contents),
-    })
+  async #context(message: PendingMessage, verdict: RunVerdict): Promise<Context> {
+    const isFailing = verdict.kind === 'fail' || verdict.kind === 'fail-unless-confirmed'
+    if (!isFailing) return this.#contextWith(message, 'none')
     try {
-      return await read('whole')
+      return await this.#contextWith(message, 'whole')
     } catch (error) {
       if (!isError(error, 'store_damaged')) throw error
-      return read('none')
+      return this.#contextWith(message, 'none')
     }
   }
 
+  async #contextWith(message: PendingMessage, contents: Contents): Promise<Context> {
+    const delivery = await this.#read(message, 'nothing')
+    const beginning = await this.#beginning(message, contents)
+    const needsList = contents === 'whole' && delivery && beginning && reportsList({ delivery, beginning })
+    return { delivery: needsList ? await this.#read(message, this.#inlineLimit) : delivery, beginning }
+  }
+
   /** A message without an element is the deadline of a wait: appends the timeout of the wait to the list. */
-  async #expire(message: PendingMessage): Promise<Delivery | undefined> {
+  async #expire(message: PendingMessage): Promise<void> {
     const args = { runSeq: runSeqOf(message), messageId: message.messageId, at: this.#deps.clock.now() }
     await this.#deps.store.run(runsNotify.expireWait, args)
-    // Even if the wait had ended: a notification may just have appended the element of this message.
-    return this.#read(message)
   }
 
   /** Deletes a message that is done, or that has nothing left to deliver. */
@@ -226,7 +259,7 @@ export class RunMessages implements MessageKind {
     verdict: RunVerdict,
     now: number,
   ): Promise<Settled> {
-    const { delivery, beginning } = await this.#context(message)
+    const { delivery, beginning } = await this.#context(message, verdict)
     if (!delivery || !beginning) {
       await this.#deleteMessage(message)
       return NOTHING

@@ -18,8 +18,10 @@ export interface Delivery {
   readonly element: Pick<ElementRow, 'position' | 'kind' | 'meta'>
   /** The body of an element of another kind than `step`; empty for a `step`. */
   readonly body: Uint8Array
-  /** For a `step`: every step up to and including it, in order; empty if they are larger than asked for. */
+  /** For a `step`: every step up to and including it, in order. */
   readonly list: readonly ListedStep[]
+  /** What the body or the list takes, if that is more than was asked for: then both are empty. */
+  readonly largerBytes?: number
 }
 
 /** A step of a delivered list. */
@@ -37,14 +39,16 @@ export const BYTES = sql<number>`coalesce(sum(octet_length(body)), 0)`.as('bytes
 /** What the body of each takes. */
 export const SIZE = sql<number>`octet_length(body)`.as('bytes')
 
-type Joined = RunOfDelivery & Delivery['element']
+const NO_BODY = new Uint8Array()
+
+type Joined = RunOfDelivery & Delivery['element'] & { readonly bytes: number }
 
 const joined = query<{ seq: number; messageId: string }, Joined>(({ db, p }) =>
   db
     .selectFrom('steps')
     .innerJoin('runs', 'runs.seq', 'steps.run_seq')
     .select(['runs.seq', 'runs.run_id', 'runs.account_id', 'runs.url', 'runs.state', 'runs.created_at'])
-    .select(['steps.position', 'steps.kind', 'steps.meta'])
+    .select(['steps.position', 'steps.kind', 'steps.meta', SIZE])
     .where('steps.run_seq', '=', p.seq)
     .where('steps.message_id', '=', p.messageId),
 )
@@ -72,7 +76,8 @@ const listTo = ({ db, p }: Building<UpTo>) =>
         .where('kind', '=', 'step'),
     )
 
-/** None if they are larger than `most` bytes: such a list may not fit into memory. */
+const bytesUpTo = query<UpTo, { bytes: number }>((building) => listTo(building).select(BYTES))
+/** None if they are larger than `most` bytes. */
 const stepsUpTo = query<UpTo, ListedStep & StoredBody>((building) =>
   listTo(building)
     .select(['message_id', 'body', 'body_crc'])
@@ -85,7 +90,7 @@ export interface DeliveryArgs {
   readonly seq: number
   readonly messageId: string
   readonly contents?: Contents
-  /** A larger list is not read, bytes. */
+  /** A larger list or body is not read, bytes. */
   readonly most: number
 }
 
@@ -101,14 +106,15 @@ export const delivery = read('runs.delivery', function* (args: DeliveryArgs): Tr
       ? [yield* all(joined, of), []]
       : yield* atOnce([askAll(joined, of), askAll(stepsUpTo, { ...of, most })])
   if (!row) return undefined
-  const { position, kind, meta, ...run } = row
-  if (contents === 'none') return { run, element: { position, kind, meta }, list: [], body: new Uint8Array() }
+  const { position, kind, meta, bytes, ...run } = row
+  const known = { run, element: { position, kind, meta }, list: [], body: NO_BODY }
+  if (contents === 'none') return known
   if (kind !== 'step') {
-    const body = bodyOf(yield* only(bodyAt, { seq, position }), position)
-    return { run, element: { position, kind, meta }, list: [], body }
+    if (bytes > most) return { ...known, largerBytes: bytes }
+    return { ...known, body: bodyOf(yield* only(bodyAt, { seq, position }), position) }
   }
-  const list = steps.map((step, index) => ({ message_id: step.message_id, body: bodyOf(step, index) }))
-  return { run, element: { position, kind, meta }, list, body: new Uint8Array() }
+  if (steps.length === 0) return { ...known, largerBytes: (yield* only(bytesUpTo, { ...of, most })).bytes }
+  return { ...known, list: steps.map((step, index) => ({ message_id: step.message_id, body: bodyOf(step, index) })) }
 })
 
 const firstMetaOf = query<{ seq: number }, { meta: string | null }>(({ db, p }) =>
@@ -171,8 +177,8 @@ export function* listedRuns<Run extends Pick<RunRow, 'run_id' | 'response' | 're
 }
 
 /** Does the same for elements. */
-export function* listedElements(elements: readonly ElementRow[]): Transaction<ElementRow[]> {
-  const listed: ElementRow[] = []
+export function* listedElements<Element extends ElementRow>(elements: readonly Element[]): Transaction<Element[]> {
+  const listed: Element[] = []
   for (const element of elements) {
     const isWhole = isIntact(element.body, element.body_crc)
     if (!isWhole) yield* reportChanged('steps', `the element of ${element.message_id}`)
