@@ -2,7 +2,7 @@ import { WorkflowNonRetryableError } from '@upstash/workflow'
 import { describe, expect, it } from 'vitest'
 import { yieldToEventLoop } from '../../base/index.js'
 import { useWorkflows } from '../testing/suite.js'
-import type { InvokedRun, PendingStep, RunLogPage } from '../transactions/runs-logs.js'
+import type { InvokedRun, LoggedElement, PendingStep, RunLogPage } from '../transactions/runs-logs.js'
 import type { ElementRow, RunRow } from '../transactions/runs-rows.js'
 import { runLogs } from './log-runs.js'
 
@@ -44,7 +44,7 @@ const RUN: RunRow = {
 }
 const json = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
 
-function element(position: number, body: unknown, more: Partial<ElementRow> = {}): ElementRow {
+function element(position: number, body: unknown, more: Partial<LoggedElement> = {}): LoggedElement {
   const fixed = {
     run_seq: 1,
     kind: 'step' as const,
@@ -111,9 +111,16 @@ async function logOf(elements: readonly ElementRow[], more: Partial<RunLogPage> 
 describe('the log of a run whose steps are too large', () => {
   it('names a step of which only the beginning was read', async () => {
     const whole = json({ stepId: 1, stepName: 'a,"out":b', stepType: 'Run', out: 'x'.repeat(2_000), concurrent: 1 })
-    const [shown] = await logOf([element(1, '', { body: whole.subarray(0, 1_024) })])
+    const [shown] = await logOf([element(1, '', { body: whole.subarray(0, 1_024), isCut: true })])
     const out = expect.stringContaining('left out')
     expect(shown).toMatchObject({ stepId: 1, stepName: 'a,"out":b', state: 'STEP_SUCCESS', out })
+  })
+
+  it('does not say so of a step that is no JSON', async () => {
+    const broken = Buffer.from('{"stepId":1,"stepName":"a","out":"broken')
+    expect(JSON.stringify(await logOf([element(1, '', { body: broken })]))).not.toContain('left out')
+    const short = json({ stepId: 1, stepName: 'a', stepType: 'Run', out: 'whole' })
+    expect(await logOf([element(1, '', { body: short, isCut: true })])).toMatchObject([{ out: 'whole' }])
   })
 })
 

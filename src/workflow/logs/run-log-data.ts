@@ -12,7 +12,14 @@ import {
   toSent,
 } from '../protocol/sent-steps.js'
 import { metaOfElement, storedWait } from '../runs/columns.js'
-import type { InvokedRun, PastAttempt, PendingAttempt, PendingStep, RunLogPage } from '../transactions/runs-logs.js'
+import type {
+  InvokedRun,
+  LoggedElement,
+  PastAttempt,
+  PendingAttempt,
+  PendingStep,
+  RunLogPage,
+} from '../transactions/runs-logs.js'
 import type { DeliveryColumns, ElementRow, RunOrigin, RunRow } from '../transactions/runs-rows.js'
 import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
 
@@ -24,7 +31,7 @@ export interface RunLogData {
   readonly state: RunState
   /** Since when nothing of an ended run is sent: since its end, or since the pause in which it ended. NULL: it is active. */
   readonly stoppedAt: number | null
-  readonly elements: readonly ElementRow[]
+  readonly elements: readonly LoggedElement[]
   /** The elements that are steps, parsed. */
   readonly sent: readonly SentStep[]
   readonly pending: readonly PendingStep[]

@@ -1,7 +1,7 @@
 import { isObject, mapInSlices, tryParseJson } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { storedLink } from '../runs/columns.js'
-import type { InvokedRun } from '../transactions/runs-logs.js'
+import type { InvokedRun, LoggedElement } from '../transactions/runs-logs.js'
 import type { ElementRow, ParentLink } from '../transactions/runs-rows.js'
 
 /** Parsing of what SDKs send. Steps are opaque to the server: every field may be absent or of another type. */
@@ -13,26 +13,27 @@ export interface SentStep {
 }
 
 /** The steps of a list without the first element; of duplicates, the first. */
-export async function sentSteps(elements: readonly ElementRow[]): Promise<SentStep[]> {
+export async function sentSteps(elements: readonly LoggedElement[]): Promise<SentStep[]> {
   const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0)
   return distinct(await mapInSlices(steps, toSent))
 }
 
 /** Parses a step. */
-export function toSent(element: ElementRow): SentStep {
-  return { element, step: parseStep(element.body) }
+export function toSent(element: LoggedElement): SentStep {
+  const { body, isCut } = element
+  return { element, step: asObject(parseJson(body)) ?? (isCut && withoutResult(body)) ?? {} }
 }
 
 /** Parses the body of a step; without fields if it is not a JSON object. */
 export function parseStep(body: Uint8Array | undefined): SentStep['step'] {
-  const text = new TextDecoder().decode(body)
-  return asObject(tryParseJson(text)) ?? beginningOf(text) ?? {}
+  return asObject(parseJson(body)) ?? {}
 }
 
 const LEFT_OUT = '(left out, because the steps of this run take more than 32 MiB)'
 
 /** A step that was cut in its result. SDKs send the result after the name; within a text its quotes would be escaped. */
-function beginningOf(text: string): SentStep['step'] | undefined {
+function withoutResult(body: Uint8Array): SentStep['step'] | undefined {
+  const text = new TextDecoder().decode(body)
   const end = text.indexOf(',"out":')
   const step = end < 0 ? undefined : asObject(tryParseJson(`${text.slice(0, end)}}`))
   return step && { ...step, out: LEFT_OUT }

@@ -94,7 +94,7 @@ export interface RunLogPage {
   /** See `MatchingRuns`. */
   readonly searchedTo?: SearchEnd
   /** Failure callbacks come without their bodies. */
-  readonly elements: readonly ElementRow[]
+  readonly elements: readonly LoggedElement[]
   readonly pending: readonly PendingStep[]
   readonly attempts: readonly PendingAttempt[]
   /** Oldest first. */
@@ -128,6 +128,12 @@ const shownBody = ({
 }: Building<{ cutAt: number }>) => sql<Uint8Array | null>`CASE WHEN kind = 'failureCall' THEN NULL
   WHEN position >= ${p.cutAt} THEN substr(body, 1, ${sql.lit(BEGINNING_BYTES)}) ELSE body END`
 
+/** An element of a log. */
+export interface LoggedElement extends ElementRow {
+  /** Only the beginning of its body was read, unless it is short. */
+  readonly isCut?: true
+}
+
 type ShownElement = Omit<ElementRow, 'body'> & { readonly body: Uint8Array | null }
 const elementsOf = query<OfRuns & { cutAt: number }, ShownElement>((building) => {
   const { db, p, d } = building
@@ -150,9 +156,10 @@ const elementsOf = query<OfRuns & { cutAt: number }, ShownElement>((building) =>
 })
 const NO_BODY = new Uint8Array()
 /** A body that the log does not show is not read, so its checksum cannot be verified. */
-const shownElement = (row: ShownElement, cutAt: number): ElementRow => {
+const shownElement = (row: ShownElement, cutAt: number): LoggedElement => {
   const { body } = row
-  return body !== null && row.position < cutAt ? { ...row, body } : { ...row, body: body ?? NO_BODY, body_crc: null }
+  if (body === null) return { ...row, body: NO_BODY, body_crc: null }
+  return row.position < cutAt ? { ...row, body } : { ...row, body, body_crc: null, isCut: true }
 }
 
 const bytesOfElements = query<{ seq: number }, { bytes: number }>(({ db, p }) =>
