@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest'
+import { HomeportError } from '../contract/errors/errors.js'
 import { silentLogger } from '../telemetry/index.js'
+import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { Notifications, type NotificationsDeps } from './notifications.js'
 
 it('an announcement whose handler fails holds up later ones of its module only, and is handled again', async () => {
-  const notifications = new Notifications({ logger: silentLogger } as unknown as NotificationsDeps)
+  const notifications = new Notifications({ logger: silentLogger, nowMs: () => 0 } as unknown as NotificationsDeps)
   const handled: string[] = []
   let fails = true
   notifications.handle('bulk.fence', () => {
@@ -20,4 +22,31 @@ it('an announcement whose handler fails holds up later ones of its module only, 
   fails = false
   expect([await look(), await look(), notifications.seen]).toEqual([true, false, 8])
   expect(handled).toEqual(['accounts', 'fence', 'lift'])
+})
+
+it('sets an announcement aside that can never be handled, once nobody waits for it any more, and names it', async () => {
+  const log = recordedLog(['error'])
+  let nowMs = 0
+  const deps = { logger: log.logger, nowMs: () => nowMs }
+  const notifications = new Notifications(deps as unknown as NotificationsDeps)
+  let error: Error = new HomeportError('store_unavailable', {})
+  notifications.handle('bulk.fence', () => {
+    throw error
+  })
+  notifications.handle('bulk.lift', () => undefined)
+  notifications.begin(5)
+  const topics = ['bulk.of-later', 'bulk.fence', 'bulk.lift']
+  const announcements = topics.map((topic, at) => ({ version: 6 + at, sender: 1, topic, payload: '{}', at: 0 }))
+  const lookAt = async (ms: number) => {
+    nowMs = ms
+    await notifications.handleAll(announcements)
+    return notifications.seen
+  }
+  expect([await lookAt(0), await lookAt(60_000)]).toEqual([6, 6])
+  error = new Error('a defect')
+  expect([await lookAt(60_001), await lookAt(75_001), await lookAt(75_002)]).toEqual([6, 6, 8])
+  expect(log.lines.filter(({ event }) => event === 'cluster_announcement_set_aside')).toMatchObject([
+    { fields: { topic: 'bulk.of-later', seq: 6 } },
+    { fields: { topic: 'bulk.fence', seq: 7 } },
+  ])
 })

@@ -1,5 +1,5 @@
 import { tryParseJson } from '../base/index.js'
-import { HomeportError } from '../contract/errors/errors.js'
+import { HomeportError, isError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import type { ClusterMeter, Logger } from '../telemetry/index.js'
 import type { PeerAddress, PeerLink, PeerRequest } from './peer-link.js'
@@ -40,6 +40,8 @@ export class Notifications {
   #seen = 0
   /** Handled, although an earlier one has not been. */
   readonly #ahead = new Set<number>()
+  /** Since when it fails for a reason that does not pass, by version. */
+  readonly #failingSinceMs = new Map<number, number>()
   #isHandling = false
 
   constructor(deps: NotificationsDeps) {
@@ -94,7 +96,8 @@ export class Notifications {
 
   /**
    * Handles announcements in their order. One whose handler fails is handled again at the next look; later ones of its module
-   * wait for it, and those of other modules do not. Resolves with whether more has been handled without a gap.
+   * wait for it, and those of other modules do not. One that can never be handled is set aside, but not before its sender has
+   * given up and said so to its caller. Resolves with whether more has been handled without a gap.
    */
   async handleAll(announcements: Seen['announcements']): Promise<boolean> {
     if (this.#isHandling) return false
@@ -117,14 +120,31 @@ export class Notifications {
     return this.#seen > before
   }
 
-  async #handle({ topic, payload, sender }: Announcement): Promise<boolean> {
+  /** Answers whether later ones of its module may be handled. */
+  async #handle({ topic, payload, sender, version }: Announcement): Promise<boolean> {
+    const { logger } = this.#deps
+    const handler = this.#handlers.get(topic)
+    if (!handler)
+      logger.error('cluster_announcement_set_aside', { topic, seq: version, error: new Error('unknown topic') })
     try {
-      await this.#handlers.get(topic)?.(tryParseJson(payload), sender)
-      return true
+      await handler?.(tryParseJson(payload), sender)
     } catch (error) {
-      this.#deps.logger.error('cluster_announcement_failed', { error })
-      return false
+      const isHopeless = this.#isHopeless(version, error)
+      if (isHopeless) logger.error('cluster_announcement_set_aside', { topic, seq: version, error })
+      else logger.error('cluster_announcement_failed', { error })
+      if (!isHopeless) return false
     }
+    this.#failingSinceMs.delete(version)
+    return true
+  }
+
+  /** Whether it fails for longer than its sender waits. Errors of the catalogue are those of the store, which pass, except damage. */
+  #isHopeless(version: number, error: unknown): boolean {
+    if (error instanceof HomeportError && !isError(error, 'store_damaged')) return false
+    const nowMs = this.#deps.nowMs()
+    const sinceMs = this.#failingSinceMs.get(version) ?? nowMs
+    this.#failingSinceMs.set(version, sinceMs)
+    return nowMs - sinceMs > GIVE_UP_AFTER_MS
   }
 
   /** Sends without waiting; it may get lost. */

@@ -183,6 +183,13 @@ export const LOG_EVENTS = {
     'an announcement of another node was not handled; trying again',
     'error',
   ),
+  cluster_announcement_set_aside: cluster(
+    'error',
+    'an announcement of another node can never be handled here; what it says holds on this node after its next start',
+    'topic',
+    'seq',
+    'error',
+  ),
   cluster_look_failed: cluster('debug', 'the rows of the cluster cannot be read now', 'error'),
   cluster_not_left: cluster(
     'warn',
