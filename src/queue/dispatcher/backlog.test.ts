@@ -87,7 +87,7 @@ function drainLoads(backlog: Backlog, stored: readonly PendingRow[], now: number
 
 function taken(backlog: Backlog, now = 0): number[] {
   const seqs: number[] = []
-  for (let entry = backlog.take(now); entry; entry = backlog.take(now)) seqs.push(entry.seq)
+  for (let entry = backlog.due.take(now); entry; entry = backlog.due.take(now)) seqs.push(entry.seq)
   return seqs
 }
 
@@ -97,7 +97,7 @@ describe('the backlog', () => {
     drainLoads(backlog, [row(1, 30), row(2, 10), row(3, 20), row(4, 500)], 100)
     expect(taken(backlog)).toEqual([2, 3, 1])
     expect(backlog.wakeAt(100)).toBe(500)
-    backlog.advance(500)
+    backlog.due.advance(500)
     expect(taken(backlog)).toEqual([4])
   })
 
@@ -124,8 +124,8 @@ describe('the backlog', () => {
     const backlog = new Backlog(FREE, new FlowControl())
     const published = row(1, 0)
     drainLoads(backlog, [published], 0)
-    const entry = backlog.take(0) as Entry
-    backlog.answered(entry)
+    const entry = backlog.due.take(0) as Entry
+    backlog.due.answered(entry)
     end(backlog, entry)
     // On a store with several connections, the publisher may be notified of its commit after all of that.
     backlog.offer([published], 0)
@@ -152,14 +152,14 @@ describe('the backlog', () => {
     for (const isResumed of [false, true]) {
       const backlog = new Backlog(FREE, new FlowControl())
       drainLoads(backlog, [row(1, 0)], 0)
-      const entry = backlog.take(0) as Entry
+      const entry = backlog.due.take(0) as Entry
       entry.abort = () => undefined
       expect(backlog.drop({ seqs: [1], inFlight: 'ends' })).toEqual([])
-      backlog.answered(entry)
+      backlog.due.answered(entry)
       backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 20 }, 10)
       // Another node has resumed it, so that no drop or offer tells this one.
       drainLoads(backlog, isResumed ? [row(1, 20)] : [row(1, 4e15)], 10)
-      backlog.advance(20)
+      backlog.due.advance(20)
       expect(taken(backlog, 20)).toEqual(isResumed ? [1] : [])
     }
   })
@@ -182,9 +182,9 @@ describe('the backlog', () => {
     )
     backlog.offer([row(6, 0, 'quick'), row(7, 0, 'quick')], 0)
     const entries: Entry[] = []
-    for (let entry = backlog.take(0); entry; entry = backlog.take(0)) entries.push(entry)
+    for (let entry = backlog.due.take(0); entry; entry = backlog.due.take(0)) entries.push(entry)
     expect(entries.map((entry) => entry.seq)).toEqual([1, 6, 2, 7, 3])
-    backlog.answered(entries[0] as Entry)
+    backlog.due.answered(entries[0] as Entry)
     expect(taken(backlog)).toEqual([4])
   })
 
@@ -230,13 +230,13 @@ describe('the backlog', () => {
     backlog.offer([other], 0)
     const seqs = new Set<number>()
     for (let round = 0; round < 100; round++) {
-      for (let entry = backlog.take(0); entry; entry = backlog.take(0)) {
+      for (let entry = backlog.due.take(0); entry; entry = backlog.due.take(0)) {
         seqs.add(entry.seq)
         stored.splice(
           stored.findIndex(({ seq }) => seq === entry.seq),
           1,
         )
-        backlog.answered(entry)
+        backlog.due.answered(entry)
         backlog.release(entry)
       }
       drainLoads(backlog, stored, 0)
@@ -255,10 +255,10 @@ describe('the backlog', () => {
     const load = backlog.nextLoad(0) as Load
     expect(load.kind).toBe('lane')
     const page = pageFor(load, [sooner, ...later.slice(0, 2)])
-    backlog.advance(100)
-    const ended = backlog.take(100) as Entry
+    backlog.due.advance(100)
+    const ended = backlog.due.take(100) as Entry
     expect(ended.seq).toBe(1)
-    backlog.answered(ended)
+    backlog.due.answered(ended)
     backlog.release(ended)
     backlog.loaded(load, page, 100)
     expect(taken(backlog, 100).sort()).toEqual([100, 2])
@@ -270,8 +270,8 @@ describe('the backlog', () => {
     backlog.recall([{ nextAt: 0, seq: 1 }], 'hint')
     const load = backlog.nextLoad(0) as Load
     backlog.offer([row(1, 0)], 0)
-    const entry = backlog.take(0) as Entry
-    backlog.answered(entry)
+    const entry = backlog.due.take(0) as Entry
+    backlog.due.answered(entry)
     backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 10_000 }, 0)
     backlog.loaded(load, pageFor(load, [row(1, 0)]), 0)
     expect([backlog.size, backlog.wakeAt(0)]).toEqual([1, 10_000])
@@ -279,7 +279,7 @@ describe('the backlog', () => {
 
   it.each([
     ['by however little', () => undefined],
-    ['also when everything is about to be loaded again', (backlog: Backlog) => backlog.rewindCovered()],
+    ['also when everything is about to be loaded again', (backlog: Backlog) => backlog.rewind('covered')],
   ])('sends a message earlier when another node says that it was brought forward, %s', (_, before) => {
     const backlog = new Backlog(FREE, new FlowControl())
     drainLoads(backlog, [row(1, 900)], 0)
@@ -305,10 +305,10 @@ describe('the backlog', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
     drainLoads(backlog, [], 0)
     backlog.offer([row(1, 0, 'a', seven), row(2, 0, 'a', seven), row(3, 500, 'a', seven), row(4, 0)], 0)
-    const inFlight = backlog.take(0)
+    const inFlight = backlog.due.take(0)
     expect(backlog.drop({ groupKeys: [7] })).toEqual([inFlight])
     expect(inFlight?.state).toBe('dropped')
-    backlog.advance(500)
+    backlog.due.advance(500)
     expect(taken(backlog)).toEqual([4])
     expect(backlog.size).toBe(1)
   })
@@ -354,10 +354,10 @@ describe('the backlog', () => {
           }
           const due = load ? undefined : backlog.nextLoad(now)
           if (due) load = { load: due, page: pageFor(due, stored) }
-          backlog.advance(now)
-          for (let entry = backlog.take(now); entry; entry = backlog.take(now)) {
+          backlog.due.advance(now)
+          for (let entry = backlog.due.take(now); entry; entry = backlog.due.take(now)) {
             expect(held).not.toContain(entry.message.accountId)
-            backlog.answered(entry)
+            backlog.due.answered(entry)
             const at = stored.findIndex((candidate) => candidate.seq === entry.seq)
             expect(at).toBeGreaterThanOrEqual(0)
             if (!retried.has(entry.seq) && choose(4) === 0) {

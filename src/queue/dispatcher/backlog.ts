@@ -1,43 +1,52 @@
 import type { PendingRow } from '../transactions/messages.js'
 import { type DuePage, laneOf } from '../transactions/messages-due.js'
-import { dueOf, rankOf } from '../transactions/priority.js'
 import type { DropSelector, PendingMessage } from '../types.js'
-import { Heap } from './collections.js'
 import { Coverage, type Load } from './coverage.js'
-import { Ended, type EndedSet } from './ended.js'
-import { type Entry, isBefore, loadedEntry, type Place, toEntry, UNDUE } from './entry.js'
+import { DueMessages } from './due-messages.js'
+import { Ended } from './ended.js'
+import { type Entry, loadedEntry, type Place, toEntry, UNDUE } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { HeldMessages } from './held-messages.js'
 import type { BacklogLimits } from './limits.js'
 import { Loads, MAY_WAIT_MS } from './loads.js'
 import { Meanwhile, type Rewind } from './meanwhile.js'
 import type { FoundBy } from './recalls.js'
-import { RoundRobin } from './round-robin.js'
+
+/** What a load has brought. */
+export interface Loaded {
+  /** How many messages were missing in memory and are held now; 0 for a load of hinted ones, which are expected to be missing. */
+  readonly strays: number
+  /** Rows that cannot be read. */
+  readonly damaged: readonly Place[]
+}
 
 /**
- * The pending messages that are in memory.
+ * Which of the pending messages are in memory.
  *
  * The store holds all pending messages in the order in which they are due. Memory covers that order up to a horizon
- * (`Coverage`). A new message is held when memory covers its place; otherwise a later load brings it.
+ * (`Coverage`). A new message is held when memory covers its place; otherwise a later load brings it. A held message goes its
+ * way to a request (`due`), and is released when it has ended, or comes back with its next attempt.
  *
  * Messages of an account are grouped in lanes: one lane for each flow-control key, and one for each host for the rest. A
  * lane is parked when it has too many messages in memory. When memory is full, the largest lane of the largest account
  * is parked and its later half evicted. A parked lane is loaded again when most of its held messages are gone. So no
  * large backlog, dead destination or slow key keeps other messages out of memory, whichever account they belong to.
  *
+ * One load runs at a time (`nextLoad`, then `loaded` or `loadFailed`). What happens while it runs is older or newer than what it
+ * brings, so it is written down (`Meanwhile`) and applied at its end. What is offered late may have ended before (`Ended`).
+ *
  * Nothing here reads a clock or awaits: the caller passes the time.
  */
 export class Backlog {
+  /** The held messages on their way to being sent. */
+  readonly due: DueMessages
+  readonly ended = new Ended()
   readonly #limits: BacklogLimits
   readonly #held = new HeldMessages()
   readonly #coverage = new Coverage()
-  readonly #waiting = new Heap<Entry>(isBefore)
-  readonly #ready: RoundRobin
-  readonly #flow: FlowControl
+  readonly #loads: Loads
   /** Set while a load runs. */
   #meanwhile: Meanwhile | undefined
-  readonly #loads: Loads
-  readonly ended = new Ended()
   /** Parked while their request was in flight: the store says when their next attempt is due, because any node may resume them. */
   readonly #leaving = new Set<Entry>()
   readonly #isOwn: (partition: number) => boolean
@@ -45,20 +54,14 @@ export class Backlog {
   /** @param isOwn whether this node sends the messages of a partition; absent on a server that is alone. */
   constructor(limits: BacklogLimits, flow: FlowControl, isOwn: (partition: number) => boolean = () => true) {
     this.#limits = limits
-    this.#flow = flow
     this.#isOwn = isOwn
     this.#loads = new Loads(limits, this.#held, this.#coverage)
-    this.#ready = new RoundRobin(limits.inFlight)
+    this.due = new DueMessages(flow, limits.inFlight)
   }
 
   /** How many messages are held. */
   get size(): number {
     return this.#held.size
-  }
-
-  /** Requests in flight, without slow ones. */
-  get sending(): number {
-    return this.#ready.quick
   }
 
   /** Whether a load runs. */
@@ -83,53 +86,12 @@ export class Backlog {
     return this.ended.readmit(row) === 'unsure'
   }
 
-  /** Queues the messages that have become due for sending. */
-  advance(now: number): void {
-    for (let entry = this.#waiting.peek(); entry && entry.nextAt <= now; entry = this.#waiting.peek()) {
-      this.#waiting.pop()
-      if (entry.state === 'waiting') this.#becomeDue(entry, now, now)
-    }
-    for (const entry of this.#flow.advance(now)) {
-      entry.heldMs += now - entry.inLineSince
-      entry.inLineSince = now
-      this.#ready.push(entry)
-    }
-  }
-
-  /** Takes the next message to send. The caller then calls `answered` or `unsent`, and after that `release` or `reschedule`. */
-  take(now: number): Entry | undefined {
-    for (;;) {
-      const entry = this.#ready.take(now)
-      if (!entry || this.#flow.mayGoNow(entry, now)) {
-        if (entry) entry.lineMs = now - entry.inLineSince
-        return entry
-      }
-      this.#ready.done(entry)
-    }
-  }
-
-  /** See `RoundRobin.claim`. */
-  claim(entry: Entry, bytes: number): boolean {
-    return this.#ready.claim(entry, bytes)
-  }
-
-  /** The request of a taken message is over: its place in flight is free. */
-  answered(entry: Entry): void {
-    this.#flow.release(entry)
-    this.#ready.done(entry)
-  }
-
-  /** A taken message made no request: its place in flight is free, and its flow-control key does not count it. */
-  unsent(entry: Entry): void {
-    this.#flow.refund(entry)
-    this.#ready.done(entry)
-  }
-
   /** Forgets a message that has ended. */
   release(entry: Entry): void {
     this.#leaving.delete(entry)
     if (!this.#held.holds(entry)) return
     this.ended.attemptOver(entry)
+    this.#meanwhile?.released(entry)
     this.#held.remove(entry)
     this.#loads.noteRefill(entry.lane, entry.message.accountId)
   }
@@ -160,73 +122,85 @@ export class Backlog {
     return inFlight
   }
 
-  /** When `advance`, `take` or `nextLoad` has work again, unless another call comes first. Unix milliseconds. */
+  /** Numbers of the held messages that no request is in flight for. */
+  get unsentSeqs(): readonly number[] {
+    return this.#held.unsent()
+  }
+
+  /** Forgets messages that the store no longer has as pending, unless a request is in flight. */
+  dropEnded(seqs: readonly number[]): void {
+    const unsent = this.#held.select({ seqs }).filter(({ state }) => state !== 'sending')
+    this.drop({ seqs: unsent.map(({ seq }) => seq), mayBeOfferedAgain: true })
+  }
+
+  /** When there is something to send or to load again, unless another call comes first. Unix milliseconds. */
   wakeAt(now: number): number {
     const loadAt = this.#coverage.horizon.nextAt - this.#limits.windowMs / 2
-    const nextLoadAt = loadAt > now && !this.#meanwhile ? loadAt : Number.POSITIVE_INFINITY
-    const dueAt = this.#waiting.peek()?.nextAt ?? Number.POSITIVE_INFINITY
-    return Math.min(dueAt, nextLoadAt, this.#flow.wakeAt(), this.#ready.wakeAt())
+    return Math.min(loadAt > now && !this.#meanwhile ? loadAt : Number.POSITIVE_INFINITY, this.due.wakeAt())
   }
 
   /** The load to run now, if any. The caller then calls `loaded` or `loadFailed`. */
   nextLoad(now: number): Load | undefined {
-    if (this.#meanwhile) return undefined
-    const load = this.#loads.next(now)
-    if (!load) return undefined
-    this.#meanwhile = new Meanwhile()
-    this.ended.loadStarted()
+    const load = this.#meanwhile ? undefined : this.#loads.next(now)
+    if (load) this.#meanwhile = new Meanwhile()
     return load
   }
 
-  /** A load has brought a page. Calls `onDamaged` for each unreadable row, and answers how many strays are held now. */
-  loaded(load: Load, { rows: all, upTo }: DuePage, now: number, onDamaged?: (row: PendingRow) => void): number {
-    const { meanwhile, ended } = this.#endLoad()
+  /** A load has brought a page. */
+  loaded(load: Load, { rows: all, upTo }: DuePage, now: number): Loaded {
+    const meanwhile = this.#endLoad()
     // While the load ran, a partition may have been lost, and an attempt been made: then a row is older than memory.
-    const rows = all.filter((row) => this.#isOwn(row.partition) && !ended?.has(row.seq, row.group_key))
-    this.#coverage.loaded(load, upTo)
-    this.#restart(meanwhile)
-    const missing = this.#admitLoaded(load, rows, meanwhile.arrivals, { now, onDamaged })
-    this.#loadOver(load, meanwhile)
-    if (load.kind === 'strays' && load.foundBy === 'hint') return 0
-    return missing.filter(({ seq }) => this.#held.has(seq)).length
-  }
-
-  /** Holds what a load has brought and what came meanwhile. Answers the strays that memory did not have. */
-  #admitLoaded(
-    load: Load,
-    rows: readonly PendingRow[],
-    arrivals: readonly Entry[],
-    { now, onDamaged }: { readonly now: number; readonly onDamaged: ((row: PendingRow) => void) | undefined },
-  ): readonly PendingRow[] {
-    // A message that was offered while strays were loaded is none.
-    if (load.kind === 'strays') for (const entry of arrivals) this.#admit(entry, now)
-    const missing = load.kind === 'strays' ? rows.filter((row) => this.#evictOutdated(row, load.foundBy)) : []
+    const rows = all.filter((row) => this.#isOwn(row.partition) && !meanwhile.isOutdated(row))
+    const damaged: Place[] = []
+    const entries: Entry[] = []
     for (const row of rows) {
       const entry = loadedEntry(row)
-      if (entry) this.#admit(entry, now)
-      else onDamaged?.(row)
+      if (entry) entries.push(entry)
+      else damaged.push({ nextAt: row.next_at, seq: row.seq })
     }
-    if (load.kind !== 'strays') for (const entry of arrivals) this.#admit(entry, now)
-    return missing
+    this.#coverage.loaded(load, upTo)
+    this.#restart(meanwhile)
+    const { arrivals } = meanwhile
+    const strays = load.kind === 'strays' ? this.#admitStrays(load.foundBy, entries, arrivals, now) : 0
+    if (load.kind !== 'strays') for (const entry of [...entries, ...arrivals]) this.#admit(entry, now)
+    this.#loadOver(load, meanwhile)
+    return { strays, damaged }
   }
 
-  #endLoad(): { readonly meanwhile: Meanwhile; readonly ended: EndedSet | undefined } {
+  /** Answers how many of them memory did not have, unless these were expected. */
+  #admitStrays(foundBy: FoundBy, found: readonly Entry[], arrivals: readonly Entry[], now: number): number {
+    // A message that was offered while strays were loaded is none.
+    for (const entry of arrivals) this.#admit(entry, now)
+    const missing = found.filter((entry) => this.#held.misses(entry, MAY_WAIT_MS[foundBy]))
+    for (const entry of missing) {
+      // As it was before its due time was brought forward.
+      const outdated = this.#held.get(entry.seq)
+      if (outdated) this.#evict(outdated)
+      this.#admit(entry, now)
+    }
+    return foundBy === 'hint' ? 0 : missing.filter(({ seq }) => this.#held.has(seq)).length
+  }
+
+  /** A load has failed: it is due again. */
+  loadFailed(load: Load): void {
+    const meanwhile = this.#endLoad()
+    this.#restart(meanwhile)
+    this.#loadOver(load, meanwhile)
+  }
+
+  #endLoad(): Meanwhile {
     const meanwhile = this.#meanwhile ?? new Meanwhile()
     this.#meanwhile = undefined
-    return { meanwhile, ended: this.ended.loadFinished() }
+    return meanwhile
   }
 
-  /** Whether a stray is to be held: it is not in memory, or as it was before its due time was brought forward. */
-  #evictOutdated({ seq, next_at: nextAt }: PendingRow, foundBy: FoundBy): boolean {
-    if (!this.#held.misses({ seq, nextAt }, MAY_WAIT_MS[foundBy])) return false
-    const outdated = this.#held.get(seq)
-    if (outdated) this.#evict(outdated)
-    return true
+  #restart({ accounts }: Meanwhile): void {
+    for (const accountId of accounts) this.#coverage.restart(accountId)
   }
 
   #loadOver(load: Load, { rewind }: Meanwhile): void {
     if (load.kind === 'lane') this.#loads.noteRefill(load.lane, load.accountId)
-    this.#rewind(rewind)
+    if (rewind) this.rewind(rewind)
   }
 
   /** Up to where memory covers what is not parked, and what is parked. */
@@ -244,40 +218,23 @@ export class Backlog {
     this.#loads.recall(strays, foundBy)
   }
 
-  /** Numbers of the held messages that no request is in flight for. */
-  get unsentSeqs(): readonly number[] {
-    return this.#held.unsent()
+  /** Loads messages from this place on again: one of them could not be read. */
+  loadAgainFrom(place: Place): void {
+    this.#coverage.moveBack(place)
   }
 
-  /** Forgets messages that the store no longer has as pending, unless a request is in flight. */
-  dropEnded(seqs: readonly number[]): void {
-    const unsent = this.#held.select({ seqs }).filter(({ state }) => state !== 'sending')
-    this.drop({ seqs: unsent.map(({ seq }) => seq), mayBeOfferedAgain: true })
-  }
-
-  /** Loads what is parked from its start again: messages may be missing in what memory has covered of it. */
-  rewindParked(): void {
-    this.#rewind('parked')
-  }
-
-  /** Loads everything from its start again: this node has more partitions. */
-  rewindCovered(): void {
-    this.#rewind('covered')
-  }
-
-  /** The store has changed the due times of messages. Forgets those that are not due and loads them again. */
-  rewind(): void {
-    this.#rewind('held')
-  }
-
-  #rewind(what: Rewind): void {
+  /**
+   * Loads again from the start: `parked`, what is parked, of which messages may be missing; `covered`, everything, because this
+   * node has more partitions; `held`, also what is held and not due, because the store has changed due times.
+   */
+  rewind(what: Rewind): void {
     if (this.#meanwhile) {
       this.#meanwhile.rewindLater(what)
       return
     }
     if (what === 'held') for (const entry of this.#held.waiting()) this.#evict(entry)
     if (what === 'parked') this.#coverage.rewindParked()
-    else if (what !== 'nothing') this.#coverage.rewind()
+    else this.#coverage.rewind()
   }
 
   /** Forgets the messages of these partitions, which this node no longer sends. Requests in flight end as usual. */
@@ -304,37 +261,26 @@ export class Backlog {
     return this.#coverage.isHeld(accountId)
   }
 
-  #restart({ accounts }: Meanwhile): void {
-    for (const accountId of accounts) this.#coverage.restart(accountId)
-  }
-
-  /** Loads messages from this place on again: one of them could not be read. */
-  loadAgainFrom(place: Place): void {
-    this.#coverage.moveBack(place)
-  }
-
-  /** A load has failed: it is due again. */
-  loadFailed(load: Load): void {
-    const { meanwhile } = this.#endLoad()
-    this.#restart(meanwhile)
-    this.#loadOver(load, meanwhile)
-  }
-
   /** Holds a message if memory covers its place and has space. Without space, its lane or account is parked. */
   #admit(entry: Entry, now: number): void {
     if (this.#held.has(entry.seq)) return
     const isCovered = this.#coverage.covers(entry.message.accountId, () => entry.lane, entry)
-    if (isCovered && this.#hasSpaceFor(entry)) this.#hold(entry, now)
-    else this.#meanwhile?.arrive(entry)
+    if (!isCovered || !this.#hasSpaceFor(entry)) {
+      this.#meanwhile?.arrive(entry)
+      return
+    }
+    this.#held.add(entry)
+    this.due.add(entry, now)
   }
 
   #hasSpaceFor(entry: Entry): boolean {
-    const { accountId } = entry.message
-    if (this.#held.ofLane(accountId, entry.lane) >= this.#mostOf(entry)) {
+    const { maxPerHost, maxPerFlowKey, capacity } = this.#limits
+    const ofLane = this.#held.ofLane(entry.message.accountId, entry.lane)
+    if (ofLane >= (entry.flow === undefined ? maxPerHost : maxPerFlowKey)) {
       this.#parkLane(entry)
       return false
     }
-    return this.#held.size < this.#limits.capacity || this.#makeSpace(entry)
+    return this.#held.size < capacity || this.#makeSpace(entry)
   }
 
   /** Memory is full: evicts from the largest lane or account. A message of that same lane or account is not admitted. */
@@ -363,26 +309,8 @@ export class Backlog {
   }
 
   #evict(entry: Entry): void {
-    if (entry.state !== 'sending') this.#flow.release(entry)
-    entry.state = 'dropped'
+    this.due.drop(entry)
     this.release(entry)
-  }
-
-  #hold(entry: Entry, now: number): void {
-    this.#held.add(entry)
-    // A due message that was in the store only has waited for its turn there.
-    if (entry.nextAt <= now) this.#becomeDue(entry, now, entry.origin === 'load' ? dueOf(entry.message) : now)
-    else this.#waiting.push(entry)
-  }
-
-  #becomeDue(entry: Entry, now: number, inLineSince: number): void {
-    entry.inLineSince = inLineSince
-    entry.rank = rankOf(entry.message)
-    if (this.#flow.admit(entry, now)) this.#ready.push(entry)
-  }
-
-  #mostOf(entry: Entry): number {
-    return entry.flow === undefined ? this.#limits.maxPerHost : this.#limits.maxPerFlowKey
   }
 }
 

@@ -4,8 +4,8 @@ import type { Logger } from '../../telemetry/index.js'
 import type { AttemptOutcome } from '../types.js'
 import { isBefore, type Place } from './entry.js'
 
-/** Retry delay after a failure of the store. */
-const PAUSE_AFTER_FAILURE_MS = 1_000
+/** Retry delay after a failure of the store or of a kind. */
+export const PAUSE_AFTER_FAILURE_MS = 1_000
 /** What does not pass by itself, such as damage, has a retry delay that doubles up to this. */
 const LONGEST_PAUSE_MS = 60_000
 /** An outcome that cannot be stored is given up after this many failures in a row that do not pass. */

@@ -141,7 +141,7 @@ export class DueSweep {
     this.noteActivity()
     await limits.readAll()
     await this.#dropEnded()
-    backlog.rewindParked()
+    backlog.rewind('parked')
     await this.#walk()
     onFound()
   }

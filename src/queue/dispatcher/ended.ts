@@ -39,10 +39,9 @@ class Drops {
 }
 
 /**
- * What has ended recently, so that nothing read or offered earlier brings it back into memory. There are three races:
+ * What has ended recently, so that nothing offered earlier brings it back into memory. (What ends while a load runs is in
+ * `Meanwhile`.) There are two races:
  *
- * - A load reads a message as pending. The message ends. Then the page of the load arrives and still lists it. So
- *   everything that ends while a load runs is remembered until its page arrives.
  * - The store answers over several connections. A load brings a message before its publisher is notified of the commit;
  *   the message is sent and its outcome committed. Then the publisher offers it. So the last 50,000 to 100,000 attempts
  *   of loaded messages are remembered, with the time at which each was due: a later attempt is a new one.
@@ -52,7 +51,6 @@ class Drops {
  */
 export class Ended {
   readonly #generation: number
-  #duringLoad: EndedSet | undefined
   /** Due times of attempts that are over, by message number. */
   #newerAttempts = new Map<number, number>()
   #olderAttempts = new Map<number, number>()
@@ -63,20 +61,8 @@ export class Ended {
     this.#generation = generation
   }
 
-  loadStarted(): void {
-    this.#duringLoad = new EndedSet()
-  }
-
-  /** Answers what ended while the load ran. */
-  loadFinished(): EndedSet | undefined {
-    const ended = this.#duringLoad
-    this.#duringLoad = undefined
-    return ended
-  }
-
   /** An attempt is over: its message has ended, or has a later attempt now. */
   attemptOver({ seq, nextAt, origin }: Pick<Entry, keyof Place | 'origin'>): void {
-    this.#duringLoad?.seqs.add(seq)
     if (origin !== 'load') return
     if (this.#newerAttempts.size >= this.#generation) {
       this.#olderAttempts = this.#newerAttempts
@@ -98,7 +84,6 @@ export class Ended {
   /** A committed transaction has ended these messages. */
   drop(which: DropSelector): void {
     if (which.mayBeOfferedAgain !== true) this.#drops.add(which)
-    this.#duringLoad?.add(which)
   }
 
   /**

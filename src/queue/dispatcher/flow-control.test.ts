@@ -74,11 +74,11 @@ function start(messages: number, limits: Partial<FlowKeyRow> = {}, atOnce = 1) {
   /** Ends the request in flight and starts the next one. Answers its number. */
   const next = (now: number): number | undefined => {
     if (open) {
-      backlog.answered(open)
+      backlog.due.answered(open)
       backlog.release(open)
     }
-    backlog.advance(now)
-    open = backlog.take(now)
+    backlog.due.advance(now)
+    open = backlog.due.take(now)
     return open?.seq
   }
   return { flow, backlog, next, offer, use: (now: number) => flow.use('acc', 'k', now) }
@@ -87,7 +87,7 @@ function start(messages: number, limits: Partial<FlowKeyRow> = {}, atOnce = 1) {
 describe('flow control', () => {
   it('forgets a paused key once its messages are dropped', () => {
     const { flow, backlog } = start(3, { paused: 1 })
-    backlog.advance(0)
+    backlog.due.advance(0)
     backlog.drop({ seqs: [1, 2] })
     flow.forget('acc', 'k')
     expect(flow.hold('acc', 'k', 0)).toEqual({ by: 'pause' })
@@ -126,7 +126,7 @@ describe('flow control', () => {
     const { flow, backlog, next, use } = start(3, { parallelism: 3 }, 2)
     expect(next(0)).toBe(1)
     flow.set(key({ parallelism: 1 }))
-    expect(backlog.take(0)).toBeUndefined()
+    expect(backlog.due.take(0)).toBeUndefined()
     expect(use(0).open).toBe(1)
     expect([next(0), next(0), next(0)]).toEqual([2, 3, undefined])
     expect(use(0).open).toBe(0)
@@ -146,7 +146,7 @@ describe('flow control', () => {
     const { backlog, next, offer, use } = start(2, { rate: 1 })
     expect([next(0), next(9_999), next(10_000)]).toEqual([1, undefined, 2])
     expect(next(20_000)).toBeUndefined()
-    backlog.advance(20_000)
+    backlog.due.advance(20_000)
     offer(2, 29_000)
     expect(next(29_000)).toBe(3)
     expect(use(29_000)).toMatchObject({ begun: 1, periodStart: 29_000 })
@@ -185,14 +185,14 @@ describe('flow control', () => {
 
   it('does not count a message that had nothing to send', () => {
     const { backlog, offer, use } = start(2, { rate: 1 })
-    const entry = backlog.take(0)
+    const entry = backlog.due.take(0)
     if (!entry) throw new Error('no message was admitted')
-    backlog.unsent(entry)
+    backlog.due.unsent(entry)
     backlog.release(entry)
     expect(use(0)).toEqual({ open: 0, begun: 0, periodStart: 0 })
     offer(1, 5)
-    backlog.advance(5)
-    expect(backlog.take(5)?.seq).toBe(2)
+    backlog.due.advance(5)
+    expect(backlog.due.take(5)?.seq).toBe(2)
     expect(use(5)).toEqual({ open: 1, begun: 1, periodStart: 5 })
   })
 })

@@ -75,14 +75,12 @@ export class Loader {
       const page = await this.#due.read(load)
       if (load.partitions && !isHinted(load)) await limits.readOf(page.rows)
       this.#failures = 0
-      const damaged = new Set<number>()
-      const strays = backlog.loaded(load, page, clock.now(), ({ next_at: nextAt, seq }) => {
-        damaged.add(seq)
-        this.#unreadable.add({ nextAt, seq })
-      })
+      const { strays, damaged } = backlog.loaded(load, page, clock.now())
+      for (const place of damaged) this.#unreadable.add(place)
+      const unread = new Set(damaged.map(({ seq }) => seq))
       this.#noteTry(
         load,
-        page.rows.filter(({ seq }) => !damaged.has(seq)),
+        page.rows.filter(({ seq }) => !unread.has(seq)),
       )
       if (strays > 0) this.#noteStrays(strays)
       if (page.rows.length > 0) onMessages()

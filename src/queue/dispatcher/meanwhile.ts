@@ -1,19 +1,24 @@
+import type { PendingRow } from '../transactions/messages.js'
 import type { DropSelector } from '../types.js'
 import { EndedSet } from './ended.js'
 import type { Entry } from './entry.js'
 
-/** What is loaded from its start again, from the least to the most: nothing, what is parked, everything, also what is held. */
-const REWINDS = ['nothing', 'parked', 'covered', 'held'] as const
+/** What is loaded from its start again, from the least to the most: what is parked, everything, also what is held. */
+const REWINDS = ['parked', 'covered', 'held'] as const
 
 /** @see REWINDS */
 export type Rewind = (typeof REWINDS)[number]
 
-/** What happens while a load runs. The load knows nothing of it, and may still bring what was there before. */
+/**
+ * What happens while a load runs, which knows nothing of it. Its page may list messages that have ended since, and its new
+ * horizon may lie behind messages that came since.
+ */
 export class Meanwhile {
   /** Accounts that were held or released: the load says nothing about them. */
   readonly accounts = new Set<string>()
   #arrivals: Entry[] = []
-  #rewind: Rewind = 'nothing'
+  readonly #ended = new EndedSet()
+  #rewind: Rewind | undefined
 
   /** Messages that came, and may lie between the old horizon and the new one. */
   get arrivals(): readonly Entry[] {
@@ -21,7 +26,7 @@ export class Meanwhile {
   }
 
   /** What to do at the end of the load. */
-  get rewind(): Rewind {
+  get rewind(): Rewind | undefined {
     return this.#rewind
   }
 
@@ -31,15 +36,26 @@ export class Meanwhile {
 
   /** Does this at the end of the load, or what is more. */
   rewindLater(what: Rewind): void {
-    if (REWINDS.indexOf(what) > REWINDS.indexOf(this.#rewind)) this.#rewind = what
+    if (!this.#rewind || REWINDS.indexOf(what) > REWINDS.indexOf(this.#rewind)) this.#rewind = what
   }
 
-  /** Forgets arrivals that a committed transaction has ended. */
+  /** A message has left memory: it has ended, has a later attempt now, or was evicted. */
+  released({ seq }: Pick<Entry, 'seq'>): void {
+    this.#ended.seqs.add(seq)
+  }
+
+  /** A committed transaction has ended these. */
   drop(which: DropSelector): void {
+    this.#ended.add(which)
     if (this.#arrivals.length === 0) return
     const dropped = new EndedSet()
     dropped.add(which)
     this.#arrivals = this.#arrivals.filter(({ seq, message }) => !dropped.has(seq, message.groupKey))
+  }
+
+  /** Whether a row of the load is older than what happened to its message. */
+  isOutdated({ seq, group_key: group }: PendingRow): boolean {
+    return this.#ended.has(seq, group)
   }
 
   /** Forgets the arrivals of partitions that this node no longer sends. */

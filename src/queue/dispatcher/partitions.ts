@@ -211,7 +211,7 @@ export class Partitions implements PartitionHolder {
       for (const note of readFlowNotes(notes)) flow.resume(note, now)
     }
     this.#refresh()
-    this.#deps.backlog().rewindCovered()
+    this.#deps.backlog().rewind('covered')
     onWork()
   }
 }

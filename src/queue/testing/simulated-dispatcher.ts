@@ -118,7 +118,7 @@ export class SimulatedDispatcher {
     const aborted = this.flights.filter(({ entry, state }) => dropped.has(entry) && state !== 'over')
     for (const flight of aborted) {
       this.#flights.delete(flight)
-      this.#backlog.answered(flight.entry)
+      this.#backlog.due.answered(flight.entry)
       this.#backlog.release(flight.entry)
     }
     return aborted
@@ -134,14 +134,14 @@ export class SimulatedDispatcher {
     // Callers here have made their offers by now.
     this.#backlog.ended.age()
     this.#backlog.ended.forgetAged()
-    this.#backlog.advance(now)
+    this.#backlog.due.advance(now)
     const load = this.#backlog.nextLoad(now)
     if (load) this.#loading = { load, page: await this.#read(load) }
   }
 
   /** Starts the next request, if one may be sent. Also `undefined` when a message has nothing left to send. */
   async send(): Promise<Flight | undefined> {
-    const entry = this.#backlog.take(this.#deps.clock.now())
+    const entry = this.#backlog.due.take(this.#deps.clock.now())
     if (!entry) return undefined
     this.#deps.taken(entry.message)
     const message = entry.bodyInStore ? await this.#whole(entry) : entry.message
@@ -152,7 +152,7 @@ export class SimulatedDispatcher {
       this.#flights.add(flight)
       return flight
     }
-    this.#backlog.unsent(entry)
+    this.#backlog.due.unsent(entry)
     this.#backlog.release(entry)
     return undefined
   }
@@ -164,7 +164,7 @@ export class SimulatedDispatcher {
   /** The request is over; its outcome is not committed yet. */
   over(flight: Flight): void {
     flight.state = 'over'
-    this.#backlog.answered(flight.entry)
+    this.#backlog.due.answered(flight.entry)
   }
 
   /** Commits an outcome. The caller handles everything that follows, except the next attempt of the message itself. */

@@ -107,8 +107,8 @@ it('reads the limits of keys with every load, because their hint may be lost', a
   loader.next(STARTS_AT_MS + timeline.now + 30_000)
   await pass(100)
   const due = STARTS_AT_MS + timeline.now + 61_000
-  backlog.advance(due)
-  expect([backlog.size, backlog.take(due)?.message.flowKey, backlog.take(due)]).toEqual([2, 'both', undefined])
+  backlog.due.advance(due)
+  expect([backlog.size, backlog.due.take(due)?.message.flowKey, backlog.due.take(due)]).toEqual([2, 'both', undefined])
 })
 
 it('does not wake itself all the time while it may not act', async () => {

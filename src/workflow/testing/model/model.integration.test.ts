@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sampled } from '../../../../test/support/sample.js'
 import * as bulkRead from '../../../bulk/transactions/bulk-read.js'
-import { Backlog } from '../../../queue/dispatcher/backlog.js'
+import { Backlog, type Loaded } from '../../../queue/dispatcher/backlog.js'
 import type { Load } from '../../../queue/dispatcher/coverage.js'
 import { type Entry, toPending } from '../../../queue/dispatcher/entry.js'
 import { FlowControl } from '../../../queue/dispatcher/flow-control.js'
@@ -210,10 +210,10 @@ const BUGS: Readonly<Record<string, Bug>> = {
 
 /** Keeps loaded messages that were dropped during the load. */
 class ForgetfulBacklog extends Backlog {
-  override loaded(load: Load, page: DuePage, now: number): number {
-    const strays = super.loaded(load, page, now)
+  override loaded(load: Load, page: DuePage, now: number): Loaded {
+    const loaded = super.loaded(load, page, now)
     super.offer(page.rows, now)
-    return strays
+    return loaded
   }
 }
 

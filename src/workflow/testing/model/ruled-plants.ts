@@ -1,7 +1,7 @@
 /** Bugs with keys and priorities of messages, with the pause of a workflow and with selectors, and the violations that reveal them. */
 
 import type { Payload } from '../../../bulk/transactions/bulk-payloads.js'
-import { Backlog } from '../../../queue/dispatcher/backlog.js'
+import { Backlog, type Loaded } from '../../../queue/dispatcher/backlog.js'
 import { type DispatcherFactories, REAL_FACTORIES } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow, PublishEntry } from '../../../queue/transactions/messages.js'
 import type { DuePage } from '../../../queue/transactions/messages-due.js'
@@ -96,7 +96,7 @@ class LevelBacklog extends Backlog {
     super.offer(withoutPriority(rows), now, isAgain)
   }
 
-  override loaded(...[load, page, now]: Parameters<Backlog['loaded']>): number {
+  override loaded(...[load, page, now]: Parameters<Backlog['loaded']>): Loaded {
     return super.loaded(load, { ...page, rows: withoutPriority(page.rows) } satisfies DuePage, now)
   }
 }
