@@ -9,12 +9,11 @@ import {
   type SettingLimits,
   storedConfig,
 } from '../../queue/index.js'
-import { failureOf } from '../logs/log-runs.js'
 import { inRole, markOf } from '../protocol/settings.js'
 import { metaOfTrigger } from '../runs/columns.js'
 import type { Role } from '../runs/run-state.js'
 import { type DeadRun, type Revival, type RunRevision, revised } from '../transactions/runs-revive.js'
-import type { DeliveryColumns, NewRun, RunRow } from '../transactions/runs-rows.js'
+import type { DeliveryColumns, NewRun } from '../transactions/runs-rows.js'
 
 /** How a failed run is revived: `resume` continues its list, `restart` begins again from its payload. */
 export type RevivalKind = 'resume' | 'restart'
@@ -65,16 +64,18 @@ export function revivalOf(kind: RevivalKind, dead: DeadRun, overrides: Overrides
 }
 
 /** The row of a new run in the place of another one. */
-export function newRunOf(dead: RunRow, delivery: DeliveryColumns, now: number): NewRun {
+export function newRunOf(dead: Omit<DeadRun, 'meta' | 'reason'>, delivery: DeliveryColumns, now: number): NewRun {
   const { url, host, path, contact, caller_ip } = dead
   const { labels, flow_key = null } = delivery
   return { run_id: newId('wfr_', now), url, host, path, contact, caller_ip, labels, flow_key }
 }
 
 /** The role of the first delivery: what it must verify, as when the run was triggered. */
-export function openingRole(dead: RunRow, { config }: DeliveryColumns): Role {
-  if (dead.contact === 'unknown') return 'contact'
-  const reason = failureOf(dead)?.reason
+export function openingRole(
+  { contact, reason }: Pick<DeadRun, 'contact' | 'reason'>,
+  { config }: DeliveryColumns,
+): Role {
+  if (contact === 'unknown') return 'contact'
   if (reason === 'unknown-sdk') return 'untried'
   const isModern = markOf(storedConfig(config)).lazy === true
   return isModern || reason === 'not-a-workflow' ? 'first' : 'step'

@@ -9,6 +9,7 @@ import { type Queue, quotaOf, type SettingLimits } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { WorkflowMeter } from '../../telemetry/index.js'
 import { newRunOf, openingRole, overridesOf, settingsIn } from '../dead-letters/revival.js'
+import { failureOf } from '../logs/log-runs.js'
 import { INLINE_LIMIT_BYTES } from '../protocol/outbound.js'
 import { inRole, newRunIdOf } from '../protocol/settings.js'
 import * as runsRead from '../transactions/runs-read.js'
@@ -94,7 +95,7 @@ async function prepare(
   const origin: RunOrigin = { workflowRunId: runId, workflowRunCreatedAt: original.created_at, stepId: fromStep }
   const meta: ElementMeta = { ...before, delivery, ...(failureCallback && { failureCallback }), origin }
   const run = { ...newRunOf(original, delivery, at), ...(newRunId !== undefined && { run_id: newRunId }) }
-  const opening = inRole(delivery, openingRole(original, delivery))
+  const opening = inRole(delivery, openingRole({ ...original, reason: failureOf(original)?.reason ?? null }, delivery))
   const step = { kind: 'step' as const, dueAt: overrides.dueAt }
   const list: NewElement[] = [
     { ...step, messageId: newId('msg_', at), body: plan.payload, meta: JSON.stringify(meta), delivery: opening },

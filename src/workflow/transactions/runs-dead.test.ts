@@ -62,14 +62,19 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
   }
   const append = (runId: string, text: string, dueAt?: number) =>
     send({ kind: 'append', runId, element: element(text, dueAt) })
-  const fail = async (message: PendingRow, at: number, callback?: NewElement) => {
+  const fail = async (
+    message: PendingRow,
+    at: number,
+    callback?: NewElement,
+    failure: { status: number; [more: string]: unknown } = { status: 503 },
+  ) => {
     const attempt = { startedAt: at, status: 503, headers: '{}', body: null, error: null }
     await store.run(settleRun, {
       runSeq: message.group_key ?? 0,
       message: { seq: message.seq, retried: 0, at, attempt, end: { kind: 'delivered', keep: false }, follow: [] },
       effect: {
         kind: 'fail',
-        failing: { failure: { status: 503 }, dlqId: `${at}-${message.seq}`, ...(callback && { callback }) },
+        failing: { failure, dlqId: `${at}-${message.seq}`, ...(callback && { callback }) },
       },
     })
   }
@@ -128,7 +133,7 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
     await store.run(finishRun, { accountId, runId: 'child', response: 'grown', at: AT + 20 })
 
     const [dead] = await letters()
-    expect(dead).toMatchObject({ run_id: 'dead', failure_status: 503 })
+    expect(dead).toMatchObject({ run_id: 'dead' })
     const { revived, offers } = await again(dead ? [resumption(dead, 'alive', { ...NO_REVISION, maxRetries: 9 })] : [])
     expect(revived).toEqual([{ seq: dead?.seq, runId: 'alive' }])
     const alive = await logOf('alive')
@@ -189,6 +194,15 @@ describeOnEveryStore('dead letters of runs', (openStore) => {
       again(dead ? [resumption(dead, 'alive')] : []).then(({ revived }) => revived.length),
     ])
     expect(outcomes.sort()).toEqual([0, 1])
+  })
+
+  it('reads of dead letters that are revived only why they failed', async () => {
+    accountId = newId('acc_', AT)
+    const [message] = await send(start('dead'))
+    if (message) await fail(message, AT, undefined, { status: 503, body: 'x'.repeat(100_000), reason: 'unknown-sdk' })
+    const dead = await letters()
+    expect(dead).toMatchObject([{ run_id: 'dead', reason: 'unknown-sdk' }])
+    expect(JSON.stringify(dead).length).toBeLessThan(2_000)
   })
 
   it('retries a failure callback only after it has failed', async () => {

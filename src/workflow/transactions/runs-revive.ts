@@ -5,7 +5,7 @@ import { intact } from '../../store/checksum.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, change, insertAll, only, type Transaction } from '../../store/statement.js'
-import { type DeadRunPlace, type DeadRunSelector, deadAmong, removeDeadLetters, selectDead } from './runs-dead.js'
+import { type DeadRunPlace, type DeadRunSelector, deadAmong, removeDeadLetters, selectPlaces } from './runs-dead.js'
 import { insertRun } from './runs-locked.js'
 import { notifyParents } from './runs-parents.js'
 import { type PausedWorkflow, parkBegun } from './runs-pause.js'
@@ -20,10 +20,13 @@ import {
 } from './runs-rows.js'
 import type { WaitRecord } from './runs-wait.js'
 
-/** A dead letter with the settings of its trigger. */
-export interface DeadRun extends RunRow {
-  /** JSON of `ElementMeta`. */
+/** What a dead letter is revived from: not the record of its failure, which may have megabytes. */
+export interface DeadRun
+  extends Pick<RunRow, 'seq' | 'run_id' | 'dlq_id' | 'url' | 'host' | 'path' | 'contact' | 'flow_key' | 'caller_ip'> {
+  /** The settings of its trigger, JSON of `ElementMeta`. */
   readonly meta: string | null
+  /** Why it failed. */
+  readonly reason: string | null
 }
 
 const firstMetas = query<{ seqs: readonly number[] }, { run_seq: number; meta: string | null }>(({ db, p, d }) =>
@@ -35,20 +38,17 @@ export const revivable = read('runs.revivable', function* (selector: DeadRunSele
   runs: DeadRun[]
   next?: DeadRunPlace
 }> {
-  const { runs, ...rest } = yield* selectDead(selector, 'reading')
-  return { runs: yield* withMetas(runs), ...rest }
+  const { places, ...rest } = yield* selectPlaces(selector)
+  const seqs = places.map(({ seq }) => seq)
+  const runs = new Map((yield* revivableAmong(seqs, selector.accountId)).map((run) => [run.seq, run]))
+  return { runs: seqs.map((seq) => runs.get(seq)).filter((run) => run !== undefined), ...rest }
 })
 
-function* withMetas(runs: readonly RunRow[]): Transaction<DeadRun[]> {
-  const rows = yield* all(firstMetas, { seqs: runs.map((run) => run.seq) })
-  const metas = new Map(rows.map((row) => [row.run_seq, row.meta]))
-  return runs.map((run) => ({ ...run, meta: metas.get(run.seq) ?? null }))
-}
-
-const deadBySeq = query<{ seqs: readonly number[]; accountId: string }, RunRow>(({ db, p, d }) =>
+const deadBySeq = query<{ seqs: readonly number[]; accountId: string }, Omit<DeadRun, 'meta'>>(({ db, p, d }) =>
   db
     .selectFrom('runs')
-    .selectAll()
+    .select(['seq', 'run_id', 'dlq_id', 'url', 'host', 'path', 'contact', 'flow_key', 'caller_ip'])
+    .select(d.member('failure', 'reason').as('reason'))
     .where(d.inNumbers('seq', p.seqs))
     .where('account_id', '=', p.accountId)
     .where('dlq_id', 'is not', null),
@@ -56,7 +56,10 @@ const deadBySeq = query<{ seqs: readonly number[]; accountId: string }, RunRow>(
 
 /** Reads those of the runs that are still dead letters. */
 export function* revivableAmong(seqs: readonly number[], accountId: string): Transaction<DeadRun[]> {
-  return yield* withMetas(yield* all(deadBySeq, { seqs, accountId }))
+  const runs = yield* all(deadBySeq, { seqs, accountId })
+  const rows = yield* all(firstMetas, { seqs: runs.map((run) => run.seq) })
+  const metas = new Map(rows.map((row) => [row.run_seq, row.meta]))
+  return runs.map((run) => ({ ...run, meta: metas.get(run.seq) ?? null }))
 }
 
 /** Changes to the delivery settings of a revived run. */

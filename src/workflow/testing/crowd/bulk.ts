@@ -8,8 +8,7 @@ import * as bulkRead from '../../../bulk/transactions/bulk-read.js'
 import * as bulkSelect from '../../../bulk/transactions/bulk-select.js'
 import type { BulkKindName } from '../../../store/schema/bulk.js'
 import { type RevivalKind, revivalOf } from '../../dead-letters/revival.js'
-import type { Revival } from '../../transactions/runs-revive.js'
-import type { RunRow } from '../../transactions/runs-rows.js'
+import type { DeadRun, Revival } from '../../transactions/runs-revive.js'
 import { plainMessages, readActions, runsOf } from '../model/census.js'
 import type { CrowdDeps } from './deps.js'
 
@@ -45,7 +44,7 @@ export interface CrowdBulkDeps extends CrowdDeps {
   /** An action reported that these runs were cancelled. */
   readonly cancelled: (seqs: readonly number[]) => void
   /** A dead run was resumed or restarted. */
-  readonly revived: (dead: RunRow, revival: Revival) => void
+  readonly revived: (dead: DeadRun, revival: Revival) => void
   readonly deletedDead: (seqs: readonly number[]) => void
   readonly cancelledMessages: (seqs: readonly number[]) => void
   /** An action reported that these dead letters were retried or deleted. */

@@ -7,6 +7,7 @@ import * as runsCancel from '../../transactions/runs-cancel.js'
 import * as runsLogs from '../../transactions/runs-logs.js'
 import * as runsNotify from '../../transactions/runs-notify.js'
 import * as runsRetention from '../../transactions/runs-retention.js'
+import type { DeadRun } from '../../transactions/runs-revive.js'
 import * as runsRevive from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
 import { runsOf } from '../model/census.js'
@@ -132,7 +133,7 @@ export class CrowdRuns {
   }
 
   /** A dead letter was revived. */
-  revived(dead: RunRow, revival: ReturnType<typeof revivalOf>): void {
+  revived(dead: DeadRun, revival: ReturnType<typeof revivalOf>): void {
     if (this.#revived.has(dead.seq)) throw new Error(`${dead.run_id} was revived after it had left the dead letters`)
     this.#revived.add(dead.seq)
     this.#deps.known.revived(dead, revival)

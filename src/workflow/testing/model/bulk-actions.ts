@@ -12,7 +12,7 @@ import type { Store } from '../../../store/index.js'
 import type { BulkKindName } from '../../../store/schema/bulk.js'
 import { type RevivalKind, revivalOf } from '../../dead-letters/revival.js'
 import type { PauseClock } from '../../transactions/runs-pause.js'
-import type { Revival } from '../../transactions/runs-revive.js'
+import type { DeadRun, Revival } from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
 import type { UndoClock } from '../../transactions/runs-undo.js'
 import type { KnownPause } from './knowledge.js'
@@ -74,7 +74,7 @@ export interface BulkActionsDeps {
   /** What paused runs wait for, before they go on. @returns checks it afterwards. */
   resuming(runs: readonly RunRow[]): Promise<(at: number) => Promise<void>>
   /** A dead run was resumed or restarted as a new run. */
-  revived(dead: RunRow, revival: Revival): void
+  revived(dead: DeadRun, revival: Revival): void
   offer(rows: readonly PendingRow[], isAgain?: boolean): void
   /** Which workflows are paused. */
   readonly pause: Pick<WorkflowPause, 'pass' | 'workflows'>
