@@ -2,17 +2,13 @@
  * `GET /v2/server/logs`: the operator reads and follows the log of the running server. Lines are kept in memory once, in
  * `RecentLines`; a reader only has a position in it, so a slow one costs nothing and learns how many lines it has missed.
  */
-import { Readable } from 'node:stream'
-import type { Clock, Service, Timer } from '../base/index.js'
-import { tryParseJson } from '../base/index.js'
+import { type Clock, type Service, tryParseJson, yieldToEventLoop } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { EVENT_LEVELS } from '../contract/logs/declaration.js'
 import { getServerLogs, type LogLine, type LogsQuery } from '../contract/server/logs.js'
-import { type Call, type Reply, type Route, reply, route } from '../http/index.js'
+import { type Call, EventStream, type Reply, type Route, route, wantsEvents } from '../http/index.js'
 import type { RecentLines } from '../telemetry/index.js'
 
-/** Interval of comments that keep an idle stream open, and of checks of the credentials of its reader. */
-const KEEPALIVE_MS = 15_000
 /** Lines that are sent before others get their turn. */
 const LINES_AT_ONCE = 200
 const DEFAULT_COUNT = 100
@@ -33,7 +29,7 @@ type Filter = (line: LogLine) => boolean
 export class ServerLogs implements Service {
   readonly name = 'log readers'
   readonly #deps: ServerLogsDeps
-  readonly #readers = new Set<Reader>()
+  readonly #readers = new Set<EventStream>()
   #isStopped = false
 
   constructor(deps: ServerLogsDeps) {
@@ -44,8 +40,9 @@ export class ServerLogs implements Service {
   get route(): Route {
     return route(getServerLogs, async (call) => {
       if (!this.#deps.isOperator(call.caller.accountId)) throw new HomeportError('operator_only', {})
-      const isStream = call.headers.accept?.includes('text/event-stream') ?? false
-      return isStream ? this.#follow(call, call.query) : { lines: this.#newest(call.query).map(({ line }) => line) }
+      return wantsEvents(call)
+        ? this.#follow(call, call.query)
+        : { lines: this.#newest(call.query).map(({ line }) => line) }
     })
   }
 
@@ -70,52 +67,38 @@ export class ServerLogs implements Service {
 
   #follow(call: Pick<Call, 'headers' | 'signal' | 'isStillAllowed'>, query: LogsQuery): Reply {
     if (this.#readers.size >= MOST_READERS) throw new HomeportError('too_many_log_readers', { most: MOST_READERS })
-    const headers = {
-      'content-type': 'text/event-stream; charset=utf-8',
-      // nginx would buffer some kilobytes of events.
-      'x-accel-buffering': 'no',
-      // A stopping server must not wait for this connection.
-      connection: 'close',
-    }
-    const reader = new Reader(this.#deps, call.signal)
-    this.#readers.add(reader)
-    if (this.#isStopped) reader.end()
-    // Also called for a stream that was never read.
-    const stream = Readable.from(this.#events(reader, call, query)).once('close', () => {
-      reader.end()
-      this.#readers.delete(reader)
+    const { clock, lines } = this.#deps
+    const stream = new EventStream(clock, call)
+    const unwatch = lines.watch(() => stream.notify())
+    this.#readers.add(stream)
+    if (this.#isStopped) stream.end()
+    return stream.reply(this.#events(stream, this.#positionOf(call.headers['last-event-id']), query), () => {
+      unwatch()
+      this.#readers.delete(stream)
     })
-    return reply(200, stream, headers)
   }
 
-  async *#events(
-    reader: Reader,
-    call: Pick<Call, 'headers' | 'isStillAllowed'>,
-    query: LogsQuery,
-  ): AsyncGenerator<string> {
+  /** @param resumed the number of the next line for a reader that reconnects. */
+  async *#events(stream: EventStream, resumed: number | undefined, query: LogsQuery): AsyncGenerator<string> {
     const { lines } = this.#deps
     const matches = filterOf(query)
-    const resumed = this.#positionOf(call.headers['last-event-id'])
     let position = resumed ?? lines.next
     if (resumed === undefined) for (const { number, line } of this.#newest(query)) yield this.#event(number, line)
     yield `event: following\nid: ${this.#idOf(position)}\ndata: {}\n\n`
-    while (!reader.isEnded) {
+    for (let comment: string | undefined = ''; comment !== undefined; comment = await stream.next()) {
+      let text = comment
       if (position < lines.first) {
-        yield `event: missed\ndata: {"missed":${lines.first - position}}\n\n`
+        text += `event: missed\ndata: {"missed":${lines.first - position}}\n\n`
         position = lines.first
       }
-      let text = ''
       for (let sent = 0; position < lines.next && sent < LINES_AT_ONCE; sent++, position++) {
         const line = parsed(lines.at(position)?.json)
         if (line && matches(line)) text += this.#event(position, line)
       }
       if (text !== '') yield text
-      if (reader.takeDue()) {
-        if (!(await call.isStillAllowed())) return
-        yield ': still there\n\n'
-      }
-      if (position < lines.next) await reader.turn()
-      else await reader.waitForLine()
+      if (position === lines.next) continue
+      stream.notify()
+      await yieldToEventLoop()
     }
   }
 
@@ -148,66 +131,3 @@ function filterOf({ level, event, request }: LogsQuery): Filter {
 /** The logger has written the line, so it has these fields. */
 const parsed = (json: string | undefined): LogLine | undefined =>
   json === undefined ? undefined : (tryParseJson(json) as LogLine | undefined)
-
-/** Waits on behalf of one stream: for lines, and for the time of the next check of its reader, whatever comes first. */
-class Reader {
-  readonly #deps: Pick<ServerLogsDeps, 'lines' | 'clock'>
-  readonly #unwatch: () => void
-  #wake: () => void = () => undefined
-  #timer: Timer
-  #hasLine = false
-  #isDue = false
-  #isEnded = false
-
-  constructor(deps: Pick<ServerLogsDeps, 'lines' | 'clock'>, gone: AbortSignal) {
-    this.#deps = deps
-    this.#unwatch = deps.lines.watch(() => {
-      this.#hasLine = true
-      this.#wake()
-    })
-    this.#timer = this.#nextCheck()
-    this.#isEnded = gone.aborted
-    gone.addEventListener('abort', () => this.end(), { once: true })
-  }
-
-  get isEnded(): boolean {
-    return this.#isEnded
-  }
-
-  end(): void {
-    this.#isEnded = true
-    this.#timer.cancel()
-    this.#unwatch()
-    this.#wake()
-  }
-
-  /** Lets others get their turn. */
-  turn(): Promise<void> {
-    return new Promise((resolve) => setImmediate(resolve))
-  }
-
-  /** Whether a check is due, however many lines there are; true once for each. */
-  takeDue(): boolean {
-    if (!this.#isDue || this.#isEnded) return false
-    this.#isDue = false
-    this.#timer = this.#nextCheck()
-    return true
-  }
-
-  #nextCheck(): Timer {
-    return this.#deps.clock.after(KEEPALIVE_MS, () => {
-      this.#isDue = true
-      this.#wake()
-    })
-  }
-
-  /** Resolves when there is a new line, when a check is due, and when the stream has ended. */
-  async waitForLine(): Promise<void> {
-    if (!this.#hasLine && !this.#isDue && !this.#isEnded) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
-    }
-    this.#hasLine = false
-  }
-}

@@ -2,7 +2,7 @@ import { newId } from '../../base/index.js'
 import * as contract from '../../contract/bulk/actions.js'
 import * as control from '../../contract/bulk/control.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type Call, type Caller, type Route, route } from '../../http/index.js'
+import { type Caller, type Route, route, wantsEvents } from '../../http/index.js'
 import type { BulkActionState, BulkKindName } from '../../store/schema/bulk.js'
 import type * as bulkActionTransactions from '../transactions/bulk-action.js'
 import * as bulkControl from '../transactions/bulk-control.js'
@@ -37,9 +37,6 @@ export function bulkRoutes(deps: RouteDeps): Route[] {
     ...workflowPauseRoutes(deps),
   ]
 }
-
-const wantsEvents = ({ headers }: Pick<Call, 'headers'>): boolean =>
-  headers.accept?.includes('text/event-stream') ?? false
 
 async function requireAction(
   { store }: RouteDeps,
