@@ -8,7 +8,8 @@ import type { Store } from '../store/index.js'
 import { describeOnStore } from '../store/testing/index.js'
 import type { Starting } from '../workflow/index.js'
 import { type BulkUnderTest, startBulk } from './testing/harness.js'
-import { countEnded, startRuns, statesOf } from './testing/runs.js'
+import { countEnded, failMessages, failRuns, pendingMessages, startRuns, statesOf } from './testing/runs.js'
+import { decidedItems } from './transactions/bulk-action.js'
 import * as bulkRead from './transactions/bulk-read.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
@@ -207,6 +208,40 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     await finished(actionId)
     expect(await row(actionId)).toMatchObject({ succeeded: 2, owner: nodes[0].incarnation })
   })
+
+  const SHARED = 120
+  it.each([
+    ['cancelRuns', 'bulk.cancelBatch', startRuns],
+    ['restartRuns', 'bulk.reviveRunsBatch', failRuns],
+    ['retryDeadLetters', 'bulk.retryDeadLettersBatch', failMessages],
+  ] as const)(
+    'do each item once if two do the same (%s), and one of them dies in the middle',
+    async (kind, name, make) => {
+      await make(store, account, SHARED)
+      let isShared = (): void => undefined
+      const shared = new Promise<void>((resolve) => (isShared = resolve))
+      const halted = new Promise<void>((resolve) => (release = resolve))
+      let batches = 0
+      gate = (operation) => (operation === name ? (batches++ === 0 ? shared : halted) : undefined)
+      const actions = [await begin(a, { kind, ratePerSecond: 300 }), await begin(b, { kind, ratePerSecond: 100 })]
+      const rows = () => Promise.all(actions.map(row))
+      isShared()
+      await waitFor(async () => (await rows()).every(({ succeeded }) => succeeded > 0), { what: 'batches of both' })
+      // Not in a set.
+      await make(store, account, 1)
+      await cluster.declareDead(nodes[0], nodes[1])
+      for (const actionId of actions) await finished(actionId)
+      release()
+      const ended = await rows()
+      for (const action of ended) {
+        expect(action).toMatchObject({ matched: SHARED, owner: nodes[1].incarnation })
+        expect(decidedItems(action)).toBe(SHARED)
+      }
+      expect(ended.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(SHARED)
+      const expected = { cancelRuns: 1, restartRuns: SHARED, retryDeadLetters: SHARED }
+      expect(await pendingMessages(store, account)).toBe(expected[kind])
+    },
+  )
 
   it('stream the progress of an action from another node', async () => {
     await startRuns(store, account, 300)

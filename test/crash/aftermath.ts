@@ -70,17 +70,32 @@ async function allReach({ place, deadlineMs }: Aftermath, runIds: ReadonlySet<st
   })
 }
 
-/** Every bulk action ends with exact counts; from then on nothing of its runs may arrive. */
+/** A bulk action that has ended. */
+export interface EndedAction {
+  readonly matched: number
+  readonly outcomes: { readonly cancelled: number; readonly alreadyFinished: number }
+}
+
+/** Waits for the end of a bulk action. */
+export function endOf(homeport: RunningHomeport, actionId: string, deadlineMs: number): Promise<EndedAction> {
+  return waitFor(
+    async () => {
+      const { body } = await homeport.queue('GET', `/v2/workflows/bulkActions/${actionId}`)
+      return (body as { state: string }).state === 'finished' && (body as EndedAction)
+    },
+    { what: `bulk action ${actionId} to be finished`, deadlineMs, everyMs: 50 },
+  )
+}
+
+/** Every bulk action ends with exact counts: each run is cancelled by one. From then on nothing of its runs may arrive. */
 async function untilActionsEnd({ homeport, destinations, ledger, deadlineMs }: Aftermath): Promise<void> {
-  for (const [actionId, runIds] of ledger.actions) {
-    const action = await waitFor(
-      async () => {
-        const { body } = await homeport.queue('GET', `/v2/workflows/bulkActions/${actionId}`)
-        return (body as { state: string }).state === 'finished' && (body as { outcomes: object })
-      },
-      { what: `bulk action ${actionId} to be finished`, deadlineMs },
-    )
-    expect(action.outcomes).toEqual({ cancelled: runIds.length, alreadyFinished: 0, notFound: 0, failed: 0 })
+  for (const { actionIds, runIds } of ledger.actions) {
+    const ended = await Promise.all(actionIds.map((actionId) => endOf(homeport, actionId, deadlineMs)))
+    for (const { matched, outcomes } of ended) {
+      const alreadyFinished = matched - outcomes.cancelled
+      expect(outcomes).toEqual({ cancelled: outcomes.cancelled, alreadyFinished, notFound: 0, failed: 0 })
+    }
+    expect(ended.reduce((sum, { outcomes }) => sum + outcomes.cancelled, 0)).toBe(runIds.length)
     await seal(runIds, destinations, ledger)
   }
 }

@@ -11,8 +11,8 @@ export class Ledger {
   readonly triggered = new Set<string>()
   /** Runs whose cancel was answered 2xx. No delivery of theirs may arrive afterwards. */
   readonly sealed = new Set<string>()
-  /** Bulk actions whose start was answered 202, with their runs. */
-  readonly actions = new Map<string, readonly string[]>()
+  /** Bulk actions over the same runs whose starts were answered 202, with their runs. */
+  readonly actions: { readonly actionIds: readonly string[]; readonly runIds: readonly string[] }[] = []
   /** By payload: the first run with it, which fails, and the later runs with it that have succeeded. */
   readonly lives = new Map<string, { readonly doomed: string; readonly ended: Set<string> }>()
   /** How often failure functions were called; each call fails for good. */
@@ -45,7 +45,7 @@ export class Ledger {
       `${again} delivered more than once`,
       `${this.triggered.size} runs`,
       `${this.sealed.size} runs cancelled`,
-      `${this.actions.size} bulk actions`,
+      `${this.actions.length} pairs of bulk actions`,
     ]
     return counts.join(', ')
   }

@@ -128,7 +128,7 @@ function reportOf(seed: number, scene: Scene, violations: readonly string[]): Ro
       'schedule fires': [...queue.ledger.fires.values()].reduce((sum, fires) => sum + fires, 0),
       'runs to success': runs.ledger.triggered.size + rich.triggered.size,
       'runs cancelled': runs.ledger.sealed.size,
-      'bulk actions': runs.ledger.actions.size,
+      'bulk actions': runs.ledger.actions.length,
       'writes to databases': data.ledger.acknowledged,
       'of these lost within the documented 2 s': data.ledger.lostWithinWindow + management.lostWithinWindow,
       'databases made': management.passing.size,

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { endOf } from '../crash/aftermath.js'
 import { seal } from '../crash/load.js'
 import { accountOf, NO_BREACHES } from '../crash/queue-account.js'
 import { runsInState, storedMessages, unfinishedSoon, unfired } from '../crash/queue-ledger-store.js'
@@ -121,16 +122,10 @@ async function backupsHold(scene: Scene, homeport: RunningHomeport): Promise<str
 async function cancelsHold({ runs, server }: Scene, homeport: RunningHomeport): Promise<string[]> {
   const { ledger, destinations } = runs
   const wrong: string[] = []
-  for (const [actionId, runIds] of ledger.actions) {
-    const action = await waitFor(
-      async () => {
-        const { body } = await homeport.queue('GET', `/v2/workflows/bulkActions/${actionId}`)
-        return (body as { state: string }).state === 'finished' && (body as { outcomes: { cancelled: number } })
-      },
-      { what: `bulk action ${actionId} to finish`, deadlineMs: REST_MS, everyMs: 50 },
-    )
-    if (action.outcomes.cancelled !== runIds.length)
-      wrong.push(`${actionId} came to ${JSON.stringify(action.outcomes)}`)
+  for (const { actionIds, runIds } of ledger.actions) {
+    const ended = await Promise.all(actionIds.map((actionId) => endOf(homeport, actionId, REST_MS)))
+    const cancelled = ended.reduce((sum, { outcomes }) => sum + outcomes.cancelled, 0)
+    if (cancelled !== runIds.length) wrong.push(`${actionIds} of ${runIds.length} came to ${JSON.stringify(ended)}`)
     await seal(runIds, destinations, ledger)
   }
   await untilInState(server.place, ledger.sealed, 'RUN_CANCELED')

@@ -1,9 +1,13 @@
 import { newId } from '../../base/index.js'
+import { messageRow } from '../../queue/testing/rows.js'
 import * as messages from '../../queue/transactions/messages.js'
+import * as messagesSettle from '../../queue/transactions/messages-settle.js'
 import type { Store } from '../../store/index.js'
+import { markedConfig } from '../../workflow/protocol/settings.js'
 import * as runsFinish from '../../workflow/transactions/runs-finish.js'
 import * as runsRead from '../../workflow/transactions/runs-read.js'
 import type * as runsRows from '../../workflow/transactions/runs-rows.js'
+import * as runsSettle from '../../workflow/transactions/runs-settle.js'
 import type * as runsSubmissions from '../../workflow/transactions/runs-submissions.js'
 import * as runsSubmit from '../../workflow/transactions/runs-submit.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
@@ -21,6 +25,8 @@ export interface RunTraits {
   /** When the first delivery is due, Unix milliseconds. Default: one hour after the creation. */
   readonly dueAt?: number
   readonly parent?: runsRows.ParentLink
+  /** JSON, as stored with its first delivery. */
+  readonly config?: string
 }
 
 const HOUR_MS = 3_600_000
@@ -28,9 +34,9 @@ let created = 0
 
 function submission(runId: string, traits: RunTraits, at: number): runsSubmissions.Submission {
   const url = traits.url ?? 'https://x.test/work'
-  const { host = 'x.test', path = '/work', labels = '', flowKey = null, callerIp = '127.0.0.1' } = traits
+  const { host = 'x.test', path = '/work', labels = '', flowKey = null, callerIp = '127.0.0.1', config = '{}' } = traits
   const shared = { url, host, path, labels, flow_key: flowKey, caller_ip: callerIp }
-  const delivery = { ...shared, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
+  const delivery = { ...shared, method: 'POST', headers: '{}', config, max_retries: 3 }
   const first = {
     kind: 'step' as const,
     messageId: newId('msg_', at),
@@ -88,9 +94,40 @@ export async function countEnded(store: Store, accountId: string, ids: readonly 
   return found.length - unfinished.length
 }
 
-/** Pending messages in the whole store. */
-export async function pendingMessages(store: Store): Promise<number> {
+/** Pending messages, in the whole store or of one account. */
+export async function pendingMessages(store: Store, accountId?: string): Promise<number> {
+  return (await pending(store)).filter((row) => accountId === undefined || row.account_id === accountId).length
+}
+
+function pending(store: Store): Promise<readonly messages.PendingRow[]> {
   const after = { nextAt: 0, seq: 0 }
-  const everything = { after, until: Number.MAX_SAFE_INTEGER, limit: 1_000_000, largestBody: 0, exceptHosts: [] }
-  return (await store.run(messages.pending, everything)).length
+  return store.run(messages.pending, { after, until: Number.MAX_SAFE_INTEGER, limit: 1_000_000, largestBody: 0 })
+}
+
+const FAILED = { startedAt: 1, status: 500, headers: '{}', body: null, error: null }
+
+/** Starts runs whose first delivery fails for good. */
+export async function failRuns(store: Store, accountId: string, count: number): Promise<void> {
+  const ids = await startRuns(store, accountId, count, { config: markedConfig({}, { role: 'first' }) })
+  const runs = await Promise.all(ids.map((runId) => store.run(runsRead.find, { accountId, runId })))
+  const seqs = new Set(runs.map((run) => run?.seq))
+  for (const { seq, group_key: runSeq } of await pending(store)) {
+    if (runSeq === null || !seqs.has(runSeq)) continue
+    const end = { kind: 'delivered', keep: false } as const
+    const message = { seq, retried: 0, at: Date.now(), attempt: FAILED, end, follow: [] }
+    const failing = { failure: { status: 500 }, dlqId: `${Date.now()}-${seq}` }
+    await store.run(runsSettle.settleRun, { runSeq, message, effect: { kind: 'fail', failing } })
+  }
+}
+
+/** Publishes messages whose delivery fails for good. */
+export async function failMessages(store: Store, accountId: string, count: number): Promise<void> {
+  const at = Date.now()
+  const rows = Array.from({ length: count }, () =>
+    messageRow({ message_id: newId('msg_', at), account_id: accountId, created_at: at }),
+  )
+  for (const seq of await store.run(messages.insert, rows)) {
+    const end = { kind: 'failed', dlqId: `${at}-${seq}` } as const
+    await store.run(messagesSettle.settle, { seq, retried: 0, at, attempt: FAILED, end, follow: [] })
+  }
 }
