@@ -1,16 +1,15 @@
-import type { Clock } from '../../base/index.js'
+import { type Clock, pause } from '../../base/index.js'
 import type { Cluster, Gained, LetGo, PartitionHolder } from '../../cluster/index.js'
 import { partitionOfName } from '../../cluster/key-partition.js'
 import type { Logger } from '../../telemetry/index.js'
 import { type DueHint, readFlowNotes } from '../peer-messages.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { Backlog } from './backlog.js'
+import { PAUSE_AFTER_FAILURE_MS } from './damage.js'
 import type { Entry, Place } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { Hints } from './hints.js'
 import type { StoredLimits } from './stored-limits.js'
-
-const PAUSE_AFTER_FAILURE_MS = 1_000
 
 /** What the partitions of a dispatcher are built from. */
 export interface PartitionsDeps {
@@ -196,7 +195,7 @@ export class Partitions implements PartitionHolder {
         this.#openThose(arriving.filter((gained) => this.#arriving.get(gained.partition) === gained))
       } catch (error) {
         if (!this.#isStopped) this.#deps.logger.error('queue_partitions_not_opened', { error })
-        await new Promise<void>((resolve) => this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, resolve))
+        await pause(this.#deps.clock, PAUSE_AFTER_FAILURE_MS)
       }
     }
     this.#isReading = false
