@@ -78,7 +78,7 @@ async function start(
   const now = clock.now()
   const submissions = await mapInSlices(items, (item) => {
     const prepared = withDefaults(item, now)
-    return intake.trigger(prepared, newRunIdOf(prepared), 'untried', publisher, now)
+    return intake.reader.trigger({ item: prepared, runId: newRunIdOf(prepared), publisher, now }, 'untried')
   })
   return intake.run(publisher, submissions, now)
 }
