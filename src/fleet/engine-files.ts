@@ -73,6 +73,12 @@ const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapsho
     'its data has other databases than 0',
     'it has keys in other databases than 0, and there is only that one here',
   ],
+  [
+    /Permission denied|\bEACCES\b|\bEPERM\b/i,
+    'the user that runs Homeport may not read or write its files',
+    'the user that runs Homeport may not read its file',
+  ],
+  [/Read-only file system|\bEROFS\b/i, 'its disk is read-only', 'the disk is read-only'],
 ]
 
 /** Why a snapshot cannot be loaded, from the failure of an engine that had it as its data. */

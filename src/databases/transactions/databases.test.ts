@@ -133,6 +133,11 @@ describeOnEveryStore('transactions of databases', (openStore) => {
       expect(await store.run(databases.create, withKey('k2', 'other'))).toEqual({ kind: 'key_conflict' })
     })
 
+    it('is refused when its account has been deleted meanwhile', async () => {
+      accountId = 'gone'
+      expect(await store.run(databases.create, withKey('k6'))).toEqual({ kind: 'account_gone' })
+    })
+
     it('belongs to one account', async () => {
       await created(withKey('k3'))
       accountId = await newAccount(store)

@@ -113,7 +113,7 @@ export const create = write('databases.create', function* (args: CreateArgs): Tr
   if (repeat) return repeat
   // A request that was admitted before must not outlive the deletion of its account.
   const account = yield* first(accountOf, { accountId: args.database.account_id })
-  if (account?.state === 'deleting') return { kind: 'account_gone' }
+  if (!account || account.state === 'deleting') return { kind: 'account_gone' }
   const { held } = yield* only(countOfAccount, { accountId: args.database.account_id })
   if (held >= args.limit) return { kind: 'limit_reached' }
   const port = yield* freePort(args.ports)
