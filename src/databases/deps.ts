@@ -31,6 +31,7 @@ export interface DatabasesDeps {
     | 'adoptSnapshot'
     | 'suspend'
     | 'compactLog'
+    | 'save'
     | 'observe'
     | 'occupancy'
     | 'sample'

@@ -150,10 +150,11 @@ describe('a fleet that stops', () => {
   })
 
   test('kills an engine that hangs after the grace', async () => {
-    const { fleet, dataDir } = await startFleet({ stopGraceMs: 50 })
+    const { fleet, dataDir, lines } = await startFleet({ stopGraceMs: 50 })
     await fleet.ensure(specOf('db_hung'))
     process.kill(fleet.observe('db_hung')[0]?.pid ?? 0, 'SIGSTOP')
     await fleet.stop()
     expect(processesMarked(dataDir)).toEqual([])
+    expect(lines.map(({ event }) => event)).toContain('engine_killed')
   })
 })

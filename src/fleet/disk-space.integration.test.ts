@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
@@ -89,6 +90,25 @@ describe('on a disk that becomes full', async () => {
     await waitFor(() => fleet.hasSpace, { what: 'the free space to be noticed although nothing runs' })
     await fleet.stop()
   })
+})
+
+const fullDisk = smallDisk()
+it.skipIf(!fullDisk)('a database without a log is saved before it stops, and says when it cannot be', async () => {
+  const disk = fullDisk ?? ''
+  // No engine of this size has saved its data when the grace ends.
+  const { fleet } = await startFleet({ dataDir: join(disk, 'data'), stopGraceMs: 1 })
+  const spec = specOf('db_snapshots', [], { persistence: 'snapshot' })
+  await fleet.ensure(spec)
+  const client = clientOf((await fleet.endpoints('db_snapshots'))[0])
+  for (let key = 0; key < 5; key++) await client.set(`key:${key}`, randomBytes(MIB))
+  const filler = fillUp(disk)
+  await expect(fleet.save('db_snapshots')).rejects.toMatchObject({ code: 'snapshot_failed' })
+  rmSync(filler)
+  await fleet.save('db_snapshots')
+  await fleet.suspend('db_snapshots')
+  await fleet.ensure(spec)
+  expect(await clientOf((await fleet.endpoints('db_snapshots'))[0]).dbsize()).toBe(5)
+  await fleet.stop()
 })
 
 const readOnly = smallDisk()

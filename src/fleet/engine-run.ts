@@ -215,9 +215,13 @@ class Run implements EngineRun {
 
   /** Asks the process to end, and kills it after the grace. */
   #endCleanly(process: LaunchedProcess): void {
-    const { clock, stopGraceMs } = this.#options.context
+    const { spec, member, context } = this.#options
+    const { clock, logger, stopGraceMs } = context
     process.signal('SIGTERM')
-    const killer = clock.after(stopGraceMs(), () => process.signal('SIGKILL'))
+    const killer = clock.after(stopGraceMs(), () => {
+      logger.warn('engine_killed', { databaseId: spec.databaseId, region: member.region })
+      process.signal('SIGKILL')
+    })
     void process.exited.then(() => killer.cancel())
   }
 }

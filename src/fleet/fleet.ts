@@ -20,7 +20,7 @@ import { replicationWith } from './replication.js'
 import { checkLoaded, isThrowaway, throwawaySpec } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
 import { adoptSnapshot } from './snapshot/files.js'
-import { type SnapshotSource, takeSnapshot } from './snapshot/take.js'
+import { type SnapshotSource, saveChanges, takeSnapshot } from './snapshot/take.js'
 import { checkSpec, isDatabaseId } from './spec.js'
 import { replicationOf, sampleMembers } from './statistics.js'
 import { DatabaseSupervisor } from './supervisor.js'
@@ -148,6 +148,14 @@ class EngineFleet implements Fleet {
   async compactLog(databaseId: string): Promise<void> {
     const source = await this.#existingSupervisor(databaseId).source()
     if (source.persistence === 'append-only') await compactLog(source)
+  }
+
+  async save(databaseId: string): Promise<void> {
+    const supervisor = this.#supervisors.get(databaseId)
+    const [primary] = supervisor?.serving() ?? []
+    if (!primary || supervisor?.persistence !== 'snapshot') return
+    const { clock } = this.#options
+    await this.#snapshots.take(databaseId, () => saveChanges({ ...primary, persistence: 'snapshot', clock }))
   }
 
   async occupancy(databaseId: string): Promise<EngineOccupancy> {

@@ -295,6 +295,12 @@ export interface Fleet extends Service {
    */
   compactLog(databaseId: string): Promise<void>
 
+  /**
+   * Has a running database without a log write its data; it serves meanwhile. A stop gives an engine too little time for large
+   * data, and loses what cannot be written. Does nothing with a log, and when it does not run. Rejects with `snapshot_failed`.
+   */
+  save(databaseId: string): Promise<void>
+
   /** Counts the clients that only a running engine can serve, such as subscribers. */
   occupancy(databaseId: string): Promise<EngineOccupancy>
 

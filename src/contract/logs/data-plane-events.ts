@@ -203,6 +203,12 @@ export const DATA_PLANE_EVENTS = {
 
   engine_started: engines('info', 'engine started', 'databaseId', 'region', 'pid'),
   engine_stopped: engines('info', 'engine stopped', 'databaseId', 'region'),
+  engine_killed: engines(
+    'warn',
+    'engine killed, because it did not end in time; without a log, the writes since its last snapshot are lost',
+    'databaseId',
+    'region',
+  ),
   engine_ended: engines('warn', 'engine ended unexpectedly', 'databaseId', 'region', 'reason', 'detail'),
   engine_change_failed: engines('warn', 'engine: {reason}', 'databaseId', 'region', 'reason', 'error'),
   engine_inconsistent: engines(

@@ -6,7 +6,7 @@
  *   request ─▶ endpoints ─▶ wake ─▶ fleet.ensure                      check (one timer)
  *                                        ▲                             │ idle for long enough, or too many awake
  *                                        │                             ▼
- *                                        └── a request ◀── log compacted ─▶ connections released ─▶ fleet.suspend
+ *                                        └── a request ◀── files settled ─▶ connections released ─▶ fleet.suspend
  * ```
  *
  * - `sleeper.ts`: the state machine of one database, and the decision which databases fall asleep. Pure.
@@ -22,6 +22,7 @@
  * - Nothing is written to the store: after a start every database sleeps.
  * - When the engines fail to start, all waiting requests get the error. Only the next request retries.
  * - A sleeping database costs no process, timer or disk write.
+ * - A database without a log falls asleep only when its data is saved.
  *
  * `desired-engine.ts` decides how engines run, not this folder. It never stops an engine that a client is using, unless
  * the database is suspended.

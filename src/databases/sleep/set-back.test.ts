@@ -20,7 +20,7 @@ it('a database falls asleep after its idle time, although the clock was ahead wh
     clock,
     logger: silentLogger,
     mostAwake: 10,
-    fleet: { ensure: done, suspend: done, compactLog: done },
+    fleet: { ensure: done, suspend: done, compactLog: done, save: done },
     traffic: { meterOf: () => meter, release: () => true, proceed: () => undefined },
     engines: { specOf: () => ({}), idleMsOf: () => IDLE_MS, servesClients: () => true },
   } as unknown as SleepDeps)

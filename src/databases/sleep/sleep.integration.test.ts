@@ -1,9 +1,12 @@
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { AwakeRecord } from '../../contract/databases/awake.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { recordedLog } from '../../telemetry/testing/recorded-log.js'
 import type { Traffic } from '../deps.js'
 import { everyRow } from '../life.js'
 import { ask, create, enginesOf } from '../testing/checks.js'
@@ -22,6 +25,8 @@ let release: Traffic['release'] = () => true
 let proceeded: string[] = []
 let failures = 0
 let starts = 0
+let saves = 0
+const { logger, lines } = recordedLog()
 /** The check of a snapshot waits for it. */
 let gate: Promise<void> | undefined
 
@@ -29,6 +34,7 @@ beforeAll(async () => {
   clock = new ManualClock(Date.now())
   server = await startManagement({
     clock,
+    logger,
     awakeDatabases: 2,
     traffic: {
       ...NO_TRAFFIC,
@@ -40,6 +46,10 @@ beforeAll(async () => {
       if (spec.state === 'running') starts++
       if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'the test says so' })
       await fleet.ensure(spec)
+    },
+    save: (fleet, databaseId) => {
+      saves++
+      return fleet.save(databaseId)
     },
     checkSnapshot: (fleet, file) => gate?.then(() => fleet.checkSnapshot(file)),
   })
@@ -272,6 +282,35 @@ describe('a database that is resumed before its engines could stop', () => {
     if (row) server.databases.directory.put(row)
     expect(proceeded).toEqual([id])
     expect(server.databases.isAwake(id)).toBe(true)
+  })
+})
+
+describe('a database without a log', () => {
+  it('stays awake while its data cannot be saved, and sleeps when it can', async () => {
+    const record = await create(server, { db_type: 'bolt' })
+    const id = record.database_id
+    await ask(server, id, 'us-east-1', login(record), ['SET', 'k', 'v'])
+    // Nothing can replace it.
+    const snapshot = join(server.dataDir, 'databases', id, 'us-east-1', 'dump.rdb')
+    rmSync(snapshot, { force: true })
+    mkdirSync(join(snapshot, 'directory'), { recursive: true })
+    const logged = (): number => lines.filter(({ event }) => event === 'database_sleep_failed').length
+    await pass(IDLE_MS + 1_000)
+    await waitFor(() => logged() === 1, { what: 'the first try' })
+    const before = saves
+    const isTriedAgain = async (): Promise<boolean> => {
+      await pass(IDLE_MS)
+      return saves > before + 1
+    }
+    await waitFor(isTriedAgain, { what: 'more tries' })
+    expect([server.databases.isAwake(id), enginesOf(server, id).length, logged()]).toEqual([true, 1, 1])
+    rmSync(snapshot, { recursive: true })
+    const isAsleep = async (): Promise<boolean> => {
+      await pass(IDLE_MS)
+      return !server.databases.isAwake(id) && enginesOf(server, id).length === 0
+    }
+    await waitFor(isAsleep, { what: 'the database to sleep' })
+    expect(await ask(server, id, 'us-east-1', login(record), ['GET', 'k'])).toBe('v')
   })
 })
 

@@ -181,7 +181,7 @@ export class Sleep implements SleepControl {
   #candidateOf(sleeper: Sleeper): SleepCandidate | undefined {
     const { traffic, engines } = this.#deps
     const { databaseId, usedAtMs } = sleeper
-    if (sleepers.hasTasks(sleeper)) return undefined
+    if (sleepers.hasTasks(sleeper) || sleepers.isKeptUnsaved(sleeper, this.#now())) return undefined
     if (!engines.servesClients(databaseId)) return { databaseId, usedAtMs, idleMs: 0 }
     const meter = traffic.meterOf(databaseId)
     if (meter && meter.holds > 0) return undefined
@@ -218,8 +218,16 @@ export class Sleep implements SleepControl {
     await fleet.compactLog(databaseId).catch((error: unknown) => {
       if (!this.#stopped) logger.warn('database_log_rewrite_failed', { databaseId, error })
     })
+    const unsaved = await fleet.save(databaseId).then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    )
     const sleeper = this.#sleepers.get(databaseId)
     if (this.#stopped || sleeper?.state !== 'compacting') return
+    if (unsaved) {
+      if (sleeper.unsavedAtMs === undefined) this.#onFailedRest(databaseId, unsaved.error)
+      return this.#set(sleepers.unsaved(sleeper, this.#now()))
+    }
     // Nothing else runs between here and the desired state that `rest` sets: a request comes either before, and is seen
     // here, or after, and finds the database falling asleep.
     const isUnused = this.#candidateOf(sleeper)?.usedAtMs === usedAtMs

@@ -2,17 +2,18 @@
  * The state machine of one database between asleep and awake, and the decision which databases fall asleep.
  *
  * ```
- *              wake                     idle                        log compacted, no request
+ *              wake                     idle                        files settled, no request
  *   asleep ──────────▶ awake ────────────────────────▶ compacting ────────────────────────▶ falling-asleep
  *     ▲                 ▲ ▲                                 │                                     │    │
- *     │                 │ └──────────── request ────────────┘                                     │    │
+ *     │                 │ └────── request, not saved ───────┘                                     │    │
  *     │                 └──────────────────────────── wake ───────────────────────────────────────┘    │
  *     └──────────────────────────────────────── engines stopped ───────────────────────────────────────┘
  * ```
  *
  * - `asleep`: no process runs, and none is desired.
  * - `awake`: the engines run or are starting.
- * - `compacting`: still serves as `awake`; its log is being compacted before its engines are stopped.
+ * - `compacting`: still serves as `awake`; before its engines are stopped, its log is compacted, or its data saved if it has none.
+ *   Data that cannot be saved, as on a full disk, would be lost: the database stays awake, and tries again later.
  * - `falling-asleep`: its engines are being stopped and no client is connected to them. A request now wakes it: the fleet
  *   starts the engines again when they have stopped.
  *
@@ -33,6 +34,8 @@ export interface Sleeper {
   readonly sinceMs: number
   /** When it was last in use in a way that its meter does not count: woken, kept awake or worked on. */
   readonly usedAtMs: number
+  /** When its data could not be saved, Unix milliseconds; until it can be. */
+  readonly unsavedAtMs?: number | undefined
   /** Active tasks, counted by kind. */
   readonly tasks: Readonly<Partial<Record<Task, number>>>
 }
@@ -69,10 +72,24 @@ export function compacting(sleeper: Sleeper): Sleeper {
   return { ...sleeper, state: 'compacting' }
 }
 
+/** Its data cannot be saved: `compacting` -> `awake`. */
+export function unsaved(sleeper: Sleeper, nowMs: number): Sleeper {
+  expectState(sleeper, 'compacting')
+  return { ...sleeper, state: 'awake', unsavedAtMs: nowMs }
+}
+
+/** How long a database stays awake whose data could not be saved. */
+const UNSAVED_MS = 60_000
+
+/** Whether it is too early to try again to save its data. */
+export function isKeptUnsaved({ unsavedAtMs }: Sleeper, nowMs: number): boolean {
+  return unsavedAtMs !== undefined && unsavedAtMs <= nowMs && nowMs < unsavedAtMs + UNSAVED_MS
+}
+
 /** `awake` or `compacting` -> `falling-asleep`. */
 export function fallingAsleep(sleeper: Sleeper): Sleeper {
   expectState(sleeper, 'awake', 'compacting')
-  return { ...sleeper, state: 'falling-asleep' }
+  return { ...sleeper, state: 'falling-asleep', unsavedAtMs: undefined }
 }
 
 /** `falling-asleep` -> `asleep`. */

@@ -111,6 +111,7 @@ export class CrashableDatabases {
       usedBytes: (databaseId) => this.#unlessCrashed(fleet.usedBytes(databaseId)),
       collectOrphans: (known) => this.#unlessCrashed(fleet.collectOrphans(known)),
       compactLog: (databaseId) => this.#unlessCrashed(fleet.compactLog(databaseId)),
+      save: (databaseId) => this.#unlessCrashed(fleet.save(databaseId)),
       occupancy: (databaseId) => this.#unlessCrashed(fleet.occupancy(databaseId)),
       sample: (databaseId) => this.#unlessCrashed(fleet.sample(databaseId)),
       checkSpace: () => this.#unlessCrashed(fleet.checkSpace()),

@@ -34,6 +34,9 @@ export interface ManagementOptions {
   readonly checkSnapshot?: (fleet: Fleet, file: string) => ReturnType<Fleet['checkSnapshot']> | undefined
   readonly checkSpace?: () => Promise<boolean> | undefined
   readonly adoptSnapshot?: (fleet: Fleet, spec: EngineSpec, file: string) => Promise<void> | undefined
+  readonly save?: (fleet: Fleet, databaseId: string) => Promise<void>
+  /** Logger of the databases. Default: silent. */
+  readonly logger?: DatabasesDeps['logger']
   /** Clock of the databases. Default: the system clock. */
   readonly clock?: Clock
   readonly freeAccountDatabases?: number
@@ -167,7 +170,7 @@ function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, op
     dataDir,
     store,
     clock: options.clock ?? systemClock,
-    logger: quiet,
+    logger: options.logger ?? quiet,
     problems,
     plans: options.plans ?? DEFAULT_PLANS,
     fleet: fleetOf(fleet, options),
@@ -208,6 +211,7 @@ function fleetOf(fleet: Fleet, options: ManagementOptions): DatabasesDeps['fleet
     endpoints: (databaseId, signal, patience) => fleet.endpoints(databaseId, signal, patience),
     suspend: (databaseId) => fleet.suspend(databaseId),
     compactLog: (databaseId) => fleet.compactLog(databaseId),
+    save: (databaseId) => options.save?.(fleet, databaseId) ?? fleet.save(databaseId),
     observe: (databaseId) => fleet.observe(databaseId),
     replicationWith: (databaseId) => fleet.replicationWith(databaseId),
     occupancy: (databaseId) => fleet.occupancy(databaseId),

@@ -1,4 +1,4 @@
-/** Takes a snapshot of a primary that keeps serving: a forked child of the engine writes the file. */
+/** Takes snapshots of a primary that keeps serving: a forked child of the engine writes the file. */
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Redis } from 'iovalkey'
@@ -42,6 +42,20 @@ export async function takeSnapshot(source: SnapshotSource, file: string): Promis
   } finally {
     // The engine never reads it: its data is in the log. The next snapshot deletes what is left here.
     if (source.persistence === 'append-only') await rm(saved, { force: true }).catch(() => undefined)
+  }
+}
+
+/** Has an engine without a log write its data, unless it has. Rejects with `snapshot_failed`. */
+export async function saveChanges(source: SnapshotSource): Promise<void> {
+  const { address, clock, dir } = source
+  try {
+    await withControl(address, async (engine) => {
+      const info = await infoUntil(engine, clock, () => true)
+      if (!/^rdb_changes_since_last_save:0\r/m.test(info)) await save(engine, source, join(dir, SNAPSHOT_FILE))
+    })
+  } catch (cause) {
+    if (cause instanceof HomeportError) throw cause
+    throw new HomeportError('snapshot_failed', { reason: 'the engine did not write it' }, { cause })
   }
 }
 
