@@ -1,6 +1,16 @@
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../test/support/index.js'
@@ -108,6 +118,47 @@ it.skipIf(!fullDisk)('a database without a log is saved before it stops, and say
   await fleet.suspend('db_snapshots')
   await fleet.ensure(spec)
   expect(await clientOf((await fleet.endpoints('db_snapshots'))[0]).dbsize()).toBe(5)
+  await fleet.stop()
+})
+
+const damagedDisk = smallDisk()
+it.skipIf(!damagedDisk)('damaged data on a full disk leaves nothing in quarantine until there is space', async () => {
+  const dataDir = join(damagedDisk ?? '', 'data')
+  const { fleet } = await startFleet({ dataDir })
+  const spec = specOf('db_damaged', [], { data: 'must-exist' })
+  await fleet.ensure({ ...spec, data: 'may-begin' })
+  const client = clientOf((await fleet.endpoints('db_damaged'))[0])
+  for (let key = 0; key < 5; key++) await client.set(`key:${key}`, randomBytes(MIB))
+  await fleet.suspend('db_damaged')
+  const log = join(dataDir, 'databases', 'db_damaged', 'us-east-1', 'appendonlydir', 'appendonly.aof.1.incr.aof')
+  const whole = readFileSync(log)
+  const quarantine = (): readonly string[] => readdirSync(join(dataDir, 'quarantine'))
+
+  // What a kill in the middle of a large write leaves.
+  appendFileSync(log, `*3\r\n$3\r\nSET\r\n$4\r\nlast\r\n$${MIB}\r\n${'x'.repeat(MIB / 2)}`)
+  const filler = fillUp(damagedDisk ?? '')
+  truncateSync(filler, statSync(filler).size - MIB / 4)
+  await expect(fleet.ensure(spec)).rejects.toMatchObject({ code: 'store_full' })
+  await fleet.suspend('db_damaged')
+  expect(quarantine()).toEqual([])
+  rmSync(filler)
+  await fleet.ensure(spec)
+  await fleet.suspend('db_damaged')
+  expect([readFileSync(log).equals(whole), quarantine().length]).toEqual([true, 1])
+
+  const third = whole.lastIndexOf('*3\r\n', whole.indexOf('key:2'))
+  const damaged = Buffer.concat([whole.subarray(0, third), Buffer.from('?'), whole.subarray(third)])
+  writeFileSync(log, damaged)
+  await expect(fleet.ensure(spec)).rejects.toMatchObject({ code: 'data_unreadable' })
+  await fleet.suspend('db_damaged')
+  fillUp(damagedDisk ?? '')
+  truncateSync(filler, statSync(filler).size - 4 * MIB)
+  await expect(fleet.acceptLoss(spec)).rejects.toMatchObject({ code: 'store_full' })
+  expect([readFileSync(log).equals(damaged), quarantine().length]).toEqual([true, 1])
+  rmSync(filler)
+  await fleet.acceptLoss(spec)
+  await fleet.ensure(spec)
+  expect(await clientOf((await fleet.endpoints('db_damaged'))[0]).dbsize()).toBe(2)
   await fleet.stop()
 })
 

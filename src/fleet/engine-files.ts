@@ -78,7 +78,6 @@ const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapsho
     'the user that runs Homeport may not read or write its files',
     'the user that runs Homeport may not read its file',
   ],
-  [/Read-only file system|\bEROFS\b/i, 'its disk is read-only', 'the disk is read-only'],
 ]
 
 /** Why a snapshot cannot be loaded, from the failure of an engine that had it as its data. */
@@ -87,10 +86,10 @@ export function unloadableReason(reason: string): string {
   return UNREADABLE.find(([, ofData]) => ofData === reason)?.[2] ?? 'the engine cannot load it'
 }
 
-const NO_SPACE = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/
+const UNWRITABLE = /ENOSPC|EDQUOT|EROFS|No space left on device|Disk quota exceeded|Read-only file system/
 
 /** Classifies the output of an engine for callers. Our own wording, so no path can reach them. */
 export function failureOf(detail: string, reason: string): Failure {
-  if (NO_SPACE.test(detail)) return { kind: 'disk-full', reason: 'the disk is full' }
+  if (UNWRITABLE.test(detail)) return { kind: 'disk-full', reason: 'the disk is full or read-only' }
   return { kind: 'engine', reason: UNREADABLE.find(([message]) => message.test(detail))?.[1] ?? reason }
 }

@@ -5,7 +5,7 @@ import { HomeportError, isError } from '../contract/errors/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
 import { acceptLoss, inspectData as inspectFiles, UnservableData } from './data/damage.js'
 import { readLogFiles } from './data/log-files.js'
-import { quarantineData } from './data/quarantine-data.js'
+import { dataBytesOf, quarantineData } from './data/quarantine-data.js'
 import { DiskSpace } from './disk-space.js'
 import { deleteEngineFiles, unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
@@ -211,6 +211,8 @@ class EngineFleet implements Fleet {
   async acceptLoss(spec: EngineSpec): Promise<void> {
     const place = this.#dataPlaceOf(spec)
     this.#requireStopped(spec.databaseId)
+    // It keeps a copy of everything.
+    if (!(await this.checkSpace(await dataBytesOf(place.memberDir)))) throw new HomeportError('store_full', {})
     await acceptLoss(place, spec.persistence)
   }
 

@@ -7,7 +7,7 @@
  * ```
  */
 import { constants, createReadStream, createWriteStream } from 'node:fs'
-import { copyFile, link, mkdir, readdir, rename } from 'node:fs/promises'
+import { copyFile, link, mkdir, readdir, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { syncPath } from '../../base/index.js'
@@ -38,18 +38,30 @@ export type CopyMode = 'link' | 'copy'
  * @returns the quarantine entry; undefined if there was no data.
  */
 export async function quarantineData(what: QuarantineSource, mode: CopyMode = 'link'): Promise<string | undefined> {
-  const present = new Set(await readdir(what.memberDir).catch(() => []))
-  if (!present.has(LOG_DIRECTORY) && !present.has(SNAPSHOT_FILE)) return undefined
-  const logFiles = await readdir(join(what.memberDir, LOG_DIRECTORY)).catch(() => [])
-  const names = [
-    ...[SNAPSHOT_FILE, NOTE_FILE].filter((name) => present.has(name)),
-    ...logFiles.map((name) => join(LOG_DIRECTORY, name)),
-  ]
+  const { hasData, hasLog, names } = await dataFilesIn(what.memberDir)
+  if (!hasData) return undefined
   return fillEntry(what, 'database', async (dir) => {
-    if (present.has(LOG_DIRECTORY)) await mkdir(join(dir, LOG_DIRECTORY), { mode: 0o700 })
+    if (hasLog) await mkdir(join(dir, LOG_DIRECTORY), { mode: 0o700 })
     for (const name of names) await keepFile(join(what.memberDir, name), join(dir, name), mode)
-    if (present.has(LOG_DIRECTORY)) await syncPath(join(dir, LOG_DIRECTORY))
+    if (hasLog) await syncPath(join(dir, LOG_DIRECTORY))
   })
+}
+
+/** Size of the data of a member, bytes. */
+export async function dataBytesOf(memberDir: string): Promise<number> {
+  const { names } = await dataFilesIn(memberDir)
+  const sizes = await Promise.all(names.map(async (name) => (await stat(join(memberDir, name))).size))
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+/** The files of the data of a member, relative to its directory. */
+async function dataFilesIn(memberDir: string) {
+  const present = new Set(await readdir(memberDir).catch(() => []))
+  const logFiles = await readdir(join(memberDir, LOG_DIRECTORY)).catch(() => [])
+  const hasLog = present.has(LOG_DIRECTORY)
+  const single = [SNAPSHOT_FILE, NOTE_FILE].filter((name) => present.has(name))
+  const names = [...single, ...logFiles.map((name) => join(LOG_DIRECTORY, name))]
+  return { hasData: hasLog || present.has(SNAPSHOT_FILE), hasLog, names }
 }
 
 /** Copies the end of a file, from a byte offset. @returns the quarantine entry. */
@@ -60,7 +72,10 @@ export function quarantineTail(what: QuarantineSource, file: string, fromByte: n
   })
 }
 
-/** The data is renamed last, so an entry is either complete or ignored. */
+/**
+ * The data is renamed last, so an entry is either complete or ignored. A copy that fails leaves nothing, because it would take
+ * the space that it lacked.
+ */
 async function fillEntry(
   { quarantineDir, databaseId, memberDir, reason, atMs }: QuarantineSource,
   kind: QuarantineNote['kind'],
@@ -68,13 +83,19 @@ async function fillEntry(
 ): Promise<string> {
   const dataDir = dirname(quarantineDir)
   const note = { kind, databaseId, from: relative(dataDir, memberDir), reason, movedAt: atMs }
-  const { id, data } = await new QuarantineFiles(dataDir).open(note)
+  const files = new QuarantineFiles(dataDir)
+  const { id, data } = await files.open(note)
   const [part, member] = [`${data}.part`, join(`${data}.part`, basename(memberDir))]
-  await mkdir(member, { recursive: true, mode: 0o700 })
-  await fill(member)
-  await syncPath(member)
-  await syncPath(part)
-  await rename(part, data)
+  try {
+    await mkdir(member, { recursive: true, mode: 0o700 })
+    await fill(member)
+    await syncPath(member)
+    await syncPath(part)
+    await rename(part, data)
+  } catch (error) {
+    await files.delete(id).catch(() => undefined)
+    throw error
+  }
   await syncPath(dirname(data))
   return id
 }

@@ -78,7 +78,12 @@ export class QuarantineFiles {
     const id = `${time}-${name}-${randomBytes(2).toString('hex')}`
     const dir = join(this.#root, id)
     await mkdir(dir, { recursive: true, mode: 0o700 })
-    await replaceFile(join(dir, NOTE), `${JSON.stringify(note, null, 2)}\n`)
+    try {
+      await replaceFile(join(dir, NOTE), `${JSON.stringify(note, null, 2)}\n`)
+    } catch (error) {
+      await this.delete(id).catch(() => undefined)
+      throw error
+    }
     await syncPath(this.#root)
     return { id, data: join(dir, DATA) }
   }
