@@ -21,7 +21,7 @@ function nodeB() {
   const row = servedRow({ home: 'a' })
   const [ports, opened, problems]: [number[], string[], unknown[]] = [[], [], []]
   const peers = [{ incarnation: 1 }, { incarnation: 3 }]
-  const disk = { freeBytes: 100, hasLogFailed: false }
+  const disk = { freeBytes: 100, hasLogFailed: false, isBroken: false }
   let removals = 0
   const answers = new Map<unknown, unknown>([
     [databases.find, row],
@@ -38,7 +38,10 @@ function nodeB() {
       suspend: async () => undefined,
       remove: async () => void removals++,
       checkSpace: async (bytes = 0) => bytes <= disk.freeBytes,
-      ensure: async (spec: EngineSpec) => void ports.push(spec.follows?.port ?? 0),
+      ensure: async (spec: EngineSpec) => {
+        if (disk.isBroken) throw new Error('the engine does not start')
+        ports.push(spec.follows?.port ?? 0)
+      },
       replicationWith: async () => ({
         position: async () => ({ isLinked: disk.hasLogFailed, isLogged: false, hasLogFailed: disk.hasLogFailed }),
       }),
@@ -107,6 +110,22 @@ it.each([
   // It is not begun again at once.
   expect(await follow()).toMatchObject({ kind: 'failed' })
   expect([node.problems.length, node.removals()]).toEqual([1, removals])
+})
+
+it('a copy of a standby that fails says why, and is begun again', async () => {
+  const node = nodeB()
+  node.disk.isBroken = true
+  const side = new CopySide(node.deps)
+  sides.push(side)
+  const follow = async () =>
+    (await side.follow({ databaseId: 'db', epoch: 1, source: 'a', password: 'p', bytes: 0 })).progress
+  await follow()
+  await waitFor(() => node.problems.length === 1, { what: 'the failure' })
+  expect(await follow()).toEqual({ kind: 'failed', problem: 'the node b could not copy the data: see its log' })
+  await waitFor(() => node.problems.length === 2, { what: 'the second try' })
+  node.disk.isBroken = false
+  await follow()
+  expect(await node.followed(3)).toBe('a')
 })
 
 it('the replica of a read region follows the new home, at once', async () => {

@@ -315,7 +315,8 @@ it('fails when the disk of the next home has no space for the data, or none for 
   const small = nodeWith(found)
   await small.hear('moves.receive', { ...asked, bytes: 101 })
   await small.settled('database_move_failed')
-  expect(await small.hear('moves.progress', progress)).toMatchObject({ kind: 'failed' })
+  const problem = 'the disk of the node b has no space for the copy'
+  expect(await small.hear('moves.progress', progress)).toEqual({ kind: 'failed', problem })
   expect(small.noted).not.toContain('ensure one')
 
   const full = nodeWith({ ...found, canLog: false })

@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { pause } from '../../base/index.js'
+import { NoSpace, problemOf } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as backups from '../transactions/backups.js'
@@ -14,8 +15,6 @@ const POLL_MS = 50
 /** The old home may be on the same machine, and closes its port a moment later. */
 const PORT_TRIES = 100
 const PORT_EVERY_MS = 100
-
-const FULL = 'the disk has no space for the data'
 
 /** What the home says of a database that this node is to copy. */
 export interface CopiedFrom {
@@ -99,7 +98,7 @@ export class Target {
       await this.#copy(copy, head, { ...from, source })
     } catch (error) {
       if (copy.state === 'over') return
-      copy.problem = `the node ${node} could not copy the data: see its log`
+      copy.problem = problemOf(error, node)
       logger.warn('database_move_failed', { databaseId, node: source, error })
     }
   }
@@ -159,7 +158,7 @@ export class Target {
     const row = await store.run(databases.find, { databaseId })
     if (!row || row.home !== source) throw new Error('the node that sends it is not its home')
     await fleet.remove(databaseId)
-    if (!(await fleet.checkSpace(bytes))) throw new Error(FULL)
+    if (!(await fleet.checkSpace(bytes))) throw new NoSpace(this.#deps.node)
     const port = await copy.relay.listen()
     // The move may have ended meanwhile, with all that was there of the copy.
     if (isOver(copy)) return copy.relay.close()
@@ -169,7 +168,7 @@ export class Target {
     const replication = await fleet.replicationWith(databaseId)
     while (!(await replication.position()).isLinked) {
       if (isOver(copy)) return
-      if (!(await fleet.checkSpace())) throw new Error(FULL)
+      if (!(await fleet.checkSpace())) throw new NoSpace(this.#deps.node)
       await pause(clock, POLL_MS)
     }
     await this.#copyBackups(row, head, source)

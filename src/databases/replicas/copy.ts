@@ -1,28 +1,47 @@
 import { newId } from '../../base/index.js'
 import type { Incarnation, Moment } from '../../cluster/index.js'
-import type { Relay } from '../moves/streams.js'
-import { LEASE_MS, type Lease, type ReadTotals } from './messages.js'
+import type { WayHome } from '../copies.js'
+import { type CopyReport, LEASE_MS, type Lease, type ReadTotals } from './messages.js'
 import { Siblings } from './siblings.js'
+
+/** The row of its database that a copy is used with: its number, and the life of the home that counted it. */
+export interface UsedRow {
+  readonly life: Incarnation
+  readonly revision: number
+}
+
+/**
+ * The states of a copy.
+ *
+ * ```
+ *                engine runs                  another password or row
+ *   beginning ────────────────▶ connected ────────────────────────────▶ connected
+ *       └────────── failure ────────┴──▶ failed   begun again by a beat after a while
+ *   over: from any state. Another copy replaces it, or none is wanted.
+ * ```
+ */
+type CopyState =
+  | { readonly kind: 'beginning' | 'over' }
+  | { readonly kind: 'connected'; readonly row: UsedRow }
+  | { readonly kind: 'failed'; readonly problem: string; readonly atMs: number }
+
+/** Which copy, and the node that it is copied from. */
+export interface CopyOrigin {
+  readonly databaseId: string
+  /** The read region. */
+  readonly region: string
+  /** Its home, by name. */
+  readonly source: string
+}
 
 /** A copy of a database in the read region of this node: how it is, what its home allows, and what was read from it. */
 export class Copy {
-  readonly id: string
+  readonly id = newId('cpy_', 0)
   readonly databaseId: string
   readonly region: string
-  /** Its home, by name, and the life of it that was heard last. */
   readonly source: string
-  life: Incarnation
-  state: 'beginning' | 'connected' | 'failed' | 'over' = 'beginning'
-  problem = ''
-  /** When it failed, monotonic. */
-  failedMs: number | undefined
-  relay: Relay | undefined
-  /** Loopback port of the relay. */
-  port = 0
-  /** Of the home's engine, as last used. */
-  password: string | undefined
-  /** Of the row that the copy is used with, in the life of the home that counted it. */
-  revision = 0
+  readonly way: WayHome
+  #state: CopyState = { kind: 'beginning' }
   /** When its home was last heard, monotonic. */
   heardMs = 0
   place = { isLinked: false, replid: '', offset: 0, lookedMs: Number.NEGATIVE_INFINITY }
@@ -36,12 +55,31 @@ export class Copy {
   #bytesOut = 0
   readonly #commands = new Map<string, number>()
 
-  constructor(databaseId: string, region: string, source: string, life: Incarnation) {
-    this.id = newId('cpy_', 0)
+  constructor({ databaseId, region, source }: CopyOrigin, way: WayHome) {
     this.databaseId = databaseId
     this.region = region
     this.source = source
-    this.life = life
+    this.way = way
+  }
+
+  get state(): CopyState {
+    return this.#state
+  }
+
+  /** Its engine runs and follows, with the users and limits of this row. */
+  connected(row: UsedRow): void {
+    if (!this.hasEnded) this.#state = { kind: 'connected', row }
+  }
+
+  /** Whether it is used with this row. */
+  uses({ life, revision }: UsedRow): boolean {
+    const state = this.#state
+    return state.kind === 'connected' && state.row.life === life && state.row.revision === revision
+  }
+
+  /** Whether its engine follows nobody any more. */
+  get hasEnded(): boolean {
+    return this.#state.kind === 'failed' || this.#state.kind === 'over'
   }
 
   /** The home allows reads, or with undefined allows none any more. */
@@ -52,7 +90,7 @@ export class Copy {
 
   /** Whether the home allows reads at a moment, which may be one at which a reply arrives. */
   mayRead(now: Moment): boolean {
-    if (!this.#lease || this.state !== 'connected') return false
+    if (!this.#lease || this.#state.kind !== 'connected') return false
     const { stamp } = this.#lease
     const elapsedMs = [now.monotonicMs - stamp.monotonicMs, now.wallMs - stamp.wallMs]
     return elapsedMs.every((ms) => ms >= 0 && ms < LEASE_MS)
@@ -90,8 +128,26 @@ export class Copy {
 
   /** Nothing is read from it any more, and it follows nobody. */
   end(): void {
-    this.state = 'over'
+    this.#state = { kind: 'over' }
     this.#lease = undefined
-    this.relay?.close()
+    this.way.close()
+  }
+
+  /** It cannot go on. */
+  fail(problem: string): void {
+    if (this.#state.kind === 'over') return
+    this.#state = { kind: 'failed', problem, atMs: performance.now() }
+    this.way.close()
+  }
+
+  /** How it is, for its home. */
+  report(): CopyReport {
+    const { databaseId, id: copyId, totals } = this
+    const { replid, offset, isLinked } = this.place
+    const state = this.#state
+    const common = { databaseId, copyId, problem: '', replid, offset, revision: 0, totals }
+    if (state.kind === 'failed') return { ...common, state: 'failed', problem: state.problem }
+    if (state.kind !== 'connected') return { ...common, state: 'copying' }
+    return { ...common, state: isLinked ? 'following' : 'copying', revision: state.row.revision }
   }
 }

@@ -28,6 +28,6 @@
  *   their clients on to it.
  *
  * `home-side.ts` is the home, `choice.ts` chooses its nodes, `node-side.ts` the node of the read region, `copy.ts` one copy
- * there; `siblings.ts` asks the other nodes of the region, `passed.ts` is one of them; `messages.ts` has what they send.
+ * there; `siblings.ts` and `sibling-questions.ts` ask the other nodes of the region, `passed.ts` is one of them; `messages.ts` has what they send.
  */
 export { type Replicas, replicasOf } from './replicas.js'

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { WayHome } from '../copies.js'
 import { Copy } from './copy.js'
 import { Member } from './member.js'
 import { beatAnswerOf, beatOf, type CopyReport, LEASE_MS, since } from './messages.js'
@@ -7,7 +8,12 @@ import { NodeRegions } from './node-regions.js'
 /** What a home allows the node of a read region, and what that node reports. */
 
 const at = (ms: number, wallMs = ms) => ({ monotonicMs: ms, wallMs })
-const newCopy = () => Object.assign(new Copy('db', 'eu-west-1', 'a', 1), { state: 'connected' as const })
+function newCopy(): Copy {
+  const way = new WayHome(() => Promise.reject(new Error('no home')))
+  const copy = new Copy({ databaseId: 'db', region: 'eu-west-1', source: 'a' }, way)
+  copy.connected({ life: 1, revision: 1 })
+  return copy
+}
 const totals = (reads: number) => ({ reads, bytesIn: 10 * reads, bytesOut: 0, commands: [['GET', reads] as const] })
 const report = (reads: number, copyId = 'one'): CopyReport => ({
   databaseId: 'db',

@@ -1,24 +1,15 @@
 import { pause, type Timer, Turns } from '../../base/index.js'
 import type { Incarnation, Moment } from '../../cluster/index.js'
+import { type Followed, makeRoom, problemOf, WayHome } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
-import { type ServingDirectory, tokensOf } from '../directory.js'
+import type { ServingDirectory } from '../directory.js'
 import type { DatabaseRow } from '../life.js'
-import { openStream, Relay } from '../moves/streams.js'
-import { setAsideOne } from '../set-aside.js'
+import { openStream } from '../moves/streams.js'
 import * as databases from '../transactions/databases.js'
-import { Copy } from './copy.js'
+import { Copy, type CopyOrigin, type UsedRow } from './copy.js'
 import type { ReplicasDeps } from './deps.js'
-import {
-  type Beat,
-  type BeatAnswer,
-  type CopyReport,
-  type PassedQuestion,
-  passedCountOf,
-  placeOf,
-  REPLICA_SERVICE,
-  TOPICS,
-  type WantedCopy,
-} from './messages.js'
+import { type Beat, type BeatAnswer, placeOf, REPLICA_SERVICE, TOPICS, type WantedCopy } from './messages.js'
+import { SiblingQuestions } from './sibling-questions.js'
 
 /** A copy whose home is silent for this long is deleted. */
 const FORGET_MS = 30_000
@@ -29,9 +20,6 @@ const RETRY_MS = 5_000
 const PLACE_FOR_MS = 1_000
 /** An engine that answers later is reported with its last place. */
 const PLACE_WITHIN_MS = 300
-const ANNOUNCE_EVERY_MS = 1_000
-/** As long as a read waits for its replica. */
-const SIBLINGS_WITHIN_MS = 50
 
 /** What the node of a read region needs. */
 export interface NodeSideDeps extends ReplicasDeps {
@@ -40,9 +28,17 @@ export interface NodeSideDeps extends ReplicasDeps {
   readonly copies: ServingDirectory
 }
 
-/** Keeps copies of databases of other nodes in the read region of this node. */
+/**
+ * Keeps copies of databases of other nodes in the read region of this node; `copy.ts` has the states of one.
+ *
+ * - A home beats four times a second and names all copies that it wants here. Each beat begins copies, begins them again after a
+ *   failure, has them use another password or row, gives them leases, and deletes those that it does not name any more.
+ * - What is done with the files of one database is done one after the other.
+ * - A copy whose home is silent is deleted.
+ */
 export class NodeSide {
   readonly #deps: NodeSideDeps
+  readonly #siblings: SiblingQuestions
   readonly #copies = new Map<string, Copy>()
   /** The last beat of each home, by its name. */
   readonly #heard = new Map<string, { readonly life: Incarnation; readonly sequence: number }>()
@@ -52,6 +48,7 @@ export class NodeSide {
 
   constructor(deps: NodeSideDeps) {
     this.#deps = deps
+    this.#siblings = new SiblingQuestions(deps)
   }
 
   start(): void {
@@ -103,7 +100,7 @@ export class NodeSide {
     const own = [...this.#copies.values()].filter((copy) => copy.source === beat.source)
     await Promise.all(own.map((copy) => this.#look(copy)))
     const leaving = this.#work.keys.filter((databaseId) => !this.#copies.has(databaseId))
-    return { stamp: this.now(), copies: own.map(reportOf), leaving }
+    return { stamp: this.now(), copies: own.map((copy) => copy.report()), leaving }
   }
 
   /** Another task of this node needs the files of a database: resolves when nothing is done with them here. */
@@ -113,114 +110,75 @@ export class NodeSide {
     await this.#work.idle(databaseId)
   }
 
+  /** See `SiblingNodes` of the gateway. */
+  askSiblings(databaseId: string, onMore: () => void): Promise<boolean> {
+    const copy = this.#copies.get(databaseId)
+    return copy ? this.#siblings.ask(copy, onMore) : Promise.resolve(false)
+  }
+
   #follow({ databaseId, region, password, revision, lease }: WantedCopy, source: string, life: Incarnation): void {
     const copy = this.#copies.get(databaseId)
+    const row: UsedRow = { life, revision }
     const nowMs = performance.now()
-    if (!copy || copy.source !== source || copy.region !== region || (copy.failedMs ?? nowMs) < nowMs - RETRY_MS) {
-      if (password !== undefined) this.#begin(new Copy(databaseId, region, source, life), password, revision)
+    const isOther = copy?.source !== source || copy.region !== region
+    if (isOther || (copy.state.kind === 'failed' && copy.state.atMs < nowMs - RETRY_MS)) {
+      if (password !== undefined) this.#begin({ databaseId, region, source }, password, row)
       return
     }
     copy.heardMs = nowMs
-    const isKnown = copy.life === life && copy.revision === revision
-    copy.allow(isKnown ? lease : undefined)
-    if (lease) this.#announce(copy)
-    if (this.#work.has(databaseId) || copy.state !== 'connected') return
-    const isNew = password !== undefined && password !== copy.password
-    if (!isKnown || isNew) this.#queue(copy, () => this.#connect(copy, password ?? copy.password ?? '', life, revision))
+    const isCurrent = copy.uses(row)
+    copy.allow(isCurrent ? lease : undefined)
+    if (lease) this.#siblings.announce(copy)
+    if (this.#work.has(databaseId) || copy.state.kind !== 'connected') return
+    const known = password ?? copy.way.password ?? ''
+    if (!isCurrent || known !== copy.way.password) this.#queue(copy, () => this.#connect(copy, known, row))
   }
 
-  /** The other nodes of the region pass their clients on to this one while they hear of the copy. Without waiting for it. */
-  #announce(copy: Copy): void {
-    const nowMs = performance.now()
-    const siblings = copy.siblings.now
-    if (siblings.length === 0 || nowMs - copy.announcedMs < ANNOUNCE_EVERY_MS) return
-    copy.announcedMs = nowMs
-    void this.#askSiblings(copy, siblings)
-  }
-
-  /**
-   * Asks the other nodes of the region what they have passed to clients of a database. Resolves to whether all have answered
-   * in time.
-   * @param onMore called before, if that is more than when they were asked last.
-   */
-  askSiblings(databaseId: string, onMore: () => void): Promise<boolean> {
-    const copy = this.#copies.get(databaseId)
-    if (!copy) return Promise.resolve(false)
-    const asked = copy.siblings.ask((siblings) => this.#askSiblings(copy, siblings), onMore)
-    return Promise.race([asked, pause(this.#deps.clock, SIBLINGS_WITHIN_MS).then(() => false)])
-  }
-
-  /** Never rejects. */
-  async #askSiblings(
-    { databaseId }: Copy,
-    siblings: readonly Incarnation[],
-  ): Promise<ReadonlyMap<Incarnation, number>> {
-    const { cluster, copies } = this.#deps
-    const row = copies.rowOf(databaseId)
-    const name = copies.find(databaseId)?.serverName
-    const keys = [...(row ? tokensOf(row).keys() : []), ...(name === undefined ? [] : [name])]
-    const question: PassedQuestion = { databaseId, keys }
-    const answers = await Promise.all(siblings.map((life) => cluster.ask(TOPICS.passed, question, life)))
-    const counts = answers.flat().map(({ peer, answer }) => [peer.incarnation, passedCountOf(answer)] as const)
-    return new Map(counts.flatMap(([life, count]) => (count === undefined ? [] : [[life, count]])))
-  }
-
-  #begin(copy: Copy, password: string, revision: number): void {
-    const { fleet, hasOther } = this.#deps
-    const { databaseId } = copy
+  #begin(origin: CopyOrigin, password: string, row: UsedRow): void {
+    const { cluster, hasOther } = this.#deps
+    const { databaseId, source } = origin
+    const head = { moveId: '', databaseId, epoch: 0 }
+    const copy = new Copy(origin, new WayHome(() => openStream(cluster, source, head, REPLICA_SERVICE)))
     const old = this.#copies.get(databaseId)
     if (old) this.#forget(old)
     copy.heardMs = performance.now()
     this.#copies.set(databaseId, copy)
     this.#queue(copy, async () => {
-      if (copy.state === 'over') return
+      if (copy.hasEnded) return
       if (hasOther(databaseId)) throw new Error('this node has the database for another reason')
-      await fleet.suspend(databaseId)
-      // This node may have been the home before.
-      await setAsideOne(this.#deps, databaseId)
-      await fleet.remove(databaseId)
-      if (!(await fleet.checkSpace())) throw new Error('the disk is full')
-      await this.#connect(copy, password, copy.life, revision)
+      await makeRoom(this.#deps, databaseId)
+      await this.#connect(copy, password, row)
     })
   }
 
   /** Has the engine follow the home, with the users and limits that the database has now. */
-  async #connect(copy: Copy, password: string, life: Incarnation, revision: number): Promise<void> {
-    const { store, fleet, cluster, copies } = this.#deps
-    const { databaseId, source } = copy
-    const row = await store.run(databases.find, { databaseId })
-    if (copy.state === 'over') return
-    if (!row || row.home !== source) throw new Error('the node that asks is not the home of the database')
-    if (copy.relay === undefined || copy.password !== password) {
-      const head = { moveId: '', databaseId, epoch: 0 }
-      const relay = new Relay(() => openStream(cluster, source, head, REPLICA_SERVICE))
-      const before = copy.relay
-      Object.assign(copy, { relay, password, port: await relay.listen() })
-      before?.close()
-      copy.place = { ...copy.place, isLinked: false }
-    }
+  async #connect(copy: Copy, password: string, used: UsedRow): Promise<void> {
+    const { store, fleet, copies } = this.#deps
+    const row = await store.run(databases.find, { databaseId: copy.databaseId })
+    if (copy.hasEnded) return
+    if (!row || row.home !== copy.source) throw new Error('the node that asks is not the home of the database')
+    if (copy.way.password !== password) copy.place = { ...copy.place, isLinked: false }
+    const follows = await copy.way.with(password)
     copies.put(row)
-    await fleet.ensure(this.#specOf(copy, row), 'while-loading')
-    if (isOver(copy)) return void copy.relay?.close()
-    Object.assign(copy, { state: 'connected', life, revision, problem: '' })
+    await fleet.ensure(this.#specOf(copy, row, follows), 'while-loading')
+    copy.connected(used)
   }
 
-  #specOf(copy: Copy, row: DatabaseRow) {
+  #specOf({ region }: Copy, row: DatabaseRow, follows: Followed) {
     const { members, ...spec } = engineSpecOf(row, this.#deps.plans)
-    const { region, port, password = '' } = copy
     return {
       ...spec,
       members: [{ region, role: 'primary' as const }],
       // It has nothing that the home does not have.
       persistence: 'snapshot' as const,
       data: 'may-begin' as const,
-      follows: { port, password },
+      follows,
     }
   }
 
   /** Never rejects, and takes no longer than an answer may. */
   async #look(copy: Copy): Promise<void> {
-    if (copy.state !== 'connected') return
+    if (copy.state.kind !== 'connected') return
     const { isLinked, lookedMs } = copy.place
     if (isLinked && performance.now() - lookedMs < PLACE_FOR_MS) return
     await Promise.race([this.#ask(copy), pause(this.#deps.clock, PLACE_WITHIN_MS)])
@@ -259,20 +217,10 @@ export class NodeSide {
   }
 
   #fail(copy: Copy, error: unknown): void {
-    if (copy.state === 'over') return
+    if (copy.state.kind === 'over') return
     const { databaseId, region } = copy
-    this.#deps.logger.warn('database_replica_not_kept', { databaseId, region, error })
-    copy.relay?.close()
-    const problem = `the node ${this.#deps.node} could not copy the data: see its log`
-    Object.assign(copy, { state: 'failed', problem, failedMs: performance.now() })
+    const { logger, node } = this.#deps
+    logger.warn('database_replica_not_kept', { databaseId, region, error })
+    copy.fail(problemOf(error, node))
   }
-}
-
-/** A call, because the state changes while others are awaited. */
-const isOver = ({ state }: Copy): boolean => state === 'over'
-
-function reportOf({ databaseId, id, state, problem, place, revision, totals }: Copy): CopyReport {
-  const follows = state === 'connected' && place.isLinked
-  const report = { databaseId, copyId: id, problem, replid: place.replid, offset: place.offset, revision, totals }
-  return { ...report, state: state === 'failed' ? 'failed' : follows ? 'following' : 'copying' }
 }

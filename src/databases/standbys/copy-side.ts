@@ -1,12 +1,13 @@
 import { pause, Turns } from '../../base/index.js'
 import { DEAD_AFTER_MS } from '../../cluster/index.js'
 import type { ReplicationPlace } from '../../fleet/index.js'
+import { makeRoom, NoSpace, problemOf, WayHome } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
-import { openStream, Relay } from '../moves/streams.js'
-import { setAsideOne } from '../set-aside.js'
+import { openStream } from '../moves/streams.js'
 import * as databases from '../transactions/databases.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
 import * as standbys from '../transactions/standbys.js'
+import { StandbyCopy } from './copy.js'
 import {
   type CopyProgress,
   type FollowAnswer,
@@ -23,32 +24,19 @@ const REACH_EVERY_MS = 1
 /** A copy for which the disk had no space is begun again after this time: it takes space from the databases of this node. */
 const SPACE_AFTER_MS = 30_000
 
-/** Why there is no copy, for the operator. */
-class NoSpace extends Error {
-  constructor(node: string) {
-    super(`the disk of the node ${node} has no space for the copy`)
-  }
-}
-
-/** A copy that this node keeps. */
-interface Copy {
-  readonly epoch: number
-  readonly source: string
-  state: 'beginning' | 'connected' | 'complete' | 'sealed' | 'failed' | 'over'
-  /** Of the home's engine, as last heard. */
-  password: string
-  relay: Relay | undefined
-  problem: string
-  /** Before then, monotonic, a failed copy is not begun again. */
-  retryAtMs: number
-  /** As the home has last heard. */
-  reported: ReplicationPlace | undefined
-}
-
-/** Keeps copies of databases of other nodes. */
+/**
+ * Keeps copies of databases of other nodes, as standbys; `copy.ts` has the states of one.
+ *
+ * - A home asks for its copy about once a second (`follow`). That begins the copy, has it use another password, or begins it again
+ *   after a failure, and answers how far it is. What is done with the files of one database is done one after the other.
+ * - The answer promises that this node does not take over for a while, unless the store says that the home is dead or another
+ *   one, or the copy is sealed.
+ * - `Takeover` seals a copy, cuts it off when the last promise is over, and either makes it the home or gives it up.
+ * - A copy that no row asks for is deleted (`sweep`).
+ */
 export class CopySide {
   readonly #deps: StandbysDeps
-  readonly #copies = new Map<string, Copy>()
+  readonly #copies = new Map<string, StandbyCopy>()
   /** Of this node, as last read. */
   #rows: ReadonlyMap<string, PlacedStandby> = new Map()
   /** When each home was last promised something, monotonic. */
@@ -70,7 +58,7 @@ export class CopySide {
 
   /** Cuts all streams; the copies stay on disk. */
   async stop(): Promise<void> {
-    for (const copy of this.#copies.values()) end(copy)
+    for (const copy of this.#copies.values()) copy.end()
     this.#copies.clear()
     await this.#work.idle()
   }
@@ -92,10 +80,10 @@ export class CopySide {
     for (;;) {
       const place = await (await this.#deps.fleet.replicationWith(databaseId)).place()
       const copy = this.#copies.get(databaseId)
-      const follows = copy?.epoch === epoch && copy.source === source && copy.state === 'complete'
+      const follows = copy?.epoch === epoch && copy.source === source && copy.state.kind === 'complete'
       if (!copy || !follows || place.replid !== replid) return false
       if (place.offset >= offset) {
-        report(copy, place)
+        copy.report(place)
         return true
       }
       if (performance.now() > endMs) return false
@@ -107,7 +95,7 @@ export class CopySide {
   #mayPromise({ databaseId, epoch, source }: FollowRequest): boolean {
     const row = this.#rows.get(databaseId)
     if (row?.home !== source || (row.now_epoch ?? 1) !== epoch) return false
-    return row.home_life !== 'dead' && this.#copies.get(databaseId)?.state !== 'sealed'
+    return row.home_life !== 'dead' && this.#copies.get(databaseId)?.state.kind !== 'sealed'
   }
 
   /**
@@ -116,24 +104,22 @@ export class CopySide {
    */
   seal(databaseId: string, epoch: number): ReplicationPlace | undefined {
     const copy = this.#copies.get(databaseId)
-    if (copy?.epoch !== epoch || !copy.reported || (copy.state !== 'complete' && copy.state !== 'sealed'))
-      return undefined
-    copy.state = 'sealed'
-    return copy.reported
+    return copy?.epoch === epoch ? copy.seal() : undefined
   }
 
   /** Ends the replication of a sealed copy: nothing changes it any more. */
   cut(databaseId: string): void {
-    const copy = this.#copies.get(databaseId)
-    if (copy?.state === 'sealed') copy.relay?.close()
+    this.#sealed(databaseId)?.way.close()
   }
 
   /** Gives a sealed copy up: it is made again when its home asks. */
   unseal(databaseId: string): void {
+    this.#sealed(databaseId)?.fail(`the node ${this.#deps.node} was about to take over`, 0)
+  }
+
+  #sealed(databaseId: string): StandbyCopy | undefined {
     const copy = this.#copies.get(databaseId)
-    if (copy?.state !== 'sealed') return
-    copy.state = 'failed'
-    copy.problem = `the node ${this.#deps.node} was about to take over`
+    return copy?.state.kind === 'sealed' ? copy : undefined
   }
 
   /** How long the last promise to a home still holds, milliseconds. */
@@ -145,16 +131,20 @@ export class CopySide {
   async #follow(request: FollowRequest): Promise<CopyProgress> {
     const { databaseId, epoch, source, password } = request
     const copy = this.#copies.get(databaseId)
-    if (copy?.state === 'sealed' || (copy && copy.epoch > epoch)) {
+    if (copy?.state.kind === 'sealed' || (copy && copy.epoch > epoch)) {
       return { kind: 'failed', problem: 'the database has another home' }
     }
-    const isOther = !copy || copy.epoch < epoch || copy.source !== source
-    if (isOther || copy.state === 'failed') {
-      if (isOther || performance.now() >= copy.retryAtMs) this.#begin(request)
-      return copy?.state === 'failed' ? { kind: 'failed', problem: copy.problem } : { kind: 'copying' }
+    if (!copy || copy.epoch < epoch || copy.source !== source) {
+      this.#begin(request)
+      return { kind: 'copying' }
     }
-    if (copy.state === 'beginning') return { kind: 'copying' }
-    if (copy.password !== password) {
+    if (copy.state.kind === 'failed') {
+      const { problem, retryAtMs } = copy.state
+      if (performance.now() >= retryAtMs) this.#begin(request)
+      return { kind: 'failed', problem }
+    }
+    if (copy.state.kind === 'beginning') return { kind: 'copying' }
+    if (copy.way.password !== password) {
       this.#queue(databaseId, copy, () => this.#connect(databaseId, copy, password))
       return { kind: 'copying' }
     }
@@ -167,8 +157,8 @@ export class CopySide {
     for (const [databaseId, copy] of this.#copies) {
       if (this.#rows.has(databaseId)) continue
       this.#copies.delete(databaseId)
-      end(copy)
-      this.#queue(databaseId, undefined, () => this.#discard(databaseId))
+      copy.end()
+      this.#queue(databaseId, copy, () => this.#discard(databaseId))
     }
   }
 
@@ -180,83 +170,62 @@ export class CopySide {
   async letGo(databaseId: string): Promise<void> {
     const copy = this.#copies.get(databaseId)
     this.#copies.delete(databaseId)
-    if (copy) end(copy)
+    copy?.end()
     await this.#work.idle(databaseId)
   }
 
-  async #progress(databaseId: string, copy: Copy): Promise<CopyProgress> {
+  async #progress(databaseId: string, copy: StandbyCopy): Promise<CopyProgress> {
     const { fleet } = this.#deps
-    const position = await (await fleet.replicationWith(databaseId)).position()
-    if (copy.state === 'connected' && position.isLinked && position.isLogged) copy.state = 'complete'
-    // The engine would try again for hours, on a disk that other databases need.
-    const isFailing = position.hasLogFailed || !(await fleet.checkSpace())
-    if (copy.state === 'connected' && isFailing) this.#giveUp(databaseId, copy)
-    if (copy.state !== 'complete' || !position.isLinked) return { kind: 'copying' }
-    const { replid, offset } = position
-    report(copy, { replid, offset })
-    return { kind: 'following', replid, offset }
+    const { replid, offset, isLinked, isLogged, hasLogFailed } = await (
+      await fleet.replicationWith(databaseId)
+    ).position()
+    if (isConnected(copy) && !(isLinked && isLogged)) {
+      // The engine would try again for hours, on a disk that other databases need.
+      const isFailing = hasLogFailed || !(await fleet.checkSpace())
+      if (isFailing && isConnected(copy)) this.#giveUp(databaseId, copy)
+      return { kind: 'copying' }
+    }
+    if (!isLinked) return { kind: 'copying' }
+    copy.report({ replid, offset })
+    return copy.state.kind === 'complete' ? { kind: 'following', replid, offset } : { kind: 'copying' }
   }
 
   /** Deletes what there is of a copy that has no space. */
-  #giveUp(databaseId: string, copy: Copy): void {
-    const { fleet, node } = this.#deps
-    copy.state = 'beginning'
-    copy.relay?.close()
-    this.#queue(databaseId, copy, async () => {
-      await fleet.remove(databaseId)
-      throw new NoSpace(node)
-    })
+  #giveUp(databaseId: string, copy: StandbyCopy): void {
+    this.#fail(databaseId, copy, new NoSpace(this.#deps.node))
+    this.#queue(databaseId, copy, () => this.#deps.fleet.remove(databaseId))
   }
 
   #begin({ databaseId, epoch, source, password, bytes }: FollowRequest): void {
-    const old = this.#copies.get(databaseId)
-    if (old) end(old)
-    const copy: Copy = {
-      epoch,
-      source,
-      password,
-      state: 'beginning',
-      relay: undefined,
-      problem: '',
-      retryAtMs: 0,
-      reported: undefined,
-    }
+    const { store, cluster } = this.#deps
+    const head = { moveId: '', databaseId, epoch }
+    const way = new WayHome(() => openStream(cluster, source, head, STANDBY_SERVICE))
+    const copy = new StandbyCopy({ epoch, source }, way)
+    this.#copies.get(databaseId)?.end()
     this.#copies.set(databaseId, copy)
     this.#queue(databaseId, copy, async () => {
-      const { store, fleet, node } = this.#deps
       const row = await store.run(databases.find, { databaseId })
-      const asked = (await store.run(standbys.list, {})).some(
-        (one) => one.database_id === databaseId && this.#isHere(one),
-      )
+      const rows = await store.run(standbys.list, {})
+      const isAsked = rows.some((one) => one.database_id === databaseId && this.#isHere(one))
       // A request may be older than the removal of the standby, and a move may be writing the files now.
-      if (!asked) throw new Error('the standby of the database was removed')
+      if (!isAsked) throw new Error('the standby of the database was removed')
       if (row?.home !== source) throw new Error('the node that asks is not the home of the database')
-      if (copy.state === 'over') return
+      if (hasEnded(copy)) return
       await this.beforeCopy(databaseId)
-      // This node may have been the home before.
-      await fleet.suspend(databaseId)
-      await setAsideOne(this.#deps, databaseId)
-      await fleet.remove(databaseId)
-      if (!(await fleet.checkSpace(bytes))) throw new NoSpace(node)
+      await makeRoom(this.#deps, databaseId, bytes)
       await this.#connect(databaseId, copy, password)
     })
   }
 
-  /** Has the engine follow the home through a port of its own: a new password is a new port, so the engine notices. */
-  async #connect(databaseId: string, copy: Copy, password: string): Promise<void> {
-    const { store, fleet, plans, cluster } = this.#deps
+  /** Has the engine follow the home. */
+  async #connect(databaseId: string, copy: StandbyCopy, password: string): Promise<void> {
+    const { store, fleet, plans } = this.#deps
     const row = await store.run(databases.find, { databaseId })
-    if (!row || copy.state === 'over' || (copy.relay && copy.password === password)) return
-    const head = { moveId: '', databaseId, epoch: copy.epoch }
-    const relay = new Relay(() => openStream(cluster, copy.source, head, STANDBY_SERVICE))
-    const port = await relay.listen()
-    copy.relay?.close()
-    Object.assign(copy, { relay, password })
+    if (!row || hasEnded(copy) || copy.way.password === password) return
+    const follows = await copy.way.with(password)
     const { members, ...spec } = engineSpecOf(row, plans)
-    const follows = { port, password }
     await fleet.ensure({ ...spec, members: members.slice(0, 1), data: 'may-begin', follows }, 'while-loading')
-    if (copy.state === 'beginning') copy.state = 'connected'
-    if (isOver(copy)) relay.close()
+    copy.connected()
   }
 
   async #discard(databaseId: string): Promise<void> {
@@ -267,32 +236,17 @@ export class CopySide {
     logger.info('database_standby_deleted', { databaseId })
   }
 
-  #queue(databaseId: string, copy: Copy | undefined, work: () => Promise<void>): void {
+  #queue(databaseId: string, copy: StandbyCopy, work: () => Promise<void>): void {
     void this.#work.take(databaseId, () => work().catch((error: unknown) => this.#fail(databaseId, copy, error)))
   }
 
-  #fail(databaseId: string, copy: Copy | undefined, error: unknown): void {
+  #fail(databaseId: string, copy: StandbyCopy, error: unknown): void {
     const { logger, node } = this.#deps
     logger.warn('database_standby_failed', { databaseId, error })
-    if (!copy || copy.state === 'over') return
-    end(copy)
-    const hasSpace = !(error instanceof NoSpace)
-    copy.state = 'failed'
-    copy.problem = hasSpace ? `the node ${node} could not copy the data: see its log` : error.message
-    if (!hasSpace) copy.retryAtMs = performance.now() + SPACE_AFTER_MS
+    copy.fail(problemOf(error, node), error instanceof NoSpace ? SPACE_AFTER_MS : 0)
   }
 }
 
-/** A call, because the state changes while others are awaited. */
-const isOver = ({ state }: Copy): boolean => state === 'over'
-
-/** The home hears this place: the copy may be taken over only with all of it. An answer of the engine may be late. */
-function report(copy: Copy, place: ReplicationPlace): void {
-  const isLate = copy.reported?.replid === place.replid && copy.reported.offset > place.offset
-  if (!isLate) copy.reported = place
-}
-
-function end(copy: Copy): void {
-  copy.state = 'over'
-  copy.relay?.close()
-}
+/** Calls, because the state changes while others are awaited. */
+const isConnected = ({ state }: StandbyCopy): boolean => state.kind === 'connected'
+const hasEnded = ({ state }: StandbyCopy): boolean => state.kind === 'over' || state.kind === 'failed'

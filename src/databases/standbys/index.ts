@@ -42,7 +42,7 @@
  * row says `following` has what the engine has done (`confirmations.ts`). They wait for a copy before its row says so for the
  * first time, and until it says something else.
  *
- * `complete-until.ts` counts; `home-side.ts` is the home, `copy-side.ts` the node of a standby; both look at the rows in
+ * `complete-until.ts` counts; `home-side.ts` is the home, `copy-side.ts` the node of a standby, `copy.ts` one copy there; both sides look at the rows in
  * `standbys.ts`. `transactions/standby-sets.ts` has what the operator asks for, `transactions/promotions.ts` who is furthest.
  */
 export { dropStandby, listStandbys, placeStandby, placeStandbys, putStandby } from './asking.js'

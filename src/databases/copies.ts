@@ -1,0 +1,80 @@
+/**
+ * What each copy of a database of another node needs here, be it a standby or the replica of a read region: room for its files, and
+ * a way for its engine to that of the home. Also the reason why there is none, which a move gives too.
+ */
+import type { Duplex } from 'node:stream'
+import type { Fleet } from '../fleet/index.js'
+import { Relay } from './moves/streams.js'
+import { type SetAsideDeps, setAsideOne } from './set-aside.js'
+
+/** The disk of a node has no space for a copy. */
+export class NoSpace extends Error {
+  constructor(node: string) {
+    super(`the disk of the node ${node} has no space for the copy`)
+  }
+}
+
+/** Why a copy failed, for the operator. */
+export const problemOf = (error: unknown, node: string): string =>
+  error instanceof NoSpace ? error.message : `the node ${node} could not copy the data: see its log`
+
+/** What `makeRoom` needs. */
+export interface RoomDeps extends SetAsideDeps {
+  readonly fleet: Pick<Fleet, 'suspend' | 'remove' | 'checkSpace'>
+}
+
+/**
+ * Deletes what this node has of a database, so that a copy can begin.
+ * @param bytes about the size of the data. Default: not known.
+ * @throws NoSpace
+ */
+export async function makeRoom(deps: RoomDeps, databaseId: string, bytes?: number): Promise<void> {
+  const { fleet, node } = deps
+  await fleet.suspend(databaseId)
+  // This node may have been the home before.
+  await setAsideOne(deps, databaseId)
+  await fleet.remove(databaseId)
+  if (!(await fleet.checkSpace(bytes))) throw new NoSpace(node)
+}
+
+/** Where an engine finds the primary that it follows, and how it logs in there. */
+export interface Followed {
+  readonly port: number
+  readonly password: string
+}
+
+/** The way from the engine of a copy to that of the home: a relay for each password, so a new password is a new port and the engine notices. */
+export class WayHome {
+  readonly #open: () => Promise<Duplex>
+  #relay: Relay | undefined
+  #followed: Followed | undefined
+  #isClosed = false
+
+  /** @param open opens a stream to the engine of the home. */
+  constructor(open: () => Promise<Duplex>) {
+    this.#open = open
+  }
+
+  /** The password that leads to the home, as last used. */
+  get password(): string | undefined {
+    return this.#followed?.password
+  }
+
+  /** What the engine is to follow with this password. */
+  async with(password: string): Promise<Followed> {
+    if (this.#followed?.password === password) return this.#followed
+    const relay = new Relay(this.#open)
+    const followed = { port: await relay.listen(), password }
+    this.#relay?.close()
+    this.#relay = relay
+    this.#followed = followed
+    if (this.#isClosed) relay.close()
+    return followed
+  }
+
+  /** Cuts the streams for good. */
+  close(): void {
+    this.#isClosed = true
+    this.#relay?.close()
+  }
+}

@@ -1,0 +1,58 @@
+import { pause } from '../../base/index.js'
+import type { Incarnation } from '../../cluster/index.js'
+import { type ServingDirectory, tokensOf } from '../directory.js'
+import type { Copy } from './copy.js'
+import type { ReplicasDeps } from './deps.js'
+import { type PassedQuestion, passedCountOf, TOPICS } from './messages.js'
+
+const ANNOUNCE_EVERY_MS = 1_000
+/** As long as a read waits for its replica. */
+const WITHIN_MS = 50
+
+/** What `SiblingQuestions` is built from. */
+export interface SiblingQuestionsDeps extends Pick<ReplicasDeps, 'cluster' | 'clock'> {
+  /** The users and limits of the copies that this node keeps. */
+  readonly copies: ServingDirectory
+}
+
+/**
+ * Asks the other nodes of a region what they have passed to clients of a database. By the question they also learn where its
+ * replica is.
+ */
+export class SiblingQuestions {
+  readonly #deps: SiblingQuestionsDeps
+
+  constructor(deps: SiblingQuestionsDeps) {
+    this.#deps = deps
+  }
+
+  /** They pass their clients on to this node while they hear of the copy. Without waiting for it. */
+  announce(copy: Copy): void {
+    const nowMs = performance.now()
+    const siblings = copy.siblings.now
+    if (siblings.length === 0 || nowMs - copy.announcedMs < ANNOUNCE_EVERY_MS) return
+    copy.announcedMs = nowMs
+    void this.#ask(copy, siblings)
+  }
+
+  /**
+   * Resolves to whether all have answered in time.
+   * @param onMore called before, if they have passed more than when they were asked last.
+   */
+  ask(copy: Copy, onMore: () => void): Promise<boolean> {
+    const asked = copy.siblings.ask((siblings) => this.#ask(copy, siblings), onMore)
+    return Promise.race([asked, pause(this.#deps.clock, WITHIN_MS).then(() => false)])
+  }
+
+  /** Never rejects. */
+  async #ask({ databaseId }: Copy, siblings: readonly Incarnation[]): Promise<ReadonlyMap<Incarnation, number>> {
+    const { cluster, copies } = this.#deps
+    const row = copies.rowOf(databaseId)
+    const name = copies.find(databaseId)?.serverName
+    const keys = [...(row ? tokensOf(row).keys() : []), ...(name === undefined ? [] : [name])]
+    const question: PassedQuestion = { databaseId, keys }
+    const answers = await Promise.all(siblings.map((life) => cluster.ask(TOPICS.passed, question, life)))
+    const counts = answers.flat().map(({ peer, answer }) => [peer.incarnation, passedCountOf(answer)] as const)
+    return new Map(counts.flatMap(([life, count]) => (count === undefined ? [] : [[life, count]])))
+  }
+}
