@@ -1,5 +1,5 @@
 /**
- * What each copy of a database of another node needs here, be it a standby or the replica of a read region: room for its files, and
+ * What each copy of a database of another node needs here, be it a standby or the replica of a read region: space for its files, and
  * a way for its engine to that of the home. Also the reason why there is none, which a move gives too.
  */
 import type { Duplex } from 'node:stream'
@@ -18,8 +18,8 @@ export class NoSpace extends Error {
 export const problemOf = (error: unknown, node: string): string =>
   error instanceof NoSpace ? error.message : `the node ${node} could not copy the data: see its log`
 
-/** What `makeRoom` needs. */
-export interface RoomDeps extends SetAsideDeps {
+/** What `makeSpace` needs. */
+export interface SpaceDeps extends SetAsideDeps {
   readonly fleet: Pick<Fleet, 'suspend' | 'remove' | 'checkSpace'>
 }
 
@@ -28,7 +28,7 @@ export interface RoomDeps extends SetAsideDeps {
  * @param bytes about the size of the data. Default: not known.
  * @throws NoSpace
  */
-export async function makeRoom(deps: RoomDeps, databaseId: string, bytes?: number): Promise<void> {
+export async function makeSpace(deps: SpaceDeps, databaseId: string, bytes?: number): Promise<void> {
   const { fleet, node } = deps
   await fleet.suspend(databaseId)
   // This node may have been the home before.

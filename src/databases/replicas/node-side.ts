@@ -1,6 +1,6 @@
 import { pause, type Timer, Turns } from '../../base/index.js'
 import type { Incarnation, Moment } from '../../cluster/index.js'
-import { type Followed, makeRoom, problemOf, WayHome } from '../copies.js'
+import { type Followed, makeSpace, problemOf, WayHome } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { ServingDirectory } from '../directory.js'
 import type { DatabaseRow } from '../life.js'
@@ -146,7 +146,7 @@ export class NodeSide {
     this.#queue(copy, async () => {
       if (copy.hasEnded) return
       if (hasOther(databaseId)) throw new Error('this node has the database for another reason')
-      await makeRoom(this.#deps, databaseId)
+      await makeSpace(this.#deps, databaseId)
       await this.#connect(copy, password, row)
     })
   }

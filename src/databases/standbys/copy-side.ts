@@ -1,7 +1,7 @@
 import { pause, Turns } from '../../base/index.js'
 import { DEAD_AFTER_MS } from '../../cluster/index.js'
 import type { ReplicationPlace } from '../../fleet/index.js'
-import { makeRoom, NoSpace, problemOf, WayHome } from '../copies.js'
+import { makeSpace, NoSpace, problemOf, WayHome } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
 import { openStream } from '../moves/streams.js'
 import * as databases from '../transactions/databases.js'
@@ -212,7 +212,7 @@ export class CopySide {
       if (row?.home !== source) throw new Error('the node that asks is not the home of the database')
       if (hasEnded(copy)) return
       await this.beforeCopy(databaseId)
-      await makeRoom(this.#deps, databaseId, bytes)
+      await makeSpace(this.#deps, databaseId, bytes)
       await this.#connect(databaseId, copy, password)
     })
   }
