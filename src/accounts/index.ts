@@ -37,12 +37,13 @@
  *
  * Guarantees: every account has credentials that somebody knows; refusing a credential takes the same time whichever
  * half was wrong; secrets never reach the log. Accounts are few and held in memory, so callers are recognised without a
- * store read.
+ * store read: `access.ts` has what the store said last, `directory.ts` says who a caller is at a moment.
  */
+export { emailKeyOf } from './access.js'
 export { Accounts, type AccountsDeps } from './accounts.js'
 export { type AuditEvent, auditRow } from './audit.js'
 export { type Credentials, credentialsPath, newCredentials, readCredentials, writeCredentials } from './credentials.js'
-export { type Account, emailKeyOf, type SigningKeys } from './directory.js'
+export type { Account, SigningKeys } from './directory.js'
 export { type ResetOptions, resetCredentials } from './first-account.js'
 export { installationOf } from './installation.js'
 export { accountRoutes, type SessionRoutesOptions, sessionRoutes } from './routes.js'

@@ -3,7 +3,7 @@ import { DEFAULT_OVERLAP_S, type RotateBody } from '../contract/accounts/credent
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
-import { emailKeyOf } from './directory.js'
+import { emailKeyOf } from './access.js'
 import { canReach } from './teams.js'
 import type { Rotation } from './transactions/queue-tokens.js'
 import * as teams from './transactions/teams.js'

@@ -11,9 +11,9 @@ import {
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
+import { emailKeyOf } from './access.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { newCredentials, queueUserIdOf } from './credentials.js'
-import { emailKeyOf } from './directory.js'
 import type * as accounts from './transactions/accounts.js'
 import * as teams from './transactions/teams.js'
 
