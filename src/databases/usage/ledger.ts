@@ -7,9 +7,10 @@ import type { DatabaseRow } from '../life.js'
 import { haltOf, type Suspended } from '../suspended.js'
 import type * as usage from '../transactions/usage.js'
 import type * as usageSample from '../transactions/usage-sample.js'
-import { chargesForUse, dayOf, type Holding, holdingCosts, monthStartOf, NANO, type Prices, pricesOf } from './cost.js'
-import { type Counted, MeterReader } from './meter-reader.js'
-import { countedDay, emptyDay, Pending, type PendingUsage } from './pending.js'
+import { Bill, type Held } from './bill.js'
+import { dayOf, pricesOf } from './cost.js'
+import { type Counted, LookupReader, MeterReader } from './meter-reader.js'
+import { Pending, type PendingUsage } from './pending.js'
 
 type StandingRow = usage.StandingRow
 type UsageGauges = usageSample.UsageGauges
@@ -47,42 +48,46 @@ export interface Opening {
   readonly onCounted?: ((counted: CountedUse) => void) | undefined
 }
 
-/** What a month has cost, and its requests. */
-interface MonthUse {
-  readonly start: number
-  readonly costNano: number
-  readonly requests: number
-}
-
-/** The usage of one database, in memory. */
+/**
+ * The usage of one database, in memory.
+ *
+ * ```
+ *   gateway ── counts in `meter`, reads `admission` for each command
+ *                 │ collect: before a change, and once per flush interval
+ *                 ▼
+ *   bill ◀── differences, and the time ──▶ pending ── take ──▶ the store
+ *                                             ▲
+ *   fleet ── addEngineSample ─────────────────┘
+ * ```
+ *
+ * Invariant: what was used before a change of plan, suspension or read regions is charged as it was then.
+ */
 export class UsageLedger {
   readonly meter = new DatabaseMeter()
   readonly pending = new Pending()
   readonly #reader = new MeterReader(this.meter)
+  readonly #lookups = new LookupReader()
   readonly #plans: PlanTable
   readonly #onBudgetSpent: () => void
   readonly #suspended: Suspended
-  readonly #lookups = new Map<number, { readonly hits: number; readonly misses: number }>()
+  readonly #bill: Bill
   #row: DatabaseRow
-  #prices: Prices
+  /** Whose prices the bill has. */
   #plan: string
-  #accountedAt: number
-  /** The month of `#accountedAt`. */
-  #month: MonthUse
-  /** The one that was counted before: a clock that is set back returns to it. */
-  #monthBefore: MonthUse | undefined
   #gauges: Omit<UsageGauges, 'open'>
   /** When the engines were last sampled, Unix milliseconds; 0 for never. */
   #sampledAt: number
   /** How many requests of this month the budget pays for. */
   #requestLimit = Number.POSITIVE_INFINITY
+  /** Whether `onBudgetSpent` was called for this limit. */
   #isReported = false
   /** Set while somebody has suspended the database; kept, because the gateway reads it for every command. */
   #halted: Admission | undefined
-  #refusals = 0
   readonly #onCounted: ((counted: CountedUse) => void) | undefined
-  /** Refused commands and clients that were reported. */
+  /** Refused commands and clients that were reported to it. */
   #refused = 0
+  /** Commands refused because the data set is full, as `refusedForSpace` has seen them. */
+  #refusals = 0
   #needsSample = false
 
   constructor({ row, plans, nowMs, standing, month, suspended, onBudgetSpent, onCounted }: Opening) {
@@ -91,14 +96,14 @@ export class UsageLedger {
     this.#plans = plans
     this.#onBudgetSpent = onBudgetSpent
     this.#suspended = suspended
-    this.#plan = PLAN_NAMES.find((name) => name === standing?.plan) ?? planNameOf(row)
-    this.#prices = pricesOf(plans[PLAN_NAMES.find((name) => name === this.#plan) ?? planNameOf(row)])
-    this.#accountedAt = Math.min(standing?.accounted_at ?? row.created_at, nowMs)
+    const plan = PLAN_NAMES.find((name) => name === standing?.plan) ?? planNameOf(row)
+    this.#plan = plan
     const { keys = 0, used_bytes: usedBytes = 0, disk_bytes: diskBytes = 0, looked_at = 0 } = standing ?? {}
     this.#gauges = { keys, usedBytes, diskBytes, monitors: 0 }
     this.#sampledAt = looked_at
     const { requests = 0, cost_nano: costNano = 0, bytes = 0 } = month ?? {}
-    this.#month = { start: monthStartOf(nowMs), costNano, requests }
+    const chargedUntil = standing?.accounted_at ?? row.created_at
+    this.#bill = new Bill({ prices: pricesOf(plans[plan]), chargedUntil, nowMs, month: { costNano, requests } })
     Object.assign(this.meter.month, { index: monthIndex(nowMs), requests, bytesOffset: -bytes })
     this.update(row, nowMs)
   }
@@ -116,8 +121,7 @@ export class UsageLedger {
   /** Whether commands are served. The gateway reads it for every command. */
   get admission(): Admission {
     if (this.#halted !== undefined) return this.#halted
-    const isRefused = this.#row.state === 'suspended' || this.meter.month.requests >= this.#requestLimit
-    return isRefused ? this.#refuse() : OPEN
+    return this.#row.state === 'suspended' || this.isBudgetSpent ? this.#refuse() : OPEN
   }
 
   /** Whether the cost of the month has reached the budget; always false on plans that do not charge for usage. */
@@ -157,13 +161,13 @@ export class UsageLedger {
   update(row: DatabaseRow, nowMs: number): void {
     const changesPrice = row.plan !== this.#plan || row.state !== this.#row.state
     if (changesPrice || row.read_regions !== this.#row.read_regions) this.collect(nowMs)
-    if (changesPrice) this.#account(nowMs)
+    if (changesPrice) this.#charge(nowMs)
     if (row.plan !== this.#plan) this.#refusals = this.meter.refusedForSpace
     this.#row = row
     const error = haltOf(row, this.#suspended)
     this.#halted = error && { kind: 'refused', error }
     this.#plan = row.plan
-    this.#prices = pricesOf(planOf(row, this.#plans))
+    this.#bill.setPrices(pricesOf(planOf(row, this.#plans)))
     this.updateRequestLimit(nowMs)
   }
 
@@ -171,13 +175,10 @@ export class UsageLedger {
   collect(nowMs: number): void {
     if (!this.#reader.hasChanged) return
     this.#needsSample = true
-    this.#account(nowMs)
+    this.#charge(nowMs)
     const counted = this.#reader.read(1 + readRegionsOf(this.#row).length)
-    const day = countedDay(dayOf(nowMs - 1), counted, this.#prices.perRequest)
-    this.pending.addDay(day)
+    this.pending.addDay(this.#bill.count(dayOf(nowMs - 1), counted, this.meter.month.requests))
     this.pending.addSample(this.#sampleOf(counted))
-    this.#addCost(day.day, day.cost_nano)
-    this.#month = { ...this.#month, requests: this.meter.month.requests }
     this.#reportCounted(counted)
   }
 
@@ -197,10 +198,10 @@ export class UsageLedger {
   /** Takes a sample of the engines. */
   addEngineSample(sample: EngineSample, nowMs: number): void {
     const { keys, usedBytes, diskBytes, monitors } = sample
-    this.#account(nowMs)
+    this.#charge(nowMs)
     this.#gauges = { keys, usedBytes, diskBytes, monitors }
     this.#sampledAt = nowMs
-    const { hits, misses } = this.#newLookups(sample)
+    const { hits, misses } = this.#lookups.read(sample.lookups)
     this.pending.amendSample(({ counters, ...rest }) => ({
       ...rest,
       counters: { ...counters, hits: counters.hits + hits, misses: counters.misses + misses },
@@ -212,7 +213,7 @@ export class UsageLedger {
   updateRequestLimit(nowMs: number): void {
     this.#turnMonth(nowMs)
     this.#isReported = false
-    this.#requestLimit = this.#requestsPaidFor(nowMs)
+    this.#requestLimit = this.#bill.requestsPaidBy(this.#row.budget, nowMs, this.#held)
   }
 
   /** Requests of this month until now, as billed. */
@@ -223,15 +224,12 @@ export class UsageLedger {
 
   /** Cost of this month until now, billionths of a US dollar, without commands that are not collected yet. */
   monthCostNano(nowMs: number): number {
-    const monthStart = monthStartOf(nowMs)
-    const held = this.#holdings(nowMs).filter(({ day }) => day >= monthStart)
-    const heldNano = held.reduce((sum, holding) => sum + holding.costNano, 0)
-    return heldNano + this.#monthOf(monthStart).costNano
+    return this.#bill.monthCostNano(nowMs, this.#held)
   }
 
   /** Totals by day that are not stored yet: collected usage, and the cost of storage since it was last accounted. */
   pendingDays(nowMs: number): readonly usage.DayTotals[] {
-    return [...this.pending.days, ...this.#holdings(nowMs).map(heldDay)]
+    return [...this.pending.days, ...this.#bill.uncharged(nowMs, this.#held)]
   }
 
   /** Removes and returns what has to be stored. */
@@ -239,7 +237,7 @@ export class UsageLedger {
     const { keys, usedBytes, diskBytes } = this.#gauges
     const standing: StandingRow = {
       database_id: this.#row.database_id,
-      accounted_at: this.#accountedAt,
+      accounted_at: this.#bill.chargedUntil,
       plan: this.#plan,
       looked_at: this.#sampledAt,
       keys,
@@ -257,67 +255,21 @@ export class UsageLedger {
     return SPENT
   }
 
-  #requestsPaidFor(nowMs: number): number {
-    const { budget } = this.#row
-    if (budget === 0 || !chargesForUse(this.#prices)) return Number.POSITIVE_INFINITY
-    const leftNano = budget * NANO - this.monthCostNano(nowMs)
-    const counted = this.#monthOf(monthStartOf(nowMs)).requests
-    if (leftNano <= 0) return counted
-    if (this.#prices.perRequest === 0) return Number.POSITIVE_INFINITY
-    // Rounded, not truncated: the sum of fractions may be a little below a whole number of requests.
-    return counted + Math.round(leftNano / this.#prices.perRequest)
-  }
-
   /** Turns to another month. The gateway does the same at its next command. */
   #turnMonth(nowMs: number): void {
-    const { month } = this.meter
     const index = monthIndex(nowMs)
-    if (month.index === index) return
-    this.meter.turnMonth(index)
+    if (this.meter.month.index !== index) this.meter.turnMonth(index)
   }
 
-  #account(nowMs: number): void {
-    for (const holding of this.#holdings(nowMs)) {
-      this.pending.addDay(heldDay(holding))
-      this.#addCost(holding.day, holding.costNano)
-    }
-    this.#accountedAt = Math.max(this.#accountedAt, nowMs)
+  get #held(): Held {
+    return { usedBytes: this.#gauges.usedBytes, isSuspended: this.#row.state === 'suspended' }
   }
 
-  /** The data of a suspended database costs nothing, so that its cost stays within the budget. */
-  #holdings(nowMs: number): readonly Holding[] {
-    const prices = this.#row.state === 'suspended' ? { ...this.#prices, perGibMonth: 0 } : this.#prices
-    return holdingCosts(prices, this.#gauges.usedBytes, this.#accountedAt, nowMs)
-  }
-
-  #addCost(day: number, costNano: number): void {
-    const month = this.#monthOf(monthStartOf(day))
-    if (month.start !== this.#month.start) this.#monthBefore = this.#month
-    this.#month = { ...month, costNano: month.costNano + costNano }
-  }
-
-  #monthOf(start: number): MonthUse {
-    const known = [this.#month, this.#monthBefore].find((month) => month?.start === start)
-    return known ?? { start, costNano: 0, requests: 0 }
-  }
-
-  #newLookups({ lookups }: EngineSample): { hits: number; misses: number } {
-    const sums = { hits: 0, misses: 0 }
-    for (const { generation, hits, misses } of lookups) {
-      const before = this.#lookups.get(generation) ?? { hits: 0, misses: 0 }
-      sums.hits += Math.max(0, hits - before.hits)
-      sums.misses += Math.max(0, misses - before.misses)
-    }
-    this.#lookups.clear()
-    for (const { generation, hits, misses } of lookups) this.#lookups.set(generation, { hits, misses })
-    return sums
+  #charge(nowMs: number): void {
+    for (const day of this.#bill.holdUntil(nowMs, this.#held)) this.pending.addDay(day)
   }
 
   #sampleOf({ counters, ...rest }: Counted): UsageSample {
     return { ...rest, counters: { ...counters, hits: 0, misses: 0 }, gauges: this.gauges }
   }
-}
-
-function heldDay({ day, costNano, kibSeconds }: Holding): usage.DayTotals {
-  return { ...emptyDay(day), cost_nano: costNano, held_kib_s: kibSeconds }
 }

@@ -1,4 +1,5 @@
 import { COMMANDS } from '../../contract/databases/commands.js'
+import type { EngineSample } from '../../fleet/index.js'
 import { countedAs, type DatabaseMeter, type LatencyHistogram } from '../../telemetry/index.js'
 import * as usageSample from '../transactions/usage-sample.js'
 
@@ -96,6 +97,28 @@ export class MeterReader {
     const bytesIn = this.#meter.bytesIn - this.#bytesIn
     return { counters: { ...totals, bytesIn, bytesOut: this.#meter.bytesOut - this.#bytesOut }, commands }
   }
+}
+
+/** Turns the lookups of engine processes, which only grow, into differences since the last reading. */
+export class LookupReader {
+  #seen: ReadonlyMap<number, Lookups> = new Map()
+
+  /** The differences since the last reading. */
+  read(lookups: EngineSample['lookups']): Lookups {
+    const sums = { hits: 0, misses: 0 }
+    for (const { generation, hits, misses } of lookups) {
+      const before = this.#seen.get(generation) ?? { hits: 0, misses: 0 }
+      sums.hits += Math.max(0, hits - before.hits)
+      sums.misses += Math.max(0, misses - before.misses)
+    }
+    this.#seen = new Map(lookups.map(({ generation, hits, misses }) => [generation, { hits, misses }]))
+    return sums
+  }
+}
+
+interface Lookups {
+  readonly hits: number
+  readonly misses: number
 }
 
 function readHistogram(histogram: LatencyHistogram, seen: SeenLatency): LatencyCounts {
