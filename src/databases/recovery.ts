@@ -70,7 +70,7 @@ export class Recovery {
     if (!homes.isHere(row) && cluster?.peers.some(({ name }) => name === from)) {
       throw new HomeportError('database_home_runs', { databaseId, node: from })
     }
-    const backup = await backups.newestUsable(row, backupId)
+    const backup = await backups.recovered.find(row, backupId)
     const to = settings.node ?? ''
     const facts = {
       database_id: databaseId,
@@ -114,14 +114,14 @@ export class Recovery {
     await this.#serve(databaseId)
   }
 
-  async #prepare(row: DatabaseRow, backup: Awaited<ReturnType<Backups['newestUsable']>>): Promise<void> {
+  async #prepare(row: DatabaseRow, backup: Awaited<ReturnType<Backups['recovered']['find']>>): Promise<void> {
     const { fleet, plans, backups } = this.#deps
     const spec = engineSpecOf(row, plans)
     const { data_bytes: dataBytes } = backup
     if (dataBytes > spec.maxMemoryBytes) {
       throw new HomeportError('backup_too_large', { dataBytes, limitBytes: spec.maxMemoryBytes })
     }
-    await backups.stageElsewhere(row, backup)
+    await backups.recovered.stage(row, backup)
     // This node may have been its home before.
     await fleet.quarantineData(spec, `The database was recovered from ${backup.backup_id}.`)
   }
@@ -130,7 +130,7 @@ export class Recovery {
     const { store, backups, directory, onServing } = this.#deps
     const taken = await store.run(databases.find, { databaseId })
     if (!taken) throw new HomeportError('database_not_found', { databaseId })
-    await backups.completeRecovery(taken)
+    await backups.recovered.putInPlace(taken)
     const row = await store.run(databases.find, { databaseId })
     if (!row) throw new HomeportError('database_not_found', { databaseId })
     directory.put(row)

@@ -1,25 +1,26 @@
 import type { Readable } from 'node:stream'
 import { type AuditEvent, auditRow } from '../../accounts/index.js'
-import { FewAtOnce, newId, type Service, type Timer, unreachable } from '../../base/index.js'
+import { newId, type Service } from '../../base/index.js'
 import type { BackupRecord, ImportRecord } from '../../contract/databases/backups.js'
 import type { StoredBackupRecord } from '../../contract/databases/stored-backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import { type DatabaseRow, everyRow } from '../life.js'
 import { nameProblems } from '../rules.js'
-import type { Task } from '../sleep/index.js'
-import * as backupObjects from '../transactions/backup-objects.js'
 import * as backups from '../transactions/backups.js'
 import * as backupsDaily from '../transactions/backups-daily.js'
 import * as restores from '../transactions/restores.js'
-import { type BackupPlace, refuse, renderBackup } from './answers.js'
+import { refuse } from './answers.js'
 import { BackupCreation } from './creation.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
 import type { BackupDeps } from './deps.js'
 import { BackupFiles, type BackupName, verifiedFile } from './files.js'
 import { Imports, type ReceivedFile } from './imports.js'
+import { Jobs } from './jobs.js'
+import { listBackups } from './list.js'
 import { LossAcceptance } from './loss-acceptance.js'
 import { LostJobs } from './lost-jobs.js'
+import { RecoveredData } from './recovered-data.js'
 import { Restores } from './restores.js'
 import { objectsOf } from './stored/objects.js'
 import { StoredBackups } from './stored/stored.js'
@@ -34,14 +35,9 @@ export interface BackupDownload {
 }
 
 /**
- * Backups and restores of an account at the same time. Each loads its data a second time, in an engine of its own: those of
- * hundreds of databases would take the memory of all.
+ * Backups of databases; see `index.ts`. An operation that takes long commits its beginning first, so a refusal is answered at once;
+ * then `jobs.ts` runs the rest, whether or not its caller stays.
  */
-const MOST_AT_ONCE = 4
-/** How long `stop` waits for active work. The next start settles what takes longer. */
-const STOP_GRACE_MS = 5_000
-
-/** Backups of databases; see `index.ts`. */
 export class Backups implements Service {
   readonly name = 'backups'
   readonly #deps: BackupDeps
@@ -53,23 +49,23 @@ export class Backups implements Service {
   readonly #stored: StoredBackups
   /** Absent without object storage. */
   readonly #uploads: Uploads | undefined
-  readonly #stop: AbortController
-  readonly #active = new Set<Promise<unknown>>()
-  readonly #turns = new FewAtOnce(MOST_AT_ONCE)
-  readonly #callers = new Set<(error: Error) => void>()
+  readonly #jobs: Jobs
+  /** For a database that this node takes over. */
+  readonly recovered: RecoveredData
   #stopping: Promise<void> | undefined
 
   constructor(options: Omit<BackupDeps, 'files' | 'stopping' | 'lost'> & { readonly dataDir: string }) {
     const { dataDir, ...rest } = options
-    this.#stop = new AbortController()
-    const lost = new LostJobs(rest)
-    this.#deps = { ...rest, files: new BackupFiles(dataDir), stopping: this.#stop.signal, lost }
+    this.#jobs = new Jobs(rest)
+    const { stopping } = this.#jobs
+    this.#deps = { ...rest, files: new BackupFiles(dataDir), stopping, lost: new LostJobs(rest) }
     this.#creation = new BackupCreation(this.#deps)
-    this.#restores = new Restores(this.#deps, this.#creation)
-    this.#lossAcceptance = new LossAcceptance(this.#deps, this.#restores)
-    this.#imports = new Imports(this.#deps, this.#creation, this.#restores)
     const objectDeps = objectsOf(this.#deps)
     this.#stored = new StoredBackups({ ...this.#deps, objects: objectDeps?.objects, creation: this.#creation })
+    this.#restores = new Restores(this.#deps, this.#creation, this.#stored)
+    this.#lossAcceptance = new LossAcceptance(this.#deps, this.#restores)
+    this.#imports = new Imports(this.#deps, this.#creation, this.#restores)
+    this.recovered = new RecoveredData(this.#deps, this.#restores, this.#stored)
     this.#uploads = objectDeps && new Uploads({ ...this.#deps, ...objectDeps })
     const keep = objectDeps ? ('all' as const) : ('stored' as const)
     this.#daily = new DailyBackups({ ...this.#deps, keep, create: (backup) => this.#begin({ backup }) })
@@ -118,7 +114,7 @@ export class Backups implements Service {
    * the work. Stop it before the listeners, which wait for their callers.
    */
   stop(): Promise<void> {
-    this.#stopping ??= this.#stopOnce()
+    this.#stopping ??= this.#jobs.stop(() => [this.#daily.stop(), this.#uploads?.stop()])
     return this.#stopping
   }
 
@@ -128,13 +124,8 @@ export class Backups implements Service {
   }
 
   /** The backups of a database of the account, newest first. */
-  async list(caller: Caller, databaseId: string): Promise<BackupRecord[]> {
-    const { accountId } = caller
-    const rows = await this.#deps.store.run(backups.list, { accountId, databaseId })
-    if (!rows) throw new HomeportError('database_not_found', { databaseId })
-    const placeOf = await this.#places(databaseId)
-    const email = this.#deps.emailOf(accountId)
-    return Promise.all(rows.map(async (row) => renderBackup(row, email, await placeOf(row))))
+  list(caller: Caller, databaseId: string): Promise<BackupRecord[]> {
+    return listBackups(this.#deps, this.#uploads, caller, databaseId)
   }
 
   /** Creates a backup; resolves when it is completed, rejects when it has failed. */
@@ -142,7 +133,7 @@ export class Backups implements Service {
     const name = givenName.trim()
     const problems = nameProblems(name, 'name')
     if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
-    await this.#inTurn(caller, () => this.#createManual(caller, databaseId, name))
+    await this.#jobs.inTurn(caller, () => this.#createManual(caller, databaseId, name))
   }
 
   async #createManual(caller: Caller, databaseId: string, name: string): Promise<void> {
@@ -161,7 +152,7 @@ export class Backups implements Service {
   /** Puts a snapshot of a database at a path that does not exist, and wakes it for that. It is no backup of its own. */
   snapshot(databaseId: string, file: string): Promise<void> {
     const { sleep, fleet } = this.#deps
-    return this.#track(databaseId, 'backup', async () => {
+    return this.#jobs.run(databaseId, 'backup', async () => {
       sleep.wake(databaseId)
       await fleet.endpoints(databaseId, undefined, 'while-loading')
       await fleet.takeSnapshot(databaseId, file)
@@ -197,77 +188,16 @@ export class Backups implements Service {
    * replaced, or when the engines fail to start.
    */
   restore(caller: Caller, databaseId: string, backupId: string): Promise<void> {
-    return this.#inTurn(caller, () => this.#restore(caller, databaseId, backupId))
-  }
-
-  async #restore(caller: Caller, databaseId: string, backupId: string): Promise<void> {
-    const at = this.#deps.clock.now()
-    const { accountId } = caller
-    const audit = this.#audit(caller, 'Restore Backup', databaseId, { backup_id: backupId })
-    const { store, lost, home } = this.#deps
-    const begun = store.run(restores.begin, { accountId, databaseId, backupId, home, at, audit })
-    const outcome = await lost.watch({ databaseId, backupId, startedAt: at }, begun)
-    switch (outcome.kind) {
-      case 'begun':
-        return this.#track(databaseId, 'restore', () =>
-          this.#restores.run(outcome.database, async () => {
-            await this.#stored.fetch(outcome.backup)
-            return outcome.backup
-          }),
-        )
-      case 'no_backup':
-        throw new HomeportError('backup_not_found', { backupId })
-      case 'not_ready':
-        throw new HomeportError('backup_not_ready', { state: outcome.state })
-      case 'not_found':
-      case 'busy':
-      case 'plan':
-      case 'too_many':
-        return refuse(outcome, databaseId)
-      default:
-        return unreachable(outcome)
-    }
-  }
-
-  /**
-   * A completed backup of a database, by its id; without one, the newest whose file this node has or can get.
-   * @throws HomeportError `backup_not_found`, `backup_not_ready`
-   */
-  async newestUsable({ account_id, database_id }: DatabaseRow, backupId: string | undefined): Promise<BackupRow> {
-    const { store, files } = this.#deps
-    const rows = (await store.run(backups.list, { accountId: account_id, databaseId: database_id })) ?? []
-    const objects = await store.run(backupObjects.ofDatabase, { databaseId: database_id })
-    const stored = new Set(objects.filter(({ state }) => state === 'stored').map((one) => one.backup_id))
-    for (const row of rows) {
-      if (row.backup_id === backupId && row.state !== 'completed') {
-        throw new HomeportError('backup_not_ready', { state: row.state })
-      }
-      const isWanted = row.state === 'completed' && (backupId === undefined || row.backup_id === backupId)
-      if (isWanted && (stored.has(row.backup_id) || (await files.has(row)))) return row
-    }
-    throw new HomeportError('backup_not_found', { backupId: backupId ?? 'in object storage' })
-  }
-
-  /** Gets, loads once and stages a backup for a database that this node does not serve yet. */
-  async stageElsewhere(database: DatabaseRow, backup: BackupRow): Promise<void> {
-    const { files, fleet } = this.#deps
-    await this.#stored.fetch(backup)
-    if ((await files.facts(backup)).sha256 !== backup.sha256) {
-      throw new HomeportError('snapshot_unusable', { reason: 'its file has changed since it was made' })
-    }
-    await fleet.checkSnapshot(files.path(backup))
-    await files.stage(backup, database.database_id)
-  }
-
-  /** Puts the staged data of a database in place that this node has taken over. */
-  completeRecovery(row: DatabaseRow): Promise<void> {
-    return this.#restores.recover(row)
+    return this.#jobs.inTurn(caller, async () => {
+      const work = await this.#restores.begin(caller, databaseId, backupId)
+      await this.#jobs.run(databaseId, 'restore', work)
+    })
   }
 
   /** Accepts the loss of missing or damaged data; resolves when the database serves without it. */
   async acceptLoss(caller: Caller, databaseId: string): Promise<void> {
     const work = await this.#lossAcceptance.begin(caller, databaseId)
-    if (work) await this.#track(databaseId, 'restore', work)
+    if (work) await this.#jobs.run(databaseId, 'restore', work)
   }
 
   /** Switches daily backups on or off. */
@@ -306,21 +236,21 @@ export class Backups implements Service {
 
   /** Makes a backup in object storage a backup of a database; for the operator. */
   adoptStored(caller: Caller, into: string, from: BackupName & { readonly name?: string }): Promise<BackupName> {
-    return this.#track(into, 'backup', () => this.#stored.adopt(caller, from, into, from.name))
+    return this.#jobs.run(into, 'backup', () => this.#stored.adopt(caller, from, into, from.name))
   }
 
   /** Starts an import of all keys of another server; resolves as soon as it is stored. */
   async importFromUrl(caller: Caller, databaseId: string, url: string): Promise<ImportRecord> {
     const begun = await this.#imports.fromUrl(caller, databaseId, url)
     // A failure is stored in the record of the import.
-    this.#track(databaseId, 'import', () => begun.ended).catch(() => undefined)
+    this.#jobs.run(databaseId, 'import', () => begun.ended).catch(() => undefined)
     return begun.record
   }
 
   /** Imports an RDB file; resolves when the database serves its data. */
   async importFile(caller: Caller, databaseId: string, file: ReceivedFile): Promise<ImportRecord> {
     const begun = await this.#imports.fromFile(caller, databaseId, file)
-    await this.#track(databaseId, 'import', () => begun.ended)
+    await this.#jobs.run(databaseId, 'import', () => begun.ended)
     return this.#imports.progress(caller, databaseId)
   }
 
@@ -339,58 +269,13 @@ export class Backups implements Service {
     return this.#imports.progress(caller, databaseId)
   }
 
-  /** Where the backups of a database are; nothing on a server that has no object storage and never had. */
-  async #places(databaseId: string): Promise<(row: BackupRow) => Promise<BackupPlace | undefined>> {
-    const { store, files } = this.#deps
-    const rows = await store.run(backupObjects.ofDatabase, { databaseId })
-    const byId = new Map(rows.map((row) => [row.backup_id, row]))
-    if (!this.#uploads && byId.size === 0) return async () => undefined
-    return async (row) => ({ isOnDisk: await files.has(row), object: byId.get(row.backup_id) ?? this.#planned(row) })
-  }
-
-  #planned(row: BackupRow): BackupPlace['object'] {
-    const goes = row.state === 'completed' && (row.kind === 'manual' || row.kind === 'daily')
-    return goes && this.#uploads ? { ...this.#uploads.planned(row), changed_at: row.created_at } : undefined
-  }
-
-  /** While a caller waits for a turn, their rights may be withdrawn, and the server may stop. */
-  #inTurn<Result>(caller: Caller, work: () => Promise<Result>): Promise<Result> {
-    return this.#turns.take(caller.accountId, async () => {
-      if (this.#stop.signal.aborted) throw new HomeportError('starting', {})
-      if (this.#deps.isStillMember?.(caller) === false) throw new HomeportError('unauthorized', { scheme: 'Basic' })
-      return work()
-    })
-  }
-
   async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {
     const { store, lost, home } = this.#deps
     const outcome = await lost.watch(restores.jobOf(args.backup), store.run(backups.begin, { ...args, home }))
     if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
-    await this.#track(args.backup.database_id, 'backup', () => this.#creation.create(args.backup))
+    await this.#jobs.run(args.backup.database_id, 'backup', () => this.#creation.create(args.backup))
     this.#uploads?.check()
     return outcome.database
-  }
-
-  async #stopOnce(): Promise<void> {
-    this.#stop.abort()
-    let timer: Timer | undefined
-    const graceOver = new Promise<void>((resolve) => {
-      timer = this.#deps.clock.after(STOP_GRACE_MS, resolve)
-    })
-    await Promise.race([Promise.allSettled([this.#daily.stop(), this.#uploads?.stop(), ...this.#active]), graceOver])
-    timer?.cancel()
-    for (const reject of this.#callers) reject(new HomeportError('starting', {}))
-  }
-
-  /** Runs work that continues when its caller disconnects. The database stays awake meanwhile. */
-  #track<Result>(databaseId: string, task: Task, begin: () => Promise<Result>): Promise<Result> {
-    const work = this.#deps.sleep.during(databaseId, task, begin)
-    const ended = work.finally(() => this.#active.delete(work))
-    this.#active.add(work)
-    return new Promise<Result>((resolve, reject) => {
-      this.#callers.add(reject)
-      ended.then(resolve, reject).finally(() => this.#callers.delete(reject))
-    })
   }
 
   #audit(caller: Caller, action: AuditEvent['action'], entity: string, details: AuditEvent['details']) {

@@ -8,13 +8,14 @@
  *                            └──▶ failed                  └── download: an RDB file
  * ```
  *
- * - `backups.ts`: the operations that callers ask for.
+ * - `backups.ts`: the operations that callers ask for. `jobs.ts`: how many are active, and what happens to them at the stop.
  * - `creation.ts`: the engine forks and writes its own snapshot while it serves. A temporary engine then loads the file,
  *   and the number of keys and a sample of values are compared with those at the fork.
  * - `restores.ts`: a safety backup, then one commit, then the files change; the state machine is there.
  * - `imports.ts`: foreign data fills a backup first, which is then restored. `copy.ts` and `peer.ts` read other servers,
  *   at addresses that `deliveryTargets` allows.
  * - `loss-acceptance.ts`: starts a database without the data that it has lost.
+ * - `recovered-data.ts`: a backup as the data of a database whose node is gone.
  * - `daily.ts`: the schedule of daily backups, and retention.
  * - `files.ts`: where the files are.
  *

@@ -1,13 +1,17 @@
+import { auditRow } from '../../accounts/index.js'
 import { isUnwritable, newId } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
+import type { Caller } from '../../http/index.js'
 import { Holds } from '../changes/holds.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as backups from '../transactions/backups.js'
 import * as restores from '../transactions/restores.js'
+import { refuse } from './answers.js'
 import type { BackupCreation } from './creation.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
 import { factsOf, formatOf } from './files.js'
+import type { StoredBackups } from './stored/stored.js'
 
 type BackupRow = backups.BackupRow
 
@@ -33,11 +37,32 @@ const UNREADABLE = ['engine_failed', 'data_missing', 'data_unreadable'] as const
 export class Restores {
   readonly #deps: BackupDeps
   readonly #creation: BackupCreation
+  readonly #stored: StoredBackups
   readonly #holds = new Holds()
 
-  constructor(deps: BackupDeps, creation: BackupCreation) {
+  constructor(deps: BackupDeps, creation: BackupCreation, stored: StoredBackups) {
     this.#deps = deps
     this.#creation = creation
+    this.#stored = stored
+  }
+
+  /** Stores that a database is being restored from a backup. @returns the work to do. */
+  async begin(caller: Caller, databaseId: string, backupId: string): Promise<() => Promise<void>> {
+    const { store, clock, lost, home } = this.#deps
+    const at = clock.now()
+    const event = { action: 'Restore Backup', entity: databaseId, details: { backup_id: backupId } } as const
+    const audit = auditRow(caller, event, at)
+    const begun = store.run(restores.begin, { accountId: caller.accountId, databaseId, backupId, home, at, audit })
+    const outcome = await lost.watch({ databaseId, backupId, startedAt: at }, begun)
+    if (outcome.kind === 'no_backup') throw new HomeportError('backup_not_found', { backupId })
+    if (outcome.kind === 'not_ready') throw new HomeportError('backup_not_ready', { state: outcome.state })
+    if (outcome.kind !== 'begun') return refuse(outcome, databaseId)
+    const { database, backup } = outcome
+    return () =>
+      this.run(database, async () => {
+        await this.#stored.fetch(backup)
+        return backup
+      })
   }
 
   /**
