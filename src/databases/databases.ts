@@ -9,29 +9,22 @@ import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
 import { Deletion } from './deletion.js'
 import type { ChangeDeps, DatabasesDeps } from './deps.js'
-import { DesiredEngines, engineSpecOf, planOf, regionOf, settingBoundsOf } from './desired-engine.js'
+import { DesiredEngines, planOf, regionOf, settingBoundsOf } from './desired-engine.js'
 import { ServingDirectory, servingOf } from './directory.js'
-import { Homes, type OtherNodes, settingsElsewhere } from './homes.js'
+import { factsHere, Homes } from './homes.js'
 import type { Databases } from './interface.js'
-import {
-  abandonChange,
-  type DatabaseRow,
-  everyRow,
-  finishDeletion,
-  PAGE_ROWS,
-  recoveryOf,
-  undoCreation,
-} from './life.js'
+import type { DatabaseRow } from './life.js'
 import { Losses } from './losses.js'
 import type { CreationRequest } from './older-spelling.js'
 import { capacityHere } from './own-capacity.js'
 import { Placement } from './placement.js'
 import { Quarantine } from './quarantine/index.js'
-import { type RecordSettings, renderRecord, shownTo, withSetAside } from './record.js'
+import { Records } from './records.js'
 import { Recovery } from './recovery.js'
 import { validateCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
-import type { KnownDatabase, KnownDatabases, SummarySettings } from './summaries.js'
+import { StartUp } from './start-up.js'
+import type { KnownDatabases } from './summaries.js'
 import { NOBODY_SUSPENDED, refusalOfSuspended, type Suspended, suspensionOf } from './suspended.js'
 import * as databases from './transactions/databases.js'
 import { systemCaller, Usage } from './usage/index.js'
@@ -43,6 +36,10 @@ export function createDatabases(deps: DatabasesDeps): Databases {
   return new StoredDatabases(deps)
 }
 
+/**
+ * Builds what the databases are made of, in the order in which one needs the other, and passes each request to the one that it
+ * is about.
+ */
 class StoredDatabases implements Databases {
   readonly name = 'databases'
   readonly directory: ServingDirectory
@@ -62,7 +59,8 @@ class StoredDatabases implements Databases {
   readonly #sleep: Sleep
   readonly #losses: Losses
   readonly #suspended: Suspended
-  readonly #recordSettings: RecordSettings
+  readonly #records: Records
+  readonly #startUp: StartUp
 
   constructor(deps: DatabasesDeps) {
     const { plans, settings, isAccountSuspended } = deps
@@ -89,8 +87,6 @@ class StoredDatabases implements Databases {
     this.#engines = engines
     this.#sleep = sleep
     const isAwake = (databaseId: string): boolean => sleep.isAwake(databaseId)
-    const isReplicated = (databaseId: string): boolean => this.others.standbys?.isReplicated(databaseId) ?? false
-    this.#recordSettings = { plans, suspended, ...settings, isAwake, isReplicated }
     directory.onChange(() => sleep.recheck())
     this.#creation = new Creation(changeDeps)
     const { quarantineMs: keepMs, acceptUnknownData: accept } = settings
@@ -105,6 +101,47 @@ class StoredDatabases implements Databases {
     this.administration = this.#administer()
     const { changes, usage, homes } = this
     this.others = withOtherNodes({ ...changeDeps, changes, usage, homes, only }, serving)
+    this.#records = this.#show()
+    const { recovery, backups, quarantine } = this
+    this.#startUp = new StartUp({ ...deps, homes, recovery, backups, quarantine, engines })
+  }
+
+  #homesOf(): Homes {
+    const { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort, node, host } = this.#deps.settings
+    return new Homes({
+      ...this.#deps,
+      cluster: this.#deps.cluster,
+      node,
+      host,
+      addresses: { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort },
+      servesToken: (digest) => this.directory.hasToken(digest),
+      served: (accountId) => factsHere(accountId, this.usage, (id) => this.isAwake(id)),
+      remove: (accountId, databaseId) =>
+        // The node that asked looks again, and asks again.
+        this.#deletion.remove(systemCaller(accountId), databaseId).catch(() => undefined),
+    })
+  }
+
+  #place(): Placement {
+    const isAwake = (id: string): boolean => this.isAwake(id)
+    const ownCapacity = () => capacityHere({ deps: this.#deps, ledgers: [...this.usage.ledgers], isAwake })
+    const { store, plans, cluster, settings } = this.#deps
+    return new Placement({ store, plans, cluster, node: settings.node, homes: this.homes, ownCapacity })
+  }
+
+  #show(): Records {
+    const { plans, settings } = this.#deps
+    const isAwake = (id: string): boolean => this.isAwake(id)
+    const isReplicated = (id: string): boolean => this.others.standbys?.isReplicated(id) ?? false
+    return new Records({
+      ...this.#deps,
+      settings: { plans, suspended: this.#suspended, ...settings, isAwake, isReplicated },
+      homes: this.homes,
+      usage: this.usage,
+      deleted: () => this.#deletion.pending,
+      isBeingCreated: (databaseId) => this.#engines.isBeingCreated(databaseId),
+      setAside: () => this.others.setAside,
+    })
   }
 
   #newBackups(sleep: Sleep, only: string | undefined): Backups {
@@ -151,25 +188,7 @@ class StoredDatabases implements Databases {
 
   /** Rolls back or completes what a crash interrupted, then serves every database. Wakes none. */
   async start(): Promise<void> {
-    const { store, fleet, settings } = this.#deps
-    const stored = await everyRow(store)
-    await this.recovery.setAside(stored)
-    const here = stored.filter((row) => this.homes.isHere(row))
-    const onDisk = await fleet.collectOrphans(new Set(here.map((row) => row.database_id)))
-    const before = await this.homes.adopt(stored, onDisk)
-    const known = new Set(before.map((row) => row.database_id))
-    // Data of a database that another node serves may be there after this node was given another name. It stays.
-    const databaseIds = onDisk.filter((databaseId) => !known.has(databaseId))
-    // First: a wrong store must be refused before any row of it decides what is deleted.
-    this.quarantine.check({ databaseIds, backups: [], known: before.length })
-    const blocked = await this.backups.recover()
-    this.#engines.block(blocked)
-    const rows = (await everyRow(store, settings.node ? [] : stored)).filter((row) => this.homes.isHere(row))
-    await Promise.all(rows.map((row) => this.#recover(row)))
-    // A restore that could not be completed still needs its files.
-    const backups = blocked.size === 0 ? await this.backups.unknownFiles() : []
-    await this.quarantine.start({ databaseIds, backups, known: rows.length })
-    const kept = rows.filter((row) => recoveryOf(row) === 'serve')
+    const kept = await this.#startUp.run()
     for (const row of kept) this.directory.put(row)
     this.#losses.load(kept)
     await this.homes.ports?.start()
@@ -190,41 +209,23 @@ class StoredDatabases implements Databases {
     const { plans, settings } = this.#deps
     const rules = { plans, accountType: caller.accountType, tlsByDefault: settings.redisTlsByDefault }
     const row = await this.#creation.create(caller, validateCreation(body, rules), key)
-    // Another node has created it for the same request.
-    const others = this.homes.isHere(row) ? undefined : await this.homes.others(caller.accountId)
-    return this.#render(row, caller, 'show', others)
+    return this.#records.created(row, caller)
   }
 
-  async get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord> {
-    const row = await this.#deps.store.run(databases.get, { accountId: caller.accountId, databaseId })
-    if (!row) throw new HomeportError('database_not_found', { databaseId })
-    return withSetAside(this.#render(row, caller, credentials), await this.others.setAside?.of(databaseId))
+  get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord> {
+    return this.#records.get(caller, databaseId, credentials)
   }
 
-  async list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]> {
-    const { accountId } = caller
-    const records: DatabaseRecord[] = []
-    let after: databases.ListPlace | undefined
-    let others: OtherNodes | undefined
-    do {
-      // Page by page, so that a long list blocks neither the store's thread nor the event loop.
-      const rows = await this.#deps.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
-      if (!others && rows.some((row) => !this.homes.isHere(row))) others = await this.homes.others(accountId)
-      for (const row of rows) records.push(this.#render(row, caller, credentials, others))
-      after = rows.length < PAGE_ROWS ? undefined : databases.placeOf(rows.at(-1))
-    } while (after)
-    return records
+  list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]> {
+    return this.#records.list(caller, credentials)
   }
 
-  async known(accountId: string): Promise<KnownDatabases> {
-    const [known, settings] = [this.#known(accountId), this.#summarySettings]
-    const elsewhere = await this.homes.everyElsewhere(accountId)
-    const isAwake = (id: string): boolean => this.isAwake(id) || elsewhere.isAwake(id)
-    return { known: [...known, ...elsewhere.known], settings: { ...settings, isAwake } }
+  known(accountId: string): Promise<KnownDatabases> {
+    return this.#records.known(accountId)
   }
 
   recordFor(row: DatabaseRow, caller: Caller): DatabaseRecord {
-    return this.#render(row, caller, 'show')
+    return this.#records.render(row, caller, 'show')
   }
 
   async remove(caller: Caller, databaseId: string): Promise<void> {
@@ -270,72 +271,5 @@ class StoredDatabases implements Databases {
 
   noteData(databaseId: string, report: DataReport): void {
     this.#losses.note(databaseId, report)
-  }
-
-  get #summarySettings(): SummarySettings {
-    const isBeingCreated = (databaseId: string): boolean => this.#engines.isBeingCreated(databaseId)
-    return { ...this.#recordSettings, isBeingCreated, nowMs: this.usage.nowMs }
-  }
-
-  /** The served databases of an account and those being deleted. */
-  #known(accountId: string): KnownDatabase[] {
-    const known = [...this.usage.ledgers, ...this.#deletion.pending.map((row) => ({ row }))]
-    return known.filter(({ row }) => row.account_id === accountId)
-  }
-
-  async #recover(row: DatabaseRow): Promise<void> {
-    const recovery = recoveryOf(row)
-    if (recovery !== 'serve') await this.#deps.fleet.remove(row.database_id)
-    if (recovery === 'undo-creation') await undoCreation(this.#deps.store, row.database_id)
-    if (recovery === 'finish-deletion') {
-      await this.backups.removeAll(row.database_id)
-      await finishDeletion(this.#deps.store, row.database_id)
-    }
-    if (recovery !== 'serve') return
-    // Before the change is abandoned: if this start crashes too, the next one must repeat it.
-    if (row.modifying_state === 'updating_regions') {
-      const { fleet, plans, settings } = this.#deps
-      await fleet.deleteStrayMembers(engineSpecOf(row, plans, regionOf(settings)))
-    }
-    await abandonChange(this.#deps.store, row)
-  }
-
-  #render(row: DatabaseRow, caller: Caller, credentials: 'show' | 'hide', others?: OtherNodes): DatabaseRecord {
-    const own = this.#recordSettings
-    const settings = others && !this.homes.isHere(row) ? settingsElsewhere(row, own, others) : own
-    return renderRecord(row, this.#deps.emailOf(row.account_id), settings, shownTo(caller, credentials))
-  }
-
-  #homesOf(): Homes {
-    const { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort, node, host } = this.#deps.settings
-    return new Homes({
-      ...this.#deps,
-      cluster: this.#deps.cluster,
-      node,
-      host,
-      addresses: { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort },
-      servesToken: (digest) => this.directory.hasToken(digest),
-      served: (accountId) => this.#factsOf(accountId),
-      remove: (accountId, databaseId) =>
-        // The node that asked looks again, and asks again.
-        this.#deletion.remove(systemCaller(accountId), databaseId).catch(() => undefined),
-    })
-  }
-
-  #place(): Placement {
-    const isAwake = (id: string): boolean => this.isAwake(id)
-    const ownCapacity = () => capacityHere({ deps: this.#deps, ledgers: [...this.usage.ledgers], isAwake })
-    const { store, plans, cluster, settings } = this.#deps
-    return new Placement({ store, plans, cluster, node: settings.node, homes: this.homes, ownCapacity })
-  }
-
-  #factsOf(accountId: string) {
-    const own = this.usage.ledgers.filter(({ row }) => row.account_id === accountId)
-    const { nowMs } = this.usage
-    return own.map((ledger) => {
-      const { row, usedBytes } = ledger
-      const use = { usedBytes, monthRequests: ledger.monthRequests(nowMs), monthCostNano: ledger.monthCostNano(nowMs) }
-      return [row.database_id, { isAwake: this.isAwake(row.database_id), ...use }] as const
-    })
   }
 }

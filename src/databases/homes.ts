@@ -13,6 +13,7 @@ import type { KnownDatabase } from './summaries.js'
 import * as databases from './transactions/databases.js'
 import * as homes from './transactions/homes.js'
 import * as lostHomes from './transactions/lost-homes.js'
+import type { Usage } from './usage/index.js'
 
 /** Where clients reach the databases of a node. */
 export type Addresses = Pick<RecordSettings, 'publicRedisHost' | 'publicRestUrl' | 'redisDomain' | 'redisDomainPort'>
@@ -232,6 +233,20 @@ const numberOf = (value: unknown): number => Number(value ?? 0)
 export interface OtherNodes {
   readonly facts: ReadonlyMap<string, HomeFacts>
   readonly addresses: ReadonlyMap<string, Addresses>
+}
+
+/** What this node tells others about the databases of an account that it serves. */
+export function factsHere(
+  accountId: string,
+  { ledgers, nowMs }: Pick<Usage, 'ledgers' | 'nowMs'>,
+  isAwake: (databaseId: string) => boolean,
+): readonly (readonly [databaseId: string, facts: HomeFacts])[] {
+  const own = ledgers.filter(({ row }) => row.account_id === accountId)
+  return own.map((ledger) => {
+    const { row, usedBytes } = ledger
+    const use = { usedBytes, monthRequests: ledger.monthRequests(nowMs), monthCostNano: ledger.monthCostNano(nowMs) }
+    return [row.database_id, { isAwake: isAwake(row.database_id), ...use }] as const
+  })
 }
 
 /** A database of another node, as lists show it. */

@@ -13,7 +13,8 @@
  *   a deletion.
  * - `changes/`: everything else that an owner can change; `changes/changer.ts` says how, and what a crash leaves.
  * - `desired-engine.ts`: the desired state of a database's engines, with their users and permissions.
- * - `summaries.ts`: lists and counts of databases, from memory.
+ * - `start-up.ts`: brings rows and files together after a crash, before any database is served.
+ * - `records.ts`: what callers are shown of databases. `summaries.ts`: lists and counts of databases, from memory.
  * - `directory.ts`: credentials and limits of all served databases, in memory, for the data plane.
  * - `losses.ts`: damaged or missing data: recorded, reported, and cleared.
  * - `routes.ts`: the operations of the management API.

@@ -20,8 +20,10 @@ it('a recovery that failed after its commit, or whose answer was lost, is comple
     directory: { has: () => false, put: () => undefined },
     onServing: async () => void noted.push('served'),
     backups: {
-      newestUsable: async () => ({ backup_id: 'bak', created_at: 0 }),
-      completeRecovery: async () => void noted.push('data in place'),
+      recovered: {
+        find: async () => ({ backup_id: 'bak', created_at: 0 }),
+        putInPlace: async () => void noted.push('data in place'),
+      },
       restore: async () => void noted.push('another restore'),
     },
   } as unknown as RecoveryDeps)
