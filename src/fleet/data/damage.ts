@@ -52,7 +52,11 @@ export async function inspectData(memberDir: string, spec: EngineSpec): Promise<
   const noted = note ? { lastWholeAtMs: note.atMs } : {}
   if (!(await exists(memberDir)))
     throw new UnservableData({ kind: 'missing', what: 'its data directory is missing', ...noted })
-  if (spec.persistence === 'snapshot') return WHOLE
+  if (spec.persistence === 'snapshot') {
+    const isLost = (await minSize(note, SNAPSHOT_FILE)) > 0 && !(await exists(join(memberDir, SNAPSHOT_FILE)))
+    if (isLost) throw new UnservableData({ kind: 'missing', what: 'its snapshot is missing', ...noted })
+    return WHOLE
+  }
   const files = await readLogFiles(memberDir)
   if (!files) throw new UnservableData({ kind: 'missing', what: 'its log is missing', ...noted })
   return inspectSizes(files, note)
@@ -166,7 +170,7 @@ export async function acceptLoss(
   if (persistence === 'append-only' && (await keepReadable(what))) return
   await mkdir(memberDir, { recursive: true, mode: 0o700 })
   if (persistence === 'append-only') await beginLog(memberDir)
-  else await rm(join(memberDir, SNAPSHOT_FILE), { force: true })
+  else for (const name of [NOTE_FILE, SNAPSHOT_FILE]) await rm(join(memberDir, name), { force: true })
   await syncPath(memberDir)
 }
 

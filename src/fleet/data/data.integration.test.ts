@@ -90,6 +90,37 @@ describe('the data of a database', async () => {
     expect(await keysOf(id)).toBe(0)
   })
 
+  test('without a log is not served empty when its snapshot is missing, until the loss is accepted', async () => {
+    const id = 'db_no_snapshot'
+    const spec = specOf(id, [], { persistence: 'snapshot', ...MUST_EXIST })
+    const keys = async () => {
+      await fleet.ensure(spec)
+      return clientOf((await fleet.endpoints(id))[0]).dbsize()
+    }
+    await fleet.ensure({ ...spec, data: 'may-begin' })
+    const [member] = fleet.observe(id)
+    await clientOf((await fleet.endpoints(id))[0]).set('key', 'value')
+    // Before its first snapshot, a crash leaves nothing.
+    process.kill(member?.pid ?? 0, 'SIGKILL')
+    await waitFor(() => fleet.observe(id)[0]?.state === 'running' && fleet.observe(id)[0]?.pid !== member?.pid, {
+      what: 'the next engine',
+    })
+    await clientOf((await fleet.endpoints(id))[0]).set('key', 'value')
+    await fleet.suspend(id)
+    expect(await keys()).toBe(1)
+    await fleet.suspend(id)
+    rmSync(join(at.dirOf(id), 'dump.rdb'))
+    await expect(keys()).rejects.toMatchObject({ code: 'data_missing' })
+    expect(at.ofKind(id, 'missing')[0]).toMatchObject({
+      what: 'its snapshot is missing',
+      lastWholeAtMs: expect.any(Number),
+    })
+    await fleet.suspend(id)
+    await fleet.acceptLoss(spec)
+    expect(await keys()).toBe(0)
+    await fleet.suspend(id)
+  })
+
   test('is served again when its directory is back', async () => {
     const id = await filled('db_back')
     const away = join(tempDir(), 'away')

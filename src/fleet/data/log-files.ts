@@ -1,6 +1,7 @@
 /**
  * The files of an append-only log, as its manifest lists them, and a note of their sizes beside it. Only the note can
- * tell a truncated log from a whole one, since an engine reads both without complaint.
+ * tell a truncated log from a whole one, since an engine reads both without complaint. Of a database without a log, only the note
+ * tells that it had a snapshot.
  *
  * An engine writes a command to its log before it answers, and syncs the log every second. So a file can be shorter
  * than recorded only if the machine itself went down, and then not shorter than it was some seconds earlier. The note
@@ -9,7 +10,8 @@
 import { rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readFileIfThere, replaceFile } from '../../base/index.js'
-import { LOG_DIRECTORY } from '../engine-files.js'
+import { LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
+import type { EngineSpec } from '../types.js'
 
 /** The manifest, which lists the files of the log in order. */
 export const MANIFEST_FILE = 'appendonly.aof.manifest'
@@ -33,6 +35,12 @@ export async function readLogFiles(memberDir: string): Promise<LogFiles | undefi
   const lines = [...manifest.matchAll(LINE)].map(([, name = '', type = '']) => ({ name, type }))
   return { dir, names: lines.map(({ name }) => name), last: lines.findLast(({ type }) => type === 'i')?.name }
 }
+
+type Persistence = EngineSpec['persistence']
+
+/** The files whose sizes are noted; undefined without a log where there should be one. */
+const notedFiles = async (memberDir: string, persistence: Persistence): Promise<LogFiles | undefined> =>
+  persistence === 'append-only' ? readLogFiles(memberDir) : { dir: memberDir, names: [SNAPSHOT_FILE], last: undefined }
 
 /** Sizes of the files of a log, bytes; missing files are left out. */
 export async function sizesOfLog({ dir, names }: LogFiles): Promise<Record<string, number>> {
@@ -94,27 +102,29 @@ export async function minSize(note: LogNote | undefined, name: string): Promise<
   return (isSameBoot ? note.seen : note.durable)[name] ?? 0
 }
 
-/** Records the sizes of a log that an engine has closed and synced. */
-export async function recordClosedLog(memberDir: string, atMs: number): Promise<void> {
-  const files = await readLogFiles(memberDir)
+/** Records the sizes of data that an engine has closed and synced. */
+export async function recordClosedData(memberDir: string, persistence: Persistence, atMs: number): Promise<void> {
+  const files = await notedFiles(memberDir, persistence)
   if (!files) return
   const seen = await sizesOfLog(files)
   const note: LogNote = { atMs, boot: await thisBoot(), seen, durable: seen }
   await replaceFile(join(memberDir, NOTE_FILE), JSON.stringify(note))
 }
 
-/** Records the sizes of a log while an engine appends to it. */
-export class LogSizeRecorder {
+/** Records the sizes of data while an engine writes it. */
+export class DataSizeRecorder {
   readonly #memberDir: string
+  readonly #persistence: Persistence
   #last: Sizes = {}
 
-  constructor(memberDir: string) {
+  constructor(memberDir: string, persistence: Persistence) {
     this.#memberDir = memberDir
+    this.#persistence = persistence
   }
 
-  /** Measures the log; call it every few seconds. Writes nothing while the log does not grow. */
+  /** Measures the data; call it every few seconds. Writes nothing while its sizes stay the same. */
   async record(atMs: number): Promise<void> {
-    const files = await readLogFiles(this.#memberDir)
+    const files = await notedFiles(this.#memberDir, this.#persistence)
     if (!files) return
     const seen = await sizesOfLog(files)
     const before = this.#last

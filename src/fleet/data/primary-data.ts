@@ -2,7 +2,7 @@ import type { Clock } from '../../base/index.js'
 import type { ExitReport } from '../launcher/client.js'
 import type { DataReport, EngineSpec, FleetLogger } from '../types.js'
 import { diagnoseRefusal, inspectData, UnservableData } from './damage.js'
-import { LogSizeRecorder, recordClosedLog } from './log-files.js'
+import { DataSizeRecorder, recordClosedData } from './log-files.js'
 
 /** Collaborators and settings of the watch over one primary's data. */
 export interface PrimaryDataOptions {
@@ -18,18 +18,18 @@ export interface PrimaryDataOptions {
 }
 
 /**
- * Checks the data of a primary before its engine starts, records the sizes of its log while it runs, and diagnoses a
+ * Checks the data of a primary before its engine starts, records the sizes of its files while it runs, and diagnoses a
  * refusal after it ended.
  */
 export class PrimaryData {
   readonly #options: PrimaryDataOptions
-  readonly #recorder: LogSizeRecorder | undefined
+  readonly #recorder: DataSizeRecorder
   #recording: Promise<void> | undefined
   #report: DataReport = { kind: 'whole' }
 
   constructor(options: PrimaryDataOptions) {
     this.#options = options
-    if (options.spec.persistence === 'append-only') this.#recorder = new LogSizeRecorder(options.memberDir)
+    this.#recorder = new DataSizeRecorder(options.memberDir, options.spec.persistence)
   }
 
   /** Checks the data before the start. Rejects with `UnservableData` when the engine must not start. */
@@ -53,7 +53,7 @@ export class PrimaryData {
 
   /** Called every few seconds while the engine runs. */
   recordSizes(): void {
-    if (!this.#recorder || this.#recording) return
+    if (this.#recording) return
     const { clock, logger, spec } = this.#options
     this.#recording = this.#recorder
       .record(clock.now())
@@ -66,15 +66,15 @@ export class PrimaryData {
   }
 
   /**
-   * Called when the engine has ended. Records the sizes of the log that it closed, or diagnoses why it refused its
+   * Called when the engine has ended. Records the sizes of the files that it closed, or diagnoses why it refused its
    * data.
    * Rejects with `UnservableData` when it would refuse it again.
    */
   async afterEnd({ code, output }: ExitReport, hasAnswered: boolean, stopping: string): Promise<void> {
     await this.#recording
     const { clock, logger, memberDir, spec } = this.#options
-    if (hasAnswered && code === 0 && this.#recorder) {
-      await recordClosedLog(memberDir, clock.now()).catch((error: unknown) => {
+    if (hasAnswered && code === 0) {
+      await recordClosedData(memberDir, spec.persistence, clock.now()).catch((error: unknown) => {
         logger.warn('engine_log_sizes_not_recorded', { error, databaseId: spec.databaseId })
       })
     }
