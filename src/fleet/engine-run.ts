@@ -66,6 +66,8 @@ export interface EngineRun {
 /** Characters of the output to keep: the reason of an end is in its last lines. */
 const DETAIL_LIMIT_CHARACTERS = 1_000
 
+const LOST_WITHOUT_LOG = 'The database has no log, so the writes since its last snapshot are lost'
+
 function exitText({ code, signal }: ExitReport): string {
   if (signal !== null) return `was ended by ${signal}`
   return code === null ? 'was lost with its launcher' : `exited with code ${code}`
@@ -181,16 +183,17 @@ class Run implements EngineRun {
 
   /** Kills an engine that hangs: it serves nobody and would not end by itself. */
   #onHung(pid: number, how: string): void {
-    const { context } = this.#options
+    const { context, spec } = this.#options
     if (this.#stopping !== 'no') return
     const reason = `it hung: ${how}`
     this.#problem = { failure: { kind: 'engine', reason }, detail: reason }
+    const lost = spec.persistence === 'append-only' ? 'No acknowledged write is lost' : LOST_WITHOUT_LOG
     context.problems?.report({
       kind: 'engine_hung',
       subject: this.#subject,
       severity: 'warning',
       title: `The engine of a database hung (${how}); Homeport killed it and restarts it.`,
-      advice: `No acknowledged write is lost. If this happens again, look for process ${pid} in the system's log.`,
+      advice: `${lost}. If this happens again, look for process ${pid} in the system's log.`,
     })
     this.kill()
   }

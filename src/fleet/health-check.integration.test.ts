@@ -32,7 +32,17 @@ describe('an engine that hangs', async () => {
       what: 'another engine',
     })
     expect(await clientOf((await fleet.endpoints(id))[0]).get('key')).toBe('value')
-    expect(problems.visibleTo('any')).toMatchObject([{ kind: 'engine_hung', subject: 'db_hung/us-east-1' }])
+    const advice = expect.stringContaining('No acknowledged write is lost.')
+    expect(problems.visibleTo('any')).toMatchObject([{ kind: 'engine_hung', subject: 'db_hung/us-east-1', advice }])
+  })
+
+  test('is reported as a loss when it has no log', async () => {
+    const id = 'db_no_log'
+    await fleet.ensure(specOf(id, [], { persistence: 'snapshot' }))
+    process.kill(fleet.observe(id)[0]?.pid ?? 0, 'SIGSTOP')
+    const found = () => problems.visibleTo('any').find(({ subject }) => subject === `${id}/us-east-1`)
+    const { advice } = await waitFor(found, { what: 'the report' })
+    expect(advice).toContain('writes since its last snapshot are lost')
   })
 
   test('is not confused with one that works: a long script continues', async () => {
