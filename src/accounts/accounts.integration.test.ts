@@ -1,4 +1,4 @@
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { basicOf } from '../../test/support/index.js'
@@ -141,6 +141,25 @@ describeOnSampledStore('accounts', (openStore) => {
     await Promise.all(Array.from({ length: 8 }, () => accounts.rotateSigningKeys(accountId)))
     const { current, next } = accounts.signingKeys(accountId)
     expect(await readCredentials(dataDir)).toMatchObject({ currentSigningKey: current, nextSigningKey: next })
+  })
+
+  it('answers a rotation although the file cannot be written, as on a full disk, and writes it with the next one', async () => {
+    const { store, accounts, credentials, dataDir, warnings } = await fresh()
+    const owner = accounts.basic(basicOf(credentials.email, credentials.apiKey), '')
+    if (!owner) throw new Error('the first key is refused')
+    const obstacle = `${credentialsPath(dataDir)}.new`
+    mkdirSync(obstacle)
+    const rotated = await accounts.rotateSigningKeys(owner.accountId)
+    expect(rotated.current).toBe(credentials.nextSigningKey)
+    const [key] = await accounts.keys.list(owner, undefined)
+    const { api_key: apiKey = '' } = await accounts.keys.rotate(owner, key?.key_id ?? '', undefined)
+    expect(accounts.basic(basicOf(credentials.email, apiKey), '')).toBeDefined()
+    expect(warnings).toEqual([expect.stringContaining('credentials.json'), expect.stringContaining('credentials.json')])
+    // A start does not depend on the file either.
+    await started(store, dataDir)
+    rmdirSync(obstacle)
+    const { current, next } = await accounts.rotateSigningKeys(owner.accountId)
+    expect(await readCredentials(dataDir)).toMatchObject({ apiKey, currentSigningKey: current, nextSigningKey: next })
   })
 
   it('records in the audit log who rotated the signing keys, without the keys', async () => {

@@ -65,8 +65,10 @@ export class Accounts implements Service, Authenticator {
   readonly #uses: LastUses
   /** Known after `start`. */
   #installationId = ''
-  /** The content of `credentials.json`, if it belongs to an account of the store. */
+  /** What `credentials.json` has or should have, if it belongs to an account of the store. */
   #ownFile: Credentials | undefined
+  /** What it has, as JSON. */
+  #written = ''
   readonly #afterLostCommits: AfterLostCommits
   readonly #cluster: Cluster
   readonly #reading: Joined<number>
@@ -283,12 +285,13 @@ export class Accounts implements Service, Authenticator {
     await this.#reading.run()
     await this.operator.followOthers()
     // The first account may have been given other signing keys or another token.
-    await this.#refreshFile().catch((error: unknown) => this.#deps.logger.warn('credentials_not_written', { error }))
+    await this.#refreshFile()
   }
 
   async #adoptFile(found: Credentials | undefined): Promise<void> {
     if (found && this.#belongsHere(found)) {
       this.#ownFile = found
+      this.#written = JSON.stringify(found)
       await this.#refreshFile()
       return
     }
@@ -314,9 +317,12 @@ export class Accounts implements Service, Authenticator {
     )
   }
 
-  /** Updates the signing keys and the queue token in the file, also after a crash between a rotation and this write. */
+  /** Updates the signing keys and the queue token in the file, also after a crash between a rotation and this write. Never rejects. */
   #refreshFile(): Promise<void> {
-    return this.#writes.take('', () => this.#writeFile())
+    return this.#writes.take('', async () => {
+      const fresh = this.#freshFile()
+      if (fresh) await this.#save(fresh)
+    })
   }
 
   /** Keeps `credentials.json` true when its key gets a new secret: `homeport env` prints what it has. */
@@ -343,27 +349,39 @@ export class Accounts implements Service, Authenticator {
   #writeKey(oldHash: string, secret: string): Promise<void> {
     return this.#writes.take('', async () => {
       if (!this.#ownFile || !this.#hasKey(oldHash)) return
-      const fresh = { ...this.#ownFile, apiKey: secret }
-      await writeCredentials(this.#deps.dataDir, fresh)
-      this.#ownFile = fresh
+      await this.#save({ ...this.#ownFile, apiKey: secret })
     })
   }
 
-  async #writeFile(): Promise<void> {
+  /** What the file should have now; undefined when it is of no account of the store. */
+  #freshFile(): Credentials | undefined {
     const owner = this.#ownFile && this.#ownerOf(this.#ownFile)
-    if (!this.#ownFile || !owner) return
+    if (!this.#ownFile || !owner) return undefined
     const { current, next } = this.signingKeys(owner)
     const queueToken = this.queues.tokenOf(owner) ?? this.#ownFile.queueToken
     const { queueTokenDeleted: _, ...kept } = this.#ownFile
-    const fresh: Credentials = {
+    return {
       ...kept,
       queueToken,
       currentSigningKey: current,
       nextSigningKey: next,
       ...(this.queues.isRevoked(owner) && { queueTokenDeleted: true }),
     }
-    if (JSON.stringify(fresh) === JSON.stringify(this.#ownFile)) return
-    await writeCredentials(this.#deps.dataDir, fresh)
+  }
+
+  /**
+   * Writes the file if it has something else. What cannot be written, as on a full disk, is written with the next change: the change
+   * is committed, and its caller needs the answer.
+   */
+  async #save(fresh: Credentials): Promise<void> {
     this.#ownFile = fresh
+    const text = JSON.stringify(fresh)
+    if (text === this.#written) return
+    try {
+      await writeCredentials(this.#deps.dataDir, fresh)
+      this.#written = text
+    } catch (error) {
+      this.#deps.logger.warn('credentials_not_written', { error })
+    }
   }
 }

@@ -71,7 +71,7 @@ export const LOG_EVENTS = {
   ),
   credentials_not_written: accounts(
     'warn',
-    'credentials.json does not have the newest signing keys and queue token yet; the next change or start writes it again',
+    'credentials.json does not have the newest API key, signing keys and queue token yet; the next change of them writes it again',
     'error',
   ),
   credential_use_not_stored: accounts('warn', 'when keys and tokens were used last is not stored yet', 'error'),
