@@ -1,9 +1,9 @@
-import { readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { processesMarked, waitFor } from '../../test/support/index.js'
+import { processesMarked, tempDir, waitFor } from '../../test/support/index.js'
 import { isWorthRewriting } from './log-rewrite.js'
-import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
+import { clientOf, localEngine, specOf, startFleet } from './testing/test-fleet.js'
 
 const MIB = 2 ** 20
 
@@ -80,6 +80,17 @@ describe('a suspended database', async () => {
     await fleet.compactLog('db_log')
     expect(readdirSync(log)).toEqual(tidied)
   })
+})
+
+test('a database without a log is saved although its engine cannot begin another process', async () => {
+  const engine = await localEngine()
+  const binary = join(tempDir(), 'engine')
+  writeFileSync(binary, `#!/bin/sh\nexec ${engine.binary} "$@" --rename-command BGSAVE ''\n`, { mode: 0o700 })
+  const { fleet, dataDir } = await startFleet({ engine: { ...engine, binary } })
+  await fleet.ensure(specOf('db_forkless', [], { persistence: 'snapshot' }))
+  await clientOf((await fleet.endpoints('db_forkless'))[0]).set('k', 'v')
+  await fleet.save('db_forkless')
+  expect(existsSync(join(dataDir, 'databases', 'db_forkless', 'us-east-1', 'dump.rdb'))).toBe(true)
 })
 
 test('a log is rewritten when its commands are many, also relative to its base', () => {

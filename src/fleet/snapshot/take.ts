@@ -51,7 +51,12 @@ export async function saveChanges(source: SnapshotSource): Promise<void> {
   try {
     await withControl(address, async (engine) => {
       const info = await infoUntil(engine, clock, () => true)
-      if (!/^rdb_changes_since_last_save:0\r/m.test(info)) await save(engine, source, join(dir, SNAPSHOT_FILE))
+      if (/^rdb_changes_since_last_save:0\r/m.test(info)) return
+      await save(engine, source, join(dir, SNAPSHOT_FILE)).catch(async (error: unknown) => {
+        if (error instanceof HomeportError) throw error
+        // It has no memory for another process, as it may have for its own work: commands wait meanwhile.
+        await engine.call('SAVE')
+      })
     })
   } catch (cause) {
     if (cause instanceof HomeportError) throw cause
