@@ -48,8 +48,10 @@ const times = (count: number, ...command: string[]): readonly string[][] => Arra
 
 describe('replies of one request', () => {
   it('become an error when they are too long together', async () => {
-    const answer = await post(rig, '/pipeline', times(20, 'LRANGE', 'list', '0', '-1'))
-    expect(answer).toEqual(tooMuch)
+    const commands = [['SET', 'first', 1], ...times(20, 'LRANGE', 'list', '0', '-1'), ['SET', 'last', 1]]
+    expect(await post(rig, '/pipeline', commands)).toEqual(tooMuch)
+    // What nobody can get is not asked of the engine.
+    expect(await run(rig, 'EXISTS', 'first', 'last')).toEqual({ status: 200, body: { result: 1 } })
     const less = await post(rig, '/pipeline', times(10, 'LRANGE', 'list', '0', '-1'))
     expect(less).toMatchObject({ status: 200, body: { length: 10 } })
     expect(await post(rig, '/pipeline', times(20, 'ACL', 'LIST'))).toEqual(tooMuch)
@@ -57,15 +59,36 @@ describe('replies of one request', () => {
 
   it('that are streamed close the connection of a client that does not read them', async () => {
     const before = usedBytes()
+    // Each of its bytes takes six in JSON.
+    await run(rig, 'SETRANGE', 'zeros', 4 * MIB - 1, 'x')
     const sent = begin('/pipeline')
     const answered = once(sent, 'response') as Promise<[IncomingMessage]>
-    sent.end(JSON.stringify(times(50, 'GET', 'large')))
+    sent.end(JSON.stringify(times(50, 'GET', 'zeros')))
     const [answer] = await answered
     const message = 'a REST client that does not read its answer was disconnected'
     await waitFor(() => rig.complaints.includes(message), { what: 'the client to be disconnected' })
     expect(usedBytes() - before).toBeLessThan(REQUEST_BYTES + SLACK_BYTES)
     await other.send('PING\r\n').expect('+PONG\r\n')
     answer.destroy()
+  })
+
+  it('that are streamed wait for a client that reads slowly', async () => {
+    const before = usedBytes()
+    const sent = begin('/pipeline')
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+    sent.end(JSON.stringify(times(20, 'GET', 'large')))
+    const [answer] = await answered
+    let bytes = 0
+    let most = 0
+    for await (const piece of answer) {
+      const [past, length] = [bytes, (piece as Buffer).length]
+      bytes += length
+      const isNext = Math.floor(bytes / (16 * MIB)) > Math.floor(past / (16 * MIB))
+      if (isNext) await other.send('PING\r\n').expect('+PONG\r\n')
+      if (isNext) most = Math.max(most, usedBytes())
+    }
+    expect(bytes).toBeGreaterThan(80 * MIB)
+    expect(most - before).toBeLessThan(REQUEST_BYTES + SLACK_BYTES)
   })
 })
 

@@ -79,7 +79,7 @@ export const dataPlaneErrors = {
     status: 413,
     resp: 'ERR',
     text: ({ limitBytes }) =>
-      `max request size exceeded. Limit: ${limitBytes} bytes for all replies of one request together. The commands have been executed. Request less at once.`,
+      `max request size exceeded. Limit: ${limitBytes} bytes for all replies of one request together. The commands with these replies have been executed, later ones perhaps not. Request less at once.`,
   }),
   answer_too_long: define<{ limitBytes: number }>({
     status: 413,

@@ -1,4 +1,5 @@
 import { isTurnSpent, scheduleSlice } from '../../base/index.js'
+import { ReplyWindow } from '../engine/reply-window.js'
 import type { ClientLane } from './lane.js'
 import type { Outlet } from './outlet.js'
 
@@ -27,18 +28,6 @@ export interface FlowOwner {
   dropLostReader(): void
 }
 
-/**
- * Commands of one client that may be pending in the engine: at first, and at most. The window doubles each time it was
- * full and half of its replies have arrived, so a client with huge replies is found to be a slow reader while few of
- * them are pending. Fewer are pending where replies are long: an engine builds all of them at once, and a shared lane
- * delivers them whether the client reads or not.
- */
-const FIRST_WINDOW = 32
-const LARGEST_WINDOW = 256
-/** With one, a command that is sent in pieces would wait for its own reply. */
-const SMALLEST_WINDOW = 2
-/** Pending replies may be this share of what the client may leave unread, if they are as long as the latest ones. */
-const SHARE_OF_PENDING = 1 / 4
 /** Effort after which the clock is read. A command that is only passed on is an effort of 1. */
 const EFFORT_BETWEEN_LOOKS = 64
 
@@ -47,12 +36,12 @@ export class Flow {
   readonly #owner: FlowOwner
   readonly #lane: ClientLane
   readonly #outlet: Outlet
+  /** It widens each time it was full and half of its replies have arrived. */
+  readonly #window: ReplyWindow
   #wait: Wait = 'nothing'
-  #window: number
   /** Since the clock was last read. */
   #effort = 0
-  /** Length of the latest replies, and at least half of what it was before them: those that are pending may be as long. */
-  #replyBytes = 0
+  /** Replies that the window knows of, and their bytes. */
   #answered = 0
   #sentBytes = 0
 
@@ -61,7 +50,7 @@ export class Flow {
     this.#owner = owner
     this.#lane = lane
     this.#outlet = outlet
-    this.#window = windowOf(FIRST_WINDOW, outlet.mostUnreadBytes, maxReplyBytes)
+    this.#window = new ReplyWindow(outlet.mostUnreadBytes, maxReplyBytes)
   }
 
   /** Whether the next command may be taken. */
@@ -71,7 +60,7 @@ export class Flow {
 
   /** Whether the window has no space for more than `count` further commands. */
   isFull(count: number): boolean {
-    return count + this.#lane.pendingReplies >= this.#window
+    return count + this.#lane.pendingReplies >= this.#window.size
   }
 
   /** The next command waits for `what`. */
@@ -115,7 +104,7 @@ export class Flow {
   commandsSent(): void {
     const { state, pendingReplies } = this.#lane
     if (this.#wait !== 'nothing' || state.kind === 'none') return
-    if (pendingReplies >= this.#window) this.#wait = 'window'
+    if (pendingReplies >= this.#window.size) this.#wait = 'window'
     else if (state.link.isCongested) {
       this.#wait = 'engine'
       this.#owner.stopReading()
@@ -127,10 +116,12 @@ export class Flow {
   repliesArrived(): void {
     const { pendingReplies } = this.#lane
     this.#measure()
-    this.#narrow(this.#window)
     if (this.#wait === 'reader') this.#proceedAfterReader()
     else if (this.#wait === 'quiet' && pendingReplies === 0) this.#proceedSoon('quiet')
-    else if (this.#wait === 'window' && pendingReplies <= this.#window / 2) this.#widen()
+    else if (this.#wait === 'window' && pendingReplies <= this.#window.size / 2) {
+      this.#window.widen()
+      this.#proceedSoon('window')
+    }
   }
 
   /** The client has left much unread. */
@@ -146,24 +137,13 @@ export class Flow {
     if (this.#wait === 'reader') this.#proceedAfterReader()
   }
 
-  #widen(): void {
-    this.#narrow(Math.min(2 * this.#window, LARGEST_WINDOW))
-    this.#proceedSoon('window')
-  }
-
   #measure(): void {
     const { answered } = this.#lane
     if (answered === this.#answered) return
     const { sentBytes } = this.#outlet
-    const replyBytes = (sentBytes - this.#sentBytes) / (answered - this.#answered)
-    this.#replyBytes = Math.max(replyBytes, this.#replyBytes / 2)
+    this.#window.answered(answered - this.#answered, sentBytes - this.#sentBytes)
     this.#answered = answered
     this.#sentBytes = sentBytes
-  }
-
-  /** Changes the window to `window`, or to less where replies are long. */
-  #narrow(window: number): void {
-    this.#window = windowOf(window, this.#outlet.mostUnreadBytes * SHARE_OF_PENDING, this.#replyBytes)
   }
 
   /** Goes on after the present call has returned: the lane that calls is in the middle of its own work. */
@@ -180,9 +160,4 @@ export class Flow {
     }
     this.#proceedSoon('reader')
   }
-}
-
-/** How many replies of `replyBytes` bytes may be pending: at most `most`, no more than fit into `bytes`, but some. */
-function windowOf(most: number, bytes: number, replyBytes: number): number {
-  return Math.max(SMALLEST_WINDOW, Math.min(most, Math.floor(bytes / replyBytes)))
 }

@@ -15,6 +15,7 @@ import { errorText } from '../error-text.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
 import type { ReplyForm } from './http-answers.js'
 import { type HttpAnswers, SYNC_TOKEN_HEADER } from './http-answers.js'
+import type { RepliesClient } from './replies-reader.js'
 import type { Slot } from './slots.js'
 import { type AnswerBody, LargeReply, StreamedPipeline } from './streamed-answer.js'
 
@@ -36,7 +37,7 @@ const SHARE_OF_REQUEST = 1 / 4
 const TOO_LONG = /^Invalid string length$/
 
 /** One HTTP request and its answer. */
-export class Exchange implements MemoryConsumer, AnswerBody {
+export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly deps: ExchangeDeps
@@ -102,13 +103,22 @@ export class Exchange implements MemoryConsumer, AnswerBody {
     return !this.#isEvicted
   }
 
-  /** `bytes` more bytes of the replies have to be held. @returns why they must not be, if so */
   holdReplies(bytes: number): HomeportError | undefined {
     this.#replyBytes += bytes
     this.#grew(bytes)
-    const limitBytes = this.#maxUnreadBytes
+    const limitBytes = this.maxUnreadBytes
     if (this.#replyBytes > limitBytes) return new HomeportError('replies_too_large', { limitBytes })
-    return this.#isEvicted || this.response.destroyed ? new HomeportError('memory_short', {}) : undefined
+    return this.#isOver ? new HomeportError('memory_short', {}) : undefined
+  }
+
+  async whenWanted(): Promise<void> {
+    await this.whenRead()
+    if (this.#isOver) throw new HomeportError('memory_short', {})
+  }
+
+  /** Whether nobody waits for the rest of the answer. */
+  get #isOver(): boolean {
+    return this.#isEvicted || this.response.destroyed
   }
 
   /** Writes a piece of an answer that has begun; disconnects a client that leaves too much unread. */
@@ -118,7 +128,7 @@ export class Exchange implements MemoryConsumer, AnswerBody {
     // Waiting text would stay in the heap, where its size is not known; a buffer is as large as its length.
     response.write(typeof piece === 'string' && response.writableLength > 0 ? Buffer.from(piece) : piece)
     this.noteUnread(piece.length)
-    if (response.writableLength <= this.#maxUnreadBytes) return
+    if (response.writableLength <= this.maxUnreadBytes) return
     this.#warn('gateway_rest_not_reading')
     this.breakOff()
   }
@@ -157,7 +167,8 @@ export class Exchange implements MemoryConsumer, AnswerBody {
     memory.grow(this, bytes)
   }
 
-  get #maxUnreadBytes(): number {
+  /** Bytes of replies that may be held for the client. */
+  get maxUnreadBytes(): number {
     return Math.max(this.maxReplyBytes, this.deps.memory.limitBytes * SHARE_OF_REQUEST)
   }
 

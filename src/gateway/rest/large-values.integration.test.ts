@@ -1,15 +1,20 @@
 import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
+import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
 import { ClientMemoryBudget, type MemoryConsumer } from '../../base/index.js'
+import { ENGINE_PASSWORDS } from '../testing/engine.js'
 import { usedBytes } from '../testing/memory.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
 const MIB = 2 ** 20
 const LIMIT_BYTES = 200 * MIB
 const PIECE = Buffer.alloc(64 * 1024, 'x')
+const CRLF = Buffer.from('\r\n')
+/** The engine closes a connection with more unread replies than this. */
+const ENGINE_SETTINGS = ['--client-output-buffer-limit', 'normal', `${300 * MIB}`, '0', '0']
 
 let rig: Rig
 let engine: RawClient
@@ -47,6 +52,14 @@ async function textOf(answer: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = []
   for await (const piece of answer) pieces.push(piece as Buffer)
   return Buffer.concat(pieces).toString()
+}
+
+/** The most memory that the engine has ever used. */
+async function peakBytes({ engine: { socketPath } }: Rig): Promise<number> {
+  const login = { username: 'observer', password: ENGINE_PASSWORDS.observer }
+  const observer = new Redis({ path: socketPath, ...login, enableReadyCheck: false })
+  atCleanup(() => observer.disconnect())
+  return Number(/^used_memory_peak:(\d+)/m.exec(await observer.info('memory'))?.[1])
 }
 
 const run = async (path: string, headers = {}): Promise<string> => textOf(await answerTo(begin(path, 0, headers)))
@@ -215,6 +228,58 @@ describe('a large reply', () => {
     answer.resume()
     await closed
     expect(answer.complete).toBe(false)
+  })
+})
+
+describe('many large replies of one request', () => {
+  const COMMANDS = 200
+  const times = (key: string): string => JSON.stringify(Array.from({ length: COMMANDS }, () => ['GET', key]))
+  let other: Rig
+  let client: RawClient
+
+  beforeAll(async () => {
+    other = await startRig({ maxRequestBytes: 10 * MIB }, undefined, undefined, ENGINE_SETTINGS)
+    client = await new RawClient(other.port).login()
+    const value = Buffer.alloc(2 * MIB, 'v')
+    client.send(Buffer.concat([Buffer.from(`*3\r\n$3\r\nSET\r\n$1\r\na\r\n$${value.length}\r\n`), value, CRLF]))
+    await client.expect('+OK\r\n')
+  })
+
+  const send = (path: string, body: string): ClientRequest => {
+    const headers = {
+      authorization: `Bearer ${CREDENTIALS.token}`,
+      'content-length': String(body.length),
+      'upstash-response-format': 'resp2',
+    }
+    const sent = request(other.restUrl + path, { method: 'POST', agent: false, headers })
+    sent.write(body)
+    return sent.on('error', () => {})
+  }
+
+  it('are asked of the engine a few at a time, while others are served, and wait for a client that reads slowly', async () => {
+    const answer = await answerTo(send('/pipeline', times('a')))
+    await client.send('PING\r\n').expect('+PONG\r\n')
+    let bytes = 0
+    for await (const piece of answer) bytes += (piece as Buffer).length
+    expect(bytes).toBe(COMMANDS * (2 * MIB + `$${2 * MIB}\r\n\r\n`.length))
+    expect(await peakBytes(other)).toBeLessThan(160 * MIB)
+    expect(other.complaints).toEqual([])
+  })
+
+  it('of a transaction that the engine gives up do not close the connection that others share', async () => {
+    const { meter } = other.gateway.usageOf('db-one') ?? {}
+    const before = meter?.month.requests ?? 0
+    other.engine.signal('SIGSTOP')
+    const answered = answerTo(send('/multi-exec', times('a')))
+    await waitFor(() => (meter?.month.requests ?? 0) - before === COMMANDS, { what: 'the transaction to be sent' })
+    await client.send('SELECT 0\r\n').expect('+OK\r\n')
+    client.send('STRLEN a\r\n')
+    await waitFor(() => (meter?.month.requests ?? 0) - before === COMMANDS + 1, { what: 'a command behind it' })
+    other.engine.signal('SIGCONT')
+    await client.expect(`:${2 * MIB}\r\n`)
+    const answer = await answered
+    expect(answer.statusCode).toBe(503)
+    await textOf(answer)
   })
 })
 

@@ -115,9 +115,7 @@ async function read(
     const names = commands.map(({ command }) => command.name)
     const bytesIn = body.length + (exchange.request.url?.length ?? 0)
     lane.watch.sent()
-    const replies = await sentCommands(lane.link, commands, {
-      onRepliesHeld: (bytes) => exchange.holdReplies(bytes),
-    })
+    const replies = await sentCommands(lane.link, commands, { client: exchange })
     if (mayHoldRefusal(replies)) return false
     const bytesOut = await answer(exchange, { commands, replies, form, shape: shapeOf(target), moment: lane.moment })
     if (bytesOut !== undefined) reads.note(databaseId, names, bytesIn, bytesOut)

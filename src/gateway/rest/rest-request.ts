@@ -12,6 +12,7 @@ import type { Exchange } from './exchange.js'
 import { type ReplyForm, replyFormOf, replyJson } from './http-answers.js'
 import type { Target } from './parse-commands.js'
 import { permitAll, permitEach, permitEvents, permitInSlices, permitUpload, whenResumed } from './permit.js'
+import type { LargeReplySink, RepliesClient, RepliesReader } from './replies-reader.js'
 import {
   READ_AT_ONCE_BYTES,
   ReplyReader,
@@ -30,7 +31,6 @@ import {
   runUpload,
   showToMonitors,
 } from './run-commands.js'
-import type { LargeReplySink, RepliesReader } from './send-commands.js'
 import { checkArities, isPrepared, type PreparedCommand, type Slot, translated } from './slots.js'
 import type { StreamedPipeline } from './streamed-answer.js'
 import type { TokenGrant } from './token-grants.js'
@@ -306,8 +306,8 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     }
   }
 
-  onRepliesHeld(bytes: number): HomeportError | undefined {
-    return this.#exchange.holdReplies(bytes)
+  get client(): RepliesClient {
+    return this.#exchange
   }
 
   /** any → answered, with what went wrong, or by the next home. An answer that has begun is broken off. */

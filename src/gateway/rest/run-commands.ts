@@ -10,12 +10,13 @@ import { MOST_NOTES } from '../monitor/monitors.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { isReadable, mayHoldRefusal } from '../replicas/replica-reads.js'
 import { encodeTextCommand } from '../resp/encode.js'
-import type { KeptBytes, LentBytes } from '../resp/lent-memory.js'
+import type { KeptBytes } from '../resp/lent-memory.js'
 import type { BodyUpload } from './body-upload.js'
 import type { Exchange } from './exchange.js'
 import { awaitedOf, type Limiter, measure, turnOf } from './permit.js'
+import type { RepliesClient, RepliesReader } from './replies-reader.js'
 import { type ReplyEncoding, ReplyReader, type RestReply, SlicedReader } from './reply-reader.js'
-import { type LargeReplySink, type RepliesReader, sendCommands, sentCommands } from './send-commands.js'
+import { isOneBatch, type SendOptions, sendCommands, sentCommands, sentTogether } from './send-commands.js'
 import { isForEngine, isManaged, isPrepared, type PreparedCommand, type Slot } from './slots.js'
 import type { TokenGrant } from './token-grants.js'
 
@@ -23,8 +24,8 @@ import type { TokenGrant } from './token-grants.js'
 export interface CommandRequest {
   /** Answers a command about the database itself. Never rejects. */
   administer(command: PreparedCommand): Promise<Buffer>
-  /** Asked before `bytes` more bytes of the replies are held. @returns why they must not be, if so */
-  onRepliesHeld(bytes: number): HomeportError | undefined
+  /** Who the replies are for. */
+  readonly client: RepliesClient
 }
 
 /** The connections that the commands of one request travel on, and their limits. */
@@ -62,6 +63,11 @@ export class RequestLane implements Limiter {
     return this.#grant.link
   }
 
+  /** See `TokenGrant.onOwnLink`. */
+  onOwnLink<Result>(use: (link: EngineLink) => Promise<Result>): Promise<Result> {
+    return this.#grant.onOwnLink(use)
+  }
+
   /** See `TokenGrant.mayOpenTransaction`. */
   mayOpenTransaction(): Promise<boolean> {
     return this.#grant.mayOpenTransaction()
@@ -88,65 +94,39 @@ function runNow(
   commands: readonly PreparedCommand[],
   reader: RepliesReader,
 ): void {
-  const measured = new MeasuredReplies(lane.guard, commands, reader)
   if (lane.replica || slots.some(isManaged)) {
-    sendInBatches(lane, slots).then(
-      (replies) => measured.onReplies(replies),
-      (error: unknown) => measured.onLost(error),
-    )
-  } else if (commands.length > 0) sendCommands(lane.link, commands, measured)
-  else reader.onReplies(NOTHING)
+    sendInBatches(lane, slots)
+      .finally(measure(lane.guard, commands))
+      .then(
+        (replies) => reader.onReplies(replies),
+        (error: unknown) => reader.onLost(error),
+      )
+  } else if (commands.length > 0) {
+    const onSend = (batch: readonly PreparedCommand[]): (() => void) => measure(lane.guard, batch)
+    sendCommands(lane.link, commands, { ...optionsOf(lane, commands), onSend }, reader)
+  } else reader.onReplies(NOTHING)
 }
 
 /** Runs a command whose body is uploaded, on the primary. */
 export function runUpload(
-  lane: RequestLane,
+  { guard, replica }: RequestLane,
   upload: BodyUpload,
   command: PreparedCommand,
   reader: RepliesReader,
 ): void {
-  const measured = new MeasuredReplies(lane.guard, [command], reader)
+  const settled = measure(guard, [command])
   upload.start({
     onReply: (reply) => {
-      lane.replica?.sawPrimary()
-      measured.onReplies(reply)
+      replica?.sawPrimary()
+      settled()
+      reader.onReplies(reply)
     },
     onLost: (error) => {
-      lane.replica?.sawPrimary()
-      measured.onLost(error)
+      replica?.sawPrimary()
+      settled()
+      reader.onLost(error)
     },
   })
-}
-
-/** Passes replies on and records how long they took. */
-class MeasuredReplies implements RepliesReader {
-  readonly awaits: 'script' | undefined
-  readonly #settled: () => void
-  readonly #reader: RepliesReader
-
-  constructor(guard: DatabaseGuard, commands: readonly PreparedCommand[], reader: RepliesReader) {
-    this.awaits = awaitedOf(commands)
-    this.#settled = measure(guard, commands)
-    this.#reader = reader
-  }
-
-  onReplies(replies: LentBytes): void {
-    this.#settled()
-    this.#reader.onReplies(replies)
-  }
-
-  onLarge(before: () => Buffer, count: number, bytes: number): LargeReplySink | undefined {
-    return this.#reader.onLarge?.(before, count, bytes)
-  }
-
-  onRepliesHeld(bytes: number): HomeportError | undefined {
-    return this.#reader.onRepliesHeld?.(bytes)
-  }
-
-  onLost(error: unknown): void {
-    this.#settled()
-    this.#reader.onLost(error)
-  }
 }
 
 /** Waits for each command about the database itself before it sends the commands behind it. */
@@ -159,7 +139,7 @@ async function sendInBatches(lane: RequestLane, slots: readonly Slot[]): Promise
       if (!isManaged(slot)) continue
       if (batch.length > 0) replies.push(await sendBatch(lane, batch))
       const reply = await lane.request.administer(slot)
-      const refusal = lane.request.onRepliesHeld(reply.length)
+      const refusal = lane.request.client.holdReplies(reply.length)
       if (refusal) throw refusal
       replies.push(reply)
       batch = []
@@ -179,7 +159,7 @@ async function sendInBatches(lane: RequestLane, slots: readonly Slot[]): Promise
  */
 async function sendBatch(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<KeptBytes> {
   const { link, replica, moment } = lane
-  const send = (to: EngineLink): Promise<KeptBytes> => sentCommands(to, commands, readerOf(lane, commands))
+  const send = (to: EngineLink): Promise<KeptBytes> => sentCommands(to, commands, optionsOf(lane, commands))
   if (!replica || commands.length === 0) return send(link)
   if (commands.every(({ command }) => isReadable(command)) && (await replica.until(moment))) {
     const replies = await readFromReplica(replica, send)
@@ -214,11 +194,8 @@ async function askPrimary<Result>({ replica }: RequestLane, ask: () => Promise<R
   }
 }
 
-function readerOf(
-  { request }: RequestLane,
-  commands: readonly PreparedCommand[],
-): Pick<RepliesReader, 'onRepliesHeld' | 'awaits'> {
-  return { awaits: awaitedOf(commands), onRepliesHeld: (bytes) => request.onRepliesHeld(bytes) }
+function optionsOf({ request }: RequestLane, commands: readonly PreparedCommand[]): SendOptions {
+  return { client: request.client, awaits: awaitedOf(commands) }
 }
 
 /** Shows commands that are about to be sent to the clients that run MONITOR: as many as these remember. */
@@ -254,12 +231,22 @@ export async function runTransaction(
   await turnOf(lane.guard, commands.length)
   const settled = measure(lane.guard, commands)
   try {
-    const bracketed = [{ wire: MULTI }, ...commands, { wire: EXEC }]
-    const replies = await askPrimary(lane, () => sentCommands(lane.link, bracketed, readerOf(lane, commands)))
+    const replies = await askPrimary(lane, () => sendTransaction(lane, commands))
     return await readTransaction(lane, slots, replies, encoding)
   } finally {
     settled()
   }
+}
+
+/**
+ * A transaction of many commands gets a connection of its own: if their replies are too long together, the engine closes the
+ * connection.
+ */
+async function sendTransaction(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<KeptBytes> {
+  const bracketed = [{ wire: MULTI }, ...commands, { wire: EXEC }]
+  const options = optionsOf(lane, commands)
+  if (isOneBatch(lane.link, commands.length, options)) return sentTogether(lane.link, bracketed, options)
+  return lane.onOwnLink((link) => sentTogether(link, bracketed, options))
 }
 
 async function readTransaction(

@@ -1,8 +1,8 @@
 import { StringDecoder } from 'node:string_decoder'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { type ReplyForm, replyJson } from './http-answers.js'
+import type { LargeReplySink } from './replies-reader.js'
 import { READ_AT_ONCE_BYTES, readReplies, readRepliesInSlices, replyBytes, replyBytesInSlices } from './reply-reader.js'
-import type { LargeReplySink } from './send-commands.js'
 import { isPrepared, type Slot } from './slots.js'
 
 /** The body of an answer that is written piece by piece. */

@@ -43,6 +43,19 @@ export class TokenGrant {
     return this.#link
   }
 
+  /** Lends a connection to the primary for `use`. It is discarded when that fails. */
+  async onOwnLink<Result>(use: (link: EngineLink) => Promise<Result>): Promise<Result> {
+    const link = this.#lanes.lend(this.key)
+    try {
+      const result = await use(link)
+      this.#lanes.giveBack(this.key, link)
+      return result
+    } catch (error) {
+      this.#lanes.discard(this.key, link)
+      throw error
+    }
+  }
+
   /**
    * Whether the engine lets the user open a transaction. Otherwise what is sent behind MULTI would run, command by command.
    * Rejects with the `HomeportError` of a lost engine, which is asked again the next time.

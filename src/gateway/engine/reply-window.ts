@@ -1,0 +1,52 @@
+/**
+ * Commands of one client that may be pending: at first, and at most. A client with huge replies is found out while few of
+ * them are pending.
+ */
+const FIRST_WINDOW = 32
+const LARGEST_WINDOW = 256
+/** With one, a command that is sent in pieces would wait for its own reply. */
+const SMALLEST_WINDOW = 2
+/** Pending replies may be this share of what the client may leave unread, if they are as long as the latest ones. */
+const SHARE_OF_PENDING = 1 / 4
+
+/**
+ * How many commands of one client may be pending in the engine. Fewer where replies are long: an engine builds all of them
+ * at once, and a shared lane delivers them whether the client reads or not.
+ */
+export class ReplyWindow {
+  readonly #mostUnreadBytes: number
+  #size: number
+  /** Length of the latest replies, and at least half of what it was before them: those that are pending may be as long. */
+  #replyBytes = 0
+
+  /** The client may leave `mostUnreadBytes` unread, and no reply is longer than `maxReplyBytes`. */
+  constructor(mostUnreadBytes: number, maxReplyBytes: number) {
+    this.#mostUnreadBytes = mostUnreadBytes
+    this.#size = windowOf(FIRST_WINDOW, mostUnreadBytes, maxReplyBytes)
+  }
+
+  /** Commands that may be pending. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** `count` replies of `bytes` bytes in total have arrived. */
+  answered(count: number, bytes: number): void {
+    this.#replyBytes = Math.max(bytes / count, this.#replyBytes / 2)
+    this.#resize(this.#size)
+  }
+
+  /** The window was full. It doubles, as far as the length of the replies allows. */
+  widen(): void {
+    this.#resize(Math.min(2 * this.#size, LARGEST_WINDOW))
+  }
+
+  #resize(size: number): void {
+    this.#size = windowOf(size, this.#mostUnreadBytes * SHARE_OF_PENDING, this.#replyBytes)
+  }
+}
+
+/** How many replies of `replyBytes` bytes may be pending: at most `most`, no more than fit into `bytes`, but some. */
+function windowOf(most: number, bytes: number, replyBytes: number): number {
+  return Math.max(SMALLEST_WINDOW, Math.min(most, Math.floor(bytes / replyBytes)))
+}
