@@ -2,16 +2,22 @@ import type { DatabaseMeter } from '../../telemetry/index.js'
 import type { ServedCommand } from '../commands/command-table.js'
 import { LatencySample } from '../limits/latency-sample.js'
 import type { CommandParser } from '../resp/command-parser.js'
-import type { Flow } from './flow.js'
 import type { ClientLane } from './lane.js'
 import type { PauseHold } from './pause-hold.js'
 
 const EMPTY = Buffer.alloc(0)
 
+/** Knows how many commands may be sent. */
+export interface GroupFlow {
+  /** Whether no more than `count` further commands may be sent. */
+  isFull(count: number): boolean
+  commandsSent(): void
+}
+
 /** Stateless commands of one client that follow each other in one buffer, and are sent to its lane together. */
 export class CommandGroup {
   readonly #lane: ClientLane
-  readonly #flow: Flow
+  readonly #flow: GroupFlow
   readonly #hold: PauseHold
   readonly #latency: LatencySample
   #buffer: Buffer = EMPTY
@@ -23,7 +29,7 @@ export class CommandGroup {
   /** Whether any of them may write; PUBLISH counts, for example. */
   #mayWrite = false
 
-  constructor(lane: ClientLane, flow: Flow, hold: PauseHold, meter: DatabaseMeter) {
+  constructor(lane: ClientLane, flow: GroupFlow, hold: PauseHold, meter: DatabaseMeter) {
     this.#lane = lane
     this.#flow = flow
     this.#hold = hold

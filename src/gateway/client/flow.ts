@@ -1,7 +1,12 @@
 import { isTurnSpent, scheduleSlice } from '../../base/index.js'
+import type { CommandFlow, RetryCondition } from '../commands/command-context.js'
 import { ReplyWindow } from '../engine/reply-window.js'
+import type { DatabaseGuard } from '../limits/database-guard.js'
+import type { CommandParser } from '../resp/command-parser.js'
+import { CommandGroup } from './command-group.js'
 import type { ClientLane } from './lane.js'
 import type { Outlet } from './outlet.js'
+import type { PauseHold } from './pause-hold.js'
 
 /**
  * What the next command of the client waits for. Meanwhile input is held, and above a bound no longer read.
@@ -18,24 +23,39 @@ import type { Outlet } from './outlet.js'
  */
 export type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'pause' | 'turn' | 'reader' | 'end'
 
-/** The session whose commands flow. */
+/** Takes the commands of the client. */
 export interface FlowOwner {
   /** Takes the commands that are held, and reads more. */
   takeMore(): void
   /** Reads no more until then. */
   stopReading(): void
-  /** Closes the connection of a client that leaves too much unread. */
-  dropLostReader(): void
+  /** A promise that was waited for is rejected. */
+  fault(error: unknown): void
+}
+
+/** What a flow is made of. */
+export interface FlowDeps {
+  readonly lane: ClientLane
+  readonly outlet: Outlet
+  readonly parser: CommandParser
+  readonly hold: PauseHold
+  readonly guard: DatabaseGuard
 }
 
 /** Effort after which the clock is read. A command that is only passed on is an effort of 1. */
 const EFFORT_BETWEEN_LOOKS = 64
 
-/** Decides when the next command of one client is taken, so that neither the client nor its engine falls far behind. */
-export class Flow {
+/**
+ * Decides when the next command of one client is taken, and when those that were taken are sent, so that neither the client
+ * nor its engine falls far behind.
+ */
+export class Flow implements CommandFlow {
+  /** Commands that were taken and not yet sent. */
+  readonly group: CommandGroup
   readonly #owner: FlowOwner
   readonly #lane: ClientLane
   readonly #outlet: Outlet
+  readonly #parser: CommandParser
   /** It widens each time it was full and half of its replies have arrived. */
   readonly #window: ReplyWindow
   #wait: Wait = 'nothing'
@@ -45,12 +65,17 @@ export class Flow {
   #answered = 0
   #sentBytes = 0
 
-  /** No reply is longer than `maxReplyBytes`. */
-  constructor(owner: FlowOwner, lane: ClientLane, outlet: Outlet, maxReplyBytes: number) {
+  constructor(owner: FlowOwner, { lane, outlet, parser, hold, guard }: FlowDeps) {
     this.#owner = owner
     this.#lane = lane
     this.#outlet = outlet
-    this.#window = new ReplyWindow(outlet.mostUnreadBytes, maxReplyBytes)
+    this.#parser = parser
+    this.#window = new ReplyWindow(outlet.mostUnreadBytes, guard.maxRequestBytes)
+    this.group = new CommandGroup(lane, this, hold, guard.meter)
+  }
+
+  get isIdle(): boolean {
+    return this.group.isEmpty && this.#lane.pendingReplies === 0
   }
 
   /** Whether the next command may be taken. */
@@ -83,7 +108,33 @@ export class Flow {
     }
   }
 
-  /** The present command costs as much as `effort` commands that are only passed on. */
+  retryWhen(condition: RetryCondition): void {
+    this.#parser.repeat()
+    if (typeof condition === 'string') this.#wait = condition
+    else this.waitFor(condition)
+  }
+
+  get willRetry(): boolean {
+    return this.#parser.repeats
+  }
+
+  quietOrRetry(): boolean {
+    if (this.#lane.pendingReplies === 0) return true
+    this.retryWhen('quiet')
+    return false
+  }
+
+  flush(): boolean {
+    this.group.send()
+    if (!this.isOpen) this.#parser.repeat()
+    return this.isOpen
+  }
+
+  waitFor(promise: Promise<void>): void {
+    this.#wait = 'engine'
+    promise.then(() => this.proceed('engine')).catch((error: unknown) => this.#owner.fault(error))
+  }
+
   addEffort(effort: number): void {
     this.#effort += effort
   }
@@ -115,6 +166,7 @@ export class Flow {
   /** Goes on where the next command waits for replies. */
   repliesArrived(): void {
     const { pendingReplies } = this.#lane
+    this.group.progressed()
     this.#measure()
     if (this.#wait === 'reader') this.#proceedAfterReader()
     else if (this.#wait === 'quiet' && pendingReplies === 0) this.#proceedSoon('quiet')
@@ -127,8 +179,7 @@ export class Flow {
   /** The client has left much unread. */
   readerFellBehind(): void {
     this.#lane.pauseReading()
-    if (this.#lane.state.kind === 'shared' && this.#outlet.isLost) this.#owner.dropLostReader()
-    else if (this.#wait === 'nothing') this.#wait = 'reader'
+    if (this.#wait === 'nothing') this.#wait = 'reader'
   }
 
   /** The client has read everything. */

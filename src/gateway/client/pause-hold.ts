@@ -26,9 +26,9 @@ export class PauseHold {
     if (pause.mode === undefined || !command?.allowed || !this.#context.user) return true
     const held = this.#isExecOfWrites(command) || pause.holds(command, () => this.#words(wholeArguments))
     if (held === false) return true
-    if (!this.#context.flush()) return false
+    if (!this.#context.flow.flush()) return false
     if (held === true) this.#wait()
-    else this.#context.retryWhen(held)
+    else this.#context.flow.retryWhen(held)
     return false
   }
 
@@ -60,11 +60,11 @@ export class PauseHold {
   }
 
   #wait(): void {
-    this.#context.retryWhen('pause')
+    this.#context.flow.retryWhen('pause')
     this.#context.blocked++
     this.#cancel = this.#context.deps.guard.pause.hold(() => {
       this.#release()
-      this.#context.resume('pause')
+      this.#context.flow.proceed('pause')
     })
   }
 

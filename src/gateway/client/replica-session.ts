@@ -5,7 +5,7 @@ import type { DataUser } from '../deps.js'
 import type { ReadsHere } from '../replicas/reads-here.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { type PendingRead, type ReplicaReader, ReplicaReads } from '../replicas/replica-reads.js'
-import { type SteeredSession, Steering } from '../replicas/steering.js'
+import { type SteeredFlow, type SteeredLane, Steering } from '../replicas/steering.js'
 import { frameArguments } from '../resp/arguments.js'
 import { limitsAfterLogin } from '../resp/command-limits.js'
 import { CommandParser } from '../resp/command-parser.js'
@@ -45,8 +45,8 @@ const MOST_ARGUMENTS = 8
  *    └──TLS──▶ raw: all bytes go to the home untouched, which does the handshake
  * ```
  */
-export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryConsumer {
-  readonly lane: SteeredSession['lane']
+export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsumer {
+  readonly lane: SteeredLane
   readonly #deps: ReplicaSessionDeps
   readonly #client: Duplex
   readonly #home: Duplex
@@ -85,7 +85,7 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
         this.#state = 'passed'
       },
     })
-    this.#steering = new Steering(this)
+    this.#steering = new Steering(this.lane, this)
     this.#listen()
   }
 
@@ -152,7 +152,7 @@ export class ReplicaSession implements SteeredSession, ReplicaReader, MemoryCons
     this.#take()
   }
 
-  #laneView(): SteeredSession['lane'] {
+  #laneView(): SteeredLane {
     const replica = (): ReplicaLane | undefined => (this.#state === 'steered' ? this.#seenBy() : undefined)
     const [isShared, isOnReplica] = [() => !this.#isHeld, () => this.#reads !== undefined]
     return {

@@ -1,41 +1,43 @@
 import { type MemoryConsumer, type Timer, WORTH_NOTING_BYTES } from '../../base/index.js'
-import { type HomeportError, refusal } from '../../contract/errors/errors.js'
-import type { CommandContext, RetryCondition, SessionDeps } from '../commands/command-context.js'
-import { findCommand } from '../commands/command-table.js'
-import { Permits } from '../commands/permits.js'
-import { CommandRouter, monitorCommand } from '../commands/router.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
+import type { CommandFrame, SessionDeps } from '../commands/command-context.js'
 import { ClientControl } from '../commands/sibling-control.js'
 import type { DataUser } from '../deps.js'
 import { errorText } from '../error-text.js'
-import { Steering } from '../replicas/steering.js'
 import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from '../resp/command-limits.js'
-import { CommandParser } from '../resp/command-parser.js'
 import { encodeError } from '../resp/encode.js'
+import { ClientCommands, type CommandsOwner } from './client-commands.js'
 import type { ClientSocket } from './client-socket.js'
-import { CommandGroup } from './command-group.js'
-import { Flow, type FlowOwner } from './flow.js'
+import type { Flow } from './flow.js'
 import { guarded, guardedReceiver } from './guarded.js'
 import type { Inlet } from './inlet.js'
 import { ClientLane, type LaneOwner } from './lane.js'
 import { Outlet } from './outlet.js'
-import { PauseHold } from './pause-hold.js'
 import { ClientProfile, describeClient } from './profile.js'
-import { Upload } from './upload.js'
 
 /** A client that sends no more still gets the replies that arrive in this time, where others may never come. */
 const LAST_REPLIES_MS = 1_000
-/** Effort of a stretch of empty commands, in commands that are only passed on. */
-const EFFORT_OF_EMPTY = 64
-/** Input that is read while the client has to wait. */
-const MOST_WAITING_INPUT_BYTES = 256 * 1024
 const NOTHING_SUBSCRIBED = { channels: 0, patterns: 0, shardChannels: 0 }
 
-/** The connection of one client: frames its commands, keeps their order, and passes each to its handler or its lane. */
-export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryConsumer {
+/**
+ * The connection of one client: who it is, what is held for it, and how it ends.
+ *
+ * ```
+ *   inlet ──▶ ClientCommands ──▶ ClientLane ──▶ engine ──▶ ClientLane ──▶ outlet
+ * ```
+ *
+ * It ends in one of three ways:
+ * - finish: the client sends no more, or the server stops. It still gets its replies, except those that may never come.
+ * - hangUp: it gets what was written, and nothing more.
+ * - cut: at once, after a fault, or when too much is held for it.
+ */
+export class Session implements CommandsOwner, LaneOwner, MemoryConsumer {
   readonly deps: SessionDeps
   readonly profile: ClientProfile
   readonly lane: ClientLane
   readonly outlet: Outlet
+  readonly flow: Flow
+  readonly frame: CommandFrame
   readonly control: ClientControl
   user: DataUser | undefined
   protocol: 2 | 3 = 2
@@ -43,16 +45,8 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
 
   readonly #socket: ClientSocket
   readonly #inlet: Inlet
-  readonly #parser = new CommandParser()
-  readonly #flow: Flow
-  readonly #group: CommandGroup
-  readonly #permits: Permits
-  readonly #hold = new PauseHold(this)
-  readonly #steering = new Steering(this)
-  readonly #router: CommandRouter
-  readonly #upload: Upload
+  readonly #commands: ClientCommands
   readonly #loginTimer: Timer
-  #inputEnded = false
 
   constructor(inlet: Inlet, id: number, deps: SessionDeps) {
     const { socket } = inlet
@@ -62,15 +56,13 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     this.profile = new ClientProfile(socket, id, deps.clock.now())
     this.lane = new ClientLane(deps.lanes, this, deps.guard.meter)
     this.outlet = new Outlet(inlet, deps.readerBounds, {
-      drained: () => this.#flow.readerCaughtUp(),
+      drained: () => this.flow.readerCaughtUp(),
       grew: (bytes) => deps.memory.grow(this, bytes),
     })
-    this.#flow = new Flow(this, this.lane, this.outlet, deps.guard.maxRequestBytes)
-    this.#group = new CommandGroup(this.lane, this.#flow, this.#hold, deps.guard.meter)
-    this.#permits = new Permits(this)
-    this.#router = new CommandRouter(this, this.#permits, this.#hold)
-    this.#upload = new Upload(this, this.#parser, this.#permits, this.#hold)
-    this.control = new ClientControl(this, () => this.#router.becomeRedirectTarget())
+    this.#commands = new ClientCommands(this, socket)
+    this.flow = this.#commands.flow
+    this.frame = this.#commands.parser
+    this.control = new ClientControl(this, () => this.#commands.router.becomeRedirectTarget())
     this.#loginTimer = deps.clock.after(deps.loginTimeoutMs, () => (this.user ? undefined : this.cut()))
     inlet.receive = guardedReceiver(this, (memory, length) => this.#onData(memory, length))
     const onEnd = guarded(this, () => this.finish())
@@ -85,15 +77,11 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
 
   /** Bytes of an incomplete command, of unread replies, of queued commands and of names. */
   get heldBytes(): number {
-    return this.#parser.heldBytes + this.outlet.queuedBytes + this.#router.heldBytes + this.profile.heldBytes
+    return this.#commands.heldBytes + this.outlet.queuedBytes + this.profile.heldBytes
   }
 
   evict(): void {
     this.#cutAndWarn('gateway_client_over_memory')
-  }
-
-  get frame(): CommandParser {
-    return this.#parser
   }
 
   get remoteAddress(): string | undefined {
@@ -109,12 +97,8 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     return this.protocol === 2 && this.kind === 'pubsub'
   }
 
-  get isIdle(): boolean {
-    return this.#group.isEmpty && this.lane.pendingReplies === 0
-  }
-
   get isQuiescent(): boolean {
-    return this.#flow.isOpen && this.isIdle && !this.#upload.isSending
+    return this.flow.isOpen && this.flow.isIdle && !this.#commands.isUploading
   }
 
   get isClosed(): boolean {
@@ -127,8 +111,8 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
       user: this.user ?? '(none)',
       protocol: this.protocol,
       ...(state.kind === 'pinned' ? state.stream.subscribed : NOTHING_SUBSCRIBED),
-      ...this.#router.clientState,
-      inputBytes: this.#parser.heldBytes + commandBytes,
+      ...this.#commands.router.clientState,
+      inputBytes: this.#commands.parser.heldBytes + commandBytes,
       outputBytes: this.outlet.queuedBytes,
     }
     return describeClient(this.profile, facts, this.deps.clock.now())
@@ -145,50 +129,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
   /** Applies the limits of the database, which may have changed. */
   applyLimits(): void {
     const { maxRequestBytes } = this.deps.guard
-    this.#parser.limits = this.user ? limitsAfterLogin(maxRequestBytes) : LIMITS_BEFORE_LOGIN
-  }
-
-  retryWhen(condition: RetryCondition): void {
-    this.#parser.repeat()
-    if (typeof condition === 'string') this.#flow.wait(condition)
-    else this.waitFor(condition)
-  }
-
-  get willRetry(): boolean {
-    return this.#parser.repeats
-  }
-
-  resume(condition: 'rate' | 'pause'): void {
-    this.#flow.proceed(condition)
-  }
-
-  quietOrRetry(): boolean {
-    if (this.lane.pendingReplies === 0) return true
-    this.retryWhen('quiet')
-    return false
-  }
-
-  flush(): boolean {
-    this.#group.send()
-    if (!this.#flow.isOpen) this.#parser.repeat()
-    return this.#flow.isOpen
-  }
-
-  waitFor(promise: Promise<void>): void {
-    this.#flow.wait('engine')
-    promise.then(() => this.#flow.proceed('engine')).catch((error: unknown) => this.fault(error))
-  }
-
-  addEffort(effort: number): void {
-    this.#flow.addEffort(effort)
-  }
-
-  reply(bytes: Buffer): void {
-    this.lane.reply(bytes)
-  }
-
-  replyError(bytes: Buffer): void {
-    this.lane.replyError(bytes)
+    this.#commands.parser.limits = this.user ? limitsAfterLogin(maxRequestBytes) : LIMITS_BEFORE_LOGIN
   }
 
   refuse(error: HomeportError): void {
@@ -196,23 +137,30 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
   }
 
   write(bytes: Buffer): void {
-    if (this.outlet.write(bytes)) this.#flow.readerFellBehind()
+    if (!this.outlet.write(bytes)) return
+    this.flow.readerFellBehind()
+    // A dedicated lane waits for it.
+    if (this.lane.isShared && this.outlet.isLost) this.#cutAndWarn('gateway_client_not_reading')
   }
 
   progressed(): void {
-    this.#group.progressed()
-    this.#flow.repliesArrived()
+    this.flow.repliesArrived()
     this.control.progressed()
-    if (this.#inputEnded && this.#flow.isOpen && this.lane.pendingReplies === 0) this.hangUp()
+    if (this.#commands.hasEnded && this.flow.isOpen && this.lane.pendingReplies === 0) this.hangUp()
+  }
+
+  commandsTaken(): void {
+    this.control.progressed()
+    if (this.#commands.hasEnded) this.#finishReplies()
   }
 
   hangUp(): void {
-    this.#flow.wait('end')
+    this.flow.wait('end')
     this.#socket.destroySoon()
   }
 
   cut(): void {
-    this.#flow.wait('end')
+    this.flow.wait('end')
     this.#socket.destroy()
   }
 
@@ -221,10 +169,10 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     this.cut()
   }
 
-  /** The client sends no more, or the server stops. The client still gets its replies, except those that may never come. */
+  /** The client sends no more, or the server stops. */
   finish(): void {
-    this.#inputEnded = true
-    if (this.#upload.isSending) this.cut()
+    this.#commands.hasEnded = true
+    if (this.#commands.isUploading) this.cut()
     else this.#finishReplies()
   }
 
@@ -233,23 +181,10 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
    * read: that the client has gone is behind what it has sent.
    */
   endIfIdleSince(sinceMs: number): void {
-    const waits =
-      this.lane.state.kind === 'pinned' || this.blocked > 0 || (this.lane.pendingReplies > 0 && !this.#upload.isSending)
+    const waitsForReply = this.lane.pendingReplies > 0 && !this.#commands.isUploading
+    const waits = this.lane.isPinned || this.blocked > 0 || waitsForReply
     if (this.profile.lastCommandAtMs <= sinceMs && !waits) this.hangUp()
     else if (this.blocked > 0) this.#socket.resume()
-  }
-
-  takeMore(): void {
-    if (this.#socket.isPaused()) this.#socket.resume()
-    this.#takeCommands()
-  }
-
-  stopReading(): void {
-    this.#socket.pause()
-  }
-
-  dropLostReader(): void {
-    this.#cutAndWarn('gateway_client_not_reading')
   }
 
   #cutAndWarn(event: 'gateway_client_over_memory' | 'gateway_client_not_reading'): void {
@@ -259,125 +194,8 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
 
   #onData(memory: Buffer, length: number): void {
     this.outlet.received(length)
-    // Behind bytes that are no command, nothing is one.
-    if (this.#inputEnded) return
-    this.#parser.push(memory, length)
-    if (this.#flow.isOpen) this.#takeCommands()
-    else if (this.#parser.heldBytes > MOST_WAITING_INPUT_BYTES) this.#socket.pause()
-    this.#parser.release()
+    this.#commands.receive(memory, length)
     if (this.heldBytes > WORTH_NOTING_BYTES) this.deps.memory.grow(this, length)
-  }
-
-  /** A fault in one client's command must not end the process, and with it every other connection. */
-  #takeCommands(): void {
-    try {
-      this.#takeAll()
-    } catch (error) {
-      this.fault(error)
-    }
-  }
-
-  #takeAll(): void {
-    this.profile.lastCommandAtMs = this.user ? this.deps.guard.touch() : this.deps.clock.now()
-    if (this.user) this.#waitForBandwidth()
-    while (this.#flow.isOpen && this.#takeCommand()) this.#flow.commandTaken()
-    this.#group.send()
-    this.#parser.release()
-    this.control.progressed()
-    if (this.#inputEnded) this.#finishReplies()
-  }
-
-  #waitForBandwidth(): void {
-    const { waitMs } = this.deps.guard.bandwidth
-    if (waitMs === 0 || !this.#flow.isOpen) return
-    this.#flow.wait('rate')
-    this.deps.clock.after(waitMs, () => this.#flow.proceed('rate'))
-  }
-
-  /** @returns whether there may be another one. */
-  #takeCommand(): boolean {
-    if (this.outlet.replies === 'skipping' && !this.#isSkipped()) return false
-    switch (this.#parser.next()) {
-      case 'frame':
-        this.#onFrame()
-        return true
-      case 'large':
-        this.#upload.consider()
-        return true
-      case 'part':
-        this.#upload.pass()
-        this.#flow.commandsSent()
-        return true
-      case 'last':
-        this.#upload.end()
-        this.#conclude(this.#beginSkip())
-        return true
-      case 'empty':
-        this.#flow.addEffort(EFFORT_OF_EMPTY)
-        return true
-      case 'oversize':
-        this.#onOversize()
-        return true
-      case 'broken':
-        this.#onBroken()
-        return false
-      case 'more':
-        return false
-    }
-  }
-
-  /** Whether the reply that the client does not want has arrived. */
-  #isSkipped(): boolean {
-    this.#group.send()
-    if (this.lane.pendingReplies > 0) {
-      this.#flow.wait('quiet')
-      return false
-    }
-    this.outlet.replies = 'on'
-    return true
-  }
-
-  #onFrame(): void {
-    if (this.user && !this.#permits.takeToken()) return
-    const { frameBuffer, nameStart, nameEnd } = this.#parser
-    const command = findCommand(frameBuffer, nameStart, nameEnd)
-    this.profile.lastCommand = command?.name
-    if (!this.#hold.passes(command) || !this.#steering.passes(command)) return
-    const skips = this.#beginSkip()
-    if (command?.allowed && command.state === 'stateless' && this.user && this.#permits.passes(command)) {
-      this.deps.guard.count(command, 1)
-      this.#group.add(this.#parser, command)
-    } else if (this.flush()) this.#router.route(command)
-    if (this.deps.guard.monitors.isWatched) monitorCommand(this, command)
-    this.#conclude(skips)
-  }
-
-  /** @returns whether the client does not want the reply to the present command. */
-  #beginSkip(): boolean {
-    if (this.outlet.replies !== 'skip') return false
-    this.outlet.replies = 'skipping'
-    return true
-  }
-
-  /** The present command was handled, or is going to be taken again. */
-  #conclude(skips: boolean): void {
-    if (skips && this.willRetry) this.outlet.replies = 'skip'
-    this.#permits.conclude()
-  }
-
-  #onOversize(): void {
-    this.#group.send()
-    const { maxRequestBytes: limitBytes } = this.#parser.limits
-    const error = refusal('request_too_large', { limitBytes, actualBytes: this.#parser.actualBytes })
-    if (!this.#upload.breakOff(encodeError(errorText(error)))) this.refuse(error)
-    this.#conclude(this.#beginSkip())
-  }
-
-  #onBroken(): void {
-    this.#group.send()
-    const problem = encodeError(`ERR ${this.#parser.problem}`)
-    if (!this.#upload.breakOff(problem)) this.reply(problem)
-    this.#inputEnded = true
   }
 
   #finishReplies(): void {
@@ -385,14 +203,13 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     const mayNeverCome = state.kind === 'pinned' || this.blocked > 0
     if (!mayNeverCome) this.progressed()
     else this.deps.clock.after(LAST_REPLIES_MS, () => this.cut())
-    if (state.kind === 'pinned' && this.#flow.isOpen) void state.stream.subscriptions().then(() => this.hangUp())
+    if (state.kind === 'pinned' && this.flow.isOpen) void state.stream.subscriptions().then(() => this.hangUp())
   }
 
   #onClose(): void {
-    this.#flow.wait('end')
+    this.#commands.close()
     this.#loginTimer.cancel()
     this.deps.memory.remove(this)
-    this.#hold.close()
     this.lane.leave()
     this.control.progressed()
   }

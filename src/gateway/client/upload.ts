@@ -71,14 +71,14 @@ export class Upload implements ReplySink {
     const command = findCommand(parser.frameBuffer, parser.nameStart, parser.nameEnd)
     if (!this.#mayBegin(command) || !this.#permits.takeToken()) return
     if (!this.#hold.passes(command, parser.largeIndex)) return
-    if (!context.flush()) return
-    if (!this.#mayFollow(command) && !context.quietOrRetry()) return
+    if (!context.flow.flush()) return
+    if (!this.#mayFollow(command) && !context.flow.quietOrRetry()) return
     const verdict = this.#ruling ? this.#ruling.verdict : this.#permits.inspectUpload(command)
     this.#ruling = undefined
     if (verdict instanceof Promise) this.#waitFor(verdict)
     else if (verdict) this.#state = { kind: 'refused', error: verdict }
     else this.#begin(command)
-    if (!context.willRetry) parser.stream()
+    if (!context.flow.willRetry) parser.stream()
   }
 
   /** Handles the parser's outcome `part`. */
@@ -170,7 +170,7 @@ export class Upload implements ReplySink {
   }
 
   #waitFor(verdict: Promise<Verdict>): void {
-    this.#context.retryWhen(
+    this.#context.flow.retryWhen(
       verdict.then((ruled) => {
         this.#ruling = { verdict: ruled }
       }),

@@ -74,30 +74,49 @@ export type CommandFrame = Readonly<
  * What a command that cannot be handled yet waits for.
  *
  * - `quiet`: no reply of the client is pending.
- * - `rate`, `pause`: a call of `resume` with the same word.
+ * - `rate`, `pause`: a call of `proceed` with the same word.
  * - a promise: it is fulfilled. A rejection is a fault, which closes the connection.
  */
 export type RetryCondition = 'quiet' | 'rate' | 'pause' | Promise<void>
 
+/** When the commands of a client are taken and sent, as the handler of one of them sees it. */
+export interface CommandFlow {
+  /** Whether no command was taken that is not yet answered. */
+  readonly isIdle: boolean
+  /** Takes the present command again once `condition` holds. */
+  retryWhen(condition: RetryCondition): void
+  /** Whether the present command is going to be taken again. */
+  readonly willRetry: boolean
+  /** Whether no reply is pending. If one is, the present command is taken again when the last has arrived. */
+  quietOrRetry(): boolean
+  /** Sends the commands that were taken before the present one. False: the present command is taken again first. */
+  flush(): boolean
+  /** A condition that `retryWhen` was called with holds now. */
+  proceed(condition: 'rate' | 'pause'): void
+  /** Takes no further command until `promise` is fulfilled. A rejection is a fault, which closes the connection. */
+  waitFor(promise: Promise<void>): void
+  /** The present command costs the process as much as `effort` commands that are only passed on. */
+  addEffort(effort: number): void
+}
+
 /**
  * The port between a client's session and the handlers of its commands. It lives as long as the session.
  *
- * A handler that cannot finish the present command calls `retryWhen` and returns. The command is then taken again from
+ * A handler that cannot finish the present command calls `flow.retryWhen` and returns. The command is then taken again from
  * its first byte, before any later command of the client. So a handler may run several times for one command, and what
  * it did before `retryWhen` has to be safe to repeat.
  */
 export interface CommandContext extends ListedClient {
   readonly deps: SessionDeps
   readonly frame: CommandFrame
-  /** The client's connection to an engine. */
+  /** The client's connection to an engine. Replies of the gateway go there too, to keep their order. */
   readonly lane: ClientLane
+  readonly flow: CommandFlow
   readonly protocol: 2 | 3
   readonly remoteAddress: string | undefined
   /** Whether the client has subscribed in RESP2, where an engine takes hardly any other command. */
   readonly isPlainSubscriber: boolean
-  /** Whether no command was taken that is not yet answered. */
-  readonly isIdle: boolean
-  /** Whether, besides, no command waits to be taken again or is only partly received. */
+  /** Whether the client is idle, and no command waits to be taken again or is only partly received. */
   readonly isQuiescent: boolean
   readonly isClosed: boolean
   /** Whether the client gets replies (CLIENT REPLY). Set it only while no reply is pending. */
@@ -105,28 +124,8 @@ export interface CommandContext extends ListedClient {
   /** Commands that wait for an event in the engine, or for the end of a pause. Handlers count up and down. */
   blocked: number
 
-  /** Answers after all pending replies. */
-  reply(bytes: Buffer): void
-  /** Answers with an error. An open transaction is discarded, as after errors of the engine. */
-  replyError(bytes: Buffer): void
-  /** The same for an error of the catalogue. */
+  /** Refuses the present command. An open transaction is discarded, as after errors of the engine. */
   refuse(error: HomeportError): void
-
-  /** Takes the present command again once `condition` holds. */
-  retryWhen(condition: RetryCondition): void
-  /** Whether the present command is going to be taken again. */
-  readonly willRetry: boolean
-  /** A condition that `retryWhen` was called with holds now. */
-  resume(condition: 'rate' | 'pause'): void
-  /** Whether no reply is pending. If one is, the present command is taken again when the last has arrived. */
-  quietOrRetry(): boolean
-  /** Sends the commands that were taken before the present one. False: the present command is taken again first. */
-  flush(): boolean
-  /** Takes no further command until `promise` is fulfilled. A rejection is a fault, which closes the connection. */
-  waitFor(promise: Promise<void>): void
-  /** The present command costs the process as much as `effort` commands that are only passed on. */
-  addEffort(effort: number): void
-
   /** The client speaks for `user` from now on, or for nobody, in this version of the protocol. */
   identify(user: DataUser | undefined, protocol: 2 | 3): void
   /** Logs a defect of the gateway and closes the connection. */

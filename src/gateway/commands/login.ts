@@ -47,7 +47,7 @@ export class Login {
         return
       default:
         this.#context.lane.leave()
-        this.#context.reply(OK)
+        this.#context.lane.reply(OK)
         this.#context.hangUp()
     }
   }
@@ -56,16 +56,16 @@ export class Login {
     const context = this.#context
     const [first = '', second] = args
     if (args.length > 2) {
-      context.reply(SYNTAX_ERROR)
+      context.lane.reply(SYNTAX_ERROR)
       return
     }
     this.#attempt(() => {
       const user = second === undefined ? this.#authenticate(undefined, first) : this.#authenticate(first, second)
       if (user === undefined) {
-        context.reply(WRONG_PASSWORD)
+        context.lane.reply(WRONG_PASSWORD)
         return undefined
       }
-      return this.#become(user, context.protocol, () => context.reply(OK))
+      return this.#become(user, context.protocol, () => context.lane.reply(OK))
     })
   }
 
@@ -77,7 +77,7 @@ export class Login {
       return
     }
     const done = given.kind === 'later' ? given.turn.then(login) : login()
-    if (done) this.#context.waitFor(done)
+    if (done) this.#context.flow.waitFor(done)
   }
 
   get #origin(): string {
@@ -133,11 +133,11 @@ export class Login {
 
   #hello(args: readonly string[]): void {
     const hello = readHello(args)
-    if (Buffer.isBuffer(hello)) this.#context.reply(hello)
+    if (Buffer.isBuffer(hello)) this.#context.lane.reply(hello)
     else if (hello.credentials) this.#attempt(() => this.#apply(hello))
     else {
       const greeted = this.#apply(hello)
-      if (greeted) this.#context.waitFor(greeted)
+      if (greeted) this.#context.flow.waitFor(greeted)
     }
   }
 
@@ -146,11 +146,11 @@ export class Login {
     const context = this.#context
     const user = credentials ? this.#authenticate(credentials.username, credentials.password) : context.user
     if (user === undefined) {
-      context.reply(credentials ? WRONG_PASSWORD : HELLO_BEFORE_LOGIN)
+      context.lane.reply(credentials ? WRONG_PASSWORD : HELLO_BEFORE_LOGIN)
       return undefined
     }
     const problem = nameProblem(name)
-    if (problem) return this.#become(user, context.protocol, () => context.reply(problem))
+    if (problem) return this.#become(user, context.protocol, () => context.lane.reply(problem))
     if (name !== undefined) context.profile.name = name
     return this.#become(user, protocol, () => this.#greet())
   }
@@ -161,8 +161,8 @@ export class Login {
     const { lane, profile, protocol } = context
     if (lane.state.kind === 'none') return undefined
     return lane.state.link.greeting().then(
-      (engine) => context.reply(helloReply(protocol, profile.id, engine)),
-      (error: HomeportError) => context.reply(encodeError(errorText(error))),
+      (engine) => context.lane.reply(helloReply(protocol, profile.id, engine)),
+      (error: HomeportError) => context.lane.reply(encodeError(errorText(error))),
     )
   }
 
@@ -172,7 +172,7 @@ export class Login {
     context.identify(undefined, 2)
     context.profile.name = ''
     context.outlet.replies = 'on'
-    context.reply(encodeSimple('RESET'))
+    context.lane.reply(encodeSimple('RESET'))
   }
 }
 

@@ -70,23 +70,23 @@ export class Permits {
 
   /** The present command was handled, or is going to be taken again. */
   conclude(): void {
-    const { willRetry, deps } = this.#context
-    if (this.#permitted && !willRetry) deps.guard.count(this.#permitted, 1)
+    const { flow, deps } = this.#context
+    if (this.#permitted && !flow.willRetry) deps.guard.count(this.#permitted, 1)
     this.#permitted = undefined
-    if (!willRetry) this.#hasToken = false
+    if (!flow.willRetry) this.#hasToken = false
   }
 
   #waitForToken(): void {
     const context = this.#context
-    context.retryWhen('rate')
+    context.flow.retryWhen('rate')
     context.deps.guard.rate.wait(1, () => {
       this.#hasToken = true
-      context.resume('rate')
+      context.flow.proceed('rate')
     })
   }
 
   #waitFor(verdict: Promise<Verdict>): void {
-    this.#context.retryWhen(
+    this.#context.flow.retryWhen(
       verdict.then((ruled) => {
         this.#ruling = { verdict: ruled }
       }),

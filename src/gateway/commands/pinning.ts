@@ -74,7 +74,7 @@ export class Pinning {
     const settled = state.stream.subscriptions().then(() => {
       this.#isSettled = true
     })
-    this.#context.retryWhen(settled)
+    this.#context.flow.retryWhen(settled)
     return false
   }
 
@@ -133,7 +133,7 @@ export class Pinning {
     lane.filterWith(view.filter, () => view.end())
     this.#reasons.add('monitors')
     this.#send()
-    this.#context.waitFor(stream.subscriptions().then((count) => this.#unmonitorIfRefused(view, count)))
+    this.#context.flow.waitFor(stream.subscriptions().then((count) => this.#unmonitorIfRefused(view, count)))
   }
 
   #unmonitorIfRefused(view: MonitorView, subscriptions: number): void {
@@ -166,8 +166,8 @@ export class Pinning {
     const { lane } = this.#context
     const redirected = this.#redirected
     this.#redirected = undefined
-    if (!redirected) this.#context.retryWhen(this.#resolve(args))
-    else if ('problem' in redirected) this.#context.replyError(redirected.problem)
+    if (!redirected) this.#context.flow.retryWhen(this.#resolve(args))
+    else if ('problem' in redirected) this.#context.lane.replyError(redirected.problem)
     else {
       if (lane.state.kind === 'pinned')
         lane.state.stream.filterPushes((push) => this.#redirects.inReply('broken', push))
@@ -219,7 +219,7 @@ export class Pinning {
   #pin(): boolean {
     const { lane } = this.#context
     if (lane.state.kind !== 'pinned') {
-      if (!this.#context.quietOrRetry()) return false
+      if (!this.#context.flow.quietOrRetry()) return false
       if (lane.isShared) lane.enterDedicated('none')
       lane.pin()
       this.#reasons.clear()
@@ -270,6 +270,6 @@ export class Pinning {
     const { lane } = this.#context
     if (lane.state.kind !== 'pinned' || this.#transactions.isOpen) return
     const counted = lane.state.stream.subscriptions()
-    this.#context.waitFor(counted.then((count) => (count === 0 ? this.#unpinWithoutReason() : undefined)))
+    this.#context.flow.waitFor(counted.then((count) => (count === 0 ? this.#unpinWithoutReason() : undefined)))
   }
 }

@@ -88,7 +88,7 @@ export class CommandRouter {
   route(command: KnownCommand | undefined): void {
     const context = this.#context
     const { argumentCount } = context.frame
-    context.addEffort(EFFORT_OF_ROUTING + argumentCount / ARGUMENTS_PER_EFFORT)
+    context.flow.addEffort(EFFORT_OF_ROUTING + argumentCount / ARGUMENTS_PER_EFFORT)
     if (command && hasTooManyArguments(command, argumentCount)) {
       context.refuse(tooManyArguments())
       return
@@ -98,7 +98,7 @@ export class CommandRouter {
       return
     }
     if (!context.user) {
-      HTTP_WORDS.has(this.#name()) ? context.cut() : context.reply(NOT_LOGGED_IN)
+      HTTP_WORDS.has(this.#name()) ? context.cut() : context.lane.reply(NOT_LOGGED_IN)
       return
     }
     if (command?.allowed && command.state === 'container') this.#routeSubcommand(command)
@@ -109,9 +109,9 @@ export class CommandRouter {
   #toLogin(name: string): void {
     const context = this.#context
     const problem = arityProblem(name, context.frame.argumentCount)
-    if (problem !== undefined) context.replyError(encodeError(`ERR ${problem}`))
+    if (problem !== undefined) context.lane.replyError(encodeError(`ERR ${problem}`))
     else if (name === 'QUIT' || name === 'RESET') this.#toLoginWhenQuiet(name)
-    else if (context.isPlainSubscriber) context.reply(notForSubscribers(name))
+    else if (context.isPlainSubscriber) context.lane.reply(notForSubscribers(name))
     else if (this.#transactions.queue) this.#queueLogin(name, this.#transactions.queue)
     else this.#toLoginWhenQuiet(name)
   }
@@ -119,7 +119,7 @@ export class CommandRouter {
   #queueLogin(name: string, queue: QueuedAnswers): void {
     const isQueued =
       name === 'HELLO' && !this.#refuses(name) && this.#login.queueHello(queue, this.#arguments(1), this.#frameBytes)
-    if (!isQueued) this.#context.replyError(NOT_IN_TRANSACTION)
+    if (!isQueued) this.#context.lane.replyError(NOT_IN_TRANSACTION)
   }
 
   #toLoginWhenQuiet(name: string): void {
@@ -139,7 +139,7 @@ export class CommandRouter {
     }
     const bare = bareContainer(container)
     if (bare) this.#routeAllowed(bare)
-    else context.replyError(wrongArity(container.name.toLowerCase()))
+    else context.lane.replyError(wrongArity(container.name.toLowerCase()))
   }
 
   #routeAllowed(command: ServedCommand): void {
@@ -191,7 +191,7 @@ export class CommandRouter {
     const args = this.#arguments(name.includes('|') ? 2 : 1)
     const queue = this.#transactions.queue
     if (name === 'CLIENT|REPLY') {
-      queue ? context.replyError(NOT_IN_TRANSACTION) : this.#setReplies(args)
+      queue ? context.lane.replyError(NOT_IN_TRANSACTION) : this.#setReplies(args)
       return
     }
     if (queue) {
@@ -202,11 +202,11 @@ export class CommandRouter {
       }, this.#frameBytes)
       return
     }
-    if (AFFECTS_OTHERS.has(name) && !context.quietOrRetry()) return
-    if (LOOKS_AT_ALL.has(name)) context.addEffort(EFFORT_OF_ALL)
+    if (AFFECTS_OTHERS.has(name) && !context.flow.quietOrRetry()) return
+    if (LOOKS_AT_ALL.has(name)) context.flow.addEffort(EFFORT_OF_ALL)
     const { reply, ends }: SessionAnswer = answerSessionCommand(context, name, args)
-    if (Buffer.isBuffer(reply)) context.reply(reply)
-    else context.waitFor(reply.then((bytes) => context.reply(bytes)))
+    if (Buffer.isBuffer(reply)) context.lane.reply(reply)
+    else context.flow.waitFor(reply.then((bytes) => context.lane.reply(bytes)))
     if (ends) context.hangUp()
   }
 
@@ -215,10 +215,10 @@ export class CommandRouter {
     const context = this.#context
     const { queue } = this.#transactions
     const problem = arityProblem(name, context.frame.argumentCount)
-    if (problem !== undefined) context.replyError(encodeError(`ERR ${problem}`))
-    else if (context.isPlainSubscriber) context.reply(notForSubscribers(name))
-    else if (queue?.isFull) context.replyError(TOO_MANY_QUEUED)
-    else if (queue?.isUncounted) context.replyError(UNCOUNTED)
+    if (problem !== undefined) context.lane.replyError(encodeError(`ERR ${problem}`))
+    else if (context.isPlainSubscriber) context.lane.reply(notForSubscribers(name))
+    else if (queue?.isFull) context.lane.replyError(TOO_MANY_QUEUED)
+    else if (queue?.isUncounted) context.lane.replyError(UNCOUNTED)
     else return false
     return true
   }
@@ -229,14 +229,14 @@ export class CommandRouter {
     const { outlet } = context
     const word = args[0]?.toUpperCase() ?? ''
     if (!/^(ON|OFF|SKIP)$/.test(word)) {
-      context.reply(SYNTAX_ERROR)
+      context.lane.reply(SYNTAX_ERROR)
       return
     }
     if (!this.#settledOrRetry()) return
     if (context.lane.isPinned) this.#pinning.setReplies(word)
     else if (word !== 'SKIP') outlet.replies = word === 'ON' ? 'on' : 'off'
     else if (outlet.replies !== 'off') outlet.replies = 'skip'
-    if (word === 'ON') context.reply(OK)
+    if (word === 'ON') context.lane.reply(OK)
   }
 
   /** Answers a command about the database or its engine; in a transaction at EXEC. */
@@ -251,12 +251,12 @@ export class CommandRouter {
     const request = { databaseId, user, address, name, args: this.#arguments(name.includes('|') ? 2 : 1) }
     const answer = (): Promise<Buffer> => administer(deps, request, protocol, deps.guard.clientCounts)
     if (queue) queue.add(answer, this.#frameBytes)
-    else context.waitFor(answer().then((reply) => context.reply(reply)))
+    else context.flow.waitFor(answer().then((reply) => context.lane.reply(reply)))
   }
 
   /** Whether no reply is pending, on a pinned lane too. If one is, the present command is taken again afterwards. */
   #settledOrRetry(): boolean {
-    return this.#context.quietOrRetry() && this.#pinning.settledOrRetry()
+    return this.#context.flow.quietOrRetry() && this.#pinning.settledOrRetry()
   }
 
   #forwardScript(name: string): void {
@@ -280,7 +280,7 @@ export class CommandRouter {
     const context = this.#context
     const { lane } = context
     if (lane.isShared) {
-      if (!context.quietOrRetry()) return
+      if (!context.flow.quietOrRetry()) return
       lane.enterDedicated('none')
     }
     if (name.startsWith('WAIT') && lane.state.kind === 'dedicated' && lane.state.transaction !== 'open') {
@@ -361,8 +361,8 @@ const MOST_MONITORED_WORDS = 256
 /** Shows the present command, which was sent or answered, to clients that MONITOR the database. */
 export function monitorCommand(context: CommandContext, command: KnownCommand | undefined): void {
   const { frame, user, deps, profile } = context
-  if (context.willRetry || !command?.allowed || (user === undefined && !BEFORE_LOGIN.has(command.name))) return
-  context.addEffort(deps.guard.monitors.count)
+  if (context.flow.willRetry || !command?.allowed || (user === undefined && !BEFORE_LOGIN.has(command.name))) return
+  context.flow.addEffort(deps.guard.monitors.count)
   const { frameBuffer, frameStart, frameEnd, argumentCount } = frame
   const bytes = keep(frameBuffer.subarray(frameStart, frameEnd))
   const words = frameArguments(bytes, 0, Math.min(argumentCount, MOST_MONITORED_WORDS))

@@ -40,7 +40,7 @@ export class Transactions {
       lane.forward(frame.frameBuffer, frame.frameStart, frame.frameEnd, 1)
       return
     }
-    if (lane.isShared && !this.#context.quietOrRetry()) return
+    if (lane.isShared && !this.#context.flow.quietOrRetry()) return
     if (this.isOpen) this.#routeInside(name)
     else this.#routeOutside(name, opens)
   }
@@ -104,13 +104,13 @@ export class Transactions {
     if (lane.state.kind === 'pinned') {
       this.#send()
       lane.settle(deps.guard.scripts.begin())
-      if (queue && !queue.isEmpty) this.#context.waitFor(lane.state.stream.executed())
+      if (queue && !queue.isEmpty) this.#context.flow.waitFor(lane.state.stream.executed())
       return
     }
     const settled = deps.guard.scripts.begin()
     const { frameBuffer, frameStart, frameEnd } = frame
     if (!queue || queue.isEmpty) lane.sendWatched(frameBuffer, frameStart, frameEnd, this.#awaited, settled)
-    else this.#context.waitFor(this.#fillReply(queue, settled))
+    else this.#context.flow.waitFor(this.#fillReply(queue, settled))
   }
 
   /** Sends EXEC, and merges the gateway's answers into its reply. */

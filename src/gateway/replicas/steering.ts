@@ -1,24 +1,21 @@
+import type { CommandFlow } from '../commands/command-context.js'
 import type { KnownCommand } from '../commands/command-table.js'
 import type { ReplicaLane } from './replica-lane.js'
 import { isReadable } from './replica-reads.js'
 
-/** The client connection that is steered. */
-export interface SteeredSession {
-  readonly lane: {
-    /** The way to the replica; undefined where this node serves no region, and before login. */
-    readonly replica: ReplicaLane | undefined
-    readonly isShared: boolean
-    /** Whether commands go to the replica at the moment. */
-    readonly isOnReplica: boolean
-    useReplica(): void
-    usePrimary(): void
-  }
-  /** Whether all commands so far have been answered. */
-  readonly isIdle: boolean
-  /** Sends what was taken before the current command. Answers false when that one has to be repeated first. */
-  flush(): boolean
-  /** Whether every reply has arrived. If not, the current command is repeated once that is so. */
-  quietOrRetry(): boolean
+/** The connection of the client that is steered. */
+export interface SteeredLane {
+  /** The way to the replica; undefined where this node serves no region, and before login. */
+  readonly replica: ReplicaLane | undefined
+  readonly isShared: boolean
+  /** Whether commands go to the replica at the moment. */
+  readonly isOnReplica: boolean
+  useReplica(): void
+  usePrimary(): void
+}
+
+/** The flow of its commands. */
+export type SteeredFlow = Pick<CommandFlow, 'isIdle' | 'flush' | 'quietOrRetry'> & {
   /** Repeats the current command once `promise` is fulfilled. */
   retryWhen(promise: Promise<void>): void
 }
@@ -34,14 +31,16 @@ type Outcome = 'none' | 'reached' | 'missed'
  *   goes to the primary.
  */
 export class Steering {
-  readonly #session: SteeredSession
+  readonly #lane: SteeredLane
+  readonly #flow: SteeredFlow
   /** The outcome of the current command's wait for the replica. */
   #outcome: Outcome = 'none'
   /** Whether the replica was waited for after all commands that are taken now had arrived. */
   #isFresh = false
 
-  constructor(session: SteeredSession) {
-    this.#session = session
+  constructor(lane: SteeredLane, flow: SteeredFlow) {
+    this.#lane = lane
+    this.#flow = flow
   }
 
   /** What arrives from now on may be sent by a client that has seen more. */
@@ -51,7 +50,7 @@ export class Steering {
 
   /** Whether the current command may be sent on the client's current lane. If not, it is repeated. */
   passes(command: KnownCommand | undefined): boolean {
-    const { lane } = this.#session
+    const lane = this.#lane
     // It is about the command that is repeated now, if any.
     const outcome = this.#outcome
     this.#outcome = 'none'
@@ -61,8 +60,8 @@ export class Steering {
   }
 
   #toReplica(replica: ReplicaLane, outcome: Outcome): boolean {
-    const { lane } = this.#session
-    if (!lane.isOnReplica && !this.#session.isIdle) return true
+    const lane = this.#lane
+    if (!lane.isOnReplica && !this.#flow.isIdle) return true
     if (outcome === 'reached' || replica.isOpen || (this.#isFresh && replica.hasSeen)) {
       if (!lane.isOnReplica) lane.useReplica()
       return true
@@ -72,19 +71,19 @@ export class Steering {
   }
 
   #wait(replica: ReplicaLane): false {
-    if (!this.#session.flush()) return false
+    if (!this.#flow.flush()) return false
     const waited = replica.until().then((reached) => {
       this.#outcome = reached ? 'reached' : 'missed'
       this.#isFresh = reached
     })
-    this.#session.retryWhen(waited)
+    this.#flow.retryWhen(waited)
     return false
   }
 
   #toPrimary(): boolean {
-    const { lane } = this.#session
+    const lane = this.#lane
     if (!lane.isOnReplica) return true
-    if (!this.#session.flush() || !this.#session.quietOrRetry()) return false
+    if (!this.#flow.flush() || !this.#flow.quietOrRetry()) return false
     lane.usePrimary()
     return true
   }
