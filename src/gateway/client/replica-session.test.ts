@@ -60,3 +60,20 @@ it.each([
   await waitFor(() => near.destroyed && far.destroyed, { what: 'the end of the connection', deadlineMs: 5_000 })
   expect(fault).toHaveBeenCalledWith(new Error('planted'))
 })
+
+it.each([
+  ['a stream', 'CLIENT REPLY ON\r\nAUTH bob secret\r\n'],
+  ['a transaction', 'MULTI\r\nHELLO 3 AUTH bob secret\r\n'],
+])('every user may have seen what the home sends after a login behind %s', async (_, sent) => {
+  const [client, near] = duplexPair()
+  const [home, far] = duplexPair()
+  const sawPrimary = vi.fn()
+  new ReplicaSession(near, far, { ...DEPS, reads: { ...NO_READS, sawPrimary } })
+  let received = ''
+  home.on('data', (chunk) => (received += String(chunk)))
+  client.resume().write(sent)
+  await waitFor(() => received.endsWith('secret\r\n'), { what: 'the commands at the home', deadlineMs: 5_000 })
+  home.write('+OK\r\n')
+  await waitFor(() => sawPrimary.mock.calls.length > 0, { what: 'the note', deadlineMs: 5_000 })
+  expect(sawPrimary).toHaveBeenCalledWith({ kind: 'port', databaseId: 'db' })
+})

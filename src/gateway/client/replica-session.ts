@@ -1,19 +1,17 @@
 import type { Duplex } from 'node:stream'
 import type { ClientMemoryBudget, MemoryConsumer } from '../../base/index.js'
 import { findCommand, findSubcommand, type KnownCommand } from '../commands/command-table.js'
-import type { DataUser } from '../deps.js'
 import type { ReadsHere } from '../replicas/reads-here.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { type PendingRead, type ReplicaReader, ReplicaReads } from '../replicas/replica-reads.js'
 import { type SteeredFlow, type SteeredLane, Steering } from '../replicas/steering.js'
-import { frameArguments } from '../resp/arguments.js'
 import { limitsAfterLogin } from '../resp/command-limits.js'
 import { CommandParser } from '../resp/command-parser.js'
 import { encodeError } from '../resp/encode.js'
 import { keep, type LentBytes } from '../resp/lent-memory.js'
 import { beginsTls } from '../tls/opening.js'
 import { type FaultOwner, guarded, listen } from './guarded.js'
-import { HomeReplies, type Special } from './home-replies.js'
+import { firstWords, HomeView } from './home-view.js'
 
 /** What a session needs. `fault` closes the connection of the client. */
 export interface ReplicaSessionDeps extends FaultOwner {
@@ -31,36 +29,27 @@ const HOME_HEARS_EVERY_MS = 10_000
 const MOST_READS_AHEAD = 256
 /** A client that has not logged in sends no more than this in one piece, bytes. */
 const MOST_HELD_BEFORE_LOGIN = 1024 * 1024
-/** Arguments of AUTH, HELLO and CLIENT that matter here. */
-const MOST_ARGUMENTS = 8
 
 /**
  * The connection of a client to a database whose home is another node and whose replica this node keeps. Every command goes
- * to the home, over a connection for this client alone: the home logs the client in, limits it and keeps its state. Only a plain read
- * goes to the replica, as `Steering` decides, while the client has no state that changes what a read means.
+ * to the home, over a connection for this client alone: the home logs the client in, limits it and keeps its state. Only a
+ * plain read goes to the replica, as `Steering` decides, and only while `HomeView` knows that it means the same there.
  *
  * ```
- *   new ──a command──▶ steered ──SUBSCRIBE, MONITOR, CLIENT TRACKING or REPLY, an unexpected reply──▶ passed: all to the home
- *    │                    └─ held from MULTI or WATCH until EXEC, DISCARD, UNWATCH or RESET is answered
+ *   new ──a command──▶ steered: each command goes to the home or to the replica
  *    └──TLS──▶ raw: all bytes go to the home untouched, which does the handshake
  * ```
+ *
+ * A client never sees an older state than before: whatever the home sends is noted before it may send its next read.
  */
-export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsumer {
-  readonly lane: SteeredLane
+export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, MemoryConsumer {
   readonly #deps: ReplicaSessionDeps
   readonly #client: Duplex
   readonly #home: Duplex
   readonly #parser = new CommandParser()
-  readonly #replies: HomeReplies
+  readonly #view = new HomeView()
   readonly #steering: Steering
-  #state: 'new' | 'raw' | 'steered' | 'passed' = 'new'
-  #isHeld = false
-  #user: DataUser | undefined
-  /** Every user that the client may have logged in as. */
-  readonly #users = new Set<DataUser>()
-  /** Whether it may have logged in as somebody else. */
-  #isUnknown = false
-  #protocol: 2 | 3 = 2
+  #state: 'new' | 'raw' | 'steered' = 'new'
   /** Present while commands go to the replica. */
   #reads: ReplicaReads | undefined
   /** Reads that the replica has not answered, in their order. */
@@ -78,14 +67,7 @@ export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsume
     this.#home = home
     this.#homeHeardMs = deps.nowMs()
     this.#parser.limits = limitsAfterLogin(Number.POSITIVE_INFINITY)
-    this.lane = this.#laneView()
-    this.#replies = new HomeReplies({
-      answered: (special, first) => this.#onSpecial(special, first),
-      unexpected: () => {
-        this.#state = 'passed'
-      },
-    })
-    this.#steering = new Steering(this.lane, this)
+    this.#steering = new Steering(this, this)
     this.#listen()
   }
 
@@ -101,8 +83,31 @@ export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsume
     this.#client.destroy()
   }
 
+  get replica(): ReplicaLane | undefined {
+    const { reads, databaseId } = this.#deps
+    const { user, protocol, isLost } = this.#view
+    return user === undefined || isLost ? undefined : reads.lane({ databaseId, user, protocol })
+  }
+
+  get isShared(): boolean {
+    return this.#view.isFree
+  }
+
+  get isOnReplica(): boolean {
+    return this.#reads !== undefined
+  }
+
+  useReplica(): void {
+    const { replica } = this
+    if (replica) this.#reads = new ReplicaReads(replica, this)
+  }
+
+  usePrimary(): void {
+    this.#reads = undefined
+  }
+
   get isIdle(): boolean {
-    return this.#pendingReads.length === 0 && this.#replies.isEmpty
+    return this.#pendingReads.length === 0 && this.#view.isIdle
   }
 
   flush(): boolean {
@@ -136,7 +141,11 @@ export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsume
   retryOnPrimary(pending: readonly PendingRead[]): void {
     this.#reads = undefined
     this.#pendingReads = []
-    for (const one of pending) if (one.kind === 'reads') this.#pass(one.bytes.subarray(one.start, one.end), one.count)
+    for (const one of pending) {
+      if (one.kind === 'note') continue
+      this.#view.sent(one.count)
+      this.#pass(one.bytes.subarray(one.start, one.end))
+    }
     this.#quiet()
   }
 
@@ -150,35 +159,6 @@ export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsume
     this.#inputEnded = true
     this.#client.resume()
     this.#take()
-  }
-
-  #laneView(): SteeredLane {
-    const replica = (): ReplicaLane | undefined => (this.#state === 'steered' ? this.#seenBy() : undefined)
-    const [isShared, isOnReplica] = [() => !this.#isHeld, () => this.#reads !== undefined]
-    return {
-      get replica() {
-        return replica()
-      },
-      get isShared() {
-        return isShared()
-      },
-      get isOnReplica() {
-        return isOnReplica()
-      },
-      useReplica: () => {
-        const lane = replica()
-        if (lane) this.#reads = new ReplicaReads(lane, this)
-      },
-      usePrimary: () => {
-        this.#reads = undefined
-      },
-    }
-  }
-
-  /** What the user has seen, with the way to the replica; undefined before login and while this node keeps no replica. */
-  #seenBy(): ReplicaLane | undefined {
-    const { reads, databaseId } = this.#deps
-    return this.#user === undefined ? undefined : reads.lane({ databaseId, user: this.#user, protocol: this.#protocol })
   }
 
   #listen(): void {
@@ -219,18 +199,19 @@ export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsume
     this.#deps.memory.grow(this, chunk.length)
     this.#take()
     if (this.#waitsFor !== 'nothing') this.#client.pause()
-    if (this.#user === undefined && this.#parser.heldBytes > MOST_HELD_BEFORE_LOGIN) this.#client.destroy()
+    if (this.#view.user === undefined && this.#parser.heldBytes > MOST_HELD_BEFORE_LOGIN) this.#client.destroy()
   }
 
   /** All users of the client have seen what is in these bytes: noted in the same turn, before any other read. */
   #onHome(chunk: Buffer): void {
     const { reads, databaseId } = this.#deps
     if (!this.#client.write(chunk)) this.#home.pause()
-    if (this.#state === 'steered') this.#replies.push(chunk)
+    if (this.#state === 'steered') this.#view.received(chunk)
+    const { users, hasUnknownUser, protocol } = this.#view
     const by = { kind: 'port', databaseId } as const
-    if (this.#state === 'raw' || this.#isUnknown) reads.sawPrimary(by)
+    if (this.#state === 'raw' || hasUnknownUser) reads.sawPrimary(by)
     else reads.passed(by)
-    for (const user of this.#users) reads.lane({ databaseId, user, protocol: this.#protocol })?.sawPrimary()
+    for (const user of users) reads.lane({ databaseId, user, protocol })?.sawPrimary()
     if (this.#lastWord) this.#end(this.#lastWord)
   }
 
@@ -277,14 +258,15 @@ export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsume
         return true
       case 'large':
         if (!this.#steering.passes(undefined)) return false
-        this.#pass(this.#frame, 0)
+        this.#pass(this.#frame)
         this.#parser.stream()
         return true
       case 'part':
-        this.#pass(this.#frame, 0)
+        this.#pass(this.#frame)
         return true
       case 'last':
-        this.#pass(this.#frame, 1)
+        this.#view.sent(1)
+        this.#pass(this.#frame)
         return true
       case 'empty':
         return true
@@ -309,7 +291,10 @@ export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsume
     if (!this.#steering.passes(mayRead ? command : undefined)) return
     if (this.#reads && command && reads.take(databaseId, 1, 'node')) this.#read(this.#reads, command)
     // The home allows no more for now.
-    else if (this.#steering.passes(undefined)) this.#pass(this.#frame, 1, command && this.#specialOf(command))
+    else if (this.#steering.passes(undefined)) {
+      this.#view.sentCommand(command, this.#parser)
+      this.#pass(this.#frame)
+    }
   }
 
   #read(reads: ReplicaReads, { name }: KnownCommand): void {
@@ -318,9 +303,8 @@ export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsume
     reads.send(keep(frameBuffer), frameStart, frameEnd, 1)
   }
 
-  #pass(bytes: Buffer, count: number, special?: Special): void {
+  #pass(bytes: Buffer): void {
     this.#homeHeardMs = this.#deps.nowMs()
-    if (count > 0 && this.#state === 'steered') this.#replies.expect(count, special)
     this.#home.write(bytes)
   }
 
@@ -332,68 +316,14 @@ export class ReplicaSession implements SteeredFlow, ReplicaReader, MemoryConsume
     const { frameBuffer, nameStart, nameEnd } = this.#parser
     const command = findCommand(frameBuffer, nameStart, nameEnd)
     if (!command?.allowed || command.state !== 'container') return command
-    return findSubcommand(command.name, this.#arguments()[1] ?? '')
-  }
-
-  #arguments(): readonly string[] {
-    const { frameBuffer, frameStart, argumentCount } = this.#parser
-    return frameArguments(frameBuffer, frameStart, Math.min(argumentCount, MOST_ARGUMENTS)).map(String)
-  }
-
-  /** What the home's reply to a command decides. Changes the state where the reply does not matter. */
-  #specialOf(command: KnownCommand): Special | undefined {
-    if (!command.allowed) return undefined
-    const { name, state } = command
-    if (name === 'RESET') return { kind: 'reset' }
-    if (name === 'AUTH' || name === 'HELLO') return this.#loginOf(name)
-    if (name === 'EXEC' || name === 'DISCARD' || name === 'UNWATCH') return { kind: 'release' }
-    if (state === 'transaction') this.#isHeld = true
-    const hasStream = state === 'subscription' || state === 'monitor' || state === 'tracking'
-    if (hasStream || name === 'CLIENT|REPLY') this.#state = 'passed'
-    return undefined
-  }
-
-  #loginOf(name: 'AUTH' | 'HELLO'): Special | undefined {
-    // In a transaction it is queued.
-    if (this.#isHeld) this.#state = 'passed'
-    const words = this.#arguments()
-    const [, first, second] = words
-    const protocol = name === 'HELLO' ? protocolOf(first) : undefined
-    if (name === 'AUTH') return { kind: 'login', user: second === undefined ? 'default' : first, protocol }
-    const places = words.flatMap((word, at) => (word.toUpperCase() === 'AUTH' ? [at] : []))
-    // Elsewhere it may be a name.
-    const known = places[0] === 2 ? words[3] : undefined
-    return { kind: 'login', user: places.length === 0 ? this.#user : known, protocol }
-  }
-
-  #onSpecial(special: Special, first: string): void {
-    const isError = first.startsWith('-')
-    switch (special.kind) {
-      case 'login':
-        if (special.user !== undefined) this.#users.add(special.user)
-        else this.#isUnknown ||= !isError
-        // After an error the home may have logged the client in or not.
-        this.#user = isError ? undefined : special.user
-        this.#protocol = special.protocol ?? this.#protocol
-        return
-      case 'reset':
-        this.#user = undefined
-        this.#protocol = 2
-        this.#isHeld = false
-        return
-      case 'release':
-        if (!first.startsWith('+QUEUED') && (!isError || /^-(?:EXECABORT|ERR (?:EXEC|DISCARD) without)/.test(first)))
-          this.#isHeld = false
-    }
+    return findSubcommand(command.name, firstWords(this.#parser)[1] ?? '')
   }
 
   /** The client cannot be understood any more: it hears so after all replies. */
   #end(lastWord: Buffer): void {
     this.#lastWord = lastWord
-    if (this.#state === 'steered' && !this.isIdle) return
+    if (!this.#view.isLost && !this.isIdle) return
     this.#client.end(lastWord)
     this.#home.end()
   }
 }
-
-const protocolOf = (text: string | undefined): 2 | 3 | undefined => (text === '3' ? 3 : text === '2' ? 2 : undefined)

@@ -1,0 +1,142 @@
+import type { KnownCommand } from '../commands/command-table.js'
+import type { DataUser } from '../deps.js'
+import { frameArguments } from '../resp/arguments.js'
+import type { CommandParser } from '../resp/command-parser.js'
+import { HomeReplies, type HomeRepliesOwner, type Special } from './home-replies.js'
+
+/** Arguments of AUTH, HELLO and CLIENT that matter here. */
+const MOST_ARGUMENTS = 8
+
+/** The first words of a command. */
+export function firstWords({ frameBuffer, frameStart, argumentCount }: CommandParser): readonly string[] {
+  return frameArguments(frameBuffer, frameStart, Math.min(argumentCount, MOST_ARGUMENTS)).map(String)
+}
+
+/**
+ * The state of a client's connection at its home, as the commands that are passed on and the replies to them show it.
+ *
+ * ```
+ *   free ──MULTI, WATCH──▶ held ──EXEC, DISCARD, UNWATCH, RESET is answered──▶ free
+ *   any ──SUBSCRIBE, MONITOR, CLIENT TRACKING or REPLY; AUTH, HELLO while held; an unexpected reply──▶ lost
+ * ```
+ *
+ * - free: a plain read means the same here as at the home.
+ * - held: a read belongs to a transaction.
+ * - lost: the home also sends what is no reply, so nothing more is known.
+ */
+export class HomeView implements HomeRepliesOwner {
+  readonly #replies = new HomeReplies(this)
+  #state: 'free' | 'held' | 'lost' = 'free'
+  /** Undefined: nobody, or it is not known who. */
+  #user: DataUser | undefined
+  /** Every user that the client may have logged in as. */
+  readonly #users = new Set<DataUser>()
+  /** Whether it may have logged in as somebody else. */
+  #hasUnknownUser = false
+  #protocol: 2 | 3 = 2
+
+  /** Whether every command was answered. */
+  get isIdle(): boolean {
+    return this.#replies.isEmpty
+  }
+
+  get isFree(): boolean {
+    return this.#state === 'free'
+  }
+
+  get isLost(): boolean {
+    return this.#state === 'lost'
+  }
+
+  get user(): DataUser | undefined {
+    return this.#user
+  }
+
+  get protocol(): 2 | 3 {
+    return this.#protocol
+  }
+
+  /** Everybody who may have seen what the home has sent. */
+  get users(): ReadonlySet<DataUser> {
+    return this.#users
+  }
+
+  /** Whether others may have seen it, too. */
+  get hasUnknownUser(): boolean {
+    return this.#hasUnknownUser
+  }
+
+  /** The present command of `parser` is passed on. */
+  sentCommand(command: KnownCommand | undefined, parser: CommandParser): void {
+    const special = command && this.#specialOf(command, parser)
+    if (this.#state !== 'lost') this.#replies.expect(1, special)
+    // The reply that would show it is not found.
+    else if (special?.kind === 'login') this.#hasUnknownUser = true
+  }
+
+  /** Commands are passed on that change nothing here. */
+  sent(count: number): void {
+    if (this.#state !== 'lost') this.#replies.expect(count)
+  }
+
+  /** The home has sent these bytes. */
+  received(chunk: Buffer): void {
+    if (this.#state !== 'lost') this.#replies.push(chunk)
+  }
+
+  answered(special: Special, first: string): void {
+    const isError = first.startsWith('-')
+    switch (special.kind) {
+      case 'login':
+        if (special.user !== undefined) this.#users.add(special.user)
+        else this.#hasUnknownUser ||= !isError
+        // After an error the home may have logged the client in or not.
+        this.#user = isError ? undefined : special.user
+        this.#protocol = special.protocol ?? this.#protocol
+        return
+      case 'reset':
+        this.#user = undefined
+        this.#protocol = 2
+        this.#release()
+        return
+      case 'release':
+        if (!first.startsWith('+QUEUED') && (!isError || /^-(?:EXECABORT|ERR (?:EXEC|DISCARD) without)/.test(first)))
+          this.#release()
+    }
+  }
+
+  unexpected(): void {
+    this.#state = 'lost'
+  }
+
+  #release(): void {
+    if (this.#state === 'held') this.#state = 'free'
+  }
+
+  /** What the home's reply to a command decides. Changes the state where the reply does not matter. */
+  #specialOf(command: KnownCommand, parser: CommandParser): Special | undefined {
+    if (!command.allowed) return undefined
+    const { name, state } = command
+    if (name === 'RESET') return { kind: 'reset' }
+    if (name === 'AUTH' || name === 'HELLO') return this.#loginOf(name, firstWords(parser))
+    if (name === 'EXEC' || name === 'DISCARD' || name === 'UNWATCH') return { kind: 'release' }
+    const hasStream = state === 'subscription' || state === 'monitor' || state === 'tracking'
+    if (hasStream || name === 'CLIENT|REPLY') this.#state = 'lost'
+    else if (state === 'transaction' && this.#state === 'free') this.#state = 'held'
+    return undefined
+  }
+
+  #loginOf(name: 'AUTH' | 'HELLO', words: readonly string[]): Special | undefined {
+    // In a transaction it is queued.
+    if (this.#state === 'held') this.#state = 'lost'
+    const [, first, second] = words
+    const protocol = name === 'HELLO' ? protocolOf(first) : undefined
+    if (name === 'AUTH') return { kind: 'login', user: second === undefined ? 'default' : first, protocol }
+    const places = words.flatMap((word, at) => (word.toUpperCase() === 'AUTH' ? [at] : []))
+    // Elsewhere it may be a name.
+    const known = places[0] === 2 ? words[3] : undefined
+    return { kind: 'login', user: places.length === 0 ? this.#user : known, protocol }
+  }
+}
+
+const protocolOf = (text: string | undefined): 2 | 3 | undefined => (text === '3' ? 3 : text === '2' ? 2 : undefined)
