@@ -1,17 +1,15 @@
 import { HeaderReader, INCOMPLETE, INVALID, PlainCommand, printable } from './command-headers.js'
 import { type CommandLimits, LIMITS_BEFORE_LOGIN, type ParseOutcome } from './command-limits.js'
 import { encodeLatin1Command } from './encode.js'
-import { GatherMemory } from './gather-memory.js'
 import { behindEmptyLines, splitInline } from './inline.js'
-import { ChunkQueue, isLent, keep, type LentBytes } from './lent-memory.js'
+import { InputBuffer } from './input-buffer.js'
+import type { LentBytes } from './lent-memory.js'
 
 /** How the bytes of the current command are treated. */
 type Fate = 'gathered' | 'skipped' | 'streamed'
 
 /** The name and the first argument, usually a key, are never streamed. */
 const WHOLE_ARGUMENTS = 2
-/** A client that announces a long argument and sends a short part of it does not get the memory for all. */
-const MOST_FORESEEN = 8
 /** Bytes that are taken from a chunk at a time while the length of the command is not known. */
 const HEADER_STEP_BYTES = 64
 const INLINE_STEP_BYTES = 4096
@@ -25,12 +23,16 @@ const AT_HEADER = 0
 
 /**
  * Frames the commands of one client: finds where each begins and ends and where its name is, without copying a command
- * that lies whole in one chunk. A command that is spread over chunks is gathered in a buffer that doubles as it grows.
- * Bytes that were parsed are not read again, so the work is linear in what arrives, whatever the chunks are.
+ * that lies whole in one chunk.
+ *
+ * ```
+ *   between commands ──header──▶ at a header ──its length──▶ in an argument ──▶ … ──the last one──▶ between commands
+ * ```
+ *
+ * Bytes that were parsed are not read again, so the work is linear in what arrives, whatever the chunks are. It is at least
+ * as strict as the engine: every command that it accepts, the engine frames in the same way.
  *
  * Bytes of a frame that was handed out are not overwritten before `release`, nor afterwards unless they are lent.
- *
- * It is at least as strict as the engine: every command that it accepts, the engine frames in the same way.
  */
 export class CommandParser {
   limits: CommandLimits = LIMITS_BEFORE_LOGIN
@@ -48,22 +50,15 @@ export class CommandParser {
   /** Why the last outcome was `broken`. */
   problem = ''
 
-  #buffer: LentBytes = EMPTY
-  #end = 0
-  /** End of the part of `#buffer` that may be written to. */
-  #capacity = 0
-  readonly #memory = new GatherMemory()
-  /** The chunks behind `#buffer`. */
-  readonly #chunks = new ChunkQueue()
-  /** First byte of the current command; nothing before it is needed. */
-  #begin = 0
-  /** Next byte to parse. */
+  readonly #input = new InputBuffer()
+  /** Next byte to parse, counted from the beginning of the current command; 0 between commands. */
   #at = 0
   #argumentsLeft = BETWEEN_COMMANDS
   /** Bytes of the current argument that are missing, with its line end; `AT_HEADER` before its length is known. */
   #payloadLeft = AT_HEADER
   #commandBytes = 0
   #fate: Fate = 'gathered'
+  /** Where the name is, counted like `#at`. */
   #nameFrom = 0
   #nameTo = 0
   #repeat = false
@@ -72,13 +67,12 @@ export class CommandParser {
 
   /** Bytes that wait for the rest of their command, or for a call of `next`. */
   get heldBytes(): number {
-    return this.#end - this.#begin + this.#chunks.bytes
+    return this.#input.heldBytes
   }
 
   /** Takes the next `length` bytes. They must not change before `release` is called, nor afterwards unless they are lent. */
   push(memory: LentBytes, length = memory.length): void {
-    if (this.#begin === this.#end && this.#chunks.bytes === 0) this.#replace(memory, length)
-    else this.#chunks.push(memory.subarray(0, length))
+    this.#input.push(memory, length)
   }
 
   /** Finds the next command in what was pushed so far. */
@@ -89,14 +83,15 @@ export class CommandParser {
     }
     for (;;) {
       this.#outcome = this.#parse()
-      if (this.#outcome !== 'more' || this.#chunks.bytes === 0) return this.#outcome
-      this.#takeChunk()
+      if (this.#outcome !== 'more' || !this.#input.hasMore) return this.#outcome
+      this.#input.takeChunk(this.#neededBytes(), this.#isInLastArgument)
     }
   }
 
   #parse(): ParseOutcome {
     if (this.#argumentsLeft === BETWEEN_COMMANDS) {
-      if (plain.isAt(this.#buffer, this.#at, this.#end, this.limits)) return this.#takePlain()
+      const { bytes, begin, end } = this.#input
+      if (plain.isAt(bytes, begin, end, this.limits)) return this.#takePlain()
       const begun = this.#beginCommand()
       if (begun !== 'begun') return begun
     }
@@ -120,7 +115,7 @@ export class CommandParser {
   /** Streams the `large` command: the frame of that outcome was its first piece. */
   stream(): void {
     this.#fate = 'streamed'
-    this.#begin = this.#at
+    this.#consume()
   }
 
   /**
@@ -128,124 +123,76 @@ export class CommandParser {
    * unless `repeat` was called.
    */
   release(): void {
-    if (this.#begin < this.#end || this.#chunks.bytes > 0 || this.#repeat) this.#keepRest()
+    const input = this.#input
+    if (this.#repeat && this.frameBuffer === input.bytes) this.#shiftFrame(input.keepFrom(this.frameStart))
+    else if (this.#repeat || input.heldBytes > 0) this.#keepRest()
     else {
       this.frameBuffer = EMPTY
-      this.#replace(EMPTY, 0)
+      input.clear()
     }
-    if (!this.#repeat) this.#memory.giveBack()
+    if (!this.#repeat) input.giveBack()
   }
 
-  #keepRest(): void {
-    this.#chunks.keepLast()
-    if (this.#memory.isCurrent(this.#buffer) || !isLent(this.#buffer)) return
-    if (this.#repeat && this.frameBuffer === this.#buffer) this.#keepFrame()
-    else if (this.#begin === this.#end) this.#replace(EMPTY, 0)
-    else this.#grow(0)
-  }
-
-  /** Keeps the frame that is repeated, and the bytes behind it. */
-  #keepFrame(): void {
-    const shift = this.frameStart
-    this.#buffer = keep(this.#buffer.subarray(shift, this.#end))
-    this.#end -= shift
-    this.#capacity = this.#end
-    this.#moveBack(shift)
-    this.frameBuffer = this.#buffer
-    this.frameStart = 0
+  #shiftFrame(shift: number): void {
+    this.frameBuffer = this.#input.bytes
+    this.frameStart -= shift
     this.frameEnd -= shift
     this.nameStart -= shift
     this.nameEnd -= shift
   }
 
-  #replace(memory: LentBytes, length: number): void {
-    const shift = this.#begin
-    this.#memory.leave()
-    this.#buffer = memory
-    this.#capacity = length
-    this.#end = length
-    this.#moveBack(shift)
+  /** Of a command whose header has not arrived, more than the few bytes that are there may never come. */
+  #keepRest(): void {
+    if (this.#argumentsLeft === BETWEEN_COMMANDS) this.#input.keep(0, true)
+    else this.#input.keep(this.#neededBytes(), this.#isInLastArgument)
   }
 
-  /** Continues with the next chunk, or takes as much of it as the current command is known to need. */
-  #takeChunk(): void {
-    const chunk = this.#chunks.first
-    const taken = this.#begin === this.#end ? chunk.length : Math.min(chunk.length, this.#neededBytes())
-    if (this.#begin === this.#end) this.#replace(chunk, chunk.length)
-    else this.#gather(chunk, taken)
-    this.#chunks.take(taken)
+  /** Nothing that was parsed so far is needed any more. */
+  #consume(): void {
+    this.#input.begin += this.#at
+    this.#at = 0
   }
 
   /** How many more bytes the current command needs at least; a guess for a header or an inline command. */
   #neededBytes(): number {
-    if (this.#argumentsLeft > 0 && this.#payloadLeft !== AT_HEADER) return this.#at + this.#payloadLeft - this.#end
-    return this.#argumentsLeft > 0 || this.#buffer[this.#at] === STAR ? HEADER_STEP_BYTES : INLINE_STEP_BYTES
+    const { bytes, begin, end } = this.#input
+    if (this.#argumentsLeft > 0 && this.#payloadLeft !== AT_HEADER) return begin + this.#at + this.#payloadLeft - end
+    return this.#argumentsLeft > 0 || bytes[begin] === STAR ? HEADER_STEP_BYTES : INLINE_STEP_BYTES
   }
 
-  #gather(chunk: LentBytes, bytes: number): void {
-    if (this.#end + bytes > this.#capacity) this.#grow(bytes)
-    chunk.copy(this.#buffer, this.#end, 0, bytes)
-    this.#end += bytes
-  }
-
-  #grow(bytes: number): void {
-    const grown = this.#memory.take(this.#bytesToGather(bytes))
-    this.#buffer.copy(grown, 0, this.#begin, this.#end)
-    this.#buffer = grown
-    this.#capacity = grown.length
-    this.#end -= this.#begin
-    this.#moveBack(this.#begin)
-  }
-
-  /**
-   * Space for what is held and `bytes` more: twice as much, so that the work stays linear. In the last argument of a
-   * command as much as the command needs, up to `MOST_FORESEEN` times what has arrived.
-   */
-  #bytesToGather(bytes: number): number {
-    const held = this.#end - this.#begin
-    if (this.#argumentsLeft === BETWEEN_COMMANDS && bytes === 0) return held
-    const inLastArgument = this.#argumentsLeft === 1 && this.#payloadLeft !== AT_HEADER
-    if (!inLastArgument) return 2 * (held + bytes) + HEADER_STEP_BYTES
-    const known = held + Math.max(bytes, this.#neededBytes()) + HEADER_STEP_BYTES
-    return Math.min(known, MOST_FORESEEN * (held + bytes) + HEADER_STEP_BYTES)
-  }
-
-  #moveBack(shift: number): void {
-    this.#begin -= shift
-    this.#at -= shift
-    this.#nameFrom -= shift
-    this.#nameTo -= shift
+  get #isInLastArgument(): boolean {
+    return this.#argumentsLeft === 1 && this.#payloadLeft !== AT_HEADER
   }
 
   #takePlain(): 'frame' {
     const { end, argumentCount, nameStart, nameEnd } = plain
     this.argumentCount = argumentCount
-    this.frameBuffer = this.#buffer
-    this.frameStart = this.#at
+    const input = this.#input
+    this.frameBuffer = input.bytes
+    this.frameStart = input.begin
     this.frameEnd = end
     this.nameStart = nameStart
     this.nameEnd = nameEnd
-    this.#begin = end
-    this.#at = end
+    input.begin = end
     return 'frame'
   }
 
   #beginCommand(): 'begun' | ParseOutcome {
-    this.#at = behindEmptyLines(this.#buffer, this.#at, this.#end)
-    this.#begin = this.#at
-    for (let empty = 0; this.#at < this.#end; empty++) {
+    const input = this.#input
+    input.begin = behindEmptyLines(input.bytes, input.begin, input.end)
+    for (let empty = 0; input.begin < input.end; empty++) {
       if (empty === MOST_EMPTY_COMMANDS) return 'empty'
-      if (this.#buffer[this.#at] !== STAR) {
+      if (input.bytes[input.begin] !== STAR) {
         const outcome = this.#readInline()
         if (outcome !== 'blank') return outcome
         continue
       }
-      const count = this.#readHeader()
+      const count = header.read(input.bytes, input.begin, input.end)
       if (count === INCOMPLETE) return 'more'
       if (count === INVALID || count > this.limits.maxArguments)
         return this.#broken(`${this.#wordFor(count)} multibulk length`)
       if (count > 0) return this.#begun(count)
-      this.#begin = this.#at
+      input.begin = header.end
     }
     return 'more'
   }
@@ -254,7 +201,8 @@ export class CommandParser {
     this.#argumentsLeft = count
     this.argumentCount = count
     this.#payloadLeft = AT_HEADER
-    this.#commandBytes = this.#at - this.#begin
+    this.#at = header.end - this.#input.begin
+    this.#commandBytes = this.#at
     this.#fate = 'gathered'
     return 'begun'
   }
@@ -265,26 +213,28 @@ export class CommandParser {
       if (outcome !== 'read') return outcome
     }
     const end = this.#at + this.#payloadLeft
-    if (end > this.#end) return this.#awaitPayload()
+    if (end > this.#input.end - this.#input.begin) return this.#awaitPayload()
     if (this.#argumentsLeft === this.argumentCount) this.#rememberName()
     this.#at = end
-    if (this.#fate === 'skipped') this.#begin = end
+    if (this.#fate === 'skipped') this.#consume()
     this.#payloadLeft = AT_HEADER
     this.#argumentsLeft--
     return 'read'
   }
 
   #readArgumentHeader(): 'read' | ParseOutcome {
-    if (this.#at === this.#end) return this.#awaitHeader()
-    const first = this.#buffer[this.#at] ?? 0
+    const { bytes, begin, end } = this.#input
+    const start = begin + this.#at
+    if (start === end) return this.#awaitHeader()
+    const first = bytes[start] ?? 0
     if (first !== DOLLAR) return this.#broken(`expected '$', got '${printable(first)}'`)
-    const before = this.#at
-    const length = this.#readHeader()
+    const length = header.read(bytes, start, end)
     if (length === INCOMPLETE) return this.#awaitHeader()
     if (length === INVALID || length > this.limits.maxArgumentBytes)
       return this.#broken(`${this.#wordFor(length)} bulk length`)
+    this.#at = header.end - begin
     this.#payloadLeft = length + 2
-    this.#commandBytes += this.#at - before + length + 2
+    this.#commandBytes += header.end - start + length + 2
     if (this.#commandBytes > this.limits.maxRequestBytes) this.#fate = 'skipped'
     return this.#isStreamable(length) ? this.#announce() : 'read'
   }
@@ -309,26 +259,28 @@ export class CommandParser {
   /** Of a command that is skipped or streamed, no byte is held. */
   #awaitPayload(): 'more' | 'part' {
     if (this.#fate === 'gathered') return 'more'
-    this.#payloadLeft -= this.#end - this.#at
-    this.#at = this.#end
+    const arrived = this.#input.end - this.#input.begin
+    this.#payloadLeft -= arrived - this.#at
+    this.#at = arrived
     return this.#pass()
   }
 
   /** Releases what has been parsed of a command that is skipped or streamed. */
   #pass(): 'more' | 'part' {
-    const isPart = this.#fate === 'streamed' && this.#begin < this.#at
+    const isPart = this.#fate === 'streamed' && this.#at > 0
     if (isPart) this.#handOut()
-    this.#begin = this.#at
+    this.#consume()
     return isPart ? 'part' : 'more'
   }
 
-  /** Makes the bytes from the beginning of the command to `#at` the current frame. */
+  /** Makes what has been parsed of the command the current frame. */
   #handOut(): void {
-    this.frameBuffer = this.#buffer
-    this.frameStart = this.#begin
-    this.frameEnd = this.#at
-    this.nameStart = this.#nameFrom
-    this.nameEnd = this.#nameTo
+    const { bytes, begin } = this.#input
+    this.frameBuffer = bytes
+    this.frameStart = begin
+    this.frameEnd = begin + this.#at
+    this.nameStart = begin + this.#nameFrom
+    this.nameEnd = begin + this.#nameTo
   }
 
   #rememberName(): void {
@@ -340,29 +292,23 @@ export class CommandParser {
     this.#argumentsLeft = BETWEEN_COMMANDS
     if (this.#fate === 'skipped') {
       this.actualBytes = this.#commandBytes
-      this.#begin = this.#at
+      this.#consume()
       return 'oversize'
     }
     this.#handOut()
-    this.#begin = this.#at
+    this.#consume()
     return this.#fate === 'streamed' ? 'last' : 'frame'
   }
 
-  /** Reads the header at `#at` and moves behind it if it is complete. */
-  #readHeader(): number {
-    const value = header.read(this.#buffer, this.#at, this.#end)
-    if (value >= 0) this.#at = header.end
-    return value
-  }
-
   #readInline(): 'blank' | ParseOutcome {
-    const lineEnd = this.#buffer.subarray(0, this.#end).indexOf(LF, this.#at)
-    if (lineEnd < 0 || lineEnd - this.#at > this.limits.maxInlineBytes) {
-      return this.#end - this.#begin > this.limits.maxInlineBytes ? this.#broken('too big inline request') : 'more'
+    const input = this.#input
+    const { bytes, begin, end } = input
+    const lineEnd = bytes.subarray(0, end).indexOf(LF, begin)
+    if (lineEnd < 0 || lineEnd - begin > this.limits.maxInlineBytes) {
+      return end - begin > this.limits.maxInlineBytes ? this.#broken('too big inline request') : 'more'
     }
-    const words = splitInline(this.#buffer.toString('latin1', this.#at, lineEnd).replace(/\r$/, ''))
-    this.#at = lineEnd + 1
-    this.#begin = this.#at
+    const words = splitInline(bytes.toString('latin1', begin, lineEnd).replace(/\r$/, ''))
+    input.begin = lineEnd + 1
     if (!words) return this.#broken('unbalanced quotes in request')
     return words.length === 0 ? 'blank' : this.#inlineFrame(words)
   }
@@ -385,9 +331,8 @@ export class CommandParser {
 
   #broken(problem: string): 'broken' {
     this.problem = `Protocol error: ${problem}`
-    this.#chunks.clear()
-    this.#begin = this.#end
-    this.#at = this.#end
+    this.#input.clear()
+    this.#at = 0
     this.#argumentsLeft = BETWEEN_COMMANDS
     return 'broken'
   }
