@@ -1,36 +1,33 @@
-import { createConnection, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { connectLent, type LentBytes } from '../resp/lent-memory.js'
+import type { LentBytes } from '../resp/lent-memory.js'
 import { ReplyFormatError } from '../resp/reply-framer.js'
-import { CoalescingWriter } from './coalescing-writer.js'
-import { type Greeting, GreetingReader, greetingCommand, type LinkIdentity } from './greeting.js'
+import { connectEngine, type EngineConnection } from './connect-engine.js'
+import type { Greeting, LinkIdentity } from './greeting.js'
 import { HeldReplies } from './held-replies.js'
 import type { LinkOptions } from './link-options.js'
 import type { LinkState } from './link-state.js'
 import { PendingReplies } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
 import type { Awaited, ReplySink } from './reply-sink.js'
-import { WaitingSenders } from './waiting-senders.js'
+import { SendQueue } from './send-queue.js'
 
 /** Receives all bytes of an engine, not divided into replies. */
 export type StreamReader = (chunk: LentBytes) => void
 
-/**
- * Pause between dials. When an engine has just ended, the link notices before the fleet does, and the old socket refuses
- * it: it looks up the engine a few times more before it gives up.
- */
-const DIAL_PAUSE_MS = 25
-const MOST_DIALS = 40
-
-/** Bytes that are sent before a turn ends, so that the engine works meanwhile. With less it would wake up too often. */
-const EARLY_FLUSH_BYTES = 64 * 1024
 /** A client that has sent nothing of a large command for this time is not waited for. */
 const STALLED_MS = 1_000
-/** Unsent bytes above which senders should wait for `onceWritable`. */
-const CONGESTED_BYTES = 1024 * 1024
 
-/** A connection to an engine that many senders may share. */
+/**
+ * A connection to an engine that many senders may share; `LinkState` says what state it is in.
+ *
+ * ```
+ *   send ──▶ PendingReplies: who gets which reply
+ *       └──▶ SendQueue ──▶ engine ──▶ HeldReplies: may they go out? ──▶ ReplyGate: their length ──▶ PendingReplies ──▶ sinks
+ *                                                                  └──▶ a stream reader, where replies are not counted
+ * ```
+ */
 export class EngineLink {
   /** Called when the connection is lost or cannot be made, after all pending replies have failed. */
   onLost: () => void = () => {}
@@ -46,20 +43,13 @@ export class EngineLink {
   identity: LinkIdentity
 
   readonly #options: LinkOptions
-  readonly #writer = new CoalescingWriter()
+  readonly #outgoing = new SendQueue()
   readonly #pending: PendingReplies
-  #greetingReader = new GreetingReader()
   #gate: ReplyGate
   #held: HeldReplies | undefined
   #state: LinkState = { kind: 'idle' }
-  #flushScheduled = false
-  /** Replies to commands that are still in the writer. */
-  #unsent = 0
-  /** Refused dials since the last greeting. */
-  #refusals = 0
   #stream: StreamReader | undefined
   #awaitingGreeting: ((outcome: Greeting | HomeportError) => void)[] = []
-  readonly #waitingSenders = new WaitingSenders(() => this.isCongested)
 
   constructor(options: LinkOptions) {
     this.#options = options
@@ -91,42 +81,38 @@ export class EngineLink {
 
   /** Whether no reply is pending and nothing waits to be written. */
   get isQuiet(): boolean {
-    return this.#pending.isEmpty && this.#writer.pendingBytes === 0
+    return this.#pending.isEmpty && this.#outgoing.isEmpty
   }
 
   /** Whether the engine does not keep up with what is sent. */
   get isCongested(): boolean {
-    const unsent = this.#state.kind === 'ready' ? this.#state.socket.writableLength : 0
-    return unsent + this.#writer.pendingBytes > CONGESTED_BYTES
+    return this.#outgoing.isCongested
   }
 
   /** Sends the commands at [start, end); `sink` gets their `count` replies. */
   send(sink: ReplySink, bytes: LentBytes, start: number, end: number, count: number): void {
     this.#pending.expect(sink, count)
-    this.#unsent += count
-    this.#writer.append(bytes, start, end)
+    this.#outgoing.add(bytes, start, end, count)
     this.#wake()
   }
 
   /** Sends commands given as text; `sink` gets their `count` replies. */
   sendText(sink: ReplySink, text: string, count: number): void {
     this.#pending.expect(sink, count)
-    this.#unsent += count
-    this.#writer.appendText(text)
+    this.#outgoing.addText(text, count)
     this.#wake()
   }
 
   /** Sends a command; `sink` gets `reply` in place of its reply. */
   sendReplaced(sink: ReplySink, command: string, reply: Buffer): void {
     this.#pending.substitute(sink, reply)
-    this.#unsent++
-    this.#writer.appendText(command)
+    this.#outgoing.addText(command, 1)
     this.#wake()
   }
 
   /** Sends commands whose replies go to the stream reader. */
   sendStreamed(bytes: LentBytes, start: number, end: number): void {
-    this.#writer.append(bytes, start, end)
+    this.#outgoing.add(bytes, start, end, 0)
     this.#wake()
   }
 
@@ -151,7 +137,7 @@ export class EngineLink {
 
   /** Calls back once the link is no longer congested, or broken. */
   onceWritable(callback: () => void): void {
-    this.#waitingSenders.add(callback)
+    this.#outgoing.onceWritable(callback)
   }
 
   /** Stops reading from the engine, so that a slow reader does not fill memory. */
@@ -167,7 +153,7 @@ export class EngineLink {
   /** Whether the connection can be closed and made again without anybody noticing. */
   get isUnused(): boolean {
     if (this.#state.kind !== 'ready') return this.#state.kind === 'idle' || this.#state.kind === 'closed'
-    const isAnswered = this.#state.isHeld ? this.#pending.count === this.#unsent : this.isQuiet
+    const isAnswered = this.#outgoing.isHeld ? this.#isAnswered : this.isQuiet
     return isAnswered && !this.hasState && this.#stream === undefined
   }
 
@@ -181,7 +167,12 @@ export class EngineLink {
     const { kind } = this.#state
     if (kind !== 'ready') return kind !== 'greeting'
     if (this.#stream || this.awaited === 'event' || this.partAtMs !== undefined) return !this.isReceiving
-    return this.#pending.count === this.#unsent
+    return this.#isAnswered
+  }
+
+  /** Whether every command that was sent is answered. */
+  get #isAnswered(): boolean {
+    return this.#pending.count === this.#outgoing.unsentReplies
   }
 
   /**
@@ -189,108 +180,80 @@ export class EngineLink {
    * next connection. A command whose beginning was sent goes on.
    */
   hold(): void {
-    if (this.#state.kind !== 'ready' || this.partAtMs !== undefined) return
-    this.#flush()
-    this.#state = { ...this.#state, isHeld: true }
+    if (this.#state.kind === 'ready' && this.partAtMs === undefined) this.#outgoing.hold()
   }
 
   /** Sends what waits since `hold`. */
   proceed(): void {
-    if (this.#state.kind !== 'ready' || !this.#state.isHeld) return
-    this.#state = { ...this.#state, isHeld: undefined }
-    this.#scheduleFlush()
+    if (this.#outgoing.isHeld) this.#outgoing.proceed()
   }
 
   /** Closes an unused connection; the next command, or one that waits, makes a new one. */
   hangUp(): void {
     if (!this.isUnused || this.#state.kind !== 'ready') return
-    this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}), this.#unsent)
-    if (this.#unsent > 0) this.#wake()
+    this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}), this.#outgoing.unsentReplies)
+    if (this.#outgoing.unsentReplies > 0) this.#wake()
   }
 
   /** Closes the connection for good; pending replies fail, with `unsent` those to commands that were not sent. */
   destroy(error: HomeportError = new HomeportError('engine_lost', {}), unsent = error): void {
-    this.#leave({ kind: 'closed' }, error, this.#unsent)
+    this.#leave({ kind: 'closed' }, error, this.#outgoing.unsentReplies)
     this.#failAll(unsent, false)
   }
 
   #wake(): void {
     switch (this.#state.kind) {
       case 'ready':
-        return void this.#scheduleFlush()
-      case 'idle':
-        return void this.#dial()
-      case 'closed':
-        // Not at once: senders do not expect an answer before the call that sends returns.
-        return void queueMicrotask(() => this.#failAll(new HomeportError('engine_lost', {}), false))
       case 'dialling':
       case 'greeting':
         return
+      case 'idle':
+        return void this.#connect()
+      case 'closed':
+        // Not at once: senders do not expect an answer before the call that sends returns.
+        return void queueMicrotask(() => this.#failAll(new HomeportError('engine_lost', {}), false))
       default:
         unreachable(this.#state)
     }
   }
 
-  #scheduleFlush(): void {
-    if (this.#writer.pendingBytes >= EARLY_FLUSH_BYTES) {
-      this.#flush()
-      return
-    }
-    if (this.#flushScheduled) return
-    this.#flushScheduled = true
-    setImmediate(this.#onTurnEnd)
-  }
-
-  readonly #onTurnEnd = (): void => {
-    this.#flushScheduled = false
-    this.#flush()
-  }
-
-  #flush(): void {
-    if (this.#state.kind !== 'ready' || this.#state.isHeld) return
-    this.#unsent = 0
-    this.#writer.flush(this.#state.socket)
-  }
-
   /** Never rejects. */
-  async #dial(): Promise<void> {
+  async #connect(): Promise<void> {
     const abort = new AbortController()
-    this.#state = { kind: 'dialling', abort }
     try {
-      const path = await this.#options.locate(abort.signal)
-      if (!abort.signal.aborted) this.#connect(path)
+      const connection = await connectEngine(this.#options, {
+        signal: abort.signal,
+        identity: () => this.identity,
+        onPhase: (kind) => {
+          this.#state = { kind, abort }
+        },
+        onData: (socket, chunk) => this.#onData(socket, chunk),
+      })
+      if (!abort.signal.aborted) this.#onGreeted(connection)
     } catch (error) {
       if (!abort.signal.aborted) this.#giveUp(error)
     }
   }
 
-  #connect(path: string): void {
-    const socket = this.#open(path)
-    this.#state = { kind: 'greeting', socket }
-    this.#greetingReader = new GreetingReader()
+  #onGreeted({ socket, greeting }: EngineConnection): void {
     this.#held = new HeldReplies(socket, {
       pass: (chunk) => this.#release(socket, chunk),
       fail: (error) => this.#onEnd(socket, error),
     })
-    socket.write(greetingCommand(this.identity))
-    socket.on('drain', () => this.#waitingSenders.release())
     socket.on('error', (error) => this.#onEnd(socket, error))
     // Until `close` the link would still write to an engine that is gone.
     socket.on('end', () => this.#onEnd(socket, undefined))
     socket.on('close', () => this.#onEnd(socket, undefined))
-  }
-
-  #open(path: string): Socket {
-    if (this.#options.replies === 'lent') return connectLent(path, (socket, chunk) => this.#onData(socket, chunk))
-    const socket = createConnection({ path })
-    return socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
+    this.#state = { kind: 'ready', socket, greeting }
+    for (const notify of this.#awaitingGreeting.splice(0)) notify(greeting)
+    this.#outgoing.connect(socket)
+    this.onConnected()
   }
 
   #onData(socket: Socket, chunk: LentBytes): void {
     try {
       if (this.#state.kind === 'ready' && this.#state.socket === socket)
         this.#held?.take(chunk, this.#options.confirm?.())
-      else if (this.#state.kind === 'greeting' && this.#state.socket === socket) this.#readGreeting(socket, chunk)
     } catch (error) {
       this.#onFault(socket, error)
     }
@@ -311,21 +274,6 @@ export class EngineLink {
     this.#onEnd(socket, error instanceof Error ? error : undefined)
   }
 
-  /** The engine answers HELLO with one reply and sends nothing before the next command. */
-  #readGreeting(socket: Socket, chunk: LentBytes): void {
-    const greeting = this.#greetingReader.push(chunk)
-    if (greeting === 'incomplete') return
-    if (!greeting) {
-      this.#onEnd(socket, new ReplyFormatError('it did not accept our greeting'))
-      return
-    }
-    this.#state = { kind: 'ready', socket, greeting }
-    this.#refusals = 0
-    for (const notify of this.#awaitingGreeting.splice(0)) notify(greeting)
-    this.#scheduleFlush()
-    this.onConnected()
-  }
-
   #route(chunk: LentBytes): void {
     this.#options.checkHome?.()
     if (this.#stream) this.#stream(chunk)
@@ -333,33 +281,14 @@ export class EngineLink {
   }
 
   #onEnd(socket: Socket, cause: Error | undefined): void {
-    const { kind } = this.#state
-    if ((kind !== 'greeting' && kind !== 'ready') || this.#state.socket !== socket) return
-    if (kind === 'greeting') {
-      this.#dialAgainOrGiveUp(cause)
-      return
-    }
+    if (this.#state.kind !== 'ready' || this.#state.socket !== socket) return
     if (cause) this.#options.logger.warn('gateway_engine_lost', { error: cause })
-    const kept = this.#stream ? 0 : this.#unsent
+    const kept = this.#stream ? 0 : this.#outgoing.unsentReplies
     const lossError = cause instanceof HomeportError ? cause : this.replyLimits.lossError?.()
     const error = lossError ?? new HomeportError('engine_lost', {}, { cause })
     this.#leave({ kind: 'idle' }, error, kept)
     this.onLost()
-    if (kept > 0 && this.#unsent === kept) this.#wake()
-  }
-
-  /** Only the greeting was sent, so another dial repeats no command. */
-  #dialAgainOrGiveUp(cause: Error | undefined): void {
-    if (cause instanceof ReplyFormatError || ++this.#refusals >= (this.#options.mostDials ?? MOST_DIALS)) {
-      this.#refusals = 0
-      this.#giveUp(cause ?? new Error('the engine closed the connection'))
-      return
-    }
-    const abort = new AbortController()
-    this.#state = { kind: 'dialling', abort }
-    this.#options.clock.after(DIAL_PAUSE_MS, () => {
-      if (!abort.signal.aborted) void this.#dial()
-    })
+    if (kept > 0 && this.#outgoing.unsentReplies === kept) this.#wake()
   }
 
   #giveUp(cause: unknown): void {
@@ -379,20 +308,18 @@ export class EngineLink {
     this.partAtMs = undefined
     this.#held?.clear()
     this.replyLimits.held?.release()
-    if (last.kind === 'dialling') last.abort.abort()
-    if (last.kind === 'greeting' || last.kind === 'ready') last.socket.destroy()
+    this.#outgoing.disconnect()
+    if (last.kind === 'dialling' || last.kind === 'greeting') last.abort.abort()
+    if (last.kind === 'ready') last.socket.destroy()
     const isPartial = last.kind === 'ready' && this.#gate.midReply
     this.#gate = new ReplyGate(this.#pending, this.replyLimits)
     this.#failAll(error, isPartial, kept)
   }
 
   #failAll(error: HomeportError, partial: boolean, kept = 0): void {
-    if (kept === 0) {
-      this.#writer.clear()
-      this.#unsent = 0
-    }
+    if (kept === 0) this.#outgoing.clear()
     this.#pending.fail(error, partial, kept)
     for (const notify of this.#awaitingGreeting.splice(0)) notify(error)
-    this.#waitingSenders.releaseAll()
+    this.#outgoing.releaseAll()
   }
 }

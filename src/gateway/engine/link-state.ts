@@ -12,7 +12,7 @@ import type { Greeting } from './greeting.js'
  *
  * - idle: no reply is pending, nothing is written.
  * - dialling, greeting: commands wait in the writer.
- * - ready: commands go out once per turn of the event loop; replies arrive in order. Held, it sends nothing more.
+ * - ready: commands go out, replies arrive in order.
  * - closed: for good; every command fails.
  *
  * Guarantee: every expected reply is delivered or failed exactly once, in order. Bytes that are no reply, or a reply that
@@ -20,7 +20,6 @@ import type { Greeting } from './greeting.js'
  */
 export type LinkState =
   | { readonly kind: 'idle' }
-  | { readonly kind: 'dialling'; readonly abort: AbortController }
-  | { readonly kind: 'greeting'; readonly socket: Socket }
-  | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting; readonly isHeld?: true | undefined }
+  | { readonly kind: 'dialling' | 'greeting'; readonly abort: AbortController }
+  | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting }
   | { readonly kind: 'closed' }
