@@ -40,10 +40,8 @@ export type LaneState =
       readonly stream: DedicatedStream
     }
 
-/** A lane of one client alone, with counted replies. */
-export type DedicatedLane = LaneState & { readonly kind: 'dedicated' }
-/** A dedicated lane on which the engine may push messages. */
-export type PinnedLane = LaneState & { readonly kind: 'pinned' }
+/** A lane of one client alone, pinned or not. */
+export type DedicatedLane = LaneState & { readonly kind: 'dedicated' | 'pinned' }
 
 /** `kept`: there is no transaction, but the client keeps the dedicated lane because it reads slowly. */
 export type Transaction = 'none' | 'watching' | 'open' | 'kept'
@@ -51,6 +49,11 @@ export type Transaction = 'none' | 'watching' | 'open' | 'kept'
 /** Whether a transaction is lost with its connection. */
 export function isOpen(transaction: Transaction): boolean {
   return transaction === 'open' || transaction === 'watching'
+}
+
+/** Whether the client relies on what the engine keeps for this connection. */
+export function hasState({ kind, transaction }: DedicatedLane): boolean {
+  return kind === 'pinned' || isOpen(transaction)
 }
 
 /** Whether the client needs its lane no more. One that is kept for a slow reader may have been closed for what it held. */

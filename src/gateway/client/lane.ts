@@ -9,7 +9,7 @@ import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { type PendingRead, ReplicaReads } from '../replicas/replica-reads.js'
 import { encodeError } from '../resp/encode.js'
 import { keep } from '../resp/lent-memory.js'
-import { type DedicatedLane, isFree, isOpen, type LaneState, type PinnedLane, type Transaction } from './lane-state.js'
+import { type DedicatedLane, hasState, isFree, isOpen, type LaneState, type Transaction } from './lane-state.js'
 
 /** The client's connection, as its lane needs it. */
 export interface LaneOwner {
@@ -63,6 +63,12 @@ export class ClientLane implements ReplySink {
     return this.#replica
   }
 
+  /** The lane if it is the client's alone, dedicated or pinned. */
+  get dedicated(): DedicatedLane | undefined {
+    const state = this.#state
+    return state.kind === 'dedicated' || state.kind === 'pinned' ? state : undefined
+  }
+
   /** Whether the lane is a shared one, to the primary or to the replica. */
   get isShared(): boolean {
     return this.#state.kind === 'shared'
@@ -80,7 +86,7 @@ export class ClientLane implements ReplySink {
 
   /** Whether a transaction is open, in which the engine queues commands. */
   get isInTransaction(): boolean {
-    return 'transaction' in this.#state && this.#state.transaction === 'open'
+    return this.dedicated?.transaction === 'open'
   }
 
   /** Moves to the shared lane of `key` and drops the state of the former lane. Only while no reply is pending. */
@@ -96,19 +102,18 @@ export class ClientLane implements ReplySink {
    * @returns what to wait for before the next command.
    */
   become(key: LaneKey): Promise<void> | undefined {
-    const state = this.#state
-    const hasState = state.kind === 'pinned' || (state.kind === 'dedicated' && isOpen(state.transaction))
-    if (hasState) return this.#introduce(state, key)
+    const { dedicated } = this
+    if (dedicated && hasState(dedicated)) return this.#introduce(dedicated, key)
     this.login(key)
     return undefined
   }
 
   /** The engine's client id of a dedicated lane, which is not reused for other clients then. Undefined for other lanes. */
   async engineClientId(): Promise<number | undefined> {
-    const state = this.#state
-    if (state.kind !== 'dedicated' && state.kind !== 'pinned') return undefined
-    state.link.isIdKnown = true
-    return state.link.greeting().then(
+    const { dedicated } = this
+    if (!dedicated) return undefined
+    dedicated.link.isIdKnown = true
+    return dedicated.link.greeting().then(
       ({ id }) => id,
       () => undefined,
     )
@@ -116,15 +121,15 @@ export class ClientLane implements ReplySink {
 
   /** The engine has accepted `key` for this dedicated lane. */
   changeKey(key: LaneKey): void {
-    const state = this.#state
-    if (state.kind !== 'dedicated' && state.kind !== 'pinned') return
-    this.#lanes.regroup(state.link, state.key, key)
+    const { dedicated } = this
+    if (!dedicated) return
+    this.#lanes.regroup(dedicated.link, dedicated.key, key)
     this.#replica = this.#lanes.replica(key)
-    if (state.kind === 'pinned') state.stream.speak(key.protocol)
-    this.#state = { ...state, key }
+    if (dedicated.kind === 'pinned') dedicated.stream.speak(key.protocol)
+    this.#state = { ...dedicated, key }
   }
 
-  async #introduce(state: DedicatedLane | PinnedLane, key: LaneKey): Promise<void> {
+  async #introduce(state: DedicatedLane, key: LaneKey): Promise<void> {
     const stream = state.kind === 'pinned' ? state.stream : undefined
     const greeting = await introduce(state.link, stream, this.#lanes.identityOf(key))
     if (this.#state !== state) return
@@ -151,9 +156,9 @@ export class ClientLane implements ReplySink {
 
   /** Gives the lane up, whatever its state. */
   leave(): void {
-    const last = this.#state
+    const last = this.dedicated
     this.#state = { kind: 'none' }
-    if (last.kind !== 'dedicated' && last.kind !== 'pinned') return
+    if (!last) return
     if (last.kind === 'pinned') this.#unpinned()
     for (const settle of [...this.#awaitingReplies]) settle()
     last.link.onLost = () => {}
@@ -219,8 +224,7 @@ export class ClientLane implements ReplySink {
 
   /** Sends another piece of a command whose beginning was sent. Not on a shared lane. */
   sendPart(bytes: Buffer, start: number, end: number): void {
-    if (this.#state.kind === 'dedicated' || this.#state.kind === 'pinned')
-      this.#state.link.sendStreamed(bytes, start, end)
+    this.dedicated?.link.sendStreamed(bytes, start, end)
   }
 
   /** Discards a dedicated lane on which half a command was sent; its pending replies fail. */
@@ -281,23 +285,20 @@ export class ClientLane implements ReplySink {
 
   /** Records what a command does to the client's transaction. */
   setTransaction(transaction: Transaction): void {
-    if (this.#state.kind !== 'dedicated' && this.#state.kind !== 'pinned') return
-    this.#state.link.hasState = isOpen(transaction)
-    this.#state = { ...this.#state, transaction }
+    const { dedicated } = this
+    if (!dedicated) return
+    dedicated.link.hasState = isOpen(transaction)
+    this.#state = { ...dedicated, transaction }
   }
 
   /** Lets the engine push messages from now on. Only on a dedicated lane without pending replies. */
   pin(): void {
     const state = this.#state
     if (state.kind !== 'dedicated') return
-    const ends = {
-      toClient: (bytes: Buffer) => {
-        this.#replica?.sawPrimary()
-        this.#owner.write(bytes)
-      },
-      toEngine: (bytes: Buffer) => state.link.sendStreamed(bytes, 0, bytes.length),
-    }
-    const stream = new DedicatedStream(ends, state.key.protocol)
+    const stream = new DedicatedStream(state.link, state.key.protocol, (bytes) => {
+      this.#replica?.sawPrimary()
+      this.#owner.write(bytes)
+    })
     const gate = stream.behind(state.link.replyLimits)
     state.link.streamTo((chunk) => gate.push(chunk))
     this.#holds.holds++
@@ -329,12 +330,12 @@ export class ClientLane implements ReplySink {
 
   /** The client reads too slowly. A dedicated lane makes the engine wait; on other lanes nothing happens. */
   pauseReading(): void {
-    if (this.#state.kind === 'dedicated' || this.#state.kind === 'pinned') this.#state.link.pauseReading()
+    this.dedicated?.link.pauseReading()
   }
 
   /** The client has caught up. */
   resumeReading(): void {
-    if (this.#state.kind === 'dedicated' || this.#state.kind === 'pinned') this.#state.link.resumeReading()
+    this.dedicated?.link.resumeReading()
   }
 
   deliver(chunk: Buffer, start: number, end: number, completed: number): void {
@@ -390,10 +391,8 @@ export class ClientLane implements ReplySink {
 
   /** The transaction or subscription is lost with the connection, so the client is disconnected: it relies on them. */
   #onLost(): void {
-    const state = this.#state
-    if (state.kind === 'pinned' || (state.kind === 'dedicated' && isOpen(state.transaction))) {
-      this.leave()
-      this.#owner.hangUp()
-    }
+    if (!this.dedicated || !hasState(this.dedicated)) return
+    this.leave()
+    this.#owner.hangUp()
   }
 }

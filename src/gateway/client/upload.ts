@@ -99,8 +99,8 @@ export class Upload implements ReplySink {
   }
 
   #notePart(partAtMs: number | undefined): void {
-    const { state } = this.#context.lane
-    if (state.kind === 'dedicated' || state.kind === 'pinned') state.link.partAtMs = partAtMs
+    const { dedicated } = this.#context.lane
+    if (dedicated) dedicated.link.partAtMs = partAtMs
   }
 
   #sent(command: ServedCommand): void {

@@ -90,8 +90,7 @@ export class Transactions {
   }
 
   get #isWatching(): boolean {
-    const { state } = this.#context.lane
-    return (state.kind === 'dedicated' || state.kind === 'pinned') && state.transaction === 'watching'
+    return this.#context.lane.dedicated?.transaction === 'watching'
   }
 
   #send(): void {

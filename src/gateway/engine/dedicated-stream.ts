@@ -29,12 +29,6 @@ const MONITOR_LINE = /^\+\d+\.\d+ \[/
 /** Changes a whole frame on its way to the client. An empty result is dropped. */
 export type FrameFilter = (frame: Buffer) => Buffer
 
-/** The two directions of a stream. */
-export interface StreamEnds {
-  readonly toClient: (bytes: Buffer) => void
-  readonly toEngine: (bytes: Buffer) => void
-}
-
 /** Number of a client's subscriptions, by kind. */
 export interface Subscribed {
   readonly channels: number
@@ -86,7 +80,8 @@ type ReplyKind = keyof typeof REPLY_TYPES
  */
 export class DedicatedStream {
   #filter: FrameFilter | undefined
-  readonly #ends: StreamEnds
+  readonly #link: Pick<EngineLink, 'sendStreamed'>
+  readonly #toClient: (bytes: Buffer) => void
   readonly #framer = new ReplyFramer()
   #marks: Mark[] = []
   /** The filter for the next reply that is an error or of this kind. */
@@ -110,9 +105,10 @@ export class DedicatedStream {
   /** Whether the beginning of the current frame was passed on, so its rest has to be, too. */
   #passing = false
 
-  /** `protocol` is the client's protocol version. */
-  constructor(ends: StreamEnds, protocol: 2 | 3) {
-    this.#ends = ends
+  /** `protocol` is the client's protocol version. `toClient` gets what the engine sends, and what is inserted. */
+  constructor(link: Pick<EngineLink, 'sendStreamed'>, protocol: 2 | 3, toClient: (bytes: Buffer) => void) {
+    this.#link = link
+    this.#toClient = toClient
     this.#protocol = protocol
   }
 
@@ -215,7 +211,8 @@ export class DedicatedStream {
   #mark(arrive: () => void, commandOf = unknownMark): void {
     const nonce = randomBytes(12).toString('hex')
     this.#marks.push({ nonce, arrive })
-    this.#ends.toEngine(Buffer.from(encodeTextCommand(commandOf(nonce))))
+    const command = Buffer.from(encodeTextCommand(commandOf(nonce)))
+    this.#link.sendStreamed(command, 0, command.length)
   }
 
   /** A gate in front of this stream. Its limits do not apply to a RESP2 subscriber, who gets only messages. */
@@ -249,7 +246,7 @@ export class DedicatedStream {
   #take(piece: Buffer, ends: boolean): void {
     if (this.#passing || (!this.#inspects && this.#held.length === 0)) {
       this.#passing = !ends
-      this.#ends.toClient(piece)
+      this.#toClient(piece)
       return
     }
     this.#held.push(piece)
@@ -313,9 +310,9 @@ export class DedicatedStream {
 
   #pass(frame: Buffer): void {
     if (frame.length === 0) return
-    if (this.#replies === 'on' || isMessage(frame, this.#protocol)) this.#ends.toClient(frame)
+    if (this.#replies === 'on' || isMessage(frame, this.#protocol)) this.#toClient(frame)
     else if (this.#replies === 'skip' && this.#mayBeReply(frame)) this.#replies = 'on'
-    else if (this.#replies === 'skip') this.#ends.toClient(frame)
+    else if (this.#replies === 'skip') this.#toClient(frame)
   }
 
   /** In RESP2 nothing is subscribed inside a transaction, so everything but a line of MONITOR is a reply. */

@@ -81,8 +81,7 @@ export class EventStream {
   /** Sends the command and passes on what the engine sends, until `close`. */
   open(command: readonly string[]): void {
     const { response } = this.#exchange
-    const toEngine = (bytes: Buffer): void => this.#link.sendStreamed(bytes, 0, bytes.length)
-    const stream = new DedicatedStream({ toClient: (frame) => this.#onFrame(frame), toEngine }, 2)
+    const stream = new DedicatedStream(this.#link, 2, (frame) => this.#onFrame(frame))
     if (command[0]?.toUpperCase() === 'MONITOR') this.#watch(stream)
     this.#link.streamTo((chunk) => stream.push(chunk))
     this.#link.onLost = () => this.#onLost()
