@@ -103,6 +103,16 @@ describe('CLIENT REPLY', () => {
     await raw.send('\r\nECHO x\r\n').expect('$1\r\nx\r\n')
   })
 
+  it('SKIP leaves out the reply to RESET, too', async () => {
+    const raw = await new RawClient(rig.port).login()
+    await raw.send('CLIENT REPLY SKIP\r\nRESET\r\nPING\r\n').expect('-NOAUTH')
+    const pinned = await new RawClient(rig.port).login()
+    pinned.send('HELLO 3\r\nCLIENT TRACKING ON\r\n')
+    await waitFor(() => pinned.received.endsWith('+OK\r\n'), { what: 'the replies' })
+    pinned.received = ''
+    await pinned.send('CLIENT REPLY SKIP\r\nRESET\r\nPING\r\n').expect('-NOAUTH')
+  })
+
   it('ends with RESET', async () => {
     const raw = await client()
     await raw.send('CLIENT REPLY OFF\r\nPING\r\nRESET\r\nPING\r\n').expect('+RESET\r\n-NOAUTH')

@@ -167,12 +167,13 @@ export class Login {
   }
 
   #reset(): void {
-    const context = this.#context
-    context.lane.leave()
-    context.identify(undefined, 2)
-    context.profile.name = ''
-    context.outlet.replies = 'on'
-    context.lane.reply(encodeSimple('RESET'))
+    const { lane, outlet, profile } = this.#context
+    const isSkipped = outlet.replies === 'skipping' || (lane.state.kind === 'pinned' && lane.state.stream.skipsReply)
+    lane.leave()
+    this.#context.identify(undefined, 2)
+    profile.name = ''
+    outlet.replies = 'on'
+    if (!isSkipped) lane.reply(encodeSimple('RESET'))
   }
 }
 
