@@ -110,7 +110,7 @@ const waitSizes = query<WaitersArgs, { seq: number; bytes: number }>(({ db, p })
     .orderBy('seq')
     .limit(p.limit),
 )
-const waitsUpTo = query<Omit<WaitersArgs, 'limit'> & { upTo: number }, WaitRow>(({ db, p }) =>
+const waitsUpTo = query<WaitersArgs & { upTo: number }, WaitRow>(({ db, p }) =>
   db
     .selectFrom('run_waits')
     .selectAll()
@@ -118,7 +118,8 @@ const waitsUpTo = query<Omit<WaitersArgs, 'limit'> & { upTo: number }, WaitRow>(
     .where('event_id', '=', p.eventId)
     .where('seq', '>', p.after)
     .where('seq', '<=', p.upTo)
-    .orderBy('seq'),
+    .orderBy('seq')
+    .limit(p.limit),
 )
 
 /** A page of the waits for an event, oldest first. `next`: others follow this `seq`. */
@@ -129,7 +130,7 @@ export const waiters = read(
     const sizes = yield* all(waitSizes, { ...of, limit: limit + 1 })
     const last = lastOfPage(sizes.slice(0, limit), mostBytes)
     if (last === undefined) return { waits: [] }
-    const waits = yield* all(waitsUpTo, { ...of, upTo: last })
+    const waits = yield* all(waitsUpTo, { ...of, limit, upTo: last })
     return waits.length < sizes.length ? { waits, next: last } : { waits }
   },
 )
