@@ -180,10 +180,11 @@ describe('the reason why an engine does not start', () => {
     ["Fatal error: can't open the append log file appendonly.aof.1.incr.aof for reading: Permission denied", 'engine'],
     ['Fatal error loading the DB: Permission denied. Exiting.', 'engine'],
     ["EACCES: permission denied, open '/data/databases/db/us-east-1/engine.conf'", 'engine'],
+    ["EIO: i/o error, read '/data/databases/db/us-east-1/appendonlydir'", 'engine', 'the disk reports errors'],
     ["EROFS: read-only file system, open '/data/databases/db/us-east-1/engine.conf'", 'disk-full'],
     ["Can't open or create append-only dir appendonlydir: Read-only file system", 'disk-full'],
-  ])('after "%s"', (output, kind) => {
-    const said = { engine: 'may not read or write its files', 'disk-full': 'full or read-only' }[kind]
+  ])('after "%s"', (output, kind, given) => {
+    const said = given ?? { engine: 'may not read or write its files', 'disk-full': 'full or read-only' }[kind]
     const failure = failureOf(output, 'it exited with code 1 while starting')
     expect(failure).toMatchObject({ kind, reason: expect.stringContaining(said ?? 'nothing') })
   })

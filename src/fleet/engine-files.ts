@@ -78,6 +78,8 @@ const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapsho
     'the user that runs Homeport may not read or write its files',
     'the user that runs Homeport may not read its file',
   ],
+  // Of our own reads. What an engine cannot read because of it counts as damaged, so that its owner can decide.
+  [/\bEIO\b/, 'the disk reports errors when its files are read', 'the disk reports errors when its file is read'],
 ]
 
 /** Why a snapshot cannot be loaded, from the failure of an engine that had it as its data. */

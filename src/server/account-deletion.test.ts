@@ -1,9 +1,14 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { basicOf } from '../../test/support/index.js'
+import { basicOf, waitFor } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { Accounts } from '../accounts/index.js'
 import { systemClock } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
+import { everyRow } from '../databases/life.js'
+import { ask, create, least } from '../databases/testing/checks.js'
+import { startManagement } from '../databases/testing/management.js'
 import * as flowKeys from '../queue/transactions/flow-keys.js'
 import { describeOnSampledStore, type OpenStore } from '../store/testing/index.js'
 import { silentLogger } from '../telemetry/index.js'
@@ -81,4 +86,49 @@ describeOnSampledStore('the deletion of accounts', (openStore) => {
     await remove(idle)
     expect(forgotten).toEqual(['shop'])
   })
+})
+
+it('deletes an account whose databases are being created, changed, backed up and restored, and leaves nothing', async () => {
+  const server = await startManagement()
+  const { accounts, databases, store, owner, dataDir } = server
+  const reload = () => accounts.reload()
+  const deletion = new AccountDeletion({
+    store,
+    clock: systemClock,
+    logger: silentLogger,
+    databases,
+    queue: NO_QUEUE,
+    reload,
+  })
+  accounts.operator.watch({
+    onSuspension: async () => undefined,
+    onChangeElsewhere: async () => undefined,
+    onDeletion: (accountId) => deletion.complete(accountId),
+  })
+  const kept = await create(server)
+  const email = 'busy@example.com'
+  const { account_id: id, api_key: key } = await accounts.operator.create(owner, { email, account_type: 'paid' })
+  const auth = { authorization: basicOf(email, key) }
+  const call = (path: string, body: object) => server.api('POST', `/v2/redis/${path}`, body, auth)
+  const made = await Promise.all([1, 2, 3, 4].map(() => create(server, {}, auth)))
+  const [saved = '', changed = '', restored = '', planned = ''] = made.map(({ database_id }) => database_id)
+  await call(`create-backup/${restored}`, { name: 'one' })
+  const [backup] = (await server.api('GET', `/v2/redis/list-backup/${restored}`, undefined, auth)).body
+  const requests = [
+    call('database', { ...least, read_regions: ['us-west-1'] }),
+    call(`create-backup/${saved}`, { name: 'two' }),
+    call(`update-regions/${changed}`, { read_regions: ['us-west-1'] }),
+    call(`restore-backup/${restored}`, { backup_id: backup.backup_id }),
+    call(`change-plan/${planned}`, { plan_name: 'fixed_250mb' }),
+  ]
+  const busy = async () => (await everyRow(store)).filter(({ modifying_state: state }) => state !== '').length > 1
+  await waitFor(busy, { what: 'the changes to begin', everyMs: 1 })
+  await accounts.operator.remove(owner, id)
+  const answers = await Promise.all(requests)
+  expect(answers.filter(({ status }) => status === 500)).toEqual([])
+  expect((await everyRow(store)).map((row) => row.database_id)).toEqual([kept.database_id])
+  for (const folder of ['databases', 'backups'])
+    expect(readdirSync(join(dataDir, folder)).filter((name) => name !== kept.database_id)).toEqual([])
+  expect(await ask(server, kept.database_id, 'us-east-1', ['default', kept.password ?? ''], ['PING'])).toBe('PONG')
+  await deletion.stop()
 })
