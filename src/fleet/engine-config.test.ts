@@ -183,7 +183,7 @@ describe('the reason why an engine does not start', () => {
     ["EIO: i/o error, read '/data/databases/db/us-east-1/appendonlydir'", 'engine', 'the disk reports errors'],
     ["EROFS: read-only file system, open '/data/databases/db/us-east-1/engine.conf'", 'disk-full'],
     ["Can't open or create append-only dir appendonlydir: Read-only file system", 'disk-full'],
-  ])('after "%s"', (output, kind, given) => {
+  ])('after "%s"', (output, kind, given?: string) => {
     const said = given ?? { engine: 'may not read or write its files', 'disk-full': 'full or read-only' }[kind]
     const failure = failureOf(output, 'it exited with code 1 while starting')
     expect(failure).toMatchObject({ kind, reason: expect.stringContaining(said ?? 'nothing') })
