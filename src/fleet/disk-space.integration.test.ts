@@ -121,6 +121,30 @@ it.skipIf(!fullDisk)('a database without a log is saved before it stops, and say
   await fleet.stop()
 })
 
+const logDisk = smallDisk()
+it.skipIf(!logDisk)('a database whose log lacks answered writes is not stopped before it has them', async () => {
+  const { fleet } = await startFleet({ dataDir: join(logDisk ?? '', 'data') })
+  const spec = specOf('db_behind')
+  await fleet.ensure(spec)
+  const client = clientOf((await fleet.endpoints('db_behind'))[0])
+  await fleet.save('db_behind')
+  const filler = fillUp(logDisk ?? '')
+  // More than the reserve has space for.
+  expect(await client.set('last', randomBytes(MIB))).toBe('OK')
+  await expect(fleet.save('db_behind')).rejects.toMatchObject({ code: 'store_full' })
+  rmSync(filler)
+  const isSaved = () =>
+    fleet.save('db_behind').then(
+      () => true,
+      () => false,
+    )
+  await waitFor(isSaved, { what: 'the log to be written' })
+  await fleet.suspend('db_behind')
+  await fleet.ensure(spec)
+  expect(await clientOf((await fleet.endpoints('db_behind'))[0]).strlen('last')).toBe(MIB)
+  await fleet.stop()
+})
+
 const damagedDisk = smallDisk()
 it.skipIf(!damagedDisk)('damaged data on a full disk leaves nothing in quarantine until there is space', async () => {
   const dataDir = join(damagedDisk ?? '', 'data')

@@ -11,7 +11,7 @@ import { deleteEngineFiles, unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
 import { createLauncher, deathSignalPrefix, type Launcher } from './launcher/client.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
-import { compactLog, snapshotBytes } from './log-rewrite.js'
+import { compactLog, requireLogged, snapshotBytes } from './log-rewrite.js'
 import { LogShrinking } from './log-shrinking.js'
 import { createMemoryLimiter } from './memory-limit.js'
 import { requireUsableEngine } from './probe.js'
@@ -153,7 +153,8 @@ class EngineFleet implements Fleet {
   async save(databaseId: string): Promise<void> {
     const supervisor = this.#supervisors.get(databaseId)
     const [primary] = supervisor?.serving() ?? []
-    if (!primary || supervisor?.persistence !== 'snapshot') return
+    if (!primary) return
+    if (supervisor?.persistence === 'append-only') return requireLogged(primary.address)
     const { clock } = this.#options
     await this.#snapshots.take(databaseId, () => saveChanges({ ...primary, persistence: 'snapshot', clock }))
   }

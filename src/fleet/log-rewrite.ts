@@ -9,6 +9,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Redis } from 'iovalkey'
 import { type Clock, pause } from '../base/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { askEngine, type ControlAddress, numberIn, usedBytesIn } from './ask.js'
 import { withControl } from './control.js'
 import { LOG_DIRECTORY } from './engine-files.js'
@@ -48,6 +49,16 @@ async function rewriteLog({ address, clock }: LogTarget): Promise<void> {
     await engine.call('BGREWRITEAOF')
     await waitUntilWritten(engine, clock)
   })
+}
+
+/**
+ * Rejects with `store_full` while an engine has answered writes that it could not log. It tries again each second, and forgets them
+ * when it is stopped.
+ */
+export async function requireLogged(address: ControlAddress): Promise<void> {
+  // One that does not answer has logged what it answered before.
+  const [info = ''] = await askEngine(address, [['INFO', 'persistence']]).catch(() => [])
+  if (/^aof_last_write_status:err/m.test(info)) throw new HomeportError('store_full', {})
 }
 
 /** Minimum space a rewrite must free. */

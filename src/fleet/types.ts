@@ -296,8 +296,9 @@ export interface Fleet extends Service {
   compactLog(databaseId: string): Promise<void>
 
   /**
-   * Has a running database without a log write its data; it serves meanwhile. A stop gives an engine too little time for large
-   * data, and loses what cannot be written. Does nothing with a log, and when it does not run. Rejects with `snapshot_failed`.
+   * Resolves when a stop of a running database loses nothing. An engine without a log writes its data, and serves meanwhile: a stop
+   * gives it too little time for large data. Rejects with `snapshot_failed` or `store_full` while something cannot be written, as on a
+   * full disk. Does nothing when it does not run.
    */
   save(databaseId: string): Promise<void>
 

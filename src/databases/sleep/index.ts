@@ -22,7 +22,7 @@
  * - Nothing is written to the store: after a start every database sleeps.
  * - When the engines fail to start, all waiting requests get the error. Only the next request retries.
  * - A sleeping database costs no process, timer or disk write.
- * - A database without a log falls asleep only when its data is saved.
+ * - A database falls asleep only when all that it has answered is written.
  *
  * `desired-engine.ts` decides how engines run, not this folder. It never stops an engine that a client is using, unless
  * the database is suspended.

@@ -12,8 +12,8 @@
  *
  * - `asleep`: no process runs, and none is desired.
  * - `awake`: the engines run or are starting.
- * - `compacting`: still serves as `awake`; before its engines are stopped, its log is compacted, or its data saved if it has none.
- *   Data that cannot be saved, as on a full disk, would be lost: the database stays awake, and tries again later.
+ * - `compacting`: still serves as `awake`; before its engines are stopped, its log is compacted, or its data saved if it has no log.
+ *   What cannot be written, as on a full disk, would be lost: the database stays awake, and tries again later.
  * - `falling-asleep`: its engines are being stopped and no client is connected to them. A request now wakes it: the fleet
  *   starts the engines again when they have stopped.
  *
