@@ -54,12 +54,12 @@ async function textOf(answer: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString()
 }
 
-/** The most memory that the engine has ever used. */
-async function peakBytes({ engine: { socketPath } }: Rig): Promise<number> {
+/** Reads a number in INFO of an engine, which it is asked for past the gateway. */
+function infoOf({ engine: { socketPath } }: Rig): (section: string, pattern: RegExp) => Promise<number> {
   const login = { username: 'observer', password: ENGINE_PASSWORDS.observer }
   const observer = new Redis({ path: socketPath, ...login, enableReadyCheck: false })
   atCleanup(() => observer.disconnect())
-  return Number(/^used_memory_peak:(\d+)/m.exec(await observer.info('memory'))?.[1])
+  return async (section, pattern) => Number(pattern.exec(await observer.info(section))?.[1])
 }
 
 const run = async (path: string, headers = {}): Promise<string> => textOf(await answerTo(begin(path, 0, headers)))
@@ -262,8 +262,27 @@ describe('many large replies of one request', () => {
     let bytes = 0
     for await (const piece of answer) bytes += (piece as Buffer).length
     expect(bytes).toBe(COMMANDS * (2 * MIB + `$${2 * MIB}\r\n\r\n`.length))
-    expect(await peakBytes(other)).toBeLessThan(160 * MIB)
+    expect(await infoOf(other)('memory', /^used_memory_peak:(\d+)/m)).toBeLessThan(160 * MIB)
     expect(other.complaints).toEqual([])
+  })
+
+  it('are not asked for any more when the client has gone', async () => {
+    const info = infoOf(other)
+    const calls = (): Promise<number> => info('commandstats', /^cmdstat_get:calls=(\d+)/m)
+    const before = (await calls()) || 0
+    const sent = send('/pipeline', times('a'))
+    const answer = await answerTo(sent)
+    await once(answer, 'readable')
+    sent.destroy()
+    let seen = 0
+    const hasStopped = async (): Promise<boolean> => {
+      const past = seen
+      for (let count = 0; count < 10; count++) await client.send('PING\r\n').expect('+PONG\r\n')
+      seen = (await calls()) - before
+      return seen > 0 && seen === past
+    }
+    await waitFor(hasStopped, { what: 'the engine to be asked for no more' })
+    expect(seen).toBeLessThan(COMMANDS)
   })
 
   it('of a transaction that the engine gives up do not close the connection that others share', async () => {
