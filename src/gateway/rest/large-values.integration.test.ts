@@ -228,6 +228,8 @@ describe('a large reply', () => {
     answer.resume()
     await closed
     expect(answer.complete).toBe(false)
+    // What is not settled counts as running: a script would be looked for from then on.
+    expect(other.gateway.usageOf('db-one')?.meter.readLatency.count).toBe(1)
   })
 })
 
