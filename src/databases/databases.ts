@@ -149,7 +149,10 @@ class StoredDatabases implements Databases {
     return new Backups({
       ...this.#deps,
       sleep,
-      onReplaced: (databaseId) => this.#losses.replaced(databaseId),
+      onReplaced: (databaseId) => {
+        this.#losses.replaced(databaseId)
+        this.usage.dataReplaced(databaseId)
+      },
       home: settings.node ?? '',
       only,
       mostManual: settings.manualBackups,

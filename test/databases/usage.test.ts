@@ -114,3 +114,31 @@ it('counts requests, and enforces the monthly limit and the budget across a SIGK
   expect(body).toBe('OK')
   expect(await connect(budgeted).get('k')).toBe('v')
 })
+
+it('shows keys and sizes up to the last command, and those of a restored backup', async () => {
+  const server = await startHomeport({ args: ['--usage-flush-ms', '60000'] })
+  const [shop, copy] = [
+    await create(server, { plan: 'payg' }),
+    await create(server, { plan: 'payg', database_name: 'copy' }),
+  ]
+  const figures = async (of: DatabaseRecord) => {
+    const { keyspace, diskusage, current_storage } = await statsOf(server, of)
+    return { keys: keyspace.at(-1)?.y, disk: diskusage.at(-1)?.y, storage: current_storage }
+  }
+  const much = 'x'.repeat(500_000)
+  for (const key of ['a', 'b', 'c']) await restOf(shop).set(key, much)
+  const seen = {
+    keys: 3,
+    disk: expect.toSatisfy((bytes) => bytes > 500_000),
+    storage: expect.toSatisfy((bytes) => bytes > 1e6),
+  }
+  expect(await figures(shop)).toEqual(seen)
+
+  await server.api('POST', `/v2/redis/create-backup/${shop.database_id}`, { name: 'all' })
+  const [backup] = (await server.api('GET', `/v2/redis/list-backup/${shop.database_id}`)).body as {
+    backup_id: string
+  }[]
+  const restore = { backup_id: backup?.backup_id }
+  expect((await server.api('POST', `/v2/redis/restore-backup/${copy.database_id}`, restore)).body).toBe('OK')
+  expect(await figures(copy)).toEqual({ ...seen, disk: expect.toSatisfy((bytes) => bytes > 0) })
+})

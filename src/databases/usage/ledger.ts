@@ -139,7 +139,7 @@ export class UsageLedger {
     return this.#reader.hasChanged
   }
 
-  /** Whether anything has been collected since the last engine sample. */
+  /** Whether the data may have changed since the last engine sample. */
   get needsSample(): boolean {
     return this.#needsSample
   }
@@ -188,6 +188,11 @@ export class UsageLedger {
     const commands = reads + writes + scripts + others
     this.#onCounted?.({ accountId: this.#row.account_id, commands, refused: refused - this.#refused })
     this.#refused = refused
+  }
+
+  /** The data was replaced, without a command of a client. */
+  dataReplaced(): void {
+    this.#needsSample = true
   }
 
   /** A sample of the engines is being taken, so none is needed until the next `collect`. */

@@ -146,6 +146,11 @@ export class Usage implements Service {
     this.#expected.set(databaseId, await this.#deps.store.run(usage.loadOne, { databaseId, ...month }))
   }
 
+  /** The data of a database was replaced, without a command of a client. */
+  dataReplaced(databaseId: string): void {
+    this.#ledgers.get(databaseId)?.dataReplaced()
+  }
+
   /** Collects what the databases of an account have counted until now. */
   collectOf(accountId: string): void {
     const now = this.nowMs
@@ -159,7 +164,8 @@ export class Usage implements Service {
   }
 
   /**
-   * Reads a report from the store and completes it with usage that is not stored yet, up to the current command.
+   * Reads a report from the store and completes it with usage that is not stored yet, up to the current command. Asks an
+   * awake engine for keys and sizes first, if they may have changed.
    * @param complete gets the report and the ledger of the same moment; no ledger when the database is not served.
    */
   async report<Report, Complete>(
@@ -167,6 +173,9 @@ export class Usage implements Service {
     read: () => Promise<Report>,
     complete: (report: Report, ledger: UsageLedger | undefined) => Complete,
   ): Promise<Complete> {
+    const known = this.#ledgers.get(databaseId)
+    known?.collect(this.nowMs)
+    if (known?.needsSample) await this.#sample(known)
     for (;;) {
       const version = await this.#writer.settled()
       const report = await read()
