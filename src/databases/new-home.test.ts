@@ -20,6 +20,7 @@ afterEach(() => Promise.all(sides.splice(0).map((side) => side.stop())))
 function nodeB() {
   const row = servedRow({ home: 'a' })
   const [ports, opened, problems]: [number[], string[], unknown[]] = [[], [], []]
+  const shown: string[] = []
   const peers = [{ incarnation: 1 }, { incarnation: 3 }]
   const disk = { freeBytes: 100, hasLogFailed: false, isBroken: false }
   let removals = 0
@@ -53,7 +54,7 @@ function nodeB() {
         return new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() })
       },
     },
-    copies: { put: () => undefined, remove: () => undefined },
+    copies: { put: () => void shown.push('put'), remove: () => void shown.push('remove') },
     logger: { info: () => undefined, warn: (_: string, about: unknown) => problems.push(about) },
   }
   return {
@@ -61,6 +62,7 @@ function nodeB() {
     peers,
     deps: deps as never,
     problems,
+    shown,
     disk,
     removals: () => removals,
     /** Which node the engine reaches when it connects to what it was last asked to follow. */
@@ -146,4 +148,16 @@ it('the replica of a read region follows the new home, at once', async () => {
   expect(await side.beat({ source: 'a', sequence: 3, wanted }, 1)).toBeUndefined()
   expect(await side.beat({ source: 'c', sequence: 2, wanted }, 3)).toMatchObject({ copies: [{ databaseId: 'db' }] })
   expect([await node.followed(2), node.problems]).toEqual(['c', []])
+})
+
+it('a replica that is not wanted any more while it begins is not shown to clients', async () => {
+  const node = nodeB()
+  const side = new NodeSide(node.deps)
+  const wanted = [{ databaseId: 'db', region: 'eu-west-1', password: 'p', revision: 1, lease: undefined }]
+  await side.beat({ source: 'a', sequence: 1, wanted }, 1)
+  // The port for its engine is opened in another turn of the event loop: until then it is beginning.
+  for (let turn = 0; turn < 200; turn++) await Promise.resolve()
+  await side.beat({ source: 'a', sequence: 2, wanted: [] }, 1)
+  await side.stop()
+  expect(node.shown).toEqual(['remove'])
 })

@@ -159,6 +159,8 @@ export class NodeSide {
     if (!row || row.home !== copy.source) throw new Error('the node that asks is not the home of the database')
     if (copy.way.password !== password) copy.place = { ...copy.place, isLinked: false }
     const follows = await copy.way.with(password)
+    // It may have been dropped meanwhile, and is not shown to clients any more.
+    if (copy.hasEnded) return
     copies.put(row)
     await fleet.ensure(this.#specOf(copy, row, follows), 'while-loading')
     copy.connected(used)
