@@ -16,7 +16,7 @@ import type { Exchange } from './exchange.js'
 import { awaitedOf, type Limiter, measure, turnOf } from './permit.js'
 import type { RepliesClient, RepliesReader } from './replies-reader.js'
 import { type ReplyEncoding, ReplyReader, type RestReply, SlicedReader } from './reply-reader.js'
-import { isOneBatch, type SendOptions, sendCommands, sentCommands, sentTogether } from './send-commands.js'
+import { type SendOptions, sendCommands, sentCommands, sentTogether } from './send-commands.js'
 import { isForEngine, isManaged, isPrepared, type PreparedCommand, type Slot } from './slots.js'
 import type { TokenGrant } from './token-grants.js'
 
@@ -238,14 +238,15 @@ export async function runTransaction(
   }
 }
 
-/**
- * A transaction of many commands gets a connection of its own: if their replies are too long together, the engine closes the
- * connection.
- */
+/** An engine closes a connection with more than 1 GiB of unread replies, or more on larger plans. Others may be pending, too. */
+const MOST_SHARED_BYTES = 2 ** 29
+
+/** A transaction whose replies could be too long together gets a connection of its own, which alone is closed then. */
 async function sendTransaction(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<KeptBytes> {
   const bracketed = [{ wire: MULTI }, ...commands, { wire: EXEC }]
   const options = optionsOf(lane, commands)
-  if (isOneBatch(lane.link, commands.length, options)) return sentTogether(lane.link, bracketed, options)
+  const mostBytes = commands.length * lane.link.replyLimits.maxReplyBytes
+  if (mostBytes <= MOST_SHARED_BYTES) return sentTogether(lane.link, bracketed, options)
   return lane.onOwnLink((link) => sentTogether(link, bracketed, options))
 }
 

@@ -31,16 +31,8 @@ export function sendCommands<Command extends EncodedCommand>(
   options: SendOptions<Command>,
   reader: RepliesReader,
 ): void {
-  new SentCommands(link, commands, options, reader, windowOf(link, options)).send()
-}
-
-/** Whether that many commands are sent in one batch. */
-export function isOneBatch(link: EngineLink, commands: number, options: SendOptions): boolean {
-  return commands <= windowOf(link, options).size
-}
-
-function windowOf({ replyLimits }: EngineLink, { client }: Pick<SendOptions, 'client'>): ReplyWindow {
-  return new ReplyWindow(client.maxUnreadBytes, replyLimits.maxReplyBytes)
+  const window = new ReplyWindow(options.client.maxUnreadBytes, link.replyLimits.maxReplyBytes)
+  new SentCommands(link, commands, options, reader, window).send()
 }
 
 /** The same as a promise. */
