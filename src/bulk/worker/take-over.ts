@@ -1,4 +1,4 @@
-import { type Clock, pause } from '../../base/index.js'
+import { type Clock, Joined, pause } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { Queue } from '../../queue/index.js'
@@ -12,95 +12,135 @@ import * as bulkRead from '../transactions/bulk-read.js'
 const JUST_ENDED_MS = 60_000
 const AGAIN_MS = 500
 
+/** A start fails if the store stays unavailable for longer. */
+const START_TIMEOUT_MS = 30_000
+
 /** What taking over needs. */
 export interface TakeOverDeps {
   readonly store: Store
   readonly clock: Clock
   readonly cluster: Pick<Cluster, 'incarnation' | 'isAlone' | 'isLive'>
   readonly queue: Pick<Queue, 'dropEverywhere'>
-  readonly logger: Pick<Logger, 'warn'>
+  readonly logger: Pick<Logger, 'info' | 'warn'>
 }
 
-/** What is taken over besides the actions of nodes that can no longer act. */
-export interface TakeOverOptions {
-  /** Drafts that are younger stay, Unix milliseconds. */
-  readonly draftsBefore: number
-  /**
-   * Running actions whose owner has the number of this node. `left`: it has just started, so they come from a copied store, and
-   * are of a node of another cluster.
-   */
-  readonly own: 'left' | 'active'
-}
-
-/** Takes over the actions of nodes that can no longer act; a server alone those of its earlier life. */
-async function takeOver(
-  { store, clock, cluster }: TakeOverDeps,
-  { draftsBefore, own }: TakeOverOptions,
-): Promise<readonly BulkActionRow[]> {
-  const endedAfter = clock.now() - JUST_ENDED_MS
-  const from: number[] = []
-  for (const owner of await store.run(bulkOwner.owners, { endedAfter })) {
-    const isOver = owner === cluster.incarnation ? cluster.isAlone : !(await cluster.isLive(owner))
-    if (isOver) from.push(owner)
-  }
-  const args = { from, owner: cluster.incarnation, draftsBefore, endedAfter }
-  const taken = from.length === 0 ? [] : await store.run(bulkOwner.takeOver, args)
-  if (cluster.isAlone || own === 'active') return taken
-  const known = new Set(taken.map(({ seq }) => seq))
-  const running = await store.run(bulkRead.running, {})
-  return [...taken, ...running.filter(({ owner, seq }) => owner === cluster.incarnation && !known.has(seq))]
+/** What the worker does with what is taken over. */
+export interface TakeOverWorker {
+  readonly isStopped: () => boolean
+  /** Called with each running action when it may go on here. */
+  readonly onRunning: (action: BulkActionRow) => void
 }
 
 /**
- * Drops what an action has cancelled on all nodes. Its node may have ended between a commit and this, so the dispatchers of
- * others may still hold the messages.
+ * Running actions whose owner has the number of this node. `left`: it has just started, so they come from a copied store, and
+ * are of a node of another cluster.
  */
-async function dropAgain({ store, cluster, queue }: TakeOverDeps, action: BulkActionRow): Promise<void> {
-  const { kind, seq: actionSeq } = action
-  if (cluster.isAlone || (kind !== 'cancelRuns' && kind !== 'cancelMessages')) return
-  for (let chunk = 0; ; chunk++) {
-    const found = await store.run(bulkOwner.succeededOf, { actionSeq, chunk })
-    if (!found) return
-    chunk = found.chunk
-    if (found.seqs.length === 0) continue
-    await queue.dropEverywhere(kind === 'cancelRuns' ? { groupKeys: found.seqs } : { seqs: found.seqs })
-  }
-}
+type Own = 'left' | 'active'
 
 /**
- * Takes over, and retries while PostgreSQL is unavailable: listeners already serve and answer 503, and an outage at this
- * moment must not end the server.
- * @param until `deadline`: Unix milliseconds; later failures are thrown.
+ * Takes over the actions of nodes that can no longer act; a server alone those of its earlier life. It retries while PostgreSQL
+ * is unavailable: listeners already serve and answer 503, and an outage at this moment must not end the server.
+ *
+ * An action of another node goes on only when nobody delivers any more what that one had cancelled: it may have ended between a
+ * commit and the drop, so the dispatchers of others may still hold the messages.
  */
-export async function takeOverPatiently(
-  deps: TakeOverDeps,
-  options: TakeOverOptions,
-  until: { readonly deadline: number; readonly isStopped: () => boolean },
-): Promise<readonly BulkActionRow[]> {
-  while (!until.isStopped()) {
-    try {
-      return await takeOver(deps, options)
-    } catch (error) {
-      const isUnavailable = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
-      if (!isUnavailable || deps.clock.now() >= until.deadline) throw error
-      await pause(deps.clock, AGAIN_MS)
+export class TakeOver {
+  readonly #deps: TakeOverDeps
+  readonly #worker: TakeOverWorker
+  /** Older drafts come from an earlier life of the server. */
+  readonly #createdAt: number
+  readonly #takingOver = new Joined(async () => this.goOn(await this.#patiently(Number.POSITIVE_INFINITY, 'active')))
+  readonly #dropping = new Set<Promise<void>>()
+
+  constructor(deps: TakeOverDeps, worker: TakeOverWorker) {
+    this.#deps = deps
+    this.#worker = worker
+    this.#createdAt = deps.clock.now()
+  }
+
+  /** Takes over what an earlier life, or nodes that are gone, have left, and deletes their drafts. The caller passes it to `goOn`. */
+  atStart(): Promise<readonly BulkActionRow[]> {
+    return this.#patiently(this.#deps.clock.now() + START_TIMEOUT_MS, 'left')
+  }
+
+  /** Takes over from nodes that are gone. Never rejects. */
+  async ofGone(): Promise<void> {
+    await this.#takingOver.run().catch(() => undefined)
+  }
+
+  /** Continues these actions. */
+  goOn(actions: readonly BulkActionRow[]): void {
+    const running = actions.filter(({ state }) => state === 'running')
+    if (running.length > 0) this.#deps.logger.info('bulk_resumed', { actions: running.length })
+    if (this.#deps.cluster.isAlone) for (const action of running) this.#worker.onRunning(action)
+    else for (const action of actions) this.#goOnSoon(action)
+  }
+
+  #goOnSoon(action: BulkActionRow): void {
+    const dropping = this.dropAgain(action).then(() => {
+      this.#dropping.delete(dropping)
+      if (action.state === 'running') this.#worker.onRunning(action)
+    })
+    this.#dropping.add(dropping)
+  }
+
+  /** Resolves when nothing is being dropped. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#dropping)
+  }
+
+  /** Drops on all nodes what an action has cancelled, until that has succeeded, or the worker stops. Never rejects. */
+  async dropAgain(action: BulkActionRow): Promise<void> {
+    const { clock, logger } = this.#deps
+    while (!this.#worker.isStopped()) {
+      try {
+        return await this.#drop(action)
+      } catch (error) {
+        logger.warn('bulk_paused', { error, pauseMs: AGAIN_MS })
+        await pause(clock, AGAIN_MS)
+      }
     }
   }
-  return []
-}
 
-/** Drops again until that has succeeded, or the worker stops. Never rejects. */
-export async function dropAgainPatiently(
-  deps: TakeOverDeps,
-  action: BulkActionRow,
-  isStopped: () => boolean,
-): Promise<void> {
-  while (!isStopped()) {
-    try {
-      return await dropAgain(deps, action)
-    } catch (error) {
-      deps.logger.warn('bulk_paused', { error, pauseMs: AGAIN_MS })
-      await pause(deps.clock, AGAIN_MS)
+  async #drop({ kind, seq: actionSeq }: BulkActionRow): Promise<void> {
+    const { store, cluster, queue } = this.#deps
+    if (cluster.isAlone || (kind !== 'cancelRuns' && kind !== 'cancelMessages')) return
+    for (let chunk = 0; ; chunk++) {
+      const found = await store.run(bulkOwner.succeededOf, { actionSeq, chunk })
+      if (!found) return
+      chunk = found.chunk
+      if (found.seqs.length === 0) continue
+      await queue.dropEverywhere(kind === 'cancelRuns' ? { groupKeys: found.seqs } : { seqs: found.seqs })
     }
+  }
+
+  /** @param deadline Unix milliseconds; later failures are thrown. */
+  async #patiently(deadline: number, own: Own): Promise<readonly BulkActionRow[]> {
+    while (!this.#worker.isStopped()) {
+      try {
+        return await this.#take(own)
+      } catch (error) {
+        const isUnavailable = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
+        if (!isUnavailable || this.#deps.clock.now() >= deadline) throw error
+        await pause(this.#deps.clock, AGAIN_MS)
+      }
+    }
+    return []
+  }
+
+  async #take(own: Own): Promise<readonly BulkActionRow[]> {
+    const { store, clock, cluster } = this.#deps
+    const endedAfter = clock.now() - JUST_ENDED_MS
+    const from: number[] = []
+    for (const owner of await store.run(bulkOwner.owners, { endedAfter })) {
+      const isOver = owner === cluster.incarnation ? cluster.isAlone : !(await cluster.isLive(owner))
+      if (isOver) from.push(owner)
+    }
+    const args = { from, owner: cluster.incarnation, draftsBefore: this.#createdAt, endedAfter }
+    const taken = from.length === 0 ? [] : await store.run(bulkOwner.takeOver, args)
+    if (cluster.isAlone || own === 'active') return taken
+    const known = new Set(taken.map(({ seq }) => seq))
+    const running = await store.run(bulkRead.running, {})
+    return [...taken, ...running.filter(({ owner, seq }) => owner === cluster.incarnation && !known.has(seq))]
   }
 }

@@ -1,4 +1,4 @@
-import { type Clock, Joined, type Service, type Timer, unreachable } from '../../base/index.js'
+import { type Clock, type Service, type Timer, unreachable } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import { BULK_OUTCOMES, BulkMeter, type Logger } from '../../telemetry/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
@@ -8,7 +8,7 @@ import { BatchSize, LIMITS } from './batch-size.js'
 import { type Batch, isFaultOfBatch, Job, reasonOf, type Watcher, Watchers } from './job.js'
 import { Jobs } from './jobs.js'
 import { KINDS, type KindDeps } from './kinds.js'
-import { dropAgainPatiently, type TakeOverOptions, takeOverPatiently } from './take-over.js'
+import { TakeOver } from './take-over.js'
 
 type BulkActionRow = bulkAction.BulkActionRow
 
@@ -43,8 +43,6 @@ type State =
 
 const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 30_000
-/** A start fails if the store stays unavailable for longer. */
-const START_TIMEOUT_MS = 30_000
 
 /**
  * Processes running actions batch by batch, in turns, so an action over a million runs does not hold up one over ten.
@@ -59,69 +57,37 @@ export class BulkWorker implements Service {
   readonly #size: BatchSize
   readonly #inFlight = new Map<Promise<void>, number>()
   #state: State = { kind: 'new' }
-  /** Older drafts come from an earlier life of the server. */
-  readonly #createdAt: number
   readonly #meter: BulkMeter
   #pauseMs = FIRST_PAUSE_MS
-  readonly #takingOver = new Joined(() => this.#takeOver())
-  readonly #continuing = new Set<Promise<void>>()
+  readonly #takeOver: TakeOver
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
     deps.cluster.onGone(() => this.takeOver())
-    this.#createdAt = deps.clock.now()
     this.#meter = deps.meter ?? new BulkMeter()
     const { store } = deps
     this.#jobs = new Jobs(store, this.#meter)
+    this.#takeOver = new TakeOver(deps, {
+      isStopped: () => this.isStopped,
+      onRunning: (action) => {
+        if (!this.isStopped) this.#jobOf(action)
+        this.#wake()
+      },
+    })
     this.#size = new BatchSize(LIMITS[store.describe().kind], () => store.isUsedByOthers?.() ?? false)
   }
 
   /** Continues the actions that an earlier life, or nodes that are gone, left running, and deletes their drafts. */
   async start(): Promise<void> {
-    const rows = await this.#takeOverUntil(this.#deps.clock.now() + START_TIMEOUT_MS, 'left')
+    const actions = await this.#takeOver.atStart()
     if (this.#state.kind !== 'new') return
     this.#state = { kind: 'idle' }
-    const running = rows.filter(({ state }) => state === 'running')
-    if (running.length > 0) this.#deps.logger.info('bulk_resumed', { actions: running.length })
-    this.#continueAll(rows)
+    this.#takeOver.goOn(actions)
   }
 
   /** Continues the actions of nodes that are gone. */
   takeOver(): void {
-    if (this.#state.kind !== 'new') void this.#takingOver.run().catch(() => undefined)
-  }
-
-  async #takeOver(): Promise<void> {
-    const rows = await this.#takeOverUntil(Number.POSITIVE_INFINITY, 'active')
-    if (rows.length > 0) this.#deps.logger.info('bulk_resumed', { actions: rows.length })
-    this.#continueAll(rows)
-  }
-
-  #takeOverUntil(deadline: number, own: TakeOverOptions['own']): Promise<readonly BulkActionRow[]> {
-    const options = { draftsBefore: this.#createdAt, own }
-    return takeOverPatiently(this.#deps, options, { deadline, isStopped: () => this.isStopped })
-  }
-
-  #continueAll(rows: readonly BulkActionRow[]): void {
-    for (const row of rows) {
-      if (this.#deps.cluster.isAlone) this.#continue(row)
-      else this.#continueSoon(row)
-    }
-    this.#wake()
-  }
-
-  #continue(row: BulkActionRow): void {
-    if (row.state === 'running' && this.#state.kind !== 'stopped') this.#jobOf(row)
-  }
-
-  /** Continues an action of another node, once nobody delivers what that one had cancelled. */
-  #continueSoon(row: BulkActionRow): void {
-    const continuing = dropAgainPatiently(this.#deps, row, () => this.isStopped).then(() => {
-      this.#continuing.delete(continuing)
-      this.#continue(row)
-      this.#wake()
-    })
-    this.#continuing.add(continuing)
+    if (this.#state.kind !== 'new') void this.#takeOver.ofGone()
   }
 
   /** Continues actions that a lost commit has stored or resumed: nobody could hand them over. */
@@ -137,7 +103,7 @@ export class BulkWorker implements Service {
     this.#state = { kind: 'stopped' }
     if (before.kind === 'backingOff' || before.kind === 'throttled') before.timer.cancel()
     if (before.kind === 'working') await before.ended
-    await Promise.all([...this.#inFlight.keys(), ...this.#continuing])
+    await Promise.all([...this.#inFlight.keys(), this.#takeOver.idle()])
     this.#jobs.interrupt('The server is stopping.')
     this.#jobs.clear()
     this.#watchers.stop()
@@ -173,7 +139,7 @@ export class BulkWorker implements Service {
 
   /** Drops on all nodes what an action has cancelled: its node is gone. Never rejects. */
   dropAgain(action: BulkActionRow): Promise<void> {
-    return dropAgainPatiently(this.#deps, action, () => this.isStopped)
+    return this.#takeOver.dropAgain(action)
   }
 
   /** Calls `watcher` after each step of an action until the returned function is called. */
