@@ -123,7 +123,7 @@ it.skipIf(!fullDisk)('a database without a log is saved before it stops, and say
 
 const logDisk = smallDisk()
 it.skipIf(!logDisk)('a database whose log lacks answered writes is not stopped before it has them', async () => {
-  const { fleet } = await startFleet({ dataDir: join(logDisk ?? '', 'data') })
+  const { fleet, lines } = await startFleet({ dataDir: join(logDisk ?? '', 'data') })
   const spec = specOf('db_behind')
   await fleet.ensure(spec)
   const client = clientOf((await fleet.endpoints('db_behind'))[0])
@@ -141,8 +141,14 @@ it.skipIf(!logDisk)('a database whose log lacks answered writes is not stopped b
   await waitFor(isSaved, { what: 'the log to be written' })
   await fleet.suspend('db_behind')
   await fleet.ensure(spec)
-  expect(await clientOf((await fleet.endpoints('db_behind'))[0]).strlen('last')).toBe(MIB)
+  const again = clientOf((await fleet.endpoints('db_behind'))[0])
+  expect(await again.strlen('last')).toBe(MIB)
+  // A stop of the server cannot wait for space, but says what it loses.
+  fillUp(logDisk ?? '')
+  expect(await again.set('last', randomBytes(MIB))).toBe('OK')
+  await waitFor(() => !fleet.hasSpace, { what: 'the full disk to be noticed' })
   await fleet.stop()
+  expect(lines.map(({ event }) => event)).toContain('engine_log_incomplete')
 })
 
 const damagedDisk = smallDisk()

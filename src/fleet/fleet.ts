@@ -327,6 +327,7 @@ class EngineFleet implements Fleet {
     const state = this.#state
     this.#state = { kind: 'stopped' }
     if (state.kind !== 'serving') return
+    if (!this.hasSpace) await this.#logs.reportIncomplete()
     await this.#diskSpace.stop()
     await Promise.all([...this.#supervisors.values()].map((supervisor) => supervisor.halt()))
     await state.context.launcher.stop()

@@ -1,6 +1,9 @@
-import { type ShrinkResult, shrinkLog } from './log-rewrite.js'
+import { pause } from '../base/index.js'
+import { requireLogged, type ShrinkResult, shrinkLog } from './log-rewrite.js'
 import type { DatabaseSupervisor } from './supervisor.js'
 import type { FleetOptions } from './types.js'
+
+const REPORT_WITHIN_MS = 1_000
 
 /** Rewrites the logs of append-only databases when the disk fills up. */
 export class LogShrinking {
@@ -29,6 +32,18 @@ export class LogShrinking {
       })
       if (shrinking) this.#note(databaseId, shrinking, freeBytes)
     }
+  }
+
+  /** Logs which databases a stop takes answered writes from, because their logs do not have them. */
+  async reportIncomplete(): Promise<void> {
+    const { clock, logger } = this.#deps
+    const logged = [...this.#supervisors()].map(async ([databaseId, supervisor]) => {
+      const [primary] = supervisor.serving()
+      if (!primary || supervisor.persistence !== 'append-only') return
+      await requireLogged(primary.address).catch(() => logger.error('engine_log_incomplete', { databaseId }))
+    })
+    // An engine that does not answer holds up no stop.
+    await Promise.race([Promise.all(logged), pause(clock, REPORT_WITHIN_MS)])
   }
 
   /** The database is gone. */

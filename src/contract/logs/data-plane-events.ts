@@ -209,6 +209,11 @@ export const DATA_PLANE_EVENTS = {
     'databaseId',
     'region',
   ),
+  engine_log_incomplete: engines(
+    'error',
+    'the stop of the server loses writes of a database that were answered: the full disk had no space for them',
+    'databaseId',
+  ),
   engine_ended: engines('warn', 'engine ended unexpectedly', 'databaseId', 'region', 'reason', 'detail'),
   engine_change_failed: engines('warn', 'engine: {reason}', 'databaseId', 'region', 'reason', 'error'),
   engine_inconsistent: engines(
