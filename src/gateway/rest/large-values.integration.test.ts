@@ -71,9 +71,9 @@ describe('a large body behind a path', () => {
     const sent = begin('/set/a?EX=1000', bytes)
     let most = 0
     for (let part = 0; part < 4; part++) {
+      expect(await run('/exists/a')).toBe('{"result":0}')
       await pour(sent, bytes / 4)
       if (part % 2 === 1) most = Math.max(most, usedBytes())
-      expect(await run('/exists/a')).toBe('{"result":0}')
     }
     expect(await textOf(await answerTo(sent))).toBe('{"result":"OK"}')
     expect(most - before).toBeLessThan(24 * MIB)
@@ -212,7 +212,8 @@ describe('a large reply', () => {
         if (Math.floor(bytes / (16 * MIB)) > Math.floor(before / (16 * MIB))) most = Math.max(most, usedBytes())
       }
       expect(bytes).toBeGreaterThan(40 * MIB)
-      expect(most - atFirst).toBeLessThan(32 * MIB)
+      // What this process has not read yet may wait in the answer, once. A gathered reply would be there twice.
+      expect(most - atFirst).toBeLessThan(48 * MIB)
     }
   })
 
