@@ -54,7 +54,8 @@ async function stop({ app, stopRequests, clock, stopDeadlineMs }: ServeOptions):
   const askedAgain = stopRequests.next().then(() => FAILED)
   let cancel = (): void => undefined
   const late = new Promise<never>((_, reject) => {
-    const problem = `The server did not stop within ${stopDeadlineMs} ms and was killed. No acknowledged write is lost.`
+    const kept = 'No acknowledged write is lost, except of databases without a log (db_type "bolt").'
+    const problem = `The server did not stop within ${stopDeadlineMs} ms and was killed. ${kept}`
     const timer = clock.after(stopDeadlineMs, () => reject(failedWith(problem)))
     cancel = () => timer.cancel()
   })
