@@ -61,8 +61,10 @@ function greet(
     const reader = new GreetingReader()
     let isGreeted = false
     const socket = open(path, replies, (chunk) => (isGreeted ? onData(socket, chunk) : read(chunk)))
+    const end = (): void => void socket.destroy()
     const fail = (error = new Error('the engine closed the connection')): void => {
       if (isGreeted) return
+      signal.removeEventListener('abort', end)
       socket.destroy()
       resolve(error)
     }
@@ -76,7 +78,7 @@ function greet(
       isGreeted = true
       resolve({ socket, greeting })
     }
-    signal.addEventListener('abort', () => socket.destroy())
+    signal.addEventListener('abort', end)
     socket
       .on('error', fail)
       .on('end', fail)
