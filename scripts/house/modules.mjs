@@ -36,7 +36,7 @@ export const BELOW = {
   'service-backup': FLEET,
 }
 
-/** Modules that may import from all others and that none of those may import from. */
+/** Modules that may import from every module. Only they may import from each other. */
 export const TOP = ['server', 'cli', 'testkit']
 
 /** Folders with this name are catalogues in every module. */

@@ -16,7 +16,7 @@ import type { Exchange } from './exchange.js'
 import { awaitedOf, type Limiter, measure, turnOf } from './permit.js'
 import type { RepliesClient, RepliesReader } from './replies-reader.js'
 import { type ReplyEncoding, ReplyReader, type RestReply, SlicedReader } from './reply-reader.js'
-import { type SendOptions, sendCommands, sentCommands, sentTogether } from './send-commands.js'
+import { failureAfterReplies, type SendOptions, sendCommands, sentCommands, sentTogether } from './send-commands.js'
 import { isForEngine, isManaged, isPrepared, type PreparedCommand, type Slot } from './slots.js'
 import type { TokenGrant } from './token-grants.js'
 
@@ -147,9 +147,7 @@ async function sendInBatches(lane: RequestLane, slots: readonly Slot[]): Promise
     }
     return Buffer.concat([...replies, await sendBatch(lane, batch)])
   } catch (error) {
-    // What was done must not be done again at the next home.
-    const isBegun = replies.length > 0 && isError(error, 'database_moved')
-    throw isBegun ? new HomeportError('engine_lost', {}, { cause: error }) : error
+    throw replies.length > 0 ? failureAfterReplies(error) : error
   }
 }
 

@@ -58,6 +58,10 @@ function asPromise(send: (reader: RepliesReader) => void): Promise<KeptBytes> {
   return new Promise((resolve, reject) => send({ onReplies: (replies) => resolve(keep(replies)), onLost: reject }))
 }
 
+/** What a request fails with after some of its replies: what was done must not be done again at the next home. */
+export const failureAfterReplies = (error: unknown): unknown =>
+  isError(error, 'database_moved') ? new HomeportError('engine_lost', {}, { cause: error }) : error
+
 const NOTHING_TO_SETTLE = (): void => {}
 
 /** The commands of a request on their way to the engine, in one batch or several. */
@@ -142,9 +146,7 @@ class SentCommands<Command extends EncodedCommand> implements ReplySink {
     if (this.#isLost) return
     this.#isLost = true
     this.#settled()
-    // What was done must not be done again at the next home.
-    const isBegun = this.#from > 0 && isError(error, 'database_moved')
-    const shown = isBegun ? new HomeportError('engine_lost', {}, { cause: error }) : error
+    const shown = this.#from > 0 ? failureAfterReplies(error) : error
     if (this.#gathering) this.#gathering.giveUp(shown)
     else this.#reader.onLost(shown)
   }
