@@ -15,7 +15,7 @@ export function logAccess(exchange: Exchange, logger: Pick<GatewayLogger, 'info'
   const { method = '', url = '/' } = request
   const path = splitTarget(url).path.replace(/(.)\/$/, '$1')
   const startedAt = performance.now()
-  request.headers[REQUEST_ID_HEADER] = requestId
+  request.headers = { ...request.headers, [REQUEST_ID_HEADER]: requestId }
   onceOver(request, response, () => {
     logger.info('request_access', {
       requestId,

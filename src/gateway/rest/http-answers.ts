@@ -10,6 +10,7 @@ import {
   sendWhole,
 } from '../../http/index.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
+import { PlainResponse } from './plain/plain-messages.js'
 import type { ReplyEncoding, RestReply } from './reply-reader.js'
 
 /** The form of the answer that a client asks for (reference redis 4.2). */
@@ -60,9 +61,12 @@ export class HttpAnswers {
   /** 200 with a JSON text and a sync token for a client that has seen `moment` (reference redis 4.2). */
   ok(request: IncomingMessage, response: ServerResponse, json: string, moment = 0): void {
     const bytes = Buffer.byteLength(json)
-    response.writeHead(200, this.#headers(request, JSON_TYPE, bytes, moment))
+    const headers = this.#headers(request, JSON_TYPE, bytes, moment)
     // Node writes ASCII, which most answers are, faster as latin1.
-    sendWhole(request, response, json, bytes === json.length ? 'latin1' : 'utf8')
+    const encoding = bytes === json.length ? 'latin1' : 'utf8'
+    if (response instanceof PlainResponse && response.sendWhole(headers, json, encoding)) return
+    response.writeHead(200, headers)
+    sendWhole(request, response, json, encoding)
   }
 
   /** 200 with the bytes of replies as they are. */

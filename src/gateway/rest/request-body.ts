@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { PlainRequest } from './plain/plain-messages.js'
 
 const EMPTY = Buffer.alloc(0)
 /** A body is kept until the answer if it is not longer than this, bytes: the database may get another home before. */
@@ -15,14 +16,18 @@ export interface BodyReader {
   onBodyHeld(bytes: number): boolean
 }
 
-/** Reads the body of a request, up to `limitBytes`. Calls `onBody` at once when there is none. */
+/** Reads the body of a request, up to `limitBytes`. Requests that came together are read in their order, with or without a body. */
 export function readBody(request: IncomingMessage, limitBytes: number, reader: BodyReader): void {
+  if (request instanceof PlainRequest) {
+    if (request.body.length > limitBytes) refuse(limitBytes, request.body.length, reader)
+    else reader.onBody(request.body)
+    return
+  }
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
   const declaredBytes = Number(length)
   if (encoding !== undefined) new BodyGathering(request, limitBytes, undefined, reader).start()
   else if (declaredBytes > limitBytes) refuse(limitBytes, declaredBytes, reader)
-  else if (declaredBytes > 0) process.nextTick(takeWhole, request, limitBytes, declaredBytes, reader)
-  else reader.onBody(EMPTY)
+  else process.nextTick(takeWhole, request, limitBytes, declaredBytes, reader)
 }
 
 /**
@@ -30,7 +35,7 @@ export function readBody(request: IncomingMessage, limitBytes: number, reader: B
  * it once the call returns that reported the head.
  */
 function takeWhole(request: IncomingMessage, limitBytes: number, declaredBytes: number, reader: BodyReader): void {
-  const body: unknown = request.read()
+  const body: unknown = declaredBytes === 0 ? EMPTY : request.read()
   if (body instanceof Buffer && body.length === declaredBytes) {
     reader.onBody(body)
     return

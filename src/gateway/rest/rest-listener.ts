@@ -26,6 +26,8 @@ import { Exchange, type ExchangeDeps } from './exchange.js'
 import { answerHealth, answerLive, answerPreflight, answerReady, HttpAnswers } from './http-answers.js'
 import { splitTarget, type Target } from './parse-commands.js'
 import { passOn } from './pass-on.js'
+import { PlainConnections } from './plain/plain-connections.js'
+import { KEEP_ALIVE_SECONDS } from './plain/plain-messages.js'
 import { answerFromReplica } from './replica-request.js'
 import { RestRequest, type RestRequestDeps } from './rest-request.js'
 import { type TokenGrant, TokenGrants, tokenOf } from './token-grants.js'
@@ -58,7 +60,6 @@ export interface RestListenerOptions {
 }
 
 const METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'POST', 'PUT'])
-const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /** Time that a client has for its whole request. */
 const REQUEST_TIMEOUT_MS = 300_000
 
@@ -66,6 +67,7 @@ const REQUEST_TIMEOUT_MS = 300_000
 export class RestListener {
   readonly #options: RestListenerOptions
   readonly #server: Server
+  readonly #plain: PlainConnections
   readonly #grants: TokenGrants
   readonly #streams = new Set<EventStream>()
   readonly #exchangeDeps: ExchangeDeps
@@ -90,9 +92,15 @@ export class RestListener {
       startAgain: (exchange, target, body) =>
         void this.#startAgain(exchange, target, body).catch((error: unknown) => exchange.fail(error)),
     }
+    this.#plain = new PlainConnections({
+      clock,
+      strangers: options.strangers,
+      sweepMs: options.headTimeoutMs / 4,
+      serve: (request, response) => this.#onRequest(request, response),
+    })
     this.#server = createServer(
       {
-        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+        keepAliveTimeout: 1_000 * KEEP_ALIVE_SECONDS,
         requestTimeout: REQUEST_TIMEOUT_MS,
         noDelay: true,
         maxHeaderSize: LONGEST_HEAD_BYTES,
@@ -103,7 +111,7 @@ export class RestListener {
     )
     // A client that waits for `100 Continue` gets a refusal, such as a wrong token, before it sends its body.
     this.#server.on('checkContinue', (request, response) => this.#onRequest(request, response))
-    this.#server.on('connection', (connection) => options.strangers.admit(connection))
+    this.#server.on('connection', (connection) => this.#plain.has(connection) || options.strangers.admit(connection))
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseSocket(socket, error.code))
   }
 
@@ -120,6 +128,7 @@ export class RestListener {
     return new Promise((resolve, reject) => {
       this.#server.once('error', (cause) => reject(new HomeportError('port_taken', { port }, { cause })))
       this.#server.listen({ host, port }, () => {
+        this.#plain.take(this.#server)
         this.#options.doorway.pace(this.#server)
         resolve()
       })
@@ -147,12 +156,14 @@ export class RestListener {
     const forwarded = [...this.#forwarded].map(closed)
     this.#options.doorway.dismiss(this.#server)
     for (const stream of this.#streams) stream.close()
+    const plain = this.#plain.close()
     this.#server.closeIdleConnections()
     const timer = this.#options.clock.after(graceMs, () => {
       this.#server.closeAllConnections()
+      this.#plain.destroy()
       for (const connection of this.#forwarded) connection.destroy()
     })
-    await Promise.all([ended, ...forwarded])
+    await Promise.all([ended, plain, ...forwarded])
     this.#grants.close()
     timer.cancel()
   }

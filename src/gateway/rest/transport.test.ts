@@ -72,6 +72,33 @@ describe('requests on one connection', () => {
     )
   })
 
+  it('have the same answers whether Node reads them or not', async () => {
+    const mine = ['X-Request-Id: mine']
+    const requests = (more: readonly string[]): readonly (readonly [request: string, end: string])[] => [
+      [head('/set/same/%C3%BC', more, 'GET'), '}'],
+      [head('/get/same', [...more, ...mine, 'Origin: https://example.com'], 'GET'), '}'],
+      [head('/get/same', [...more, 'Upstash-Encoding: base64'], 'GET'), '}'],
+      [head('/get/same', [...more, 'Upstash-Response-Format: resp2'], 'GET'), 'ü\r\n'],
+      [head('/incr/same', [...more, ...mine], 'GET'), '}'],
+      [head('/get/same', [...more, ...mine], 'GET').replace(CREDENTIALS.token, 'nope'), '}'],
+      [head('/livez', more, 'GET'), '}'],
+    ]
+    const linesOf = (received: string): string[] =>
+      received
+        .replace(/^(date|upstash-sync-token): .*$/gim, '$1')
+        .split('\r\n')
+        .sort()
+    const [plain, nodes] = await Promise.all(
+      [[], ['TE: trailers']].map(async (more) => {
+        const answers: string[][] = []
+        for (const [request, end] of requests(more)) answers.push(linesOf(await exchange([request], end)))
+        return answers
+      }),
+    )
+    expect(plain).toEqual(nodes)
+    expect(plain).toContainEqual(expect.arrayContaining(['Keep-Alive: timeout=75', '{"result":"ü"}']))
+  })
+
   it('that are refused before their body has arrived leave the connection usable', async () => {
     const wrong = head('/').replace(CREDENTIALS.token, 'nope').replace('\r\n\r\n', '\r\nContent-Length: 14\r\n\r\n')
     const received = await exchange([wrong, '["ECHO', `,"abc"]x${command('PING')}`], '{"result":"PONG"}')

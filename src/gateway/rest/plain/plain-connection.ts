@@ -1,0 +1,157 @@
+import type { Socket } from 'node:net'
+import { unreachable } from '../../../base/index.js'
+import { type ConnectionHandle, DirectWriter, openSocket } from '../../client/node-internals.js'
+import { COMMON_BLOCK, keep, type LentBytes } from '../../resp/lent-memory.js'
+import { LONGEST_PLAIN_HEAD_BYTES, type PlainHead, PlainHeads } from './plain-head.js'
+import { PlainRequest, PlainResponse, type PlainWriter } from './plain-messages.js'
+
+/**
+ * The states of a connection.
+ *
+ * ```
+ *   waiting ──beginning of a plain request──▶ receiving
+ *      │  ▲                                       │
+ *      │  └──answer── answering ◀──the rest of it─┤
+ *      └──plain request──▶ │                      │
+ *   bytes of the next request, before the answer  │ anything else, also in waiting
+ *                          └───────▶ with Node ◀──┘
+ * ```
+ *
+ * - waiting: for a request.
+ * - receiving: a short request that arrives in a few pieces.
+ * - answering: a plain request. Bytes that come meanwhile are held, and no more are read.
+ * - with Node: Node's HTTP server has it for good.
+ */
+type State =
+  | { readonly kind: 'waiting' }
+  | { readonly kind: 'receiving'; readonly begun: Buffer; readonly pieces: number }
+  | { readonly kind: 'answering'; readonly response: PlainResponse; readonly held: Buffer[] }
+  | { readonly kind: 'with Node' }
+
+const WAITING: State = { kind: 'waiting' }
+const WITH_NODE: State = { kind: 'with Node' }
+
+/** A longer request is Node's, unless it arrives as a whole: strangers may leave this much behind. */
+const LONGEST_IN_PIECES = 16_384
+const MOST_PIECES = 8
+
+/** What a connection needs of its listener. */
+export interface PlainConnectionDeps {
+  readonly now: () => number
+  /** Answers a request. */
+  readonly serve: (request: PlainRequest, response: PlainResponse) => void
+  /** Node's HTTP server takes over a connection, with what was unshifted into it. */
+  readonly toNode: (socket: Socket) => void
+}
+
+/** A connection of a client that has sent only plain requests so far. */
+export class PlainConnection implements PlainWriter {
+  readonly socket: Socket
+  readonly #deps: PlainConnectionDeps
+  readonly #writer: DirectWriter | undefined
+  readonly #heads = new PlainHeads()
+  #state: State = WAITING
+  #isNew = true
+  /** When the last request was answered, or the client connected; Unix milliseconds. */
+  #idleSinceMs: number
+
+  constructor(handle: ConnectionHandle, deps: PlainConnectionDeps) {
+    this.#deps = deps
+    this.#idleSinceMs = deps.now()
+    this.socket = openSocket(handle, COMMON_BLOCK, (length) => this.#take(length))
+    this.#writer = DirectWriter.of(handle, (status) => void (status < 0 && this.socket.destroy()))
+    this.socket.on('error', () => {}).on('end', () => this.socket.end())
+  }
+
+  /** Ends a connection that has waited longer than that for its next request. Node times the first one, and slow ones. */
+  checkIdle(longestMs: number): void {
+    const state = this.#state
+    if (state.kind === 'receiving') this.#handOver([state.begun])
+    if (state.kind !== 'waiting') return
+    if (this.#isNew) this.#handOver([])
+    else if (this.#deps.now() - this.#idleSinceMs > longestMs) this.socket.destroy()
+  }
+
+  /** Ends the connection, once its request is answered. */
+  end(): void {
+    const state = this.#state
+    if (state.kind === 'answering') state.response.shouldKeepAlive = false
+    else if (state.kind !== 'with Node') this.socket.destroySoon()
+  }
+
+  #take(length: number): void {
+    const state = this.#state
+    switch (state.kind) {
+      case 'waiting':
+        this.#receive(COMMON_BLOCK, length, 1)
+        return
+      case 'receiving': {
+        const bytes = Buffer.concat([state.begun, COMMON_BLOCK.subarray(0, length)])
+        this.#receive(bytes, bytes.length, state.pieces + 1)
+        return
+      }
+      case 'answering':
+        state.held.push(keep(COMMON_BLOCK.subarray(0, length)))
+        this.socket.pause()
+        return
+      case 'with Node':
+        // Node reads by itself, unless somebody listens to the socket.
+        this.socket.push(keep(COMMON_BLOCK.subarray(0, length)))
+        return
+      default:
+        unreachable(state)
+    }
+  }
+
+  /** waiting or receiving → answering, → receiving, or → with Node. @param memory has the bytes, and may be lent */
+  #receive(memory: LentBytes, length: number, pieces: number): void {
+    const head = this.#heads.read(memory.toString('latin1', 0, Math.min(length, LONGEST_PLAIN_HEAD_BYTES)))
+    const wholeBytes = head === 'incomplete' ? LONGEST_IN_PIECES : head ? head.headBytes + head.bodyBytes : 0
+    const mayFollow = length < wholeBytes && wholeBytes <= LONGEST_IN_PIECES && pieces < MOST_PIECES
+    if (head && head !== 'incomplete' && length === wholeBytes)
+      this.#serve(head, keep(memory.subarray(head.headBytes, length)))
+    else if (mayFollow) this.#state = { kind: 'receiving', begun: keep(memory.subarray(0, length)), pieces }
+    else this.#handOver([keep(memory.subarray(0, length))])
+  }
+
+  /** → answering. */
+  #serve(head: PlainHead, body: Buffer): void {
+    const request = new PlainRequest(this.socket, head, body)
+    const response = new PlainResponse(request, this)
+    response.assignSocket(this.socket)
+    this.#isNew = false
+    this.#state = { kind: 'answering', response, held: [] }
+    this.#deps.serve(request, response)
+  }
+
+  sendNow(answer: Buffer): boolean {
+    const { socket } = this
+    const writer = this.#writer
+    if (!writer || writer.queuedBytes > 0 || socket.writableLength > 0 || !socket.writable) return false
+    const status = writer.write(answer)
+    if (status < 0) socket.destroy()
+    return true
+  }
+
+  /** answering → waiting, or → with Node. */
+  answered(response: PlainResponse): void {
+    const state = this.#state
+    if (state.kind !== 'answering' || state.response !== response) return
+    response.detachSocket(this.socket)
+    response.destroyed = true
+    response.emit('close')
+    this.#state = WAITING
+    this.#idleSinceMs = this.#deps.now()
+    if (!response.shouldKeepAlive) this.socket.destroySoon()
+    else if (state.held.length > 0) this.#handOver(state.held)
+  }
+
+  /** any → with Node. */
+  #handOver(bytes: readonly Buffer[]): void {
+    this.#state = WITH_NODE
+    if (this.socket.destroyed) return
+    for (const piece of bytes.toReversed()) this.socket.unshift(piece)
+    this.#deps.toNode(this.socket)
+    this.socket.resume()
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * The head of a plain request: the strict form of HTTP/1.1 in which clients of the REST data plane send nearly all requests. It
+ * is a subset of what Node's parser accepts, with the same meaning, so a request means the same whichever of the two reads it.
+ */
+
+/** The headers of a request by their lower-case names, of which each occurs once. */
+type Headers = Record<string, string>
+
+/** What a plain head says. */
+export interface PlainHead {
+  readonly method: 'GET' | 'POST'
+  readonly target: string
+  /** Valid until the next head of the connection is read. */
+  readonly headers: Headers
+  /** Length of the head, bytes, with the empty line behind it. */
+  readonly headBytes: number
+  /** Length of the body that follows it, bytes. */
+  readonly bodyBytes: number
+}
+
+/** A longer head is not plain. */
+export const LONGEST_PLAIN_HEAD_BYTES = 8_192
+
+const LINE_END = '\r\n'
+const END = '\r\n\r\n'
+const BEGINNING = /^(?:GET|POST) \//
+const REQUEST_LINE = /^(GET|POST) (\/[!-~]*) HTTP\/1\.1$/
+/** Headers whose values are visible ASCII characters with spaces between them. */
+const LINES = /^(?:[A-Za-z][A-Za-z0-9-]*: [!-~]+(?: +[!-~]+)*\r\n)+$/
+const LENGTH_LINE = /^content-length: ([0-9]{1,7})\r\n/im
+const LENGTH = /^[0-9]{1,7}$/
+/** Headers that change how a request is framed or answered. */
+const NOT_PLAIN = ['transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'keep-alive', 'proxy-connection']
+
+/** Headers that a client has sent: it sends nearly always the same, but for the length of the body. */
+interface KnownLines {
+  /** The lines up to the digits of the length; all of them when there is no length. */
+  readonly before: string
+  /** The lines from the digits of the length on. */
+  readonly behind: string
+  readonly headers: Headers
+}
+
+/** Reads the heads of the requests of one connection. */
+export class PlainHeads {
+  #known: KnownLines | undefined
+
+  /** Reads the head at the beginning of `text`, which may end anywhere. Undefined for one that is not plain. */
+  read(text: string): PlainHead | 'incomplete' | undefined {
+    const end = text.indexOf(END)
+    if (end < 0) return BEGINNING.test(text) ? 'incomplete' : undefined
+    const lineEnd = text.indexOf(LINE_END)
+    const [, method, target] = REQUEST_LINE.exec(text.slice(0, lineEnd)) ?? []
+    const headers = target && this.#headersIn(text.slice(lineEnd + LINE_END.length, end + LINE_END.length))
+    if (!target || !headers) return undefined
+    const headBytes = end + END.length
+    const bodyBytes = Number(headers['content-length'] ?? 0)
+    return { method: method === 'GET' ? 'GET' : 'POST', target, headers, headBytes, bodyBytes }
+  }
+
+  #headersIn(lines: string): Headers | undefined {
+    const known = this.#known
+    const length = known && lengthBetween(lines, known)
+    if (known && length !== undefined) {
+      if (length !== '') known.headers['content-length'] = length
+      return known.headers
+    }
+    const headers = LINES.test(lines) ? parse(lines) : undefined
+    if (!headers || !isPlain(headers)) return undefined
+    this.#known = knownFrom(lines, headers)
+    return headers
+  }
+}
+
+/** The digits of the length, or '' when these lines have none; undefined when they are others than the known ones. */
+function lengthBetween(lines: string, { before, behind }: KnownLines): string | undefined {
+  if (!lines.startsWith(before) || !lines.endsWith(behind)) return undefined
+  if (behind === '') return lines.length === before.length ? '' : undefined
+  const length = lines.slice(before.length, -behind.length)
+  return LENGTH.test(length) ? length : undefined
+}
+
+function knownFrom(lines: string, headers: Headers): KnownLines {
+  const found = LENGTH_LINE.exec(lines)
+  if (!found) return { before: lines, behind: '', headers }
+  const digitsEnd = found.index + found[0].length - LINE_END.length
+  return { before: lines.slice(0, digitsEnd - (found[1] ?? '').length), behind: lines.slice(digitsEnd), headers }
+}
+
+/** Undefined when a header occurs twice: what that means depends on the header. */
+function parse(lines: string): Headers | undefined {
+  const headers: Headers = {}
+  for (let at = 0; at < lines.length; ) {
+    const colon = lines.indexOf(':', at)
+    const end = lines.indexOf(LINE_END, colon)
+    const name = lines.slice(at, colon).toLowerCase()
+    // A name that objects have by themselves counts as a repeated one.
+    if (headers[name] !== undefined) return undefined
+    headers[name] = lines.slice(colon + 2, end)
+    at = end + LINE_END.length
+  }
+  return headers
+}
+
+function isPlain(headers: Headers): boolean {
+  const { host, connection = 'keep-alive', 'content-length': length = '0' } = headers
+  const isUsual = host !== undefined && LENGTH.test(length) && connection.toLowerCase() === 'keep-alive'
+  return isUsual && NOT_PLAIN.every((name) => headers[name] === undefined)
+}
