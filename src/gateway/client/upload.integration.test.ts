@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
@@ -22,12 +23,18 @@ const head = (name: string, key: string, bytes: number, count = 3): string =>
   `*${count}\r\n$${name.length}\r\n${name}\r\n$${key.length}\r\n${key}\r\n$${bytes}\r\n`
 const write = (name: string, key: string, bytes: number): string => `${head(name, key, bytes)}${'x'.repeat(bytes)}\r\n`
 
+async function whenWritable(socket: Socket): Promise<void> {
+  const over = new AbortController()
+  await Promise.race(['drain', 'close'].map((event) => once(socket, event, over))).catch(() => {})
+  over.abort()
+}
+
 /** Sends this many bytes as fast as they are read, while the connection is open. */
 async function pour({ socket }: RawClient, bytes: number): Promise<void> {
   const piece = Buffer.alloc(64 * 1024, 'x')
   for (let left = bytes; left > 0; left -= piece.length) {
     const isTaken = socket.write(left < piece.length ? piece.subarray(0, left) : piece)
-    if (!isTaken && !socket.closed) await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => {})
+    if (!isTaken && !socket.closed) await whenWritable(socket)
   }
 }
 
