@@ -13,7 +13,7 @@
  * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has, `HOMEPORT_BENCH_ROUNDS` the rounds,
  * `HOMEPORT_BENCH_SHAPES` leaves out other shapes (`50/1/64,50/16/64`), `HOMEPORT_BENCH_CORES=shared` lets the load and the
  * servers share all cores, and `HOMEPORT_BENCH_INTERNALS=off` measures the gateway on the public API of Node
- * (`client/node-internals.ts`). The same holds for the other benchmarks of the gateway.
+ * (`base/node-internals.ts`). The same holds for the other benchmarks of the gateway.
  */
 import { setApart } from './support/cores.js'
 import type { GatewayFacts } from './support/gateway-server.js'

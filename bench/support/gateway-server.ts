@@ -2,7 +2,7 @@
  * A gateway with every limit set and one engine behind it, as a separate process. The engine also listens on a TCP
  * port, so that it can be spoken to directly. Says where everything is on its IPC channel.
  */
-import { switchNodeInternals } from '../../src/gateway/client/node-internals.js'
+import { switchNodeInternals } from '../../src/base/node-internals.js'
 import { ENGINE_PASSWORDS } from '../../src/gateway/testing/engine.js'
 import { CREDENTIALS, startRig } from '../../src/gateway/testing/rig.js'
 import { cleanup, freePort } from '../../test/support/index.js'

@@ -14,11 +14,12 @@
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.
  * - `sqlite/`: opens SQLite files, with the driver of Node or with a package.
  * - `turns.ts`: work on the same thing, one task after the other, or a few at a time.
+ * - `node-internals.ts`: faster ways to accept, read and write than Node documents.
  * - `percent.ts`: percent-encoding.
  * - `user.ts`: the user that runs the process, who may have neither name nor home.
  * - `version.ts`: the version of Homeport.
  *
- * Nothing here reads configuration, opens a socket or logs. Only the store and the lock of the data directory open SQLite files. Only the gate of `network.ts` resolves names.
+ * Nothing here reads configuration, listens, connects or logs. Only the store and the lock of the data directory open SQLite files. Only the gate of `network.ts` resolves names.
  */
 
 export { ClientMemoryBudget, type MemoryConsumer, WORTH_NOTING_BYTES } from './client-memory.js'
@@ -33,6 +34,13 @@ export { Joined } from './joined.js'
 export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './network.js'
+export {
+  type ConnectionHandle,
+  DirectWriter,
+  interceptConnections,
+  openSocket,
+  presetOptions,
+} from './node-internals.js'
 export { mostOpenFiles } from './open-files.js'
 export { decodedOrSame } from './percent.js'
 export { printable } from './printable.js'

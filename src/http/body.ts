@@ -8,6 +8,7 @@ import {
   yieldToEventLoop,
 } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
+import { PlainRequest } from './plain/plain-messages.js'
 
 const NOTHING = new Uint8Array()
 /** Bytes copied before yielding, about a millisecond of work. */
@@ -36,11 +37,13 @@ export interface BodyAccount {
 export function readBody(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const declaredBytes = declaredWithin(request, limits)
-    process.nextTick(() => {
-      const body = takeCompleteBody(request, declaredBytes)
-      if (body) resolve(body)
-      else gather(request, limits, account).then((chunks) => resolve(joinChunks(chunks)), reject)
-    })
+    if (request instanceof PlainRequest) resolve(request.body)
+    else
+      process.nextTick(() => {
+        const body = takeCompleteBody(request, declaredBytes)
+        if (body) resolve(body)
+        else gather(request, limits, account).then((chunks) => resolve(joinChunks(chunks)), reject)
+      })
   })
 }
 

@@ -3,11 +3,17 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { systemClock, yieldToEventLoop } from '../base/index.js'
 
+/**
+ * Connections that the system keeps until they are accepted, where it allows that. With Node's 511, clients that connect a
+ * thousand at a time while the machine is busy may be reset.
+ */
+export const BACKLOG = 4_096
+
 const NEWEST = Symbol('newest request')
 const UNANSWERED = Symbol('requests without an answer')
 
 /** A connection with its newest request; earlier requests are complete. */
-interface Connection extends Socket {
+export interface Connection extends Socket {
   [NEWEST]?: IncomingMessage
   [UNANSWERED]?: number
 }
@@ -23,12 +29,16 @@ export class Connections {
     this.#leftoverMs = leftoverMs
   }
 
+  /** Starts to track a connection, unless it is tracked already. */
+  add(connection: Connection): void {
+    if (this.#open.has(connection)) return
+    this.#open.add(connection)
+    connection.once('close', () => this.#open.delete(connection))
+  }
+
   /** Starts to track the connections of a listener. */
   follow(server: Server): void {
-    server.on('connection', (connection: Connection) => {
-      this.#open.add(connection)
-      connection.once('close', () => this.#open.delete(connection))
-    })
+    server.on('connection', (connection: Connection) => this.add(connection))
     server.prependListener('request', (request: IncomingMessage, answer: ServerResponse) => {
       const connection: Connection = request.socket
       connection[UNANSWERED] = (connection[UNANSWERED] ?? 0) + 1

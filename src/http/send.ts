@@ -1,20 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isObject, TimeSlice, yieldToEventLoop } from '../base/index.js'
 import { arrivalOf, idOf } from './caller.js'
+import { PlainResponse, type WholeAnswer } from './plain/plain-messages.js'
 import { REQUEST_ID_HEADER } from './request-id.js'
 import { DATA_HEADERS } from './safe-headers.js'
 import { countUnread } from './unread.js'
 
 /**
- * Sends head and body of a response in one write to the socket; `end(body)` would first concatenate them. The head must
- * have been written, with the length of the body.
+ * Sends head and body of a response in one write to the socket; `end(body)` would first concatenate them. In addition to the
+ * headers that the response already has.
  */
-export function sendWhole(
-  request: IncomingMessage,
-  response: ServerResponse,
-  text: string,
-  encoding: 'latin1' | 'utf8',
-): void {
+export function sendWhole(request: IncomingMessage, response: ServerResponse, answer: WholeAnswer): void {
+  if (response instanceof PlainResponse && response.sendWhole(answer)) return
+  const { status, headers, text, encoding } = answer
+  response.writeHead(status, [...headers])
   if (request.method !== 'HEAD') {
     response.write(text, encoding)
     response.socket?.uncork()
@@ -31,9 +30,8 @@ export function sendJson(request: IncomingMessage, response: ServerResponse, sta
   arrivalOf(request).answerBytes = bytes
   const length = String(bytes)
   const head = ['content-type', JSON_TYPE, 'content-length', length, REQUEST_ID_HEADER, idOf(request)]
-  response.writeHead(status, [...head, ...DATA_HEADERS])
-  // Most texts are ASCII only, and Node writes them faster as latin1.
-  sendWhole(request, response, json, bytes === json.length ? 'latin1' : 'utf8')
+  const encoding = bytes === json.length ? 'latin1' : 'utf8'
+  sendWhole(request, response, { status, headers: [...head, ...DATA_HEADERS], text: json, encoding })
   countUnread(request, response, bytes)
 }
 

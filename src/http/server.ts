@@ -6,13 +6,15 @@ import { ClientMemoryBudget, codeOf, randomSecret, type Service, Strangers, syst
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import { arrivalOf, setArrival } from './caller.js'
 import { ClientAddresses } from './client-address.js'
-import { Connections } from './connections.js'
+import { BACKLOG, Connections } from './connections.js'
 import { DocsPage } from './docs-page.js'
 import { isForwarded, markForwarded } from './forwarding.js'
 import { HeavyRequests } from './heavy-requests.js'
 import type { HttpSettings } from './http-settings.js'
 import { openApi } from './openapi.js'
 import { Pipeline, send } from './pipeline.js'
+import { PlainConnections } from './plain/plain-connections.js'
+import { KEEP_ALIVE_SECONDS } from './plain/plain-messages.js'
 import { readyAnswer } from './readiness.js'
 import { LONGEST_HEAD_BYTES, refuseSocket } from './refuse-socket.js'
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
@@ -28,6 +30,8 @@ const STOP_GRACE_MS = 10_000
 const BODY_TIMEOUT_MS = 300_000
 /** For the rest of a body after its answer. */
 const LEFTOVER_TIMEOUT_MS = 5_000
+/** How often idle connections are looked for. */
+const SWEEP_MS = 5_000
 /** Methods with a request body. */
 const METHODS_WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
@@ -61,6 +65,7 @@ export class HttpServer implements Service {
   readonly #heavy: HeavyRequests
   readonly #addresses: ClientAddresses
   readonly #app: FastifyInstance
+  readonly #plain: PlainConnections
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
 
   constructor(settings: HttpSettings) {
@@ -83,13 +88,24 @@ export class HttpServer implements Service {
       frameworkErrors: (error, _request, response) => this.#renderError(error, response),
       clientErrorHandler: (error, socket) => refuseSocket(socket, error.code),
       http: { maxHeaderSize: LONGEST_HEAD_BYTES },
+      keepAliveTimeout: 1_000 * KEEP_ALIVE_SECONDS,
       forceCloseConnections: 'idle',
+    })
+    this.#plain = new PlainConnections({
+      clock: systemClock,
+      sweepMs: SWEEP_MS,
+      onOpen: (connection) => {
+        this.#strangers.admit(connection)
+        this.#connections.add(connection)
+      },
+      serve: (request, response) => void this.#app.server.emit('request', request, response),
     })
     this.#prepare()
   }
 
   async start(): Promise<void> {
-    await this.#app.listen({ host: this.#settings.host, port: this.#settings.port })
+    await this.#app.listen({ host: this.#settings.host, port: this.#settings.port, backlog: BACKLOG })
+    this.#plain.take(this.#app.server)
     this.#phase = 'serving'
   }
 

@@ -1,9 +1,9 @@
 import type { Server } from 'node:net'
+import { interceptConnections } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
 import type { ClientSocket } from './client-socket.js'
-import { interceptConnections } from './node-internals.js'
 
 /** Connections accepted in a turn of the event loop, whatever else there is to do. */
 const LEAST_A_TURN = 4

@@ -1,8 +1,14 @@
 import type { Server } from 'node:net'
-import { isTurnSpent, scheduleSlice } from '../../base/index.js'
+import {
+  type ConnectionHandle,
+  interceptConnections,
+  isTurnSpent,
+  openSocket,
+  presetOptions,
+  scheduleSlice,
+} from '../../base/index.js'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import type { ClientSocket } from './client-socket.js'
-import { type ConnectionHandle, interceptConnections, openSocket, presetOptions } from './node-internals.js'
 
 /**
  * Receives the bytes of a client: the first `length` of `memory`, which may be lent (`lent-memory.ts`). Passing a view

@@ -3,8 +3,6 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
-import { CREDENTIALS, RawClient, startRig } from '../testing/rig.js'
-import { type Inlet, takeInlets } from './inlet.js'
 import {
   DirectWriter,
   findStreamBinding,
@@ -12,7 +10,9 @@ import {
   isTestedVersion,
   switchNodeInternals,
   usesNodeInternals,
-} from './node-internals.js'
+} from '../../base/node-internals.js'
+import { CREDENTIALS, RawClient, startRig } from '../testing/rig.js'
+import { type Inlet, takeInlets } from './inlet.js'
 
 const refuse = (): never => {
   throw new Error('Access to this API has been restricted')
@@ -74,7 +74,7 @@ describe('the internals of Node', () => {
     interceptConnections(server, () => expect.unreachable('a connection was intercepted'))
     const { inlet } = await connect(server)
     expect(inlet.handle).toBeUndefined()
-    expect(DirectWriter.of(inlet.handle, () => {})).toBeUndefined()
+    expect(DirectWriter.of(inlet.handle, { settled: () => {} })).toBeUndefined()
   })
 })
 

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { DirectWriter } from '../../base/index.js'
 import { ReadMemory } from '../resp/lent-memory.js'
 import { Inlet, takeInlets } from './inlet.js'
-import { DirectWriter } from './node-internals.js'
 import { Outlet } from './outlet.js'
 
 const MIB = 2 ** 20
@@ -36,7 +36,7 @@ async function connect(manner: 'direct' | 'through the socket'): Promise<Pair> {
     client.destroy()
     inlet.socket.destroy()
   })
-  expect(DirectWriter.of(inlet.handle, () => {}) !== undefined).toBe(manner === 'direct')
+  expect(DirectWriter.of(inlet.handle, { settled: () => {} }) !== undefined).toBe(manner === 'direct')
   let drains = 0
   const outlet = new Outlet(inlet, BOUNDS, { drained: () => drains++, grew: () => {} })
   return { inlet, outlet, client, drains: () => drains }

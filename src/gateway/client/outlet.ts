@@ -1,8 +1,8 @@
 import { getSystemErrorName } from 'node:util'
+import { DirectWriter } from '../../base/index.js'
 import { keep, keepInPlace } from '../resp/lent-memory.js'
 import type { ClientSocket } from './client-socket.js'
 import type { Inlet } from './inlet.js'
-import { DirectWriter } from './node-internals.js'
 
 /** Whether the client gets its replies (CLIENT REPLY). `skip`: not the next one; `skipping`: that one is pending. */
 export type Replies = 'on' | 'off' | 'skip' | 'skipping'
@@ -47,7 +47,7 @@ export class Outlet {
     { drained, grew }: { readonly drained: () => void; readonly grew: (bytes: number) => void },
   ) {
     this.#socket = socket
-    this.#direct = DirectWriter.of(handle, (status) => this.#settled(status))
+    this.#direct = DirectWriter.of(handle, { keep: keepInPlace, settled: (status) => this.#settled(status) })
     this.#bounds = bounds
     this.#drained = drained
     this.#grew = grew

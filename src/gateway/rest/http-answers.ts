@@ -10,7 +10,6 @@ import {
   sendWhole,
 } from '../../http/index.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
-import { PlainResponse } from './plain/plain-messages.js'
 import type { ReplyEncoding, RestReply } from './reply-reader.js'
 
 /** The form of the answer that a client asks for (reference redis 4.2). */
@@ -62,11 +61,8 @@ export class HttpAnswers {
   ok(request: IncomingMessage, response: ServerResponse, json: string, moment = 0): void {
     const bytes = Buffer.byteLength(json)
     const headers = this.#headers(request, JSON_TYPE, bytes, moment)
-    // Node writes ASCII, which most answers are, faster as latin1.
     const encoding = bytes === json.length ? 'latin1' : 'utf8'
-    if (response instanceof PlainResponse && response.sendWhole(headers, json, encoding)) return
-    response.writeHead(200, headers)
-    sendWhole(request, response, json, encoding)
+    sendWhole(request, response, { status: 200, headers, text: json, encoding })
   }
 
   /** 200 with the bytes of replies as they are. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { PlainRequest } from './plain/plain-messages.js'
+import { PlainRequest } from '../../http/index.js'
 
 const EMPTY = Buffer.alloc(0)
 /** A body is kept until the answer if it is not longer than this, bytes: the database may get another home before. */

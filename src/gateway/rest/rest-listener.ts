@@ -4,11 +4,14 @@ import type { Duplex } from 'node:stream'
 import type { ClientMemoryBudget, Clock, Strangers } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import {
+  BACKLOG,
   ClientAddresses,
   closed,
   isForwarded,
+  KEEP_ALIVE_SECONDS,
   LONGEST_HEAD_BYTES,
   markForwarded,
+  PlainConnections,
   type Readiness,
   refuseSocket,
 } from '../../http/index.js'
@@ -26,8 +29,6 @@ import { Exchange, type ExchangeDeps } from './exchange.js'
 import { answerHealth, answerLive, answerPreflight, answerReady, HttpAnswers } from './http-answers.js'
 import { splitTarget, type Target } from './parse-commands.js'
 import { passOn } from './pass-on.js'
-import { PlainConnections } from './plain/plain-connections.js'
-import { KEEP_ALIVE_SECONDS } from './plain/plain-messages.js'
 import { answerFromReplica } from './replica-request.js'
 import { RestRequest, type RestRequestDeps } from './rest-request.js'
 import { type TokenGrant, TokenGrants, tokenOf } from './token-grants.js'
@@ -74,8 +75,8 @@ export class RestListener {
   readonly #requestDeps: RestRequestDeps
   /** Connections of other nodes of the region. */
   readonly #near = new WeakSet<Duplex>()
-  /** Connections of other nodes. The server does not wait for them when it closes. */
-  readonly #forwarded = new Set<Duplex>()
+  /** Connections that the server does not wait for when it closes. */
+  readonly #tracked = new Set<Duplex>()
   #stopping = false
 
   constructor(options: RestListenerOptions) {
@@ -94,8 +95,11 @@ export class RestListener {
     }
     this.#plain = new PlainConnections({
       clock,
-      strangers: options.strangers,
       sweepMs: options.headTimeoutMs / 4,
+      onOpen: (connection) => {
+        options.strangers.admit(connection)
+        this.#track(connection)
+      },
       serve: (request, response) => this.#onRequest(request, response),
     })
     this.#server = createServer(
@@ -111,7 +115,7 @@ export class RestListener {
     )
     // A client that waits for `100 Continue` gets a refusal, such as a wrong token, before it sends its body.
     this.#server.on('checkContinue', (request, response) => this.#onRequest(request, response))
-    this.#server.on('connection', (connection) => this.#plain.has(connection) || options.strangers.admit(connection))
+    this.#server.on('connection', (connection) => options.strangers.admit(connection))
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseSocket(socket, error.code))
   }
 
@@ -127,7 +131,7 @@ export class RestListener {
     this.#grants.open()
     return new Promise((resolve, reject) => {
       this.#server.once('error', (cause) => reject(new HomeportError('port_taken', { port }, { cause })))
-      this.#server.listen({ host, port }, () => {
+      this.#server.listen({ host, port, backlog: BACKLOG }, () => {
         this.#plain.take(this.#server)
         this.#options.doorway.pace(this.#server)
         resolve()
@@ -144,26 +148,29 @@ export class RestListener {
     if (this.#stopping) return void connection.destroy()
     markForwarded(connection, ip)
     if (as === 'near') this.#near.add(connection)
-    this.#forwarded.add(connection)
-    connection.once('close', () => this.#forwarded.delete(connection))
+    this.#track(connection)
     this.#server.emit('connection', connection)
+  }
+
+  #track(connection: Duplex): void {
+    this.#tracked.add(connection)
+    connection.once('close', () => this.#tracked.delete(connection))
   }
 
   /** Finishes active requests for up to `graceMs`, then closes. May be called before `listen`, and repeatedly. */
   async close(graceMs: number): Promise<void> {
     this.#stopping = true
     const ended = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    const forwarded = [...this.#forwarded].map(closed)
+    const tracked = [...this.#tracked].map(closed)
     this.#options.doorway.dismiss(this.#server)
     for (const stream of this.#streams) stream.close()
-    const plain = this.#plain.close()
+    this.#plain.end()
     this.#server.closeIdleConnections()
     const timer = this.#options.clock.after(graceMs, () => {
       this.#server.closeAllConnections()
-      this.#plain.destroy()
-      for (const connection of this.#forwarded) connection.destroy()
+      for (const connection of this.#tracked) connection.destroy()
     })
-    await Promise.all([ended, plain, ...forwarded])
+    await Promise.all([ended, ...tracked])
     this.#grants.close()
     timer.cancel()
   }

@@ -1,7 +1,5 @@
 import type { Socket } from 'node:net'
-import { unreachable } from '../../../base/index.js'
-import { type ConnectionHandle, DirectWriter, openSocket } from '../../client/node-internals.js'
-import { COMMON_BLOCK, keep, type LentBytes } from '../../resp/lent-memory.js'
+import { type ConnectionHandle, DirectWriter, openSocket, unreachable } from '../../base/index.js'
 import { LONGEST_PLAIN_HEAD_BYTES, type PlainHead, PlainHeads } from './plain-head.js'
 import { PlainRequest, PlainResponse, type PlainWriter } from './plain-messages.js'
 
@@ -31,6 +29,8 @@ type State =
 const WAITING: State = { kind: 'waiting' }
 const WITH_NODE: State = { kind: 'with Node' }
 
+/** The memory that all connections read into. A request that does not fit into it is Node's. */
+const BLOCK = Buffer.allocUnsafeSlow(65_536)
 /** A longer request is Node's, unless it arrives as a whole: strangers may leave this much behind. */
 const LONGEST_IN_PIECES = 16_384
 const MOST_PIECES = 8
@@ -58,9 +58,10 @@ export class PlainConnection implements PlainWriter {
   constructor(handle: ConnectionHandle, deps: PlainConnectionDeps) {
     this.#deps = deps
     this.#idleSinceMs = deps.now()
-    this.socket = openSocket(handle, COMMON_BLOCK, (length) => this.#take(length))
-    this.#writer = DirectWriter.of(handle, (status) => void (status < 0 && this.socket.destroy()))
+    this.socket = openSocket(handle, BLOCK, (length) => this.#take(length))
+    this.#writer = DirectWriter.of(handle, { settled: (status) => void (status < 0 && this.socket.destroy()) })
     this.socket.on('error', () => {}).on('end', () => this.socket.end())
+    this.socket.on('drain', () => this.#state.kind === 'answering' && this.#state.response.drained())
   }
 
   /** Ends a connection that has waited longer than that for its next request. Node times the first one, and slow ones. */
@@ -83,35 +84,35 @@ export class PlainConnection implements PlainWriter {
     const state = this.#state
     switch (state.kind) {
       case 'waiting':
-        this.#receive(COMMON_BLOCK, length, 1)
+        this.#receive(BLOCK, length, 1)
         return
       case 'receiving': {
-        const bytes = Buffer.concat([state.begun, COMMON_BLOCK.subarray(0, length)])
+        const bytes = Buffer.concat([state.begun, BLOCK.subarray(0, length)])
         this.#receive(bytes, bytes.length, state.pieces + 1)
         return
       }
       case 'answering':
-        state.held.push(keep(COMMON_BLOCK.subarray(0, length)))
+        state.held.push(copyOf(BLOCK, 0, length))
         this.socket.pause()
         return
       case 'with Node':
         // Node reads by itself, unless somebody listens to the socket.
-        this.socket.push(keep(COMMON_BLOCK.subarray(0, length)))
+        this.socket.push(copyOf(BLOCK, 0, length))
         return
       default:
         unreachable(state)
     }
   }
 
-  /** waiting or receiving → answering, → receiving, or → with Node. @param memory has the bytes, and may be lent */
-  #receive(memory: LentBytes, length: number, pieces: number): void {
+  /** waiting or receiving → answering, → receiving, or → with Node. @param memory begins with the bytes */
+  #receive(memory: Buffer, length: number, pieces: number): void {
     const head = this.#heads.read(memory.toString('latin1', 0, Math.min(length, LONGEST_PLAIN_HEAD_BYTES)))
     const wholeBytes = head === 'incomplete' ? LONGEST_IN_PIECES : head ? head.headBytes + head.bodyBytes : 0
     const mayFollow = length < wholeBytes && wholeBytes <= LONGEST_IN_PIECES && pieces < MOST_PIECES
     if (head && head !== 'incomplete' && length === wholeBytes)
-      this.#serve(head, keep(memory.subarray(head.headBytes, length)))
-    else if (mayFollow) this.#state = { kind: 'receiving', begun: keep(memory.subarray(0, length)), pieces }
-    else this.#handOver([keep(memory.subarray(0, length))])
+      this.#serve(head, copyOf(memory, head.headBytes, length))
+    else if (mayFollow) this.#state = { kind: 'receiving', begun: copyOf(memory, 0, length), pieces }
+    else this.#handOver([copyOf(memory, 0, length)])
   }
 
   /** → answering. */
@@ -138,8 +139,7 @@ export class PlainConnection implements PlainWriter {
     const state = this.#state
     if (state.kind !== 'answering' || state.response !== response) return
     response.detachSocket(this.socket)
-    response.destroyed = true
-    response.emit('close')
+    process.nextTick(() => response.over())
     this.#state = WAITING
     this.#idleSinceMs = this.#deps.now()
     if (!response.shouldKeepAlive) this.socket.destroySoon()
@@ -155,3 +155,5 @@ export class PlainConnection implements PlainWriter {
     this.socket.resume()
   }
 }
+
+const copyOf = (memory: Buffer, start: number, end: number): Buffer => Buffer.from(memory.subarray(start, end))

@@ -1,10 +1,9 @@
 import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { type AddressInfo, createConnection, Socket } from 'node:net'
+import { type AddressInfo, createConnection, type Socket } from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { atCleanup, waitFor } from '../../../../test/support/index.js'
-import type { StrangerConnection } from '../../../base/index.js'
-import { ManualClock } from '../../../base/testing/manual-clock.js'
+import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
 import { PlainConnections } from './plain-connections.js'
 import { KEEP_ALIVE_SECONDS, PlainRequest, PlainResponse } from './plain-messages.js'
 
@@ -17,7 +16,7 @@ let clock: ManualClock
 let plain: PlainConnections
 let server: Server
 /** The connections at the server. */
-let accepted: StrangerConnection[]
+let accepted: Socket[]
 const arrivals = new EventEmitter()
 /** The requests, which the tests answer. */
 let requests: { readonly request: IncomingMessage; readonly response: ServerResponse }[]
@@ -30,14 +29,13 @@ beforeEach(async () => {
     requests.push({ request, response })
     arrivals.emit('request')
   }
-  const strangers = { admit: (connection: StrangerConnection) => void accepted.push(connection) }
-  plain = new PlainConnections({ clock, strangers, sweepMs: SWEEP_MS, serve })
+  plain = new PlainConnections({ clock, sweepMs: SWEEP_MS, onOpen: (socket) => void accepted.push(socket), serve })
   server = createServer(serve)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   plain.take(server)
   atCleanup(() => {
-    plain.destroy()
+    for (const socket of accepted) socket.destroy()
     server.closeAllConnections()
     server.close()
   })
@@ -64,7 +62,7 @@ async function sendInPieces({ socket }: Client, pieces: readonly string[]): Prom
   for (const piece of pieces) {
     socket.write(piece)
     const { bytesWritten } = socket
-    await waitFor(() => accepted[0] instanceof Socket && accepted[0].bytesRead === bytesWritten, { what: 'the read' })
+    await waitFor(() => accepted[0]?.bytesRead === bytesWritten, { what: 'the read' })
   }
 }
 
@@ -80,7 +78,11 @@ const headersFor = (text: string): string[] => ['Content-Length', String(text.le
 
 /** Answers in one call where that is possible. */
 function answer({ response }: { readonly response: ServerResponse }, text: string): void {
-  if (response instanceof PlainResponse && response.sendWhole(headersFor(text), text, 'latin1')) return
+  if (
+    response instanceof PlainResponse &&
+    response.sendWhole({ status: 200, headers: headersFor(text), text, encoding: 'latin1' })
+  )
+    return
   response.writeHead(200, headersFor(text)).end(text)
 }
 
@@ -181,6 +183,27 @@ describe('a connection', () => {
     expect(bodies(client)).toEqual(new Array(sent).fill(text))
   })
 
+  it('gets an answer in pieces as fast as it reads', async () => {
+    const client = await connect()
+    client.socket.pause()
+    client.socket.write(PLAIN)
+    const { response } = await request(1)
+    const piece = 'z'.repeat(1_000_000)
+    response.writeHead(200, { 'Content-Length': 20 * piece.length })
+    let drains = 0
+    for (let pieces = 0; pieces < 20; pieces++) {
+      if (response.write(piece)) continue
+      drains++
+      expect(response.writableNeedDrain).toBe(true)
+      client.socket.resume()
+      await once(response, 'drain')
+      expect(response.writableNeedDrain).toBe(false)
+    }
+    response.end()
+    await waitFor(() => bodies(client)[0]?.length === 20 * piece.length, { what: 'the whole answer' })
+    expect(drains).toBeGreaterThan(0)
+  })
+
   it('ends the response when its client leaves', async () => {
     const client = await connect()
     client.socket.write(PLAIN)
@@ -218,10 +241,9 @@ describe('a connection without a request', () => {
     const [idle, busy] = [await connect(), await connect()]
     busy.socket.write(PLAIN)
     const exchange = await request(1)
-    const ended = plain.close()
+    plain.end()
     await waitFor(() => !isOpen(idle), { what: 'the end of the idle connection' })
     answer(exchange, 'last')
-    await ended
     await waitFor(() => !isOpen(busy), { what: 'the end of the busy connection' })
     expect(busy.text).toMatch(/\r\nConnection: close\r\n(?:.+\r\n)*\r\nlast$/)
   })

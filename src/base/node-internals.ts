@@ -1,13 +1,12 @@
 import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
-import { isObject } from '../../base/index.js'
-import { keepInPlace } from '../resp/lent-memory.js'
+import { isObject } from './json.js'
 
 /**
  * The only file that touches members of Node which Node does not document. They make accepting, reading and writing
  * cheaper: see `interceptConnections`, `openSocket` and `DirectWriter`.
  *
  * One switch covers all of them. They are used where the running major version of Node was tested and every expected
- * member is there; otherwise the gateway uses the public API of `node:net`, which is slower and behaves the same.
+ * member is there; otherwise connections use the public API of `node:net`, which is slower and behaves the same.
  */
 const TESTED_MAJORS: ReadonlySet<number> = new Set([20, 22, 24])
 
@@ -66,7 +65,7 @@ export function switchNodeInternals(to: 'on' | 'off'): void {
   isOn = to === 'on' && binding !== undefined
 }
 
-/** Whether the gateway was tested with this version of Node, such as `22.11.0`. */
+/** Whether they were tested with this version of Node, such as `22.11.0`. */
 export function isTestedVersion(version: string): boolean {
   return TESTED_MAJORS.has(Number.parseInt(version, 10))
 }
@@ -141,6 +140,14 @@ function readBelowSocket(connection: ConnectionHandle, known: StreamBinding, tak
   }
 }
 
+/** What happens to bytes that the system does not take at once. */
+export interface WriteEvents {
+  /** They must stay as they are from now on. Absent: nobody changes them. */
+  readonly keep?: (bytes: Buffer) => void
+  /** They were sent. `status` is 0, or a negative error number of the system. */
+  readonly settled: (status: number) => void
+}
+
 /** One request object for every write that the system takes at once. */
 let request = binding && new binding.WriteWrap()
 
@@ -152,21 +159,20 @@ let request = binding && new binding.WriteWrap()
 export class DirectWriter {
   readonly #handle: ConnectionHandle
   readonly #binding: StreamBinding
-  readonly #settled: (status: number) => void
+  readonly #events: WriteEvents
   #queuedBytes = 0
 
-  private constructor(handle: ConnectionHandle, known: StreamBinding, settled: (status: number) => void) {
+  private constructor(handle: ConnectionHandle, known: StreamBinding, events: WriteEvents) {
     this.#handle = handle
     this.#binding = known
-    this.#settled = settled
+    this.#events = events
   }
 
   /**
-   * For an intercepted connection; undefined for others. `settled` is called when queued bytes were sent, with 0 or a
-   * negative error number of the system.
+   * For an intercepted connection; undefined for others.
    */
-  static of(handle: ConnectionHandle | undefined, settled: (status: number) => void): DirectWriter | undefined {
-    return binding && handle ? new DirectWriter(handle, binding, settled) : undefined
+  static of(handle: ConnectionHandle | undefined, events: WriteEvents): DirectWriter | undefined {
+    return binding && handle ? new DirectWriter(handle, binding, events) : undefined
   }
 
   /** Bytes of the last write that the system has not taken yet, at most. */
@@ -185,12 +191,12 @@ export class DirectWriter {
 
   #queue(taken: WriteRequest, bytes: Buffer): void {
     request = undefined
-    keepInPlace(bytes)
+    this.#events.keep?.(bytes)
     taken.buffer = bytes
     this.#queuedBytes = bytes.length
     taken.oncomplete = (status) => {
       this.#queuedBytes = 0
-      this.#settled(status)
+      this.#events.settled(status)
     }
   }
 }

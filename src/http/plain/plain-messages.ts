@@ -1,6 +1,6 @@
-import { IncomingMessage, ServerResponse } from 'node:http'
+import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { systemClock } from '../../../base/index.js'
+import { systemClock } from '../../base/index.js'
 import type { PlainHead } from './plain-head.js'
 
 /** A plain request, whose body has arrived with its head. Node's code that reads a request as a stream can read it, too. */
@@ -34,6 +34,16 @@ export interface PlainWriter {
   answered(response: PlainResponse): void
 }
 
+/** An answer whose head and body are there. */
+export interface WholeAnswer {
+  readonly status: number
+  /** Names and values in turns, with the length of the body. */
+  readonly headers: readonly string[]
+  readonly text: string
+  /** `latin1` for ASCII, which most texts are: Node writes it faster. */
+  readonly encoding: 'latin1' | 'utf8'
+}
+
 /** A longer answer takes Node's way, which counts what the client leaves unread. */
 const LONGEST_AT_ONCE = 16_384
 
@@ -43,6 +53,7 @@ const LONGEST_AT_ONCE = 16_384
  */
 export class PlainResponse extends ServerResponse {
   override headersSent = false
+  override writableNeedDrain = false
   readonly #writer: PlainWriter
 
   constructor(request: PlainRequest, writer: PlainWriter) {
@@ -58,24 +69,39 @@ export class PlainResponse extends ServerResponse {
     return super.writeHead(statusCode, ...rest)
   }
 
-  /**
-   * Answers with 200, these headers, and a body.
-   * @param headers names and values in turns, with the length of the body
-   * @returns false when the answer has to take Node's way
-   */
-  sendWhole(headers: readonly string[], body: string, encoding: 'latin1' | 'utf8'): boolean {
-    if (!this.shouldKeepAlive || body.length > LONGEST_AT_ONCE) return false
-    let text = OK
-    for (let at = 0; at < headers.length; at += 2) text += `${headers[at]}: ${headers[at + 1]}\r\n`
-    if (!this.#writer.sendNow(Buffer.from(`${text}${lastLines()}${body}`, encoding))) return false
-    this.statusCode = 200
+  override write(chunk: unknown, ...rest: never[]): boolean {
+    const mayFollow = super.write(chunk, ...rest)
+    this.writableNeedDrain = !mayFollow
+    return mayFollow
+  }
+
+  /** The connection takes more. */
+  drained(): void {
+    if (!this.writableNeedDrain) return
+    this.writableNeedDrain = false
+    this.emit('drain')
+  }
+
+  /** Its connection is free for the next response. */
+  over(): void {
+    this.destroyed = true
+    this.emit('close')
+  }
+
+  /** Answers in one call. @returns false when the answer has to take Node's way */
+  sendWhole({ status, headers, text, encoding }: WholeAnswer): boolean {
+    if (!this.shouldKeepAlive || text.length > LONGEST_AT_ONCE || this.getHeaderNames().length > 0) return false
+    let answer = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+    for (let at = 0; at < headers.length; at += 2) answer += `${headers[at]}: ${headers[at + 1]}\r\n`
+    if (!this.#writer.sendNow(Buffer.from(`${answer}${lastLines()}${text}`, encoding))) return false
+    this.statusCode = status
     this.headersSent = true
+    this.emit('finish')
     this.#writer.answered(this)
     return true
   }
 }
 
-const OK = 'HTTP/1.1 200 OK\r\n'
 /** How long a connection without a request stays open. */
 export const KEEP_ALIVE_SECONDS = 75
 
