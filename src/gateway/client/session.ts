@@ -172,8 +172,7 @@ export class Session implements CommandsOwner, LaneOwner, MemoryConsumer {
   /** The client sends no more, or the server stops. */
   finish(): void {
     this.#commands.hasEnded = true
-    if (this.#commands.isUploading) this.cut()
-    else this.#finishReplies()
+    this.#finishReplies()
   }
 
   /**
@@ -199,6 +198,11 @@ export class Session implements CommandsOwner, LaneOwner, MemoryConsumer {
   }
 
   #finishReplies(): void {
+    // All input was taken, so the rest of a large command will never come. It may have begun only after the end was seen.
+    if (this.#commands.isUploading && this.flow.isOpen) {
+      this.cut()
+      return
+    }
     const { state } = this.lane
     const mayNeverCome = state.kind === 'pinned' || this.blocked > 0
     if (!mayNeverCome) this.progressed()

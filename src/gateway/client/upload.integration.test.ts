@@ -177,6 +177,18 @@ describe('a command with a large value', () => {
     expect(rig.complaints).toEqual([])
   })
 
+  it('leaves nothing behind either when its client has gone before it could begin', async () => {
+    await start({ maxCommandsPerSecond: 5 })
+    const [raw, other] = [await client(), await client()]
+    // The rate holds the command while the end of the connection arrives.
+    raw.send(`PING\r\nPING\r\n${head('SET', 'a', 8 * MIB)}half of it`)
+    raw.socket.end()
+    await raw.expectClosed()
+    other.send('CLIENT LIST\r\n')
+    await waitFor(() => other.received.includes('cmd=client|list'), { what: 'the list of clients' })
+    expect(other.received.match(/^id=/gm)).toHaveLength(1)
+  })
+
   it('is answered with one error when the engine dies halfway, and later commands are served', async () => {
     const raw = await client()
     await pourHalf(raw, await client())
