@@ -221,6 +221,20 @@ it("a subscriber in RESP2 gets the engine's error also for commands of the gatew
   await raw.expect("-ERR wrong number of arguments for 'reset' command\r\n+RESET\r\n")
 })
 
+it.each(['SUBSCRIBE a', 'SUBSCRIBE b a'])(
+  'a client that sent %s in a transaction counts as a subscriber',
+  async (sent) => {
+    const raw = await client()
+    raw.send(`MULTI\r\nECHO x\r\n${sent}\r\nEXEC\r\n`)
+    await takeUntil(raw, `$1\r\na\r\n:${sent.split(' ').length - 1}\r\n`)
+    for (const command of ['hello 3', 'auth x', 'multi']) {
+      await raw.send(`${command}\r\n`).expect(`-ERR Can't execute '${command.split(' ')[0]}': only`)
+      await takeUntil(raw, 'in this context\r\n')
+    }
+    await raw.send('UNSUBSCRIBE a\r\n').expect('*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n')
+  },
+)
+
 it('MONITOR with an argument changes nothing', async () => {
   const raw = await client()
   await raw.send('MONITOR x\r\nGET none\r\n').expect("-ERR wrong number of arguments for 'monitor' command\r\n$-1\r\n")

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { elementsOf } from '../resp/elements.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import type { LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
@@ -273,8 +274,11 @@ export class DedicatedStream {
     if (this.#greeting && this.#takeGreeting(this.#greeting, frame)) return
     this.#noteSubscriptions(frame)
     const fill = this.#exec.isWatching && this.#mayBeReply(frame) ? this.#exec.see(frame) : undefined
-    if (fill) void this.#fill(frame, fill)
-    else this.#pass(this.#filtered(frame))
+    if (fill) {
+      // Also what subscribed in the transaction is confirmed there.
+      for (const element of elementsOf(frame) ?? []) this.#noteSubscriptions(element)
+      void this.#fill(frame, fill)
+    } else this.#pass(this.#filtered(frame))
   }
 
   /** @returns whether the frame answers HELLO; a message may arrive before it */
