@@ -13,6 +13,10 @@ class Connection extends EventEmitter {
     this.remotePort = remotePort
   }
 
+  get destroyed(): boolean {
+    return !this.isOpen
+  }
+
   destroy(): void {
     if (!this.isOpen) return
     this.isOpen = false
@@ -84,8 +88,11 @@ it('refuses further clients of an owner that stay connected, while others may la
   first?.destroy()
   expect(strangers.mayKeep('a')).toBe(true)
   // Those over HTTP count apart: the oldest is closed.
-  const http = Array.from({ length: 6 }, () => connect(strangers, 'a'))
-  for (const connection of http) strangers.know(connection, 'a')
+  const http = Array.from({ length: 6 }, () => {
+    const connection = connect(strangers, 'a')
+    strangers.know(connection, 'a')
+    return connection
+  })
   expect([openOf(http), openOf(many), limited.length]).toEqual([4, 6, 2])
 })
 
@@ -100,4 +107,18 @@ it('knows a TLS socket and the connection below it as one', () => {
   connect(strangers, 'c')
   connect(strangers, 'd')
   expect([raw.isOpen, secure.isOpen, strangers.size]).toEqual([true, true, 2])
+})
+
+it('does not count a connection that has closed before its client was known', () => {
+  const strangers = new Strangers({ most: 2 })
+  for (let at = 0; at < 8; at++) {
+    const gone = connect(strangers, 'a')
+    gone.destroy()
+    if (at % 2 === 0) strangers.keep(gone, 'o')
+    else strangers.know(gone, 'o')
+  }
+  expect(strangers.mayKeep('o')).toBe(true)
+  const live = [connect(strangers, 'a'), connect(strangers, 'a')]
+  for (const connection of live) strangers.know(connection, 'o')
+  expect(openOf(live)).toBe(2)
 })

@@ -8,6 +8,7 @@ export interface StrangerConnection {
   [OWNER]?: string | undefined
   readonly remoteAddress?: string | undefined
   readonly remotePort?: number | undefined
+  readonly destroyed?: boolean | undefined
   once(event: 'close', listener: () => void): unknown
   destroy(): unknown
 }
@@ -123,7 +124,7 @@ export class Strangers {
    */
   know(connection: StrangerConnection, owner?: string): void {
     if (this.#connections.size > 0) this.#forget(keyOf(connection))
-    if (owner !== undefined && owner !== connection[OWNER] && connection.remotePort) this.#own(connection, owner)
+    if (owner !== undefined && owner !== connection[OWNER] && isOpen(connection)) this.#own(connection, owner)
   }
 
   /**
@@ -133,7 +134,7 @@ export class Strangers {
   keep(connection: StrangerConnection, owner: string): void {
     this.know(connection)
     const name = keptName(owner)
-    if (connection[OWNER] === name || !connection.remotePort) return
+    if (connection[OWNER] === name || !isOpen(connection)) return
     this.#add(connection, name)
     this.#kept++
     connection.once('close', () => this.#kept--)
@@ -205,4 +206,6 @@ export class Strangers {
 /** Connections that stay and those that may be closed are counted apart. */
 const KEPT = 'kept '
 const keptName = (owner: string): string => KEPT + owner
+/** A client may have gone while its login waited: its connection has closed, and would be counted forever. */
+const isOpen = ({ remotePort, destroyed }: StrangerConnection): boolean => !!remotePort && !destroyed
 const keyOf = ({ remoteAddress, remotePort }: StrangerConnection): string => `${remoteAddress} ${remotePort}`
