@@ -48,9 +48,12 @@ export class EventStream {
       this.end()
       onClose()
     })
-    if (signal.aborted) stream.destroy()
-    else signal.addEventListener('abort', () => stream.destroy(), { once: true })
-    signal.addEventListener('abort', () => this.end(), { once: true })
+    const leave = (): void => {
+      this.end()
+      stream.destroy()
+    }
+    if (signal.aborted) leave()
+    else signal.addEventListener('abort', leave, { once: true })
     return reply(200, stream, HEADERS)
   }
 
