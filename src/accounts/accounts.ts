@@ -104,6 +104,7 @@ export class Accounts implements Service, Authenticator {
     this.queues = new QueueAccounts({
       ...teamDeps,
       cluster,
+      logger: deps.logger,
       rows: () => this.#directory.rows,
       onRotated: () => this.#refreshFile(),
     })

@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { basicOf } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
@@ -126,6 +127,26 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     await again.start()
     expect(again.queues.tokenOf(owner.accountId)).toBe(rotated.token)
     await again.stop()
+  })
+
+  it('start with a full disk, and keep each key of other nodes once when they can write', async () => {
+    const store = await openStore()
+    const cluster = new LocalCluster()
+    const [a, b] = [node(store, cluster.add()), node(store, cluster.add())]
+    await a.accounts.start()
+    const file = join(b.dataDir, 'token-keys-of-nodes')
+    mkdirSync(`${file}.new`)
+    await b.accounts.start()
+    expect(b.warnings).toEqual([expect.stringContaining('are not on the disk of this node yet')])
+    const { email, apiKey, queueToken } = a.accounts.ownCredentials as Credentials
+    const owner = b.accounts.basic(basicOf(email, apiKey), '')
+    expect(b.accounts.queues.tokenOf(owner?.accountId ?? '')).toBe(queueToken)
+    rmdirSync(`${file}.new`)
+    const others = [node(store, cluster.add()), node(store, cluster.add())]
+    for (const { accounts } of others) await accounts.start()
+    const linesOf = (path: string): number => readFileSync(path, 'utf8').trim().split('\n').length
+    expect([linesOf(file), linesOf(join(others[1]?.dataDir ?? '', 'token-keys-of-nodes'))]).toEqual([3, 3])
+    for (const { accounts } of [a, b, ...others]) await accounts.stop()
   })
 
   it('keep the later of two uses', async () => {

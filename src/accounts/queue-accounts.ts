@@ -3,6 +3,7 @@ import type { Cluster } from '../cluster/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
+import type { Logger } from '../telemetry/index.js'
 import { emailKeyOf } from './access.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { type Credentials, newQueueToken } from './credentials.js'
@@ -25,6 +26,7 @@ export interface QueueAccountsDeps {
   /** Called after new tokens were committed. */
   readonly onRotated: () => Promise<void>
   readonly cluster: Cluster
+  readonly logger: Pick<Logger, 'warn'>
 }
 
 /** `Cluster.ask`: the keys with which the nodes encrypt tokens. */
@@ -45,7 +47,7 @@ export class QueueAccounts {
   constructor(deps: QueueAccountsDeps) {
     this.#deps = deps
     deps.cluster.handle(KEYS, async (payload) => {
-      await this.#seal?.learn(keysIn(payload))
+      await this.#learn(keysIn(payload))
       return { keys: this.#seal?.keys ?? [] }
     })
   }
@@ -139,7 +141,12 @@ export class QueueAccounts {
     const seal = this.#seal
     if (!seal || this.#deps.cluster.isAlone) return
     const answers = await this.#deps.cluster.ask(KEYS, { keys: seal.keys })
-    await seal.learn(answers.flatMap(({ answer }) => keysIn(answer)))
+    await this.#learn(answers.flatMap(({ answer }) => keysIn(answer)))
+  }
+
+  /** Never rejects: a node with a full disk also starts, and answers others. */
+  async #learn(keys: readonly unknown[]): Promise<void> {
+    await this.#seal?.learn(keys).catch((error: unknown) => this.#deps.logger.warn('token_keys_not_written', { error }))
   }
 
   /** Stores the token of an account of which the store has only the hash, so that its owner sees it. */

@@ -23,6 +23,8 @@ export class TokenSeal {
   readonly #dataDir: string
   readonly #key: Buffer
   #others: readonly Buffer[]
+  /** The keys in the file. */
+  #written: string
   /** Writes of the file run one after the other. */
   readonly #writes = new Turns()
 
@@ -30,6 +32,7 @@ export class TokenSeal {
     this.#dataDir = dataDir
     this.#key = key
     this.#others = others
+    this.#written = textOf(others)
   }
 
   /**
@@ -54,18 +57,24 @@ export class TokenSeal {
     return [this.#key, ...this.#others].map((key) => key.toString('base64url'))
   }
 
-  /** Keeps keys of other nodes; ignores what is no key. */
+  /**
+   * Keeps keys of other nodes; ignores what is no key. Rejects when they are kept in memory only, as on a full disk: the next
+   * call writes them.
+   */
   learn(texts: readonly unknown[]): Promise<void> {
     return this.#writes.take('', () => this.#learn(texts))
   }
 
   async #learn(texts: readonly unknown[]): Promise<void> {
     const known = new Set(this.keys)
-    const fresh = texts.flatMap((text) => (typeof text === 'string' && !known.has(text) ? (keyOf(text) ?? []) : []))
-    if (fresh.length === 0) return
+    const fresh = [...new Set(texts)].flatMap((text) =>
+      typeof text === 'string' && !known.has(text) ? (keyOf(text) ?? []) : [],
+    )
     this.#others = [...this.#others, ...fresh].slice(0, MOST_KEYS)
-    const lines = this.#others.map((key) => `${key.toString('base64url')}\n`)
-    await replaceFile(join(this.#dataDir, OTHERS_FILE), lines.join(''))
+    const text = textOf(this.#others)
+    if (text === this.#written) return
+    await replaceFile(join(this.#dataDir, OTHERS_FILE), text)
+    this.#written = text
   }
 
   /** The token as the store keeps it. `owner` is the account: what was sealed for one is nothing for another. */
@@ -88,6 +97,8 @@ export class TokenSeal {
     return undefined
   }
 }
+
+const textOf = (keys: readonly Buffer[]): string => keys.map((key) => `${key.toString('base64url')}\n`).join('')
 
 function keyOf(text: string | undefined): Buffer | undefined {
   const key = Buffer.from(text ?? '', 'base64url')

@@ -74,6 +74,11 @@ export const LOG_EVENTS = {
     'credentials.json does not have the newest API key, signing keys and queue token yet; the next change of them writes it again',
     'error',
   ),
+  token_keys_not_written: accounts(
+    'warn',
+    'the keys with which other nodes encrypt queue tokens are not on the disk of this node yet; the next exchange of keys writes them',
+    'error',
+  ),
   credential_use_not_stored: accounts('warn', 'when keys and tokens were used last is not stored yet', 'error'),
 
   otlp_setting_ignored: openTelemetry('warn', 'OpenTelemetry: {reason}', 'reason'),
