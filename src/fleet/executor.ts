@@ -6,8 +6,7 @@
 import { randomSecret, unreachable } from '../base/index.js'
 import type { ControlAddress } from './ask.js'
 import { applySettings, closeReplicationPort, followPrimary, openReplicationPort } from './control.js'
-import { readLogFiles } from './data/log-files.js'
-import { quarantineData } from './data/quarantine-data.js'
+import { deleteStrayMember } from './data/stray-member.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { deleteEngineFiles } from './engine-files.js'
 import { type EngineRun, type FleetContext, type RunEnd, startRun } from './engine-run.js'
@@ -149,29 +148,16 @@ export class Executor {
   }
 
   async #delete({ region, data }: ActionOf<'delete'>): Promise<void> {
-    try {
-      if (data === 'quarantine') await this.#quarantineLog(region)
-      await deleteEngineFiles(this.paths(region))
-    } catch (error) {
-      this.#context.logger.error('engine_files_not_deleted', { error, databaseId: this.#databaseId, region })
+    const context = this.#context
+    const databaseId = this.#databaseId
+    if (data === 'quarantine') await deleteStrayMember(context, databaseId, region)
+    else {
+      await deleteEngineFiles(this.paths(region)).catch((error: unknown) => {
+        context.logger.error('engine_files_not_deleted', { error, databaseId, region })
+      })
     }
     this.#members.delete(region)
     this.#onEvent()
-  }
-
-  /**
-   * Quarantines a log in the directory of an undesired member. Only primaries have logs, and the primary is never
-   * undesired while its database exists, so we did not write it.
-   */
-  async #quarantineLog(region: string): Promise<void> {
-    const { dir } = this.paths(region)
-    if (!(await readLogFiles(dir))) return
-    const { layout, clock, logger } = this.#context
-    const reason = `The database has no member in ${region}, but a log was found there.`
-    const { quarantineDir } = layout
-    const databaseId = this.#databaseId
-    await quarantineData({ quarantineDir, databaseId, memberDir: dir, reason, atMs: clock.now() })
-    logger.warn('engine_log_unexpected', { databaseId, region })
   }
 
   #changeFor(action: ActionOf<TaskKind>): Change {

@@ -1,13 +1,13 @@
 import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { codeOf, readFileIfThere, Turns } from '../base/index.js'
+import { codeOf, Turns } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
 import { acceptLoss, inspectData as inspectFiles, UnservableData } from './data/damage.js'
-import { readLogFiles } from './data/log-files.js'
 import { dataBytesOf, quarantineData } from './data/quarantine-data.js'
+import { deleteStrayMember } from './data/stray-member.js'
 import { DiskSpace } from './disk-space.js'
-import { deleteEngineFiles, unloadableReason } from './engine-files.js'
+import { unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
 import { createLauncher, deathSignalPrefix, type Launcher } from './launcher/client.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
@@ -181,7 +181,7 @@ class EngineFleet implements Fleet {
   }
 
   async takeSnapshot(databaseId: string, file: string): Promise<Evidence> {
-    const supervisor = this.#supervisorOf(this.#context(), databaseId)
+    const supervisor = this.#existingSupervisor(databaseId)
     return this.#snapshots.take(databaseId, async () => this.#takeSnapshot(await supervisor.source(), file))
   }
 
@@ -218,18 +218,11 @@ class EngineFleet implements Fleet {
   }
 
   async deleteStrayMembers(spec: EngineSpec): Promise<void> {
-    const { layout } = this.#context()
+    checkSpec(spec)
+    const context = this.#context()
     const desired = new Set(spec.members.map(({ region }) => region))
-    const place = this.#dataPlaceOf(spec)
-    for (const region of directoriesIn(databaseDir(layout, spec.databaseId))) {
-      const paths = memberPaths(layout, spec.databaseId, region)
-      // A directory that has no configuration file and is not empty was not made by us.
-      const isMember = (await readFileIfThere(paths.configFile)) !== undefined || readdirSync(paths.dir).length === 0
-      if (desired.has(region) || !isMember) continue
-      const reason = `The database has no member in ${region}, but a log was found there.`
-      if (await readLogFiles(paths.dir)) await quarantineData({ ...place, memberDir: paths.dir, reason })
-      await deleteEngineFiles(paths)
-    }
+    for (const region of directoriesIn(databaseDir(context.layout, spec.databaseId)))
+      if (!desired.has(region)) await deleteStrayMember(context, spec.databaseId, region)
   }
 
   async inspectData(spec: EngineSpec): Promise<DataReport> {

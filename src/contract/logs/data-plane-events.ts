@@ -224,9 +224,9 @@ export const DATA_PLANE_EVENTS = {
     'error',
   ),
   engine_files_not_deleted: engines('error', 'files cannot be deleted', 'databaseId', 'region', 'error'),
-  engine_log_unexpected: engines(
+  engine_data_unexpected: engines(
     'warn',
-    'a log that no member of a database has written was moved to quarantine',
+    'data in a region that its database does not have was moved to quarantine',
     'databaseId',
     'region',
   ),

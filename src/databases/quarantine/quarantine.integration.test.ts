@@ -166,6 +166,19 @@ it('lists an entry without its note, and refuses an id that leads to another fol
   expect(await files.find('../x')).toBeUndefined()
 })
 
+it('leaves an entry that is being filled, and deletes at a start what a crash left unfilled', async () => {
+  const dataDir = tempDir()
+  const files = new QuarantineFiles(dataDir)
+  const { data } = await files.open({ kind: 'database', databaseId: 'd', from: 'd', reason: 'r', movedAt: 1 })
+  expect(await files.prune(2)).toEqual([])
+  writeFileSync(data, 'data')
+  expect(await files.prune(0)).toEqual([])
+  expect(await files.list()).toHaveLength(1)
+  await files.open({ kind: 'database', databaseId: 'e', from: 'e', reason: 'r', movedAt: 1 })
+  await files.deleteUnfilled()
+  expect(entriesIn(dataDir)).toHaveLength(1)
+})
+
 it('refuses to create a new store beside databases, unless the operator agrees', async () => {
   const dataDir = tempDir()
   const config = { dataDir, store: { kind: 'sqlite' }, acceptUnknownData: 'few' } as const

@@ -68,6 +68,7 @@ export class Quarantine {
       const path = this.#backups.path({ database_id: databaseId, backup_id: backupId })
       await this.#moveIn(path, { kind: 'backup', databaseId, backupId })
     }
+    await this.#files.deleteUnfilled()
     await this.#prune()
     this.#pruneLater()
     for (const entry of await this.#files.list()) this.#report(entry)

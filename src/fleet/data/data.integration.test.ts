@@ -1,11 +1,13 @@
 import {
   existsSync,
   linkSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -223,11 +225,43 @@ describe('the data of a database', async () => {
     await waitFor(() => !existsSync(away), { what: 'the directory to be deleted' })
     expect(at.quarantine()).toHaveLength(before + 1)
     const files = new QuarantineFiles(at.dataDir)
+    await files.deleteUnfilled()
     await files.prune(0)
     const entry = (await files.list()).find(({ databaseId }) => databaseId === id)
     expect(entry).toMatchObject({ kind: 'database', from: `databases/${id}/eu-west-1` })
     expect(existsSync(join(files.dataOf(entry?.id ?? ''), 'eu-west-1/appendonlydir'))).toBe(true)
     await fleet.suspend(id)
+  })
+
+  test('without a log is quarantined likewise, and what Homeport did not make stays', async () => {
+    const id = 'db_snapshot_elsewhere'
+    const spec = specOf(id, [], { persistence: 'snapshot', ...MUST_EXIST })
+    await fleet.ensure({ ...spec, data: 'may-begin' })
+    await clientOf((await fleet.endpoints(id))[0]).set('key', 'value')
+    await fleet.suspend(id)
+    const [away, foreign] = ['eu-west-1', 'notes'].map((name) => join(at.dataDir, 'databases', id, name))
+    renameSync(at.dirOf(id), away ?? '')
+    mkdirSync(foreign ?? '')
+    writeFileSync(join(foreign ?? '', 'text'), 'of a person')
+    await fleet.deleteStrayMembers(spec)
+    await expect(fleet.ensure(spec)).rejects.toMatchObject({ code: 'data_missing' })
+    expect([existsSync(away ?? ''), readFileSync(join(foreign ?? '', 'text'), 'utf8')]).toEqual([false, 'of a person'])
+    const files = new QuarantineFiles(at.dataDir)
+    const entry = (await files.list()).find(({ databaseId }) => databaseId === id)
+    expect(existsSync(join(files.dataOf(entry?.id ?? ''), 'eu-west-1/dump.rdb'))).toBe(true)
+    await fleet.suspend(id)
+  })
+
+  test('that cannot be listed does not count as none', async () => {
+    const id = await filled('db_unlisted')
+    const log = join(at.dirOf(id), 'appendonlydir')
+    renameSync(log, `${log}.away`)
+    symlinkSync('appendonlydir', log)
+    await expect(fleet.quarantineData(specOf(id), 'It is replaced.')).rejects.toMatchObject({ code: 'ELOOP' })
+    const stray = join(at.dataDir, 'databases', id, 'eu-west-1')
+    renameSync(at.dirOf(id), stray)
+    await fleet.deleteStrayMembers(specOf(id))
+    expect(readdirSync(join(stray, 'appendonlydir.away'))).not.toEqual([])
   })
 
   test('of a running engine has its sizes recorded, so that a cut after a kill is reported', async () => {

@@ -7,13 +7,13 @@
  * ```
  */
 import { constants, createReadStream, createWriteStream } from 'node:fs'
-import { copyFile, link, mkdir, readdir, rename, stat } from 'node:fs/promises'
+import { copyFile, link, mkdir, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { syncPath } from '../../base/index.js'
 import { LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
 import { NOTE_FILE } from './log-files.js'
-import { QuarantineFiles, type QuarantineNote } from './quarantine-files.js'
+import { namesIn, QuarantineFiles, type QuarantineNote } from './quarantine-files.js'
 
 /** What to quarantine, and why. */
 export interface QuarantineSource {
@@ -54,10 +54,10 @@ export async function dataBytesOf(memberDir: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
-/** The files of the data of a member, relative to its directory. */
+/** The files of the data of a member, relative to its directory. Rejects when they cannot be listed: they may be there. */
 async function dataFilesIn(memberDir: string) {
-  const present = new Set(await readdir(memberDir).catch(() => []))
-  const logFiles = await readdir(join(memberDir, LOG_DIRECTORY)).catch(() => [])
+  const present = new Set(await namesIn(memberDir))
+  const logFiles = await namesIn(join(memberDir, LOG_DIRECTORY))
   const hasLog = present.has(LOG_DIRECTORY)
   const single = [SNAPSHOT_FILE, NOTE_FILE].filter((name) => present.has(name))
   const names = [...single, ...logFiles.map((name) => join(LOG_DIRECTORY, name))]

@@ -133,17 +133,18 @@ export class QuarantineFiles {
     await rm(join(this.#root, id), { recursive: true, force: true })
   }
 
-  /**
-   * Deletes entries older than a time, and notes whose data was never moved. @returns the ids of the deleted entries.
-   */
+  /** Deletes entries older than a time. @returns their ids. */
   async prune(movedBefore: number): Promise<readonly string[]> {
-    const entries = await this.list()
-    const withData = new Set(entries.map(({ id }) => id))
-    const old = entries.filter(({ movedAt }) => movedAt < movedBefore).map(({ id }) => id)
-    const empty = (await namesIn(this.#root)).filter((name) => ENTRY_ID.test(name) && !withData.has(name))
+    const old = (await this.list()).filter(({ movedAt }) => movedAt < movedBefore).map(({ id }) => id)
     for (const id of old) await this.delete(id)
-    for (const id of empty) await this.#deleteNote(id)
     return old
+  }
+
+  /** Deletes notes whose data was never moved. Only at a start: later, an entry may be about to get its data. */
+  async deleteUnfilled(): Promise<void> {
+    const filled = new Set((await this.list()).map(({ id }) => id))
+    const unfilled = (await namesIn(this.#root)).filter((name) => ENTRY_ID.test(name) && !filled.has(name))
+    for (const id of unfilled) await this.#deleteNote(id)
   }
 
   /**
@@ -157,7 +158,8 @@ export class QuarantineFiles {
   }
 }
 
-async function namesIn(path: string): Promise<string[]> {
+/** The names in a directory; none if it does not exist. */
+export async function namesIn(path: string): Promise<string[]> {
   try {
     return await readdir(path)
   } catch (error) {
