@@ -26,6 +26,8 @@ export interface FleetContext {
   /** Time for an engine to end cleanly, milliseconds; shorter while the server stops. */
   readonly stopGraceMs: () => number
   readonly readyDeadlineMs: number
+  /** See `Fleet.hasSpace`. Without space, a log may lack writes that its engine has acknowledged. */
+  readonly hasSpace: () => boolean
   /** Called with the state of the data of a database. */
   readonly onData: (databaseId: string, report: DataReport) => void
   readonly problems: Pick<Problems, 'report' | 'resolve'> | undefined
@@ -67,6 +69,7 @@ export interface EngineRun {
 const DETAIL_LIMIT_CHARACTERS = 1_000
 
 const LOST_WITHOUT_LOG = 'The database has no log, so the writes since its last snapshot are lost'
+const LOST_WITHOUT_SPACE = 'The disk was full, so acknowledged writes that its log lacked are lost'
 
 function exitText({ code, signal }: ExitReport): string {
   if (signal !== null) return `was ended by ${signal}`
@@ -187,7 +190,8 @@ class Run implements EngineRun {
     if (this.#stopping !== 'no') return
     const reason = `it hung: ${how}`
     this.#problem = { failure: { kind: 'engine', reason }, detail: reason }
-    const lost = spec.persistence === 'append-only' ? 'No acknowledged write is lost' : LOST_WITHOUT_LOG
+    const lostOfLog = context.hasSpace() ? 'No acknowledged write is lost' : LOST_WITHOUT_SPACE
+    const lost = spec.persistence === 'append-only' ? lostOfLog : LOST_WITHOUT_LOG
     context.problems?.report({
       kind: 'engine_hung',
       subject: this.#subject,

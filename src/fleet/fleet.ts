@@ -350,6 +350,7 @@ class EngineFleet implements Fleet {
       onData: (databaseId, report) => this.#options.onData?.(databaseId, report),
       nextGeneration: () => ++this.#lastGeneration,
       stopGraceMs: () => this.#stopGraceMs,
+      hasSpace: () => this.hasSpace,
       memoryLimiter: createMemoryLimiter({ launcher, logger }),
     }
   }

@@ -45,6 +45,16 @@ describe('an engine that hangs', async () => {
     expect(advice).toContain('writes since its last snapshot are lost')
   })
 
+  test('is reported as a loss of what its log lacks while the disk is full', async () => {
+    const full = new Problems(new ManualClock(), silentLogger)
+    const at = await startFleet({ clock: hurried, problems: full })
+    await at.fleet.ensure(specOf('db_full'))
+    at.fleet.reportNoSpace()
+    process.kill(at.fleet.observe('db_full')[0]?.pid ?? 0, 'SIGSTOP')
+    const { advice } = await waitFor(() => full.visibleTo('any')[0], { what: 'the report' })
+    expect(advice).toContain('The disk was full')
+  })
+
   test('is not confused with one that works: a long script continues', async () => {
     const id = 'db_busy'
     await fleet.ensure(specOf(id, [], { users: [{ name: 'default', password: 'p', rules: '~* &* +@all' }] }))

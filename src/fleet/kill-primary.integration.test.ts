@@ -55,6 +55,13 @@ it('an engine without a log is killed after 30 seconds of requests', async () =>
   expect(askFor(3, 1_000)).toContain(true)
 })
 
+it('an engine whose log may be behind, as on a full disk, is not killed at the first request', async () => {
+  const { fleet } = await startFleet()
+  await fleet.ensure(specOf('db_full'))
+  fleet.reportNoSpace()
+  expect(fleet.killPrimary('db_full')).toBe(false)
+})
+
 it('callers wait for an engine that keeps ending while its next start is near', async () => {
   const { fleet } = await startFleet()
   await fleet.ensure(specOf('db_again'))

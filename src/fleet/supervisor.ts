@@ -19,7 +19,7 @@ import { Waiters, type WaitLimit } from './waiters.js'
 /** Waiting callers are rejected after this many consecutive failures. */
 const REPORTED_AFTER_FAILURES = 3
 
-/** An engine without a log is killed only after requests for this long, with no gap longer than the second value. */
+/** An engine whose log may lack writes, or that has none, is killed only after requests for this long, with no gap longer than the second value. */
 const KILL_WITHOUT_LOG_AFTER_MS = 30_000
 const KILL_REQUEST_GAP_MS = 10_000
 
@@ -89,12 +89,13 @@ export class DatabaseSupervisor {
   killPrimary(): boolean {
     const [primary] = this.serving()
     if (!primary) return false
-    if (this.persistence !== 'append-only' && !this.#isKillDue()) return false
+    const isLogged = this.persistence === 'append-only' && this.#context.hasSpace()
+    if (!isLogged && !this.#isKillDue()) return false
     this.#executor.kill(primary.region)
     return true
   }
 
-  /** Without a log, a kill loses everything since the last snapshot, so it needs repeated requests. */
+  /** Without a log, or with one that a full disk has stopped, a kill loses acknowledged writes, so it needs repeated requests. */
   #isKillDue(): boolean {
     const nowMs = this.#context.clock.now()
     const isContinued = this.#killRequests !== undefined && nowMs - this.#killRequests.lastMs <= KILL_REQUEST_GAP_MS
