@@ -33,7 +33,7 @@ export interface LaneKey {
 
 /** The collaborators of the lanes. */
 export interface LanesOptions {
-  readonly directory: Pick<DatabaseDirectory, 'engineCredentials' | 'observerCredentials'>
+  readonly directory: Pick<DatabaseDirectory, 'find' | 'engineCredentials' | 'observerCredentials'>
   readonly fleet: EndpointSource
   readonly settings: Pick<GatewaySettings, 'region'>
   /** Where the primary of a replica is in its history. Omitted: its engine is asked. */
@@ -301,7 +301,7 @@ export class Lanes {
     const shared = this.#makeLink(key, { replies: 'lent', mostDials: REPLICA_DIALS }, pick)
     shared.onLost = () => this.#regions?.lost(key.databaseId)
     const group = { shared, idle: [], all: new Set([shared]) }
-    this.#groups.set(name, group)
+    if (!shared.isClosed) this.#groups.set(name, group)
     return group
   }
 
@@ -327,7 +327,7 @@ export class Lanes {
     const shared = this.#makeLink(key, { replies: 'lent' })
     all.add(shared)
     const group = { shared, idle: [], all }
-    this.#groups.set(name, group)
+    if (!shared.isClosed) this.#groups.set(name, group)
     if (key.user !== OBSERVER) shared.onConnected = () => this.#connectReady(key)
     return group
   }
@@ -351,10 +351,10 @@ export class Lanes {
     pick = primaryOf,
     held?: HeldMemory,
   ): EngineLink {
-    const { fleet, replyLimits, home, clock, logger } = this.#options
+    const { directory, fleet, replyLimits, home, clock, logger } = this.#options
     const { databaseId } = key
     const checkHome = home && (() => refuseUnless(home.mayServe(databaseId)))
-    return new EngineLink({
+    const link = new EngineLink({
       ...manner,
       identity: this.identityOf(key),
       replyLimits: countedIn(held, replyLimits(databaseId)),
@@ -368,6 +368,9 @@ export class Lanes {
         return pick(await fleet.endpoints(databaseId, signal)).socketPath
       },
     })
+    // A session or request may outlive its database for a moment. Nobody would forget its lanes.
+    if (!directory.find(databaseId)) link.destroy()
+    return link
   }
 }
 

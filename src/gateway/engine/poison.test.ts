@@ -43,14 +43,20 @@ class Wiretap {
 /** The shared lane and the ready dedicated ones. */
 const CONNECTIONS_OF_A_USER = 3
 
+const DATABASE = { databaseId: 'db', port: 1, tls: false }
+const OWNER = { databaseId: 'db', user: 'default', protocol: 2 } as const
+
 let tap: Wiretap
+let directory: TestDirectory
 let lanes: Lanes
 
 beforeEach(async () => {
   tap = await new Wiretap(await startEngine()).listen()
   const silent = (): void => {}
+  directory = new TestDirectory()
+  directory.put(DATABASE)
   lanes = new Lanes({
-    directory: new TestDirectory(),
+    directory,
     fleet: { endpoints: async () => [{ role: 'primary', region: 'us-east-1', socketPath: tap.socketPath }] },
     settings: {},
     replyLimits: () => NO_REPLY_LIMITS,
@@ -96,6 +102,18 @@ it('a sink that throws closes only its connection, and the next command makes a 
   for (const sink of [broken, other]) link.send(sink, command, 0, command.length, 1)
   await waitFor(() => failed.includes('other'), { what: 'the loss of the connection' })
   expect(await ask('default', 'SET', 'a', '2')).toBe('+OK\r\n')
+})
+
+it('a database that is gone gets no connection, and the lanes of what outlives it are not kept', async () => {
+  await ask('default', 'SET', 'a', '1')
+  await waitFor(() => tap.clients.length === CONNECTIONS_OF_A_USER, { what: 'the ready connections' })
+  directory.remove('db')
+  lanes.forget('db')
+  await expect(ask('default', 'GET', 'a')).rejects.toMatchObject({ code: 'engine_lost' })
+  expect([lanes.shared(OWNER).isClosed, lanes.lend(OWNER).isClosed]).toEqual([true, true])
+  directory.put(DATABASE)
+  expect(await ask('default', 'GET', 'a')).toBe('$1\r\n1\r\n')
+  await waitFor(() => tap.clients.length === 2 * CONNECTIONS_OF_A_USER, { what: 'the new connections' })
 })
 
 it('pending replies of a poisoned connection fail, and none of them reaches another client', async () => {
