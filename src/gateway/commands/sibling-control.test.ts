@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { frame } from '../testing/limited.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
 let rig: Rig
@@ -133,6 +134,22 @@ describe('CLIENT TRACKING REDIRECT sends invalidations to another client', () =>
     await other.send('SET redirect:c 1\r\n').expect('+OK\r\n')
     await listener.expect('>2\r\n$10\r\ninvalidate\r\n*1\r\n$10\r\nredirect:c\r\n')
     await listener.send('GET redirect:c\r\nCLIENT GETNAME\r\n').expect('$1\r\n1\r\n_\r\n')
+  })
+
+  it('and a question about it gets one reply also while a script keeps the engine busy', async () => {
+    const busy = await startRig({}, undefined, undefined, ['--lua-time-limit', '20'])
+    const [tracker, listener, other] = await Promise.all([0, 1, 2].map(() => new RawClient(busy.port).login()))
+    const id = await idOf(listener)
+    await tracker.send(`CLIENT TRACKING ON REDIRECT ${id}\r\n`).expect('+OK\r\n')
+    const now = "local t = redis.call('TIME') local now = t[1] * 1000 + t[2] / 1000"
+    const script = `${now} local till = now + 1500 repeat ${now} until now > till return 1`
+    other.send(frame('EVAL', script, '0'))
+    await until(tracker, 'GET none', /^-BUSY .*\r\n$/)
+    tracker.send('CLIENT GETREDIR\r\n')
+    await other.expect(':1\r\n')
+    tracker.send('PING\r\n')
+    await waitFor(() => tracker.received.endsWith('+PONG\r\n'), { what: 'the next reply' })
+    expect(tracker.received).toMatch(/^-BUSY [^\r]*\r\n\+PONG\r\n$/)
   })
 
   it('whose id of the gateway is in replies about it', async () => {

@@ -38,7 +38,10 @@ export interface Subscribed {
 }
 
 interface Mark {
+  /** What its error contains. */
   readonly nonce: string
+  /** What its error begins with instead while the engine runs a long script; undefined where it always has the nonce. */
+  readonly whileBusy: string | undefined
   /** Called when the error of the mark arrives. */
   readonly arrive: () => void
 }
@@ -57,6 +60,7 @@ const LONGEST_CONFIRMATION_HEAD_BYTES = 32
 const REMAINING = /:(\d+)\r\n$/
 const LONGEST_REMAINING_BYTES = 24
 
+const BUSY = '-BUSY '
 const PUSH = 0x3e
 const MINUS = 0x2d
 /** A message or a confirmation in RESP2. */
@@ -211,7 +215,7 @@ export class DedicatedStream {
 
   #mark(arrive: () => void, commandOf = unknownMark): void {
     const nonce = randomBytes(12).toString('hex')
-    this.#marks.push({ nonce, arrive })
+    this.#marks.push({ nonce, whileBusy: commandOf === markOfClient ? BUSY : undefined, arrive })
     const command = Buffer.from(encodeTextCommand(commandOf(nonce)))
     this.#link.sendStreamed(command, 0, command.length)
   }
@@ -266,7 +270,7 @@ export class DedicatedStream {
       return
     }
     const mark = this.#marks[0]
-    if (mark && frame[0] === MINUS && frame.includes(mark.nonce)) {
+    if (mark && frame[0] === MINUS && isErrorOf(mark, frame)) {
       this.#marks.shift()
       mark.arrive()
       return
@@ -346,6 +350,13 @@ export class DedicatedStream {
     if (found[1] === 'p') this.#patterns = Math.max(0, this.#patterns + remaining - this.#channels)
     this.#channels = remaining
   }
+}
+
+/** The same error of another command just before it would be as good. */
+function isErrorOf({ nonce, whileBusy }: Mark, frame: Buffer): boolean {
+  return (
+    frame.includes(nonce) || (whileBusy !== undefined && frame.toString('latin1', 0, whileBusy.length) === whileBusy)
+  )
 }
 
 function isMessage(frame: Buffer, protocol: 2 | 3): boolean {
