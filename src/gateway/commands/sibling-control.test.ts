@@ -138,7 +138,8 @@ describe('CLIENT TRACKING REDIRECT sends invalidations to another client', () =>
 
   it('and a question about it gets one reply also while a script keeps the engine busy', async () => {
     const busy = await startRig({}, undefined, undefined, ['--lua-time-limit', '20'])
-    const [tracker, listener, other] = await Promise.all([0, 1, 2].map(() => new RawClient(busy.port).login()))
+    const login = (): Promise<RawClient> => new RawClient(busy.port).login()
+    const [tracker, listener, other] = await Promise.all([login(), login(), login()])
     const id = await idOf(listener)
     await tracker.send(`CLIENT TRACKING ON REDIRECT ${id}\r\n`).expect('+OK\r\n')
     const now = "local t = redis.call('TIME') local now = t[1] * 1000 + t[2] / 1000"
