@@ -1,6 +1,6 @@
 import { tryParseJson } from '../base/index.js'
-import { HomeportError, isError } from '../contract/errors/errors.js'
-import type { Store } from '../store/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import { isPassing, type Store } from '../store/index.js'
 import type { ClusterMeter, Logger } from '../telemetry/index.js'
 import type { PeerAddress, PeerLink, PeerRequest } from './peer-link.js'
 import * as announcementRows from './transactions/cluster-announcements.js'
@@ -138,9 +138,9 @@ export class Notifications {
     return true
   }
 
-  /** Whether it fails for longer than its sender waits. Errors of the catalogue are those of the store, which pass, except damage. */
+  /** Whether it fails for longer than its sender waits, for a reason that does not pass. */
   #isHopeless(version: number, error: unknown): boolean {
-    if (error instanceof HomeportError && !isError(error, 'store_damaged')) return false
+    if (isPassing(error)) return false
     const nowMs = this.#deps.nowMs()
     const sinceMs = this.#failingSinceMs.get(version) ?? nowMs
     this.#failingSinceMs.set(version, sinceMs)

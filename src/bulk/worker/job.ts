@@ -1,4 +1,4 @@
-import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkRead from '../transactions/bulk-read.js'
@@ -153,14 +153,6 @@ export class Job {
 /** Why an action does not go on now, for its waiters. */
 export const reasonOf = (error: unknown): string =>
   error instanceof HomeportError ? error.message : 'The server has an internal fault.'
-
-/**
- * Errors of the catalogue concern the whole store, except damage; any other error is caused by the contents of the
- * batch.
- */
-export function isFaultOfBatch(error: unknown): boolean {
-  return !(error instanceof HomeportError) || isError(error, 'store_damaged')
-}
 
 type BulkActionRow = bulkAction.BulkActionRow
 

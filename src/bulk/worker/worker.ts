@@ -1,11 +1,11 @@
 import { type Clock, type Service, type Timer, unreachable } from '../../base/index.js'
-import type { Store } from '../../store/index.js'
+import { isPassing, type Store } from '../../store/index.js'
 import { BULK_OUTCOMES, BulkMeter, type Logger } from '../../telemetry/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import { BatchSize, LIMITS } from './batch-size.js'
-import { type Batch, isFaultOfBatch, Job, reasonOf, type Watcher, Watchers } from './job.js'
+import { type Batch, Job, reasonOf, type Watcher, Watchers } from './job.js'
 import { Jobs } from './jobs.js'
 import { KINDS, type KindDeps } from './kinds.js'
 import { TakeOver } from './take-over.js'
@@ -266,8 +266,9 @@ export class BulkWorker implements Service {
     try {
       return await this.#decide(job, batch)
     } catch (error) {
-      if (isFaultOfBatch(error)) return await this.#isolate(job, batch, error)
-      throw error
+      if (isPassing(error)) throw error
+      // Caused by what is in the batch.
+      return await this.#isolate(job, batch, error)
     }
   }
 

@@ -10,17 +10,12 @@ export const PAUSE_AFTER_FAILURE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
 /** An outcome that cannot be stored is given up after this many failures in a row that do not pass. */
 const GIVE_UP_AFTER = 5
-/** What the store itself refuses for a while. */
-const PASSING = ['store_full', 'store_unavailable', 'store_outcome_unknown', 'store_in_use', 'starting'] as const
 /** When unreadable messages are tried again: somebody may have repaired the store. */
 const READ_AGAIN_MS = 10 * 60_000
 
 /** Retry delay after this many failures in a row that do not pass by themselves. */
 export const pauseAfter = (failures: number): number =>
   Math.min(LONGEST_PAUSE_MS, PAUSE_AFTER_FAILURE_MS * 2 ** Math.min(failures, 10))
-
-/** Whether a failure passes by itself. */
-export const isPassing = (error: unknown): boolean => PASSING.some((code) => isError(error, code))
 
 /**
  * What is stored instead of an outcome that has failed this often in a row for a reason that no retry changes: the message
