@@ -63,6 +63,7 @@ export {
 export { trimBodies } from './api/trim-bodies.js'
 export { batchesOf } from './batches.js'
 export { isDelivered } from './dispatcher/count-attempt.js'
+export { NeverSent } from './dispatcher/damage.js'
 export { decideNext, defaultBackoffMs } from './dispatcher/decide.js'
 export { toPending } from './dispatcher/entry.js'
 export {

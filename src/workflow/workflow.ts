@@ -51,6 +51,8 @@ export interface WorkflowDeps {
   readonly cluster?: Cluster
   /** A larger list is not sent, because the SDK can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
+  /** A run with a larger list fails. Default 256 MiB. */
+  readonly listLimitBytes?: number
 }
 
 /** The module as `server/` sees it. As a service it deletes old runs; the queue makes the deliveries. */
@@ -69,11 +71,11 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   const lists = new RecentLists()
   const refusedReturns = new RefusedReturns()
   const nodes = new RunNodes({ cluster, now: () => clock.now(), queue, lists, inFlight, refusedReturns })
-  const { inlineLimitBytes } = deps
+  const { inlineLimitBytes, listLimitBytes } = deps
   const intake = new RunIntake({ store, queue, clock, limits, lists, inFlight, meter, tracer, inlineLimitBytes })
   queue.addIntake(intake)
   const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
-  const responseLimits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
+  const responseLimits = { inlineLimitBytes, listLimitBytes, bodyLimitBytes, responseKeepBytes }
   queue.addKind(new RunMessages({ store, clock, inFlight, lists, nodes, refusedReturns, meter, ...responseLimits }))
   queue.addDeadLetters(new RunDeadLetters(store))
   const retention = retentionOf(deps, cluster)

@@ -1,11 +1,10 @@
 import { type Timer, TurnoverMap } from '../../base/index.js'
-import { isError } from '../../contract/errors/errors.js'
 import { isPassing } from '../../store/index.js'
 import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, MessageKind, PendingMessage, Settled } from '../types.js'
 import type { Backlog } from './backlog.js'
 import { countAttempt } from './count-attempt.js'
-import { damagedOutcome, insteadOf, PAUSE_AFTER_FAILURE_MS, pauseAfter } from './damage.js'
+import { insteadOf, neverSentOutcome, PAUSE_AFTER_FAILURE_MS, pauseAfter } from './damage.js'
 import type { DispatcherDeps } from './dispatcher-deps.js'
 import type { Entry } from './entry.js'
 import type { Partitions } from './partitions.js'
@@ -160,10 +159,10 @@ export class Attempts {
       sending = message && (await this.#send(entry, kind, message))
       outcome = await sending?.outcome
     } catch (error) {
-      // Damaged bytes must not be sent and cannot be read again. This message fails with the reason.
-      if (!isError(error, 'store_damaged')) throw error
+      // Damaged bytes, for example, must not be sent and cannot be read again. This message fails with the reason.
+      outcome = neverSentOutcome(error, clock.now())
+      if (!outcome) throw error
       message ??= entry.message
-      outcome = damagedOutcome(error, clock.now())
     } finally {
       if (outcome) traced?.answered()
       else traced?.dropped()

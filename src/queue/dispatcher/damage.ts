@@ -31,10 +31,16 @@ export function insteadOf(outcome: AttemptOutcome, failure: unknown, failures: n
   return { kind: 'unanswered', error, isRefused: true, startedAt, finishedAt }
 }
 
-/** Outcome of a message whose content is damaged: no request was made, and none ever will be. */
-export function damagedOutcome({ details }: HomeportError<'store_damaged'>, now: number): AttemptOutcome {
-  const error = `not sent: its content is damaged in the store of the server (${details.found})`
-  return { kind: 'unanswered', error, isRefused: true, startedAt: now, finishedAt: now }
+/** What a kind of messages throws for one that can never be sent: it fails with this text. */
+export class NeverSent extends Error {}
+
+/** Outcome of a message that could not be prepared: no request was made, and none ever will be. `undefined`: one may be. */
+export function neverSentOutcome(failure: unknown, now: number): AttemptOutcome | undefined {
+  const why = isError(failure, 'store_damaged')
+    ? `its content is damaged in the store of the server (${failure.details.found})`
+    : failure instanceof NeverSent && failure.message
+  if (!why) return undefined
+  return { kind: 'unanswered', error: `not sent: ${why}`, isRefused: true, startedAt: now, finishedAt: now }
 }
 
 /** Messages that cannot be read. They wait in the store and block no other message. */

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
 import type { PendingMessage } from '../../queue/index.js'
 import { ROOMY } from '../../queue/testing/harness.js'
@@ -8,9 +9,11 @@ import { InFlightDeliveries } from '../runs/in-flight.js'
 import { RecentLists } from '../runs/recent-lists.js'
 import { RefusedReturns } from '../runs/refused-returns.js'
 import { RunMessages } from '../runs/run-messages.js'
+import { startApp, startWorkflows } from '../testing/harness.js'
 import { useWorkflows } from '../testing/suite.js'
-import type { Delivery } from '../transactions/runs-read.js'
+import type { Delivery, DeliveryArgs } from '../transactions/runs-read.js'
 import * as runsRead from '../transactions/runs-read.js'
+import * as runsSettle from '../transactions/runs-settle.js'
 import { INLINE_LIMIT_BYTES, outboundOf, sendingOf } from './outbound.js'
 import type { RunMark } from './settings.js'
 
@@ -129,6 +132,36 @@ describe('a list that is too large to be sent', () => {
   })
 })
 
+describe('a list that is too large for any SDK', () => {
+  const suite = useWorkflows({ inlineLimitBytes: 300_000, listLimitBytes: 1_000_000 })
+
+  it('fails its run at once, with its size and what to do', async () => {
+    const large = 'x'.repeat(400_000)
+    const steps: string[] = []
+    const failures: string[] = []
+    const app = await suite.host({
+      '/large': {
+        route: async (context) => {
+          for (const name of ['one', 'two', 'three', 'four']) {
+            await context.run(name, () => {
+              steps.push(name)
+              return large
+            })
+          }
+        },
+        options: { failureFunction: async ({ failResponse }) => void failures.push(failResponse) },
+      },
+    })
+    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/large`, retries: 3 })
+    const run = await suite.service.when(workflowRunId, 'its failure function', ({ failureFunction }) =>
+      JSON.stringify(failureFunction ?? '').includes('CALLBACK_SUCCESS'),
+    )
+    const text = 'the payload and results of this run take 1.14 MB together, and the limit is 977 KB. Store large'
+    expect(run.failureFunction?.failResponse).toContain(text)
+    expect([steps, failures]).toEqual([['one', 'two', 'three'], [expect.stringContaining(text)]])
+  })
+})
+
 describe('a list that needs much memory', () => {
   const suite = useWorkflows()
 
@@ -174,5 +207,46 @@ describe('a list that needs much memory', () => {
     expect(claims[0]).toBeGreaterThan(3 * 1_500_000)
     const prepared = await kind.prepare(sent, { heldMs: 0, lineMs: 0 }, () => undefined)
     expect(text(prepared?.body)).toBe(list)
+  })
+
+  it('is read for one failure function at a time', async () => {
+    let open = 0
+    let mostOpen = 0
+    const store = wrappedStore(suite.store, async (operation, args) => {
+      const isWhole = operation.name === runsRead.delivery.name && (args as DeliveryArgs).most === INLINE_LIMIT_BYTES
+      if (isWhole) mostOpen = Math.max(mostOpen, ++open)
+      const answer = await suite.store.run(operation, args)
+      if (operation.name === runsSettle.settleRun.name) open--
+      return answer
+    })
+    const service = await startWorkflows({ store })
+    onTestFinished(() => service.stop())
+    const calls: string[] = []
+    const app = await startApp(service, {
+      '/old': async () => new Response('{}', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } }),
+      '/failed': async (request) => {
+        calls.push(JSON.parse(await request.text()).sourceBody)
+        return new Response('{}')
+      },
+    })
+    onTestFinished(() => app.close())
+    const payload = 'x'.repeat(1_500_000)
+    const headers = {
+      ...service.auth,
+      'Upstash-Failure-Callback': `${app.url}/failed`,
+      'Upstash-Workflow-Init': 'true',
+    }
+    const trigger = (id: string) =>
+      fetch(`${service.url}/v2/publish/${app.url}/old`, {
+        method: 'POST',
+        headers: { ...headers, 'Upstash-Workflow-RunId': id, 'Upstash-Workflow-Url': `${app.url}/old` },
+        body: payload,
+      })
+    const answers = await Promise.all(['a', 'b', 'c', 'd'].map(trigger))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    await waitFor(() => calls.length === 4, { what: 'four failure functions' })
+    expect(mostOpen).toBe(1)
+    const [list] = JSON.parse(Buffer.from(calls[0] ?? '', 'base64').toString()) as { body: string }[]
+    expect(Buffer.from(list?.body ?? '', 'base64').toString()).toBe(payload)
   })
 })

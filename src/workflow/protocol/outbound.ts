@@ -15,6 +15,12 @@ import { markOf } from './settings.js'
 /** A larger list is not sent: SDKs fetch it (reference workflow 4.5). Those that cannot fail the run. */
 export const INLINE_LIMIT_BYTES = 32 * 1024 * 1024
 
+/**
+ * A run with more payload and results fails: SDKs take the list as one text, which JavaScript limits to 512 MiB, and need about
+ * five times its size of memory.
+ */
+export const LIST_LIMIT_BYTES = 256 * 1024 * 1024
+
 /** Limit of a third party's response. A larger one does not fit into a step; the program gets an error instead. */
 export const CALL_RESPONSE_LIMIT_BYTES = 8 * 1024 * 1024
 

@@ -1,5 +1,6 @@
-import { type Clock, unreachable } from '../../base/index.js'
+import { type Clock, Turns, unreachable } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
+import { bytes } from '../../contract/words/figures.js'
 import {
   type AttemptOutcome,
   attemptRecord,
@@ -10,6 +11,7 @@ import {
   isDelivered,
   type LineWait,
   type MessageKind,
+  NeverSent,
   type Outbound,
   type PendingMessage,
   type Settled,
@@ -19,7 +21,7 @@ import * as messagesSettle from '../../queue/transactions/messages-settle.js'
 import type { Store } from '../../store/index.js'
 import type { SpanValues, WorkflowMeter } from '../../telemetry/index.js'
 import { firstBytes } from '../protocol/bytes.js'
-import { INLINE_LIMIT_BYTES, outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
+import { INLINE_LIMIT_BYTES, LIST_LIMIT_BYTES, outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
 import { lastResponse, recordOf } from '../protocol/reports.js'
 import { markOf } from '../protocol/settings.js'
 import * as runsDone from '../transactions/runs-done.js'
@@ -54,6 +56,8 @@ export interface RunMessagesDeps {
   readonly responseKeepBytes: number
   /** The SDK fetches a larger list itself; default `INLINE_LIMIT_BYTES`. */
   readonly inlineLimitBytes?: number | undefined
+  /** A run with a larger list fails; default `LIST_LIMIT_BYTES`. */
+  readonly listLimitBytes?: number | undefined
 }
 
 const NO_BODY = new Uint8Array()
@@ -70,6 +74,8 @@ type Context = { readonly [Name in 'delivery' | 'beginning']: FollowUpInput[Name
 export class RunMessages implements MessageKind {
   readonly name = RUN_MESSAGE_KIND
   readonly #deps: RunMessagesDeps
+  /** Failing deliveries whose failure function gets a large list: one at a time, because each needs many times its size. */
+  readonly #largeReports = new Turns()
 
   constructor(deps: RunMessagesDeps) {
     this.#deps = deps
@@ -120,7 +126,11 @@ export class RunMessages implements MessageKind {
   async #readToSend(message: PendingMessage, claim: ClaimMemory): Promise<Delivery | undefined> {
     const found = await this.#read(message, UNCLAIMED_BYTES)
     const { largerBytes, element } = found ?? {}
-    if (largerBytes === undefined || (element?.kind === 'step' && largerBytes > this.#inlineLimit)) return found
+    if (largerBytes === undefined) return found
+    if (element?.kind === 'step' && largerBytes > this.#inlineLimit) {
+      refuseLongList(largerBytes, this.#deps.listLimitBytes)
+      return found
+    }
     claim(largerBytes * MEMORY_PER_BYTE)
     return this.#read(message, largerBytes)
   }
@@ -229,7 +239,7 @@ export class RunMessages implements MessageKind {
     const delivery = await this.#read(message, 'nothing')
     const beginning = await this.#beginning(message, contents)
     const needsList = contents === 'whole' && delivery && beginning && reportsList({ delivery, beginning })
-    return { delivery: needsList ? await this.#read(message, this.#inlineLimit) : delivery, beginning }
+    return { delivery: needsList ? await this.#read(message, UNCLAIMED_BYTES) : delivery, beginning }
   }
 
   /** A message without an element is the deadline of a wait: appends the timeout of the wait to the list. */
@@ -259,7 +269,33 @@ export class RunMessages implements MessageKind {
     verdict: RunVerdict,
     now: number,
   ): Promise<Settled> {
-    const { delivery, beginning } = await this.#context(message, verdict)
+    const context = await this.#context(message, verdict)
+    const { delivery } = context
+    const isLarge =
+      delivery?.element.kind === 'step' && (delivery.largerBytes ?? Number.POSITIVE_INFINITY) <= this.#inlineLimit
+    if (!delivery || !isLarge) return this.#commit(message, outcome, verdict, context, now)
+    return this.#largeReports.take('', async () =>
+      this.#commit(message, outcome, verdict, { ...context, delivery: await this.#withList(message, delivery) }, now),
+    )
+  }
+
+  /** With the list, unless that is damaged. */
+  async #withList(message: PendingMessage, delivery: Delivery): Promise<Delivery | undefined> {
+    try {
+      return await this.#read(message, this.#inlineLimit)
+    } catch (error) {
+      if (!isError(error, 'store_damaged')) throw error
+      return delivery
+    }
+  }
+
+  async #commit(
+    message: PendingMessage,
+    outcome: AttemptOutcome,
+    verdict: RunVerdict,
+    { delivery, beginning }: Context,
+    now: number,
+  ): Promise<Settled> {
     if (!delivery || !beginning) {
       await this.#deleteMessage(message)
       return NOTHING
@@ -290,6 +326,15 @@ export class RunMessages implements MessageKind {
     }
     return settled.runEnded ? { offers: settled.offers, dropGroups: [args.runSeq] } : { offers: settled.offers }
   }
+}
+
+/** @throws NeverSent */
+function refuseLongList(found: number, most = LIST_LIMIT_BYTES): void {
+  if (found <= most) return
+  const sizes = `the payload and results of this run take ${bytes(found)} together, and the limit is ${bytes(most)}`
+  throw new NeverSent(
+    `${sizes}. Store large results elsewhere and return references to them, or let runs of their own do parts of the work (context.invoke).`,
+  )
 }
 
 type RunVerdict = Extract<Verdict, { kind: 'fail' | 'fail-unless-confirmed' | 'return-call' | 'callback-ended' }>

@@ -54,11 +54,12 @@ export interface WorkflowsUnderTest extends QueueUnderTest {
 /** Options of the service under test. */
 export interface WorkflowsUnderTestOptions extends QueueUnderTestOptions {
   readonly inlineLimitBytes?: number
+  readonly listLimitBytes?: number
 }
 
 /** Starts the queue and the workflow module. */
 export async function startWorkflows(options: WorkflowsUnderTestOptions): Promise<WorkflowsUnderTest> {
-  const { store, inlineLimitBytes, queueBodyLimitBytes, responseKeepBytes } = { ...ROOMY, ...options }
+  const { store, inlineLimitBytes, listLimitBytes, queueBodyLimitBytes, responseKeepBytes } = { ...ROOMY, ...options }
   const service = await startQueue({
     ...options,
     extend: (queue) =>
@@ -73,6 +74,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
         accountOfUser: (userId) => (userId === 'user' ? (options.accountId ?? 'acc_test') : undefined),
         publicUrl: 'http://127.0.0.1',
         ...(inlineLimitBytes !== undefined && { inlineLimitBytes }),
+        ...(listLimitBytes !== undefined && { listLimitBytes }),
         ...(options.cluster && { cluster: options.cluster }),
       }).routes(),
   })
