@@ -79,8 +79,8 @@ function channelView(row: channels.ChannelRow, caller: Caller): contract.AlertCh
     name: row.name,
     url: shownUrl(row.url, caller),
     format: row.format,
-    // Only this file writes the column; a newer Homeport may have written kinds that this one does not know.
-    kinds: (JSON.parse(row.kinds) as string[]).filter(isAlertKind),
+    // A newer Homeport may have written kinds that this one does not know.
+    kinds: (channels.kindsOf(row) ?? []).filter(isAlertKind),
     hourly_limit: row.hourly_limit,
     group_minutes: row.group_minutes,
     send_resolved: row.send_resolved === 1,

@@ -88,9 +88,9 @@ class Round {
     const key = groupKey(row.channel_id, row.kind, row.subject)
     const gathered = gatheredOf(row)
     const isDue = row.due_at !== null && (row.due_at <= now || row.sent_at > now)
-    if (!gathered || !isDue || this.#changed.has(key)) return
+    if (!isDue || this.#changed.has(key)) return
     const channel = this.#due.channels.find(({ channel_id }) => channel_id === row.channel_id)
-    const isUnwanted = !channel || !wants(channel, row.kind) || this.#isSilenced(gathered.alert)
+    const isUnwanted = !gathered || !channel || !wants(channel, row.kind) || this.#isSilenced(gathered.alert)
     if (isUnwanted) this.#putGroup({ ...row, due_at: null, gathered: null })
     else this.#send(channel, gathered)
   }

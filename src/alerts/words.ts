@@ -1,5 +1,5 @@
 import type { Alert } from '../contract/alerts/alerts.js'
-import { type AlertRow, examplesOf } from './transactions/alerts-history.js'
+import { type AlertRow, examplesOf, messageIdsOf } from './transactions/alerts-history.js'
 import { OTHER_SUBJECTS } from './transactions/alerts-sources.js'
 
 const seconds = (atMs: number): number => Math.floor(atMs / 1000)
@@ -23,9 +23,6 @@ function titleOf({ kind, subject, count, title }: Pick<AlertRow, 'kind' | 'subje
   }
 }
 
-/** Only the alerts module writes the column. */
-const messagesOf = (row: AlertRow): string[] => JSON.parse(row.messages) as string[]
-
 /** An alert as the history shows it. */
 export function alertView(row: AlertRow): Alert {
   return {
@@ -43,7 +40,7 @@ export function alertView(row: AlertRow): Alert {
     last_at: seconds(row.last_at),
     state: row.state,
     ...(row.settled_at === null ? {} : { notified_at: seconds(row.settled_at) }),
-    message_ids: messagesOf(row),
+    message_ids: messageIdsOf(row),
   }
 }
 

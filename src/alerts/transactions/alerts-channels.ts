@@ -5,10 +5,14 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertChannelsTable } from '../../store/schema/alerts.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
+import { isText, listIn } from './alerts-columns.js'
 import { forgetChannel } from './alerts-groups.js'
 
 /** A channel as it is stored. */
 export type ChannelRow = Selectable<AlertChannelsTable>
+
+/** The kinds of alerts that a channel gets, none for all; `undefined` if they are damaged. */
+export const kindsOf = ({ kinds }: Pick<ChannelRow, 'kinds'>): string[] | undefined => listIn(kinds, isText)
 
 interface ChannelKey {
   accountId: string

@@ -3,6 +3,7 @@
  * that they were notified of.
  */
 import type { Selectable } from 'kysely'
+import { isObject, tryParseJson } from '../../base/index.js'
 import { query } from '../../store/query.js'
 import type { AlertGroupsTable, AlertNotifiedTable, AlertsTable } from '../../store/schema/alerts.js'
 import { change, insertAll, type Transaction } from '../../store/statement.js'
@@ -20,9 +21,14 @@ export interface Gathered {
   readonly seqs: readonly number[]
 }
 
-/** Only this module writes the column. */
-export const gatheredOf = (row: Pick<GroupRow, 'gathered'>): Gathered | undefined =>
-  row.gathered === null ? undefined : (JSON.parse(row.gathered) as Gathered)
+const isGathered = (value: unknown): value is Gathered =>
+  isObject(value) && isObject(value.alert) && Array.isArray(value.seqs)
+
+/** What a channel has gathered; `undefined` for nothing, and if it is damaged. */
+export function gatheredOf({ gathered }: Pick<GroupRow, 'gathered'>): Gathered | undefined {
+  const value = gathered === null ? undefined : tryParseJson(gathered)
+  return isGathered(value) ? value : undefined
+}
 
 /** Accounts of one round with something gathered that is due. */
 const MOST_DUE = 200

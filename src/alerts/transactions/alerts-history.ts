@@ -1,11 +1,13 @@
 /** Alerts: occurrences are gathered in one until its notification is due; after that it is history. */
 import { type Selectable, sql } from 'kysely'
+import { isObject } from '../../base/index.js'
 import { DEFAULT_GROUP_MINUTES, GROUP_MINUTES, MOST_EXAMPLES } from '../../contract/alerts/kinds.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertsTable } from '../../store/schema/alerts.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { type ChannelRow, channelsOf } from './alerts-channels.js'
+import { type ChannelRow, channelsOf, kindsOf } from './alerts-channels.js'
+import { isText, listIn } from './alerts-columns.js'
 import { sweepGroups } from './alerts-groups.js'
 
 /** An alert as it is stored. */
@@ -34,10 +36,9 @@ export interface Occurrences {
   readonly lastAt: number
 }
 
-/** Whether a channel is to be notified of alerts of a rule. */
+/** Whether a channel is to be notified of alerts of a rule. One whose kinds are damaged gets all. */
 export function wants(channel: Pick<ChannelRow, 'enabled' | 'kinds'>, kind: string): boolean {
-  // Only the routes write the column, from values that were checked.
-  const kinds = JSON.parse(channel.kinds) as string[]
+  const kinds = kindsOf(channel) ?? []
   return channel.enabled === 1 && (kinds.length === 0 || kinds.includes(kind))
 }
 
@@ -85,9 +86,19 @@ const setJoined = query<Joined>(({ db, p }) =>
     .where('seq', '=', p.seq),
 )
 
-/** Only this module writes the column. */
-export const examplesOf = (row: Pick<AlertRow, 'examples'>): AlertExample[] =>
-  JSON.parse(row.examples) as AlertExample[]
+const isExample = (item: unknown): item is AlertExample =>
+  isObject(item) && typeof item.at === 'number' && isText(item.id) && isText(item.text)
+
+/** The occurrences that an alert shows; none if they are damaged. */
+export const examplesOf = ({ examples }: Pick<AlertRow, 'examples'>): AlertExample[] =>
+  listIn(examples, isExample) ?? []
+
+/** The messages that carry the notification of an alert; none if they are damaged. */
+export const messageIdsOf = ({ messages }: Pick<AlertRow, 'messages'>): string[] => listIn(messages, isText) ?? []
+
+/** Whether a part of an alert is damaged. */
+export const isDamaged = ({ examples, messages }: Pick<AlertRow, 'examples' | 'messages'>): boolean =>
+  !listIn(examples, isExample) || !listIn(messages, isText)
 
 /** Which alert is raised and when. */
 export interface Raising {

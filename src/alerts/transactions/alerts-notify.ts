@@ -5,17 +5,19 @@ import { type Published, publishEntries } from '../../queue/transactions/message
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, change, type Transaction } from '../../store/statement.js'
-import { type ChannelRow, channelsOf } from './alerts-channels.js'
+import { type ChannelRow, channelsOf, kindsOf } from './alerts-channels.js'
+import { reportUnreadable } from './alerts-columns.js'
 import {
   dueGroups,
   type GroupChanges,
   type GroupRow,
+  gatheredOf,
   groupsAbout,
   type NotifiedRow,
   notifiedOf,
   putGroups,
 } from './alerts-groups.js'
-import type { AlertRow } from './alerts-history.js'
+import { type AlertRow, isDamaged, messageIdsOf } from './alerts-history.js'
 import { lasting, type SilenceRow } from './alerts-silences.js'
 
 /** Alerts that one round settles. */
@@ -70,7 +72,7 @@ function* dueOf(
   const episodeIds = [...new Set(alerts.flatMap(({ episode_id }) => episode_id ?? []))]
   const groups = yield* all(groupsAbout, { accountId, subjects })
   const keyOf = ({ channel_id, kind, subject }: GroupRow): string => JSON.stringify([channel_id, kind, subject])
-  return {
+  const due: DueAlerts = {
     accountId,
     alerts,
     channels: yield* all(channelsOf, { accountId }),
@@ -78,6 +80,19 @@ function* dueOf(
     groups: [...new Map([...groups, ...waiting].map((row) => [keyOf(row), row])).values()],
     notified: yield* all(notifiedOf, { episodeIds }),
   }
+  yield* reportDamaged(due)
+  return due
+}
+
+function* reportDamaged({ alerts, channels, groups }: DueAlerts): Transaction<void> {
+  const idOf = ({ channel_id }: { readonly channel_id: string }): string => channel_id
+  yield* reportUnreadable(
+    'alerts',
+    alerts.filter(isDamaged).map(({ alert_id }) => alert_id),
+  )
+  yield* reportUnreadable('alert_channels', channels.filter((channel) => !kindsOf(channel)).map(idOf))
+  const lost = groups.filter((group) => group.gathered !== null && !gatheredOf(group))
+  yield* reportUnreadable('alert_groups', lost.map(idOf))
 }
 
 /** The outcome of an alert. */
@@ -116,7 +131,7 @@ const setCounters = query<ChannelCounters>(({ db, p }) =>
 const postpone = query<PostponedAlert>(({ db, p }) =>
   db.updateTable('alerts').set({ due_at: p.dueAt }).where('seq', '=', p.seq),
 )
-const messagesOf = query<{ seqs: readonly number[] }, { seq: number; messages: string }>(({ db, p, d }) =>
+const messagesBy = query<{ seqs: readonly number[] }, { seq: number; messages: string }>(({ db, p, d }) =>
   db.selectFrom('alerts').select(['seq', 'messages']).where(d.inNumbers('seq', p.seqs)),
 )
 const addMessage = query<{ seq: number; messages: string }>(({ db, p }) =>
@@ -124,11 +139,8 @@ const addMessage = query<{ seq: number; messages: string }>(({ db, p }) =>
 )
 
 function* recordLate({ messageId, seqs }: LateMessage): Transaction<void> {
-  for (const { seq, messages } of yield* all(messagesOf, { seqs })) {
-    // Only this file writes the column.
-    const ids = JSON.parse(messages) as string[]
-    yield* change(addMessage, { seq, messages: JSON.stringify([...ids, messageId]) })
-  }
+  for (const row of yield* all(messagesBy, { seqs }))
+    yield* change(addMessage, { seq: row.seq, messages: JSON.stringify([...messageIdsOf(row), messageId]) })
 }
 
 /** What one round settles for an account. */

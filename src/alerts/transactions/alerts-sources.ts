@@ -6,9 +6,11 @@
  * are left out. The mark moves in the transaction that raises the alerts: a crash neither loses a row nor counts it twice.
  */
 import { sql } from 'kysely'
+import { isObject, tryParseJson } from '../../base/index.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
+import { isText, reportUnreadable } from './alerts-columns.js'
 import { beginEpisode } from './alerts-conditions.js'
 import { type Occurrences, raise } from './alerts-history.js'
 import { isEnabled } from './alerts-rules.js'
@@ -158,12 +160,28 @@ export const accounts = read('alerts.accounts', function* (_: object): Transacti
 /** An account that is younger is read from its beginning; of an older one only what comes from now on. */
 const YOUNG_MS = 3_600_000
 
-function markIn(row: { readonly mark: string } | undefined, { createdAt }: Watched, now: number): Mark {
-  if (!row) return { at: createdAt > now - YOUNG_MS ? createdAt : now, key: '', known: [] }
-  // Only this file writes the column.
-  const mark = JSON.parse(row.mark) as Mark
+const isKnown = (item: unknown): boolean => Array.isArray(item) && typeof item[0] === 'number' && isText(item[1])
+
+const isMark = (value: unknown): value is Mark =>
+  isObject(value) &&
+  typeof value.at === 'number' &&
+  isText(value.key) &&
+  Array.isArray(value.known) &&
+  value.known.every(isKnown)
+
+/** The stored mark of an account; `undefined` without one, and if it is damaged. */
+function* storedMark(accountId: string, source: EventSource): Transaction<Mark | undefined> {
+  const row = yield* first(markOf, { accountId, source })
+  const mark = row && tryParseJson(row.mark)
+  if (isMark(mark)) return mark
+  yield* reportUnreadable('alert_marks', row ? [`${accountId}, ${source}`] : [])
+  return undefined
+}
+
+function markFrom(stored: Mark | undefined, { createdAt }: Watched, now: number): Mark {
+  if (!stored) return { at: createdAt > now - YOUNG_MS ? createdAt : now, key: '', known: [] }
   // The clock was set back: rows of the time that comes again would lie before the mark.
-  return mark.at > now ? { ...mark, at: now - OVERLAP_MS, key: '' } : mark
+  return stored.at > now ? { ...stored, at: now - OVERLAP_MS, key: '' } : stored
 }
 
 interface Read {
@@ -176,13 +194,13 @@ interface Read {
 }
 
 function* readFresh(watched: Watched, source: EventSource, now: number): Transaction<Read> {
-  const row = yield* first(markOf, { accountId: watched.accountId, source })
-  const mark = markIn(row, watched, now)
+  const stored = yield* storedMark(watched.accountId, source)
+  const mark = markFrom(stored, watched, now)
   const limit = mark.known.length + BATCH
   const rows = (yield* all(ROWS[source], { accountId: watched.accountId, at: mark.at, limit })).map(withKey)
   const known = new Set(mark.known.map(([, key]) => key))
   const fresh = rows.filter((row) => !known.has(row.key) && (row.at > mark.at || row.key > mark.key))
-  return { mark, isNew: !row, fresh, isCut: rows.length === limit }
+  return { mark, isNew: !stored, fresh, isCut: rows.length === limit }
 }
 
 /** The account and source of events that have not been read. */
