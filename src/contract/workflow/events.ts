@@ -76,7 +76,7 @@ export const notifyRun = endpoint({
   params: Type.Object({ workflowRunId: runId, eventId }),
   body: { kind: 'raw' },
   success: { status: 201, description: 'The waits that have ended; empty when the run did not wait.', body: Notified },
-  errors: ['run_events_full'],
+  errors: ['run_events_full', 'step_refused'],
 })
 
 /** Notifies the runs that wait for an event. */
@@ -100,7 +100,7 @@ export const notifyEvent = endpoint({
     description: 'The waits that have ended; empty when no run waited.',
     body: Notified,
   },
-  errors: ['run_events_full'],
+  errors: ['run_events_full', 'step_refused'],
 })
 
 /** Waits of an answer without `Homeport-Count`, which is that of the reference; more have a cursor. */

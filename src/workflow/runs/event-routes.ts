@@ -53,7 +53,8 @@ export function eventRoutes(deps: EventDeps): Route[] {
     }),
     route(notifyEvent, async ({ params, body, caller }) => {
       const { accountId } = caller
-      const event = { accountId, by: 'token' as const, ...(await targetOf(deps, accountId, params.event)) }
+      const whole = refusedToRuns(() => eventIdOf(params.event))
+      const event = { accountId, by: 'token' as const, ...(await targetOf(deps, accountId, whole)) }
       const answer: ReturnType<typeof toNotified>[] = []
       for await (const { released } of notify(deps, { ...event, data: ownBytes(body) })) {
         for (const one of released.slice(0, MOST_WAITERS - answer.length)) answer.push(toNotified(one))
@@ -107,17 +108,22 @@ interface WaitOrigin {
 const checkWait = compileChecker(waitForEvent.body.schema, 'body')
 
 /**
- * Parses the request of a wait.
+ * Reads what a run may have sent.
  * @throws HomeportError `step_refused`: an SDK takes a 400 for the end of its run, and the run would hang.
  */
-function parseWait(deps: EventDeps, event: string, body: unknown, origin: WaitOrigin) {
+function refusedToRuns<Value>(read: () => Value): Value {
   try {
-    checkWait(body)
-    return readWait(deps, eventIdOf(event), body as WaitBody, origin)
+    return read()
   } catch (error) {
     throw error instanceof HomeportError ? new HomeportError('step_refused', { problem: error.message }) : error
   }
 }
+
+const parseWait = (deps: EventDeps, event: string, body: unknown, origin: WaitOrigin) =>
+  refusedToRuns(() => {
+    checkWait(body)
+    return readWait(deps, eventIdOf(event), body as WaitBody, origin)
+  })
 
 function readWait(deps: EventDeps, eventId: string, body: WaitBody, origin: WaitOrigin) {
   const now = deps.clock.now()
@@ -217,8 +223,7 @@ function decodeOrKeep(text: string): string {
 type NotifyTarget = Pick<NotifyArgs, 'eventId' | 'runId'>
 
 /** Event ids may contain slashes: the first segment names a run only if such a run exists. */
-async function targetOf({ store }: EventDeps, accountId: string, rest: string): Promise<NotifyTarget> {
-  const whole = eventIdOf(rest)
+async function targetOf({ store }: EventDeps, accountId: string, whole: string): Promise<NotifyTarget> {
   const slash = whole.indexOf('/')
   if (slash < 0) return { eventId: whole }
   const runId = whole.slice(0, slash)

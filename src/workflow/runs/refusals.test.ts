@@ -165,15 +165,20 @@ describe('an event id that cannot be stored', () => {
   it.each([
     ['é'.repeat(1_001), 'is longer than 2000 bytes'],
     ['a\0b', 'U+0000'],
-  ])('fails the run that would wait for it, and is refused in a notification', async (eventId, problem) => {
-    const app = await suite.host({ '/wait': { route: (context) => context.waitForEvent('wait', eventId) } })
-    const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/wait`, retries: 0 })
-    const run = await suite.service.ended(workflowRunId)
-    expect([run.workflowState, JSON.stringify(run.steps.at(-1))]).toEqual([
-      'RUN_FAILED',
-      expect.stringContaining(problem),
-    ])
-    await expect(suite.service.client.notify({ eventId, eventData: 1 })).rejects.toMatchObject({ status: 400 })
+  ])('fails the run that would wait for it, or notify others of it', async (eventId, problem) => {
+    const app = await suite.host({
+      '/wait': { route: (context) => context.waitForEvent('wait', eventId) },
+      '/notify': { route: (context) => context.notify('notify', eventId, 1) },
+    })
+    for (const path of ['wait', 'notify']) {
+      const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/${path}`, retries: 0 })
+      const run = await suite.service.ended(workflowRunId)
+      expect([run.workflowState, JSON.stringify(run.steps.at(-1))]).toEqual([
+        'RUN_FAILED',
+        expect.stringContaining(problem),
+      ])
+    }
+    await expect(suite.service.client.notify({ eventId, eventData: 1 })).rejects.toMatchObject({ status: 412 })
   })
 })
 
