@@ -57,8 +57,8 @@ it('limits the time for receiving a body, also on endpoints without authenticati
       socket.on('error', reject)
       socket.on('close', () => resolve(text))
     })
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
-    expect(answer).toContain('The body was not complete within 0.02 s.')
+    expect(answer).toMatch(/^HTTP\/1\.1 503 /)
+    expect(answer).toContain('The request body was not complete within 0.02 s.')
   } finally {
     await server.stop()
   }

@@ -31,7 +31,7 @@ export interface BodyAccount {
 /**
  * Reads the whole body of a request into memory.
  * @throws HomeportError `body_too_large` as soon as that is known, with the rest of the body unread;
- * `invalid_request` when the connection closes or the time limit passes before the end of the body;
+ * `body_too_slow` when the time limit passes before the end of the body; `invalid_request` when the connection closes;
  * `memory_short` when the body is evicted from the memory budget.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<Uint8Array> {
@@ -184,8 +184,7 @@ async function joinedWithYields(chunks: readonly Uint8Array[], bytes: number): P
   return whole
 }
 
-const tooSlow = (ms: number): HomeportError =>
-  new HomeportError('invalid_request', { problem: `The body was not complete within ${ms / 1000} s.` })
+const tooSlow = (ms: number): HomeportError => new HomeportError('body_too_slow', { seconds: ms / 1_000 })
 
 const cutOff = (): HomeportError =>
   new HomeportError('invalid_request', { problem: 'The connection was closed before the body was complete.' })

@@ -28,6 +28,8 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
 ]
 /** Errors of every operation that writes. */
 const WRITE_ERRORS: readonly ErrorCode[] = ['store_full', 'store_outcome_unknown']
+/** Errors of every operation with a body. */
+const OF_BODIES: readonly ErrorCode[] = ['body_too_large', 'body_too_slow']
 /** Errors of every operation of which an account has only a few served at a time. */
 const HEAVY_ERRORS: readonly ErrorCode[] = ['too_many_heavy_requests']
 const JSON_BODY = 'application/json'
@@ -194,9 +196,9 @@ function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
 }
 
 /** Only requests with GET have no body that is read. */
-function bodyErrors({ method, body }: Endpoint): ErrorCode[] {
+function bodyErrors({ method, body }: Endpoint): readonly ErrorCode[] {
   if (method === 'GET') return []
-  return body.kind === 'json' ? ['invalid_json', 'body_too_complex', 'body_too_large'] : ['body_too_large']
+  return body.kind === 'json' ? ['invalid_json', 'body_too_complex', ...OF_BODIES] : OF_BODIES
 }
 
 function authErrors(auth: AuthScheme, access: 'read' | 'write'): ErrorCode[] {

@@ -39,7 +39,7 @@ export interface PipelineSettings {
   /** The parameter that takes the raw rest of the target, if the path ends in one. */
   readonly restName: string | undefined
   readonly authentication: Authentication
-  /** Larger bodies are refused with 413, slower ones with 400. */
+  /** Larger bodies are refused with 413, slower ones with 503. */
   readonly bodyLimits: BodyLimits
   /** The budget of incomplete bodies. */
   readonly memory: ClientMemoryBudget

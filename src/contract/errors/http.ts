@@ -40,6 +40,12 @@ export const httpErrors = {
     text: ({ limitBytes, bytes }) =>
       `The request body${bytes === undefined ? '' : ` of ${bytes} bytes`} is larger than the limit of ${limitBytes} bytes. Send less.`,
   }),
+  body_too_slow: define<{ seconds: number }>({
+    // Not 400: SDKs of workflows take a 400 for the end of the run and stay silent.
+    status: 503,
+    retry: 'later',
+    text: ({ seconds }) => `The request body was not complete within ${seconds} s. Send it again, or send less.`,
+  }),
   body_too_complex: define<{ what: string; limit: string }>({
     status: 400,
     text: ({ what, limit }) => `The request body ${what}: the limit is ${limit}. Send less in one request.`,
