@@ -1,9 +1,10 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { FlowKeyRow } from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import { Backlog } from './backlog.js'
-import type { Entry } from './entry.js'
+import { type Entry, toEntry } from './entry.js'
 import { FlowControl } from './flow-control.js'
+import { FlowKey } from './flow-key.js'
 
 /** One request at once by default, so that admitted messages wait for their turn. */
 const inFlightLimits = (max: number) => ({
@@ -181,6 +182,31 @@ describe('flow control', () => {
     offer(3, 1)
     expect([next(1), next(1), next(1)]).toEqual([3, 4, undefined])
     expect(use(1)).toMatchObject({ open: 0, begun: 2, periodStart: 1 })
+  })
+
+  it('looks only at keys where something has changed, however many messages wait for', () => {
+    const flow = new FlowControl()
+    let seq = 0
+    const admitTwo = (flow_key: string, limits: Partial<FlowKeyRow>): void => {
+      flow.set(key({ flow_key, ...limits }))
+      for (const entry of [1, 2].map(() => toEntry({ ...row(++seq), flow_key }, 'offer')))
+        if (flow.admit(entry, 0)) flow.mayGoNow(entry, 0)
+    }
+    for (let at = 0; at < 1_000; at++) {
+      admitTwo(`paused ${at}`, { paused: 1 })
+      admitTwo(`full ${at}`, { parallelism: 1 })
+      admitTwo(`spent ${at}`, { rate: 1 })
+    }
+    flow.advance(0)
+    const looks = vi.spyOn(FlowKey.prototype, 'take')
+    onTestFinished(() => looks.mockRestore())
+    for (let at = 1; at < 100; at++) expect([flow.advance(at), flow.wakeAt()]).toEqual([[], 10_000])
+    expect(looks).not.toHaveBeenCalled()
+    flow.set(key({ flow_key: 'paused 7' }))
+    flow.resetRate('acc', 'spent 8')
+    expect(flow.advance(100).map(({ flow: name }) => name)).toEqual(['acc/paused 7', 'acc/paused 7', 'acc/spent 8'])
+    expect(looks.mock.calls.length).toBeLessThan(10)
+    expect(flow.advance(10_000)).toHaveLength(999)
   })
 
   it('does not count a message that had nothing to send', () => {

@@ -1,6 +1,7 @@
 import type { FlowKeyRow } from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
+import { Heap } from './collections.js'
 import type { Entry, FlowPlace } from './entry.js'
 import { FlowKey, type FlowLimits, type FlowUse, UNUSED } from './flow-key.js'
 
@@ -16,6 +17,12 @@ export interface FlowNote {
 
 type AccountKey = readonly [account: string, key: string]
 
+interface PeriodEnd {
+  readonly key: FlowKey
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
 /**
  * Flow control (reference queue 3.9). A due message that names a key waits until the key has a free place, for retries
  * and for messages of every kind. It takes the place, then waits for its turn among all messages that may be sent. At
@@ -23,10 +30,20 @@ type AccountKey = readonly [account: string, key: string]
  *
  * Limits are stored. Use is in memory: after a restart a new period begins. Nothing here reads a clock: the caller
  * passes the time.
+ *
+ * Messages may wait for ten thousand keys, and the dispatcher advances after every few answers. So it looks only at keys where
+ * something has changed, and at those whose period is over.
  */
 export class FlowControl {
   readonly #keys = new Map<string, FlowKey>()
   readonly #withWaiting = new Set<FlowKey>()
+  /** Those of them that may have a free place. */
+  readonly #maybeFree = new Set<FlowKey>()
+  /** When the period of a key ends that messages wait for. It may have changed since, and then the key is looked at in vain. */
+  readonly #periodEnds = new Heap<PeriodEnd>((one, other) => one.at < other.at)
+  /** The newest of them for each key. */
+  readonly #nextEnds = new Map<FlowKey, number>()
+  #advancedAt = Number.NEGATIVE_INFINITY
   readonly #meter: { flowWaits: number } | undefined
   /** Set while stored limits are read: keys whose limits have changed meanwhile. */
   #changed: Set<string> | undefined
@@ -76,14 +93,18 @@ export class FlowControl {
 
   /** Goes on with the period of a key that another node has counted. */
   resume({ name, begun, periodStart }: FlowNote, now: number): void {
+    const key = this.#key(name)
     // The clock of the other node may be ahead.
-    this.#key(name).resume(begun, Math.min(periodStart, now))
+    key.resume(begun, Math.min(periodStart, now))
+    this.#noteChange(key)
   }
 
   /** Sets the limits of a key from its stored row. */
   set(row: FlowKeyRow): void {
     this.#changed?.add(`${row.account_id}/${row.flow_key}`)
-    this.#key(`${row.account_id}/${row.flow_key}`).limits = {
+    const key = this.#key(`${row.account_id}/${row.flow_key}`)
+    this.#noteChange(key)
+    key.limits = {
       parallelism: row.parallelism,
       rate: row.rate,
       periodMs: row.period_s * 1_000,
@@ -102,6 +123,7 @@ export class FlowControl {
     if (!flow) return
     this.#changed?.add(`${row.account_id}/${row.flow_key}`)
     key.limits = { ...key.limits, ...limitsFrom(flow, key.limits) }
+    this.#noteChange(key)
   }
 
   /** Forgets a key, unless it is in use. */
@@ -109,12 +131,14 @@ export class FlowControl {
     const key = this.#keys.get(`${account}/${name}`)
     if (!key?.isIdle) return
     this.#keys.delete(`${account}/${name}`)
-    this.#withWaiting.delete(key)
+    this.#noteEmpty(key)
   }
 
   /** Ends the current period of a key. */
   resetRate(account: string, name: string): void {
-    this.#key(`${account}/${name}`).endPeriod()
+    const key = this.#key(`${account}/${name}`)
+    key.endPeriod()
+    this.#noteChange(key)
   }
 
   /** Use of a key. */
@@ -174,6 +198,19 @@ export class FlowControl {
     key.wait(entry, from)
     if (this.#meter) this.#meter.flowWaits++
     this.#withWaiting.add(key)
+    this.#maybeFree.add(key)
+  }
+
+  /** Waiting messages of the key may have a free place. */
+  #noteChange(key: FlowKey): void {
+    if (this.#withWaiting.has(key)) this.#maybeFree.add(key)
+  }
+
+  /** No message waits for the key any more. */
+  #noteEmpty(key: FlowKey): void {
+    this.#withWaiting.delete(key)
+    this.#maybeFree.delete(key)
+    this.#nextEnds.delete(key)
   }
 
   /** The request of a message is over, or none will be sent. */
@@ -181,7 +218,9 @@ export class FlowControl {
     const { flow, place } = entry
     if (flow === undefined || place === undefined) return
     entry.place = undefined
-    this.#key(flow).release(place)
+    const key = this.#key(flow)
+    key.release(place)
+    this.#noteChange(key)
   }
 
   /** A taken message had nothing to send. */
@@ -189,31 +228,49 @@ export class FlowControl {
     const { flow, place } = entry
     if (flow === undefined || place === undefined) return
     entry.place = undefined
-    this.#key(flow).refund(place)
+    const key = this.#key(flow)
+    key.refund(place)
+    this.#noteChange(key)
   }
 
   /** Waiting messages that may be sent now. */
   advance(now: number): Entry[] {
+    // A clock that is set back ends periods.
+    if (now < this.#advancedAt) for (const key of this.#withWaiting) this.#maybeFree.add(key)
+    this.#advancedAt = now
+    for (let end = this.#periodEnds.peek(); end && end.at <= now; end = this.#periodEnds.peek()) {
+      this.#periodEnds.pop()
+      if (this.#nextEnds.get(end.key) === end.at) this.#nextEnds.delete(end.key)
+      this.#noteChange(end.key)
+    }
     const free: Entry[] = []
-    for (const key of this.#withWaiting) this.#advanceKey(key, now, free)
+    for (const key of this.#maybeFree) this.#advanceKey(key, now, free)
+    this.#maybeFree.clear()
     return free
   }
 
-  /** When time alone frees a place for a waiting message. */
+  /** When time alone frees a place for a waiting message. It may be too early, but not too late. */
   wakeAt(): number {
-    let at = Number.POSITIVE_INFINITY
-    for (const key of this.#withWaiting) at = Math.min(at, key.freeAt())
+    let at = this.#periodEnds.peek()?.at ?? Number.POSITIVE_INFINITY
+    for (const key of this.#maybeFree) at = Math.min(at, key.freeAt())
     return at
+  }
+
+  #noteEnd(key: FlowKey): void {
+    const at = key.freeAt()
+    if (at === Number.POSITIVE_INFINITY || this.#nextEnds.get(key) === at) return
+    this.#nextEnds.set(key, at)
+    this.#periodEnds.push({ key, at })
   }
 
   #advanceKey(key: FlowKey, now: number, free: Entry[]): void {
     for (;;) {
       const place = key.take(now)
-      if (place === undefined) return
+      if (place === undefined) return void this.#noteEnd(key)
       const entry = key.next()
       if (!entry) {
         key.release(place)
-        this.#withWaiting.delete(key)
+        this.#noteEmpty(key)
         return
       }
       entry.place = place
