@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { toHeaderMap } from '../headers.js'
 import type { AttemptOutcome } from '../types.js'
 import { backoffMs, decideNext, defaultBackoffMs, retryAfterMs } from './decide.js'
@@ -76,5 +76,11 @@ describe('the retry delay that a response asks for', () => {
     [{}, undefined],
   ])('is, for %j, %s', (headers, expected) => {
     expect(retryAfterMs(toHeaderMap(headers), NOW)).toBe(expected)
+  })
+
+  it('is that of an old date, which names no zone, wherever the server is', () => {
+    vi.stubEnv('TZ', 'America/New_York')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    expect(retryAfterMs(toHeaderMap({ 'Retry-After': 'Thu Jan  1 00:00:30 2026' }), NOW)).toBe(30_000)
   })
 })

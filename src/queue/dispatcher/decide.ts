@@ -32,7 +32,8 @@ function waitOf(text: string, now: number): number | undefined {
     for (const [, amount, unit] of text.matchAll(GO_PART)) total += Number(amount) * (UNIT_MS[unit ?? ''] ?? 0)
     return total
   }
-  const date = /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(text) : Number.NaN
+  // An old form of the date, which names no zone, means this one.
+  const date = /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }
 
