@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { Cron } from 'croner'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { parseCron } from './cron.js'
 
 function next(cron: string, after: string): string | undefined {
@@ -35,6 +36,17 @@ describe('a cron expression', () => {
     '@reboot',
   ])('refuses %j', (cron) => {
     expect(next(cron, '2026-01-01T00:00:00Z')).toMatch(/^refused/)
+  })
+
+  it('is not searched again for a time that is known', () => {
+    const search = vi.spyOn(Cron.prototype, 'nextRun')
+    onTestFinished(() => search.mockRestore())
+    const cron = 'CRON_TZ=Europe/Berlin 7 * * * *'
+    const times = ['00:00:00', '00:06:59', '00:03:00', '00:07:00', '00:00:00'].map((at) =>
+      next(cron, `2026-01-01T${at}Z`),
+    )
+    expect(times.map((at) => at?.slice(11, 16))).toEqual(['00:07', '00:07', '00:07', '01:07', '00:07'])
+    expect(search).toHaveBeenCalledTimes(3)
   })
 
   const fires = (cron: string, from: string, until: string): string[] => {

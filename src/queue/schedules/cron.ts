@@ -1,4 +1,5 @@
 import { Cron } from 'croner'
+import { memoized } from '../memoized.js'
 
 /** A parsed cron expression. */
 export interface CronTimes {
@@ -11,8 +12,13 @@ const LONGEST_CRON = 1_024
 
 const ZONED = /^(?:CRON_TZ|TZ)=(\S+)\s+(.*)$/s
 
-/** Parses five fields in UTC, or in the zone of a `CRON_TZ=<zone> ` prefix (reference queue 2.9). */
-export function parseCron(text: string): CronTimes | { readonly problem: string } {
+/**
+ * Parses five fields in UTC, or in the zone of a `CRON_TZ=<zone> ` prefix (reference queue 2.9). That and each search for a time
+ * take some tenths of a millisecond, and thousands of schedules may fire at the same minute.
+ */
+export const parseCron = memoized(parse, { most: 1_000, longest: 200 })
+
+function parse(text: string): CronTimes | { readonly problem: string } {
   if (text.length > LONGEST_CRON) return { problem: `it is longer than ${LONGEST_CRON} characters` }
   const [, zone = 'UTC', fields = text] = ZONED.exec(text.trim()) ?? []
   if (!isZone(zone)) return { problem: `the time zone "${zone.slice(0, 60)}" is not known` }
@@ -20,9 +26,20 @@ export function parseCron(text: string): CronTimes | { readonly problem: string 
   if (!/^(?:@\S+|\S+(?:\s+\S+){4})$/.test(fields.trim())) return { problem: 'it does not consist of five fields' }
   try {
     const cron = new Cron(fields.trim(), { timezone: zone, mode: '5-part', paused: true, sloppyRanges: true })
-    return { next: (afterMs) => cron.nextRun(new Date(afterMs))?.getTime() }
+    return { next: lasting((afterMs) => cron.nextRun(new Date(afterMs))?.getTime()) }
   } catch (error) {
     return { problem: error instanceof Error ? error.message.replace(/^CronPattern: /, '') : 'it cannot be read' }
+  }
+}
+
+/** The next time after one is that after every later one until then. */
+function lasting(search: CronTimes['next']): CronTimes['next'] {
+  let from = Number.POSITIVE_INFINITY
+  let found: number | undefined
+  return (afterMs) => {
+    const isKnown = afterMs >= from && afterMs < (found ?? Number.POSITIVE_INFINITY)
+    if (!isKnown) [from, found] = [afterMs, search(afterMs)]
+    return found
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Clock, type Service, type Timer, yieldToEventLoop } from '../../base/index.js'
+import { type Clock, type Service, type Timer, TimeSlice } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { isPassing, type Store } from '../../store/index.js'
 import type { Logger, PublicationEnd, QueueMeter, Tracer } from '../../telemetry/index.js'
@@ -19,7 +19,8 @@ const LONGEST_SLEEP_MS = 15_000
 const PAUSE_AFTER_FAILURE_MS = 1_000
 /** Enough that reading them costs little beside their fires, and few enough that an account soon has its turn. */
 const FIRES_PER_READ = 2_000
-const AT_ONCE = { items: 200, bytes: 16 * 2 ** 20 }
+/** What is drafted and stored together: few enough that others need not wait for their drafts. */
+const AT_ONCE = { items: 50, bytes: 16 * 2 ** 20 }
 const CHECKS_PER_READ = 200
 /** If the clock is set back by at most this much, no fire is repeated. */
 const SMALL_JUMP_MS = 60_000
@@ -199,6 +200,7 @@ export class Scheduler implements Service {
     const { store, clock, logger } = this.#deps
     this.#check = 'done'
     let after: { accountId: string; scheduleId: string } | undefined = { accountId: '', scheduleId: '' }
+    const slice = new TimeSlice()
     while (after && this.#phase === 'running') {
       const rows: readonly schedules.AheadRow[] = await store.run(schedules.ahead, {
         ...after,
@@ -206,6 +208,7 @@ export class Scheduler implements Service {
         limit: CHECKS_PER_READ,
       })
       for (const row of rows) {
+        if (slice.isOver) await slice.rest()
         const { account_id: accountId, schedule_id: scheduleId, next_at: from } = row
         const to = nextFire(row, searchFrom(row.last_at, clock.now()))
         if (to === null || to >= from) continue
@@ -217,7 +220,6 @@ export class Scheduler implements Service {
         last && rows.length === CHECKS_PER_READ
           ? { accountId: last.account_id, scheduleId: last.schedule_id }
           : undefined
-      await yieldToEventLoop()
     }
   }
 
