@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import Type from 'typebox'
 import { expect, it, onTestFinished } from 'vitest'
-import { ClientMemoryBudget } from '../base/index.js'
+import { ClientMemoryBudget, FewAtOnce } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import { readBody } from './body.js'
 import { route } from './index.js'
@@ -16,7 +16,8 @@ it('joins a body of megabytes correctly', async () => {
   const sent = Buffer.alloc(5_000_001, 'a number of letters that is no power of two')
   const received = new Promise<Uint8Array>((resolve, reject) => {
     server.once('request', (request: IncomingMessage, response) => {
-      readBody(request, { bytes: sent.byteLength, ms: 60_000 }, { memory: new ClientMemoryBudget(), owner: 'somebody' })
+      const account = { memory: new ClientMemoryBudget(), large: new FewAtOnce(1), owner: 'somebody' }
+      readBody(request, { bytes: sent.byteLength, ms: 60_000 }, account)
         .then(resolve, reject)
         .finally(() => response.end())
     })
@@ -86,6 +87,31 @@ it('evicts an incomplete body when incomplete bodies exceed the memory budget', 
     for (const socket of sockets) socket.destroy()
     await server.stop()
   }
+})
+
+it('receives large bodies of one client in turns, and refuses none', async () => {
+  const BYTES = 1_500_000
+  const server = listener({
+    bodyLimitBytes: BYTES,
+    memory: new ClientMemoryBudget(3_000_000),
+    routes: [route(take, async () => ({}))],
+  })
+  await server.start()
+  onTestFinished(() => server.stop(0))
+  const sockets = Array.from({ length: 5 }, () => connect(server.port, '127.0.0.1'))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  const answers = sockets.map((socket) => {
+    socket.write(`POST /v2/take HTTP/1.1\r\nHost: x\r\nContent-Length: ${BYTES}\r\n\r\n${'x'.repeat(BYTES - 1)}`)
+    return new Promise<string>((resolve) =>
+      socket.once('data', (chunk) => resolve(chunk.toString('latin1').slice(9, 12))),
+    )
+  })
+  const [gone, ...others] = sockets
+  gone?.destroy()
+  for (const socket of others) socket.write('x')
+  expect(await Promise.all(answers.slice(1))).toEqual(['200', '200', '200', '200'])
 })
 
 it('closes a connection whose request was answered and never completed', async () => {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { finished, type Readable } from 'node:stream'
 import {
   type ClientMemoryBudget,
+  type FewAtOnce,
   type MemoryConsumer,
   systemClock,
   type Timer,
@@ -25,8 +26,22 @@ export interface BodyLimits {
 /** The budget that an incomplete body is counted in, and its owner there. */
 export interface BodyAccount {
   readonly memory: ClientMemoryBudget
+  /** Turns of the large bodies of each owner. */
+  readonly large: FewAtOnce
   readonly owner: string
 }
+
+/** Bodies of this size are received in turns, if clients say how large they are. */
+const LARGE_BYTES = 1_048_576
+/** Large bodies of one owner may take this share of the memory. */
+const SHARE = 1 / 4
+
+/**
+ * How many large bodies of one owner are received at a time. The rest stays with the clients, which wait: without turns, the
+ * results of many steps that end together would be evicted and refused.
+ */
+export const largeAtOnce = (memory: ClientMemoryBudget, limitBytes: number): number =>
+  Math.max(1, Math.floor((memory.limitBytes * SHARE) / limitBytes))
 
 /**
  * Reads the whole body of a request into memory.
@@ -37,13 +52,14 @@ export interface BodyAccount {
 export function readBody(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const declaredBytes = declaredWithin(request, limits)
-    if (request instanceof PlainRequest) resolve(request.body)
-    else
-      process.nextTick(() => {
-        const body = takeCompleteBody(request, declaredBytes)
-        if (body) resolve(body)
-        else gather(request, limits, account).then((chunks) => resolve(joinChunks(chunks)), reject)
-      })
+    if (request instanceof PlainRequest) return resolve(request.body)
+    process.nextTick(() => {
+      const body = takeCompleteBody(request, declaredBytes)
+      if (body) return resolve(body)
+      const gathering =
+        declaredBytes > LARGE_BYTES ? gatherInTurn(request, limits, account) : gather(request, limits, account)
+      gathering.then((chunks) => resolve(joinChunks(chunks)), reject)
+    })
   })
 }
 
@@ -70,6 +86,17 @@ function takeCompleteBody(request: IncomingMessage, declaredBytes: number): Uint
 /** Reads a body that arrives in several chunks, or that has no declared length. */
 function gather(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<readonly Buffer[]> {
   return new Promise((resolve, reject) => new IncompleteBody(request, limits, account, { resolve, reject }))
+}
+
+/** Nothing of a body is read before its turn, so that its client stops sending. */
+async function gatherInTurn(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  account: BodyAccount,
+): Promise<readonly Buffer[]> {
+  const end = await account.large.begin(account.owner, (leave) => request.once('close', leave))
+  if (!end) throw cutOff()
+  return gather(request, limits, account).finally(end)
 }
 
 /** The promise of a body; one of the two is called. */

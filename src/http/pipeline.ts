@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ClientMemoryBudget, Strangers } from '../base/index.js'
+import type { ClientMemoryBudget, FewAtOnce, Strangers } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import type { TraceHeaders } from '../telemetry/index.js'
@@ -43,6 +43,8 @@ export interface PipelineSettings {
   readonly bodyLimits: BodyLimits
   /** The budget of incomplete bodies. */
   readonly memory: ClientMemoryBudget
+  /** Turns of large bodies; see `largeAtOnce`. */
+  readonly large: FewAtOnce
   /** Learns which clients have shown credentials. */
   readonly strangers: Strangers
   readonly heavy: HeavyRequests
@@ -191,9 +193,9 @@ export class Pipeline {
     const { method, body } = this.#endpoint
     if (method === 'GET') return undefined
     if (body.kind === 'stream') return request
-    const { bodyLimits, memory } = this.#settings
+    const { bodyLimits, memory, large } = this.#settings
     const { caller, ip } = arrivalOf(request)
-    const account = { memory, owner: caller?.accountId ?? ip }
+    const account = { memory, large, owner: caller?.accountId ?? ip }
     return this.#orRefused(readBody(request, bodyLimits, account), request, response)
   }
 

@@ -2,8 +2,17 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
-import { ClientMemoryBudget, codeOf, randomSecret, type Service, Strangers, systemClock } from '../base/index.js'
+import {
+  ClientMemoryBudget,
+  codeOf,
+  FewAtOnce,
+  randomSecret,
+  type Service,
+  Strangers,
+  systemClock,
+} from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
+import { largeAtOnce } from './body.js'
 import { arrivalOf, setArrival } from './caller.js'
 import { ClientAddresses } from './client-address.js'
 import { BACKLOG, Connections } from './connections.js'
@@ -61,6 +70,7 @@ export class HttpServer implements Service {
   readonly #withRest: ReadonlyMap<string, readonly RawRest[]>
   readonly #connections: Connections
   readonly #memory: ClientMemoryBudget
+  readonly #large: FewAtOnce
   readonly #strangers: Strangers
   readonly #heavy: HeavyRequests
   readonly #addresses: ClientAddresses
@@ -78,6 +88,8 @@ export class HttpServer implements Service {
       ({ routes, bodyLimitBytes }) =>
         routes.map((route) => ({ route, bodyLimitBytes, path: parsePath(route.endpoint.path) })),
     )
+    const limitBytes = Math.max(settings.bodyLimitBytes, settings.guests?.bodyLimitBytes ?? 0)
+    this.#large = new FewAtOnce(largeAtOnce(this.#memory, limitBytes))
     this.#withRest = rawRests(this.#mounted)
     this.#addresses = new ClientAddresses(settings.trustedProxies ?? [])
     this.#connections = new Connections(Math.min(LEFTOVER_TIMEOUT_MS, settings.bodyTimeoutMs ?? BODY_TIMEOUT_MS))
@@ -229,6 +241,7 @@ export class HttpServer implements Service {
       authentication,
       bodyLimits,
       memory: this.#memory,
+      large: this.#large,
       strangers: this.#strangers,
       heavy: this.#heavy,
       onForward: this.#settings.onForward,
