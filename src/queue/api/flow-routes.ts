@@ -6,6 +6,7 @@ import { UNUSED } from '../dispatcher/flow-key.js'
 import { refuseOtherName } from '../publish/scope.js'
 import { refuseSetting } from '../publish/setting-values.js'
 import { LONGEST_PERIOD_S } from '../publish/settings.js'
+import * as flowDue from '../transactions/flow-due.js'
 import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'
 import * as flowKeys from '../transactions/flow-keys.js'
 import type { ApiDeps } from './deps.js'
@@ -83,14 +84,34 @@ function view(row: FlowKeyRow, due: number, use = UNUSED) {
   }
 }
 
+/** Due messages that one read counts. */
+const COUNTED_AT_ONCE = 20_000
+
+async function dueOf({ store, clock }: ApiDeps, accountId: string, key: string): Promise<number> {
+  let due = 0
+  for (let after: flowDue.DueCount['next'] = flowDue.FIRST_DUE; after; ) {
+    const of = { accountId, key, now: clock.now() }
+    const some: flowDue.DueCount = await store.run(flowDue.count, { ...of, after, limit: COUNTED_AT_ONCE })
+    due += some.count
+    after = some.next
+  }
+  return due
+}
+
 /** The keys of an account, in pages. */
-async function* allKeys({ store, clock, nodes }: ApiDeps, accountId: string, search: string) {
+async function* allKeys(deps: ApiDeps, accountId: string, search: string) {
+  const { store, clock, nodes } = deps
   const usesOf = await nodes.flowUsesOf(accountId)
   for (let after: string | undefined = ''; after !== undefined; ) {
     const args = { accountId, search, after, limit: PAGE.items, now: clock.now() }
     const page: readonly flowKeys.KeyWithDue[] = await store.run(flowKeys.list, args)
     const uses = usesOf(page.map(({ row }) => row.flow_key))
-    yield page.map(({ row, due }) => view(row, due, uses.get(row.flow_key)))
+    const views: ReturnType<typeof view>[] = []
+    for (const { row, due } of page) {
+      const all = due < flowKeys.MOST_DUE ? due : await dueOf(deps, accountId, row.flow_key)
+      views.push(view(row, all, uses.get(row.flow_key)))
+    }
+    yield views
     after = page.length === PAGE.items ? page.at(-1)?.row.flow_key : undefined
   }
 }
@@ -117,11 +138,12 @@ export function flowRoutes(deps: ApiDeps): Route[] {
     route(getFlowKey, async ({ caller, params }) => {
       const key = decodedOrSame(params.key.split('?', 1)[0] ?? '')
       refuseOtherName(caller.scope, 'flow_control', key)
-      const args = { accountId: caller.accountId, key, now: deps.clock.now() }
-      const found = await deps.store.run(flowKeys.get, args)
-      if (!found) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
-      const uses = await deps.nodes.flowUses(caller.accountId, key)
-      return view(found.row, found.due, uses.get(key))
+      const { accountId } = caller
+      const row = await deps.store.run(flowKeys.get, { accountId, key })
+      if (!row) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
+      const due = await dueOf(deps, accountId, key)
+      const uses = await deps.nodes.flowUses(accountId, key)
+      return view(row, due, uses.get(key))
     }),
     route(changeFlowKey, async ({ caller, params }) => {
       await act(deps, caller.accountId, actionOf(params.action))

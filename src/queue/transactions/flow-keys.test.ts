@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { messageRow } from '../testing/rows.js'
+import * as flowDue from './flow-due.js'
 import * as flowKeys from './flow-keys.js'
 import type { NewMessage } from './messages.js'
 import * as messages from './messages.js'
@@ -34,7 +35,7 @@ describeOnEveryStore('a key that messages name', (openStore) => {
       flow_key: key,
     })
   const publish = (...entries: NewMessage[]) => store.run(messages.insert, entries)
-  const row = async (key = 'k') => (await store.run(flowKeys.get, { accountId, key, now: T }))?.row
+  const row = async (key = 'k') => store.run(flowKeys.get, { accountId, key })
 
   it('is written again only when its limits differ or its row is an hour old', async () => {
     await publish(named('k', T, { parallelism: 2 }))
@@ -97,6 +98,26 @@ describeOnEveryStore('a key that messages name', (openStore) => {
     ])
     expect(await keysOf({ after: 'bb', limit: 1 })).toEqual([['late', 1]])
     expect(await keysOf({ search: 'a', after: 'bb' })).toEqual([['late', 1]])
+  })
+
+  it('is counted in steps', async () => {
+    await publish(...Array.from({ length: flowKeys.MOST_DUE + 7 }, () => named('many', T)))
+    await publish(named('many', T + 1), named('other', T))
+    const [many] = await store.run(flowKeys.list, { accountId, search: 'many', after: '', limit: 9, now: T })
+    expect(many?.due).toBe(flowKeys.MOST_DUE)
+    const counts: number[] = []
+    for (let after: flowDue.DueCount['next'] = flowDue.FIRST_DUE; after; ) {
+      const some: flowDue.DueCount = await store.run(flowDue.count, {
+        accountId,
+        key: 'many',
+        now: T,
+        after,
+        limit: 50,
+      })
+      counts.push(some.count)
+      after = some.next
+    }
+    expect(counts).toEqual([50, 50, 8])
   })
 
   it('of a deduplication is deleted once it has expired, a few at a time', async () => {

@@ -2,7 +2,7 @@ import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { FlowKeysTable } from '../../store/schema/queues.js'
-import { all, change, first, only, type Transaction } from '../../store/statement.js'
+import { all, change, first, type Transaction } from '../../store/statement.js'
 
 /** A flow-control key as it is stored. */
 export type FlowKeyRow = Selectable<FlowKeysTable>
@@ -143,69 +143,58 @@ export interface KeyPage {
   readonly now: number
 }
 
-const keysOf = query<KeyPage, FlowKeyRow>(({ db, p, d }) =>
-  db
-    .selectFrom('flow_keys')
-    .selectAll()
-    .where('account_id', '=', p.accountId)
-    .where('flow_key', '>', p.after)
-    .where(d.contains('flow_key', p.search))
-    .orderBy('flow_key')
-    .limit(p.limit),
-)
+/** Due messages of a key that a page counts. */
+export const MOST_DUE = 100
 
-const dueOf = query<{ accountId: string; now: number; keys: readonly string[] }, { flow_key: string; due: number }>(
-  ({ db, p, d }) =>
-    db
-      .selectFrom('messages')
-      .select((q) => ['flow_key', q.fn.countAll<number>().as('due')])
-      .where('account_id', '=', p.accountId)
-      .where(d.inTexts('flow_key', p.keys))
-      .where('flow_key', 'is not', null)
-      .where('finished_at', 'is', null)
-      .where('state', '=', sql.lit('pending'))
-      .where('next_at', '<=', p.now)
-      .groupBy('flow_key')
-      .$narrowType<{ flow_key: string }>(),
-)
-
-/** A key and its number of due messages. */
+/** A key and its number of due messages, at most `MOST_DUE`. */
 export interface KeyWithDue {
   readonly row: FlowKeyRow
   readonly due: number
 }
 
+const keysOf = query<KeyPage, FlowKeyRow & { due: number }>(({ db, p, d }) =>
+  db
+    .selectFrom('flow_keys')
+    .selectAll()
+    .select((q) =>
+      q
+        .selectFrom(
+          q
+            .selectFrom('messages')
+            .select('seq')
+            .whereRef('messages.account_id', '=', 'flow_keys.account_id')
+            .whereRef('messages.flow_key', '=', 'flow_keys.flow_key')
+            .where('finished_at', 'is', null)
+            .where('state', '=', sql.lit('pending'))
+            .where('next_at', '<=', p.now)
+            .limit(sql.lit(MOST_DUE))
+            .as('some'),
+        )
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .as('due'),
+    )
+    .where('account_id', '=', p.accountId)
+    .where('flow_key', '>', p.after)
+    .where(d.contains('flow_key', p.search))
+    .orderBy('flow_key')
+    .limit(p.limit)
+    .$narrowType<{ due: number }>(),
+)
+
 /** The keys of an account, ordered by name, in pages: there may be a million. */
 export const list = read('flowKeys.list', function* (args: KeyPage): Transaction<KeyWithDue[]> {
-  const rows = yield* all(keysOf, args)
-  if (rows.length === 0) return []
-  const { accountId, now } = args
-  const due = yield* all(dueOf, { accountId, now, keys: rows.map((row) => row.flow_key) })
-  const byKey = new Map(due.map((one) => [one.flow_key, one.due]))
-  return rows.map((row) => ({ row, due: byKey.get(row.flow_key) ?? 0 }))
+  return (yield* all(keysOf, args)).map(({ due, ...row }) => ({ row, due }))
 })
 
 const knownKey = query<{ accountId: string; key: string }, FlowKeyRow>(({ db, p }) =>
   db.selectFrom('flow_keys').selectAll().where('account_id', '=', p.accountId).where('flow_key', '=', p.key),
 )
 
-const dueOfKey = query<{ accountId: string; key: string; now: number }, { due: number }>(({ db, p }) =>
-  db
-    .selectFrom('messages')
-    .select((q) => q.fn.countAll<number>().as('due'))
-    .where('account_id', '=', p.accountId)
-    .where('flow_key', '=', p.key)
-    .where('finished_at', 'is', null)
-    .where('state', '=', sql.lit('pending'))
-    .where('next_at', '<=', p.now),
-)
-
-/** One key of an account and its number of due messages; `undefined` when no message has ever named it. */
-export const get = read('flowKeys.get', function* (args: { accountId: string; key: string; now: number }): Transaction<
-  KeyWithDue | undefined
+/** One key of an account; `undefined` when no message has ever named it. */
+export const get = read('flowKeys.get', function* (args: { accountId: string; key: string }): Transaction<
+  FlowKeyRow | undefined
 > {
-  const row = yield* first(knownKey, args)
-  return row && { row, due: (yield* only(dueOfKey, args)).due }
+  return yield* first(knownKey, args)
 })
 
 const oneKey = query<{ accountId: string; key: string }, FlowKeyRow>(({ db, p, d }) =>

@@ -16,8 +16,8 @@ import { markOf } from './settings.js'
 export const INLINE_LIMIT_BYTES = 32 * 1024 * 1024
 
 /**
- * A run with more payload and results fails: SDKs take the list as one text, which JavaScript limits to 512 MiB, and need about
- * five times its size of memory.
+ * A run with more payload and results fails: SDKs take the list as one text, which JavaScript limits to 512 MiB, and need more
+ * than ten times its size of memory.
  */
 export const LIST_LIMIT_BYTES = 256 * 1024 * 1024
 
