@@ -12,7 +12,7 @@ describeOnStore('sqlite', 'a list of large items', (openStore) => {
     const real = await openStore()
     store = wrappedStore(real, async (operation, args) => {
       const result = await real.run(operation, args)
-      if (/^(schedules|urlGroups)\.some$/.test(operation.name))
+      if (/^(?:(?:schedules|urlGroups)\.some|queues\.list)$/.test(operation.name))
         largestRead = Math.max(largestRead, (result as unknown[]).length)
       return result
     })
@@ -58,5 +58,16 @@ describeOnStore('sqlite', 'a list of large items', (openStore) => {
       ['a', 'b', 'c', 'd'].map((name) => [name, 50]),
     )
     expect(largestRead).toBe(2)
+  }, 120_000)
+
+  it('of queues is read in pages and sent as one array', async () => {
+    expect(await (await call('GET', '/v2/queues')).json()).toEqual([])
+    largestRead = 0
+    const names = Array.from({ length: 1_003 }, (_, n) => `q${String(n).padStart(4, '0')}`)
+    const items = names.map((queue) => ({ destination: 'https://e.test/', queue, headers: { 'upstash-delay': '1h' } }))
+    await call('POST', '/v2/batch', { 'content-type': 'application/json' }, JSON.stringify(items))
+    const queues = (await (await call('GET', '/v2/queues')).json()) as { name: string; lag: number }[]
+    expect(queues.map(({ name, lag }) => [name, lag])).toEqual(names.map((name) => [name, 1]))
+    expect(largestRead).toBe(1_000)
   }, 120_000)
 })

@@ -16,6 +16,7 @@ import { ANY_MESSAGE } from '../transactions/messages-filter.js'
 import type { CountBatch, QueueRow } from '../transactions/queues.js'
 import * as queuesTransactions from '../transactions/queues.js'
 import type { ApiDeps } from './deps.js'
+import { longList, PAGE } from './long-list.js'
 import { cancelAll } from './message-routes.js'
 
 const view = (row: QueueRow, lag: number) => ({
@@ -45,14 +46,19 @@ async function lagOf({ store }: ApiDeps, { account_id: accountId, name }: QueueR
   return lag
 }
 
-async function listAll(deps: ApiDeps, accountId: string) {
-  const rows = await deps.store.run(queuesTransactions.list, { accountId })
-  const views: ReturnType<typeof view>[] = []
-  for (let start = 0; start < rows.length; start += LAGS_AT_ONCE) {
-    const some = rows.slice(start, start + LAGS_AT_ONCE)
-    views.push(...(await Promise.all(some.map(async (row) => view(row, await lagOf(deps, row))))))
+/** The queues of an account, in pages. */
+async function* allQueues(deps: ApiDeps, accountId: string) {
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const args = { accountId, after, limit: PAGE.items }
+    const rows: readonly QueueRow[] = await deps.store.run(queuesTransactions.list, args)
+    const views: ReturnType<typeof view>[] = []
+    for (let start = 0; start < rows.length; start += LAGS_AT_ONCE) {
+      const some = rows.slice(start, start + LAGS_AT_ONCE)
+      views.push(...(await Promise.all(some.map(async (row) => view(row, await lagOf(deps, row))))))
+    }
+    yield views
+    after = rows.length === PAGE.items ? rows.at(-1)?.name : undefined
   }
-  return views
 }
 
 async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, name: string, paused: 0 | 1) {
@@ -97,7 +103,7 @@ export function queueRoutes(deps: ApiDeps): Route[] {
       offer(await store.run(queuesTransactions.upsert, args))
       return {}
     }),
-    route(listQueues, ({ caller }) => listAll(deps, caller.accountId)),
+    route(listQueues, ({ caller }) => longList(deps.clock, allQueues(deps, caller.accountId))),
     route(getQueue, async ({ caller: { accountId, scope }, params: { name } }) => {
       refuseOtherName(scope, 'queue', name)
       const row = await store.run(queuesTransactions.get, { accountId, name })

@@ -66,16 +66,29 @@ export const setPaused = write(
 
 const COLUMNS = ['account_id', 'name', 'parallelism', 'paused', 'created_at', 'updated_at'] as const
 
-const everyQueue = query<{ accountId: string }, QueueRow>(({ db, p }) =>
-  db.selectFrom('queues').select(COLUMNS).where('account_id', '=', p.accountId).orderBy('name'),
+interface QueuePage {
+  accountId: string
+  /** Only queues after this one. */
+  after: string
+  limit: number
+}
+
+const pageOfQueues = query<QueuePage, QueueRow>(({ db, p }) =>
+  db
+    .selectFrom('queues')
+    .select(COLUMNS)
+    .where('account_id', '=', p.accountId)
+    .where('name', '>', p.after)
+    .orderBy('name')
+    .limit(p.limit),
 )
 const oneQueue = query<{ accountId: string; name: string }, QueueRow>(({ db, p }) =>
   db.selectFrom('queues').select(COLUMNS).where('account_id', '=', p.accountId).where('name', '=', p.name),
 )
 
-/** All queues of an account, by name. */
-export const list = read('queues.list', function* (args: { accountId: string }): Transaction<QueueRow[]> {
-  return yield* all(everyQueue, args)
+/** The queues of an account, ordered by name, in pages: there may be a hundred thousand. */
+export const list = read('queues.list', function* (args: QueuePage): Transaction<QueueRow[]> {
+  return yield* all(pageOfQueues, args)
 })
 
 /** One queue. */
