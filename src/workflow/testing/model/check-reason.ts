@@ -1,4 +1,4 @@
-import type { Because } from '../../logs/because.js'
+import type { Because } from '../../logs/reason.js'
 import type { Knowledge } from './knowledge.js'
 
 /** Throws if a reason to wait contradicts the expected state. `paused`: the paused flow-control keys. */
