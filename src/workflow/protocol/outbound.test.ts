@@ -3,6 +3,8 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
 import type { PendingMessage } from '../../queue/index.js'
 import { ROOMY } from '../../queue/testing/harness.js'
+import { openStore } from '../../store/index.js'
+import { migratedDataDir } from '../../store/testing/migrated-file.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { WorkflowMeter } from '../../telemetry/index.js'
 import { InFlightDeliveries } from '../runs/in-flight.js'
@@ -212,10 +214,12 @@ describe('a list that needs much memory', () => {
   it('is read for one failure function at a time', async () => {
     let open = 0
     let mostOpen = 0
-    const store = wrappedStore(suite.store, async (operation, args) => {
+    const real = await openStore({ location: 'sqlite', dataDir: migratedDataDir(), onFailure: () => undefined })
+    onTestFinished(() => real.close())
+    const store = wrappedStore(real, async (operation, args) => {
       const isWhole = operation.name === runsRead.delivery.name && (args as DeliveryArgs).most === INLINE_LIMIT_BYTES
       if (isWhole) mostOpen = Math.max(mostOpen, ++open)
-      const answer = await suite.store.run(operation, args)
+      const answer = await real.run(operation, args)
       if (operation.name === runsSettle.settleRun.name) open--
       return answer
     })
