@@ -53,7 +53,8 @@ export function eventRoutes(deps: EventDeps): Route[] {
     }),
     route(notifyEvent, async ({ params, body, caller }) => {
       const { accountId } = caller
-      const whole = refusedToRuns(() => eventIdOf(params.event))
+      const sent = sentId(params.event)
+      const whole = refusedToRuns(() => storable(sent))
       const event = { accountId, by: 'token' as const, ...(await targetOf(deps, accountId, whole)) }
       const answer: ReturnType<typeof toNotified>[] = []
       for await (const { released } of notify(deps, { ...event, data: ownBytes(body) })) {
@@ -200,16 +201,18 @@ function storable(eventId: string): string {
   throw new HomeportError('invalid_request', { problem })
 }
 
+const eventIdOf = (rest: string): string => storable(sentId(rest))
+
 /** SDKs put ids into the path unescaped: what follows a question mark belongs to the id, except credentials. */
-function eventIdOf(rest: string): string {
+function sentId(rest: string): string {
   const mark = rest.indexOf('?')
-  if (mark < 0) return storable(decodeEventId(rest))
+  if (mark < 0) return decodeEventId(rest)
   const kept = rest
     .slice(mark + 1)
     .split('&')
     .filter((part) => !/^qstash_token=/i.test(part))
   const eventId = decodeEventId(rest.slice(0, mark))
-  return storable(kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decodeOrKeep(kept.join('&'))}` : eventId)
+  return kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decodeOrKeep(kept.join('&'))}` : eventId
 }
 
 function decodeOrKeep(text: string): string {
