@@ -7,7 +7,7 @@ import { describeOnStore } from '../testing/index.js'
 import { raw } from '../testing/inspect.js'
 import { targetOf } from './connection.js'
 import { Connections } from './connections.js'
-import { Connector, type Session } from './connector.js'
+import { Connector, end, type Session } from './connector.js'
 
 const UPKEEP_MS = 15_000
 const backend = async (client: pg.ClientBase): Promise<number> =>
@@ -59,6 +59,7 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
       tcp_user_timeout: '5000',
       default_transaction_isolation: 'read committed',
       bytea_output: 'hex',
+      standard_conforming_strings: 'on',
     }
     const others = Object.keys(expected).map((each) => `ALTER DATABASE ${name} SET ${each} = '${otherOf(each)}'`)
     await raw(place).execute(others.join(';'))
@@ -67,6 +68,20 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
       found[setting] = await pool.use(async (client) => (await client.query(`SHOW ${setting}`)).rows[0]?.[setting])
     }
     expect(found).toEqual(expected)
+  })
+
+  it('know a server again that shows times in another zone', async () => {
+    const { location } = await on.newPlace()
+    const connector = new Connector(targetOf(location))
+    const lifeOf = async (): Promise<string> => {
+      const { client, server } = await connector.connect()
+      await end(client)
+      return server.life
+    }
+    const before = await lifeOf()
+    const zone = `ALTER DATABASE ${new URL(location).pathname.slice(1)} SET timezone = 'Asia/Kathmandu'`
+    await raw({ location, dataDir: '' }).execute(zone)
+    expect(await lifeOf()).toBe(before)
   })
 
   it('say when another server, or another life of it, has the place of the one before', async () => {
@@ -156,10 +171,13 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
   })
 })
 
-function otherOf(setting: string): string {
-  if (setting === 'bytea_output') return 'escape'
-  return setting === 'default_transaction_isolation' ? 'serializable' : '1min'
+const OTHERS: Readonly<Record<string, string>> = {
+  bytea_output: 'escape',
+  default_transaction_isolation: 'serializable',
+  standard_conforming_strings: 'off',
 }
+
+const otherOf = (setting: string): string => OTHERS[setting] ?? '1min'
 
 /** Uses this many connections until `end` is called. */
 async function occupy(pool: Connections, count: number) {

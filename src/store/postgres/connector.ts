@@ -18,6 +18,7 @@ const END_TIMEOUT_MS = 2_000
 const SETTINGS = {
   default_transaction_isolation: 'read committed', // of a statement without a transaction around it
   bytea_output: 'hex',
+  standard_conforming_strings: 'on', // a backslash in a statement of ours is one
   statement_timeout: '30s',
   lock_timeout: '10s',
   idle_in_transaction_session_timeout: '3s',
@@ -130,7 +131,7 @@ const setAll = (settings: Record<string, string>): string =>
 const greeting = (
   work: Work,
 ): string => `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS "isReadOnly",
-  pg_postmaster_start_time()::text AS life, current_setting('server_version_num')::int AS version,
+  extract(epoch from pg_postmaster_start_time())::text AS life, current_setting('server_version_num')::int AS version,
   pg_backend_pid() AS backend, extract(epoch from clock_timestamp()) * 1000 AS now, ${setAll(work === 'short' ? SETTINGS : WITHOUT_LIMITS)}`
 
 interface Greeting {
