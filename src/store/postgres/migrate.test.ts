@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest'
 import { GENERATION, type Migration, SCHEMA_RANGE } from '../migrations/migration.js'
+import { openStore } from '../open.js'
 import { FIRST_RANGE } from '../schema/cluster.js'
+import { describeOnStore } from '../testing/index.js'
+import { raw } from '../testing/inspect.js'
 import { refusalOf } from './migrate.js'
 
 const migration = (kind: Pick<Migration, 'breaking' | 'worksFrom'>): Migration => ({
@@ -28,4 +31,30 @@ it('is refused beside nodes that do not work with it', () => {
 it('is refused beside nodes of two versions before', () => {
   const refused = refusalOf(migration({ breaking: false }), [node, { ...tooFar, name: 'far' }])
   expect(refused?.error).toMatchObject({ code: 'node_versions_apart', details: { nodes: ['"far" (version 1.0)'] } })
+})
+
+describeOnStore('postgres', 'the first migration', (open, on) => {
+  const nameOf = (location: string): string => new URL(location).pathname.slice(1)
+
+  it('refuses a database with another encoding, and changes nothing in it', async () => {
+    const { location } = await on.newPlace()
+    const latin = `${nameOf(location)}_latin`
+    const place = { location: location.replace(nameOf(location), latin), dataDir: '' }
+    const statement = `CREATE DATABASE ${latin} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`
+    await raw({ location, dataDir: '' }).execute(statement)
+    const opening = openStore({ ...place, onFailure: () => undefined })
+    await expect(opening).rejects.toThrow(/the database has the encoding LATIN1.*createdb --encoding UTF8/)
+    expect(await raw(place).schema()).toEqual([])
+    await raw({ location, dataDir: '' }).execute(`DROP DATABASE ${latin} WITH (FORCE)`)
+  })
+
+  it('is not made again when a schema is created that the search path names first', async () => {
+    const place = await on.newPlace()
+    await (await open(place)).close()
+    await raw(place).execute('CREATE SCHEMA homeport')
+    await (await open(place)).close()
+    const found = await raw(place).schema()
+    await raw(place).execute("SELECT 1 / (to_regclass('homeport.schema_migrations') IS NULL)::int")
+    expect(found.length).toBeGreaterThan(100)
+  })
 })

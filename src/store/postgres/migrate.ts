@@ -39,14 +39,27 @@ export async function countPending(client: pg.Client): Promise<number> {
  * lock.
  */
 export async function migrate(client: pg.Client): Promise<void> {
-  await client.query(ledgerStatement(postgresDialect.types))
   const pending = await pendingIn(client)
-  if (isNewStore(pending)) return inTransaction(client, () => applyAll(client, pending))
+  if (isNewStore(pending)) return makeSchema(client, pending)
   for (const migration of pending) await inTransaction(client, () => apply(client, migration))
 }
 
-async function applyAll(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
-  for (const migration of migrations) await apply(client, migration)
+async function makeSchema(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
+  await refuseOtherEncoding(client)
+  await inTransaction(client, async () => {
+    await client.query(ledgerStatement(postgresDialect.types))
+    for (const migration of migrations) await apply(client, migration)
+  })
+}
+
+/** A message with a character that the database cannot hold could not be stored. */
+async function refuseOtherEncoding(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ server_encoding: string }>('SHOW server_encoding')
+  const encoding = rows[0]?.server_encoding
+  if (encoding === 'UTF8') return
+  throw new Error(
+    `the database has the encoding ${encoding}; create one with UTF8 (createdb --encoding UTF8 --template template0)`,
+  )
 }
 
 async function apply(client: pg.Client, migration: Migration): Promise<void> {
