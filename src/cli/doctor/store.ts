@@ -35,14 +35,17 @@ export async function checkStore(config: Config, depth: CheckDepth): Promise<Fin
     report,
     `${place} responds: a 2xx is sent when PostgreSQL has acknowledged the commit`,
   )
-  return [...found, ...(await checkServer(store.url))]
+  return [...found, ...(await checkServer(store.url, config))]
 }
 
 /** Checks the settings of the PostgreSQL server. */
-async function checkServer(url: string): Promise<Finding[]> {
+async function checkServer(url: string, { node, processes }: Config): Promise<Finding[]> {
   const { checkPostgresServer } = await import('../../store/maintenance.js')
   try {
-    const { about, findings } = await checkPostgresServer(url)
+    const { about, findings } = await checkPostgresServer(
+      url,
+      node === undefined ? undefined : { first: node, count: processes },
+    )
     if (findings.length === 0) return [ok('postgres', about)]
     return findings.map(({ status, found, todo }) => (status === 'fail' ? fail : warn)('postgres', found, todo))
   } catch (error) {

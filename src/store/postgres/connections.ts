@@ -6,6 +6,8 @@ import { isLoss, isOfOneTransaction, isTooLong } from './errors.js'
 
 /** The most connections that a store keeps. */
 export const MOST_CONNECTIONS = 10
+/** The same for the upkeep of a cluster, which beats and looks, one after the other. */
+export const UPKEEP_CONNECTIONS = 3
 /** How often unused connections are closed, the clock of the server is read, and those who wait too long are refused. */
 const UPKEEP_EVERY_MS = 15_000
 /** A caller that has waited for a connection during this many upkeeps is refused: after 30 to 45 seconds. */

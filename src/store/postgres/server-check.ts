@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { targetOf } from './connection.js'
-import { MOST_CONNECTIONS } from './connections.js'
+import { MOST_CONNECTIONS, UPKEEP_CONNECTIONS } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts } from './connector.js'
 
 /** One thing about the PostgreSQL server that the operator should know. */
@@ -34,6 +34,12 @@ export interface ServerSettings {
   readonly freeForAll: number
   readonly roleLimit: number
   readonly databaseLimit: number
+  /** How many nodes share the store, with those that this machine starts; 0 for a server that is alone. */
+  readonly nodes: number
+  /** Whether the user may create tables. */
+  readonly mayCreate: number
+  /** Whether no server has used the database yet. */
+  readonly isNew: number
   readonly isEncrypted: number
   readonly isLocal: number
   /** Age of the oldest transaction that keeps dead rows from being removed, seconds. */
@@ -43,7 +49,7 @@ export interface ServerSettings {
 
 /** Older versions get no more corrections from the PostgreSQL project; Homeport is tested with 18 and was tried with 15. */
 const OLDEST_MAINTAINED = 150_000
-/** Beside the pool: the connection that starts, and space for one of the operator. */
+/** Beside the pools: the connection that starts, and space for one of the operator. */
 const OTHER_CONNECTIONS = 2
 const OLD_TRANSACTION_SECONDS = 600
 
@@ -67,6 +73,8 @@ const READ = `SELECT ${SETTINGS.map((name) => `current_setting('${name}', true) 
         WHERE backend_type = 'client backend' AND application_name <> 'homeport') AS "freeForAll",
   (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user) AS "roleLimit",
   (SELECT datconnlimit FROM pg_database WHERE datname = current_database()) AS "databaseLimit",
+  coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
+  to_regclass('schema_migrations') IS NULL AS "isNew",
   coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS "isEncrypted",
   inet_client_addr() IS NULL OR inet_client_addr() <<= '127.0.0.0/8' OR inet_client_addr() = '::1' AS "isLocal",
   coalesce((SELECT extract(epoch FROM max(clock_timestamp() - xact_start)) FROM pg_stat_activity
@@ -75,21 +83,35 @@ const READ = `SELECT ${SETTINGS.map((name) => `current_setting('${name}', true) 
   coalesce((SELECT string_agg(slot_name, ', ') FROM pg_replication_slots
     WHERE NOT active AND (xmin IS NOT NULL OR catalog_xmin IS NOT NULL)), '') AS "idleSlots"`
 
+/** The nodes that this machine starts: the first of them, and how many there are. */
+export interface OwnNodes {
+  readonly first: string
+  readonly count: number
+}
+
 /**
  * Checks the settings of the server that a URL leads to.
+ * @param own absent: the server is alone.
  * @throws HomeportError `store_not_opened` for an invalid URL, otherwise the driver's error.
  */
-export async function checkPostgresServer(url: string): Promise<ServerReport> {
+export async function checkPostgresServer(url: string, own?: OwnNodes): Promise<ServerReport> {
   const { client, server } = await new Connector(targetOf(url)).connect()
   try {
-    const settings = await readSettings(client)
+    const settings = { ...(await readSettings(client)), nodes: own ? await countNodes(client, own) : 0 }
     return { about: aboutOf(server, settings), findings: judgeServer(server, settings) }
   } finally {
     await end(client)
   }
 }
 
-async function readSettings(client: pg.Client): Promise<ServerSettings> {
+async function countNodes(client: pg.Client, { first, count }: OwnNodes): Promise<number> {
+  const { rows: found } = await client.query<{ there: number }>("SELECT to_regclass('nodes') IS NOT NULL AS there")
+  if (found[0]?.there !== 1) return count
+  const { rows } = await client.query<{ name: string }>("SELECT name FROM nodes WHERE state IN ('live', 'draining')")
+  return rows.some(({ name }) => name === first) ? rows.length : rows.length + count
+}
+
+async function readSettings(client: pg.Client): Promise<Omit<ServerSettings, 'nodes'>> {
   const { rows } = await client.query<ServerSettings>(READ)
   const [found] = rows
   if (!found) throw new Error('the server did not answer')
@@ -110,6 +132,7 @@ function aboutOf({ version, isPooled }: ServerFacts, { isEncrypted, data_checksu
 export function judgeServer(server: ServerFacts, settings: ServerSettings): ServerFinding[] {
   return [
     ...judgeDurability(settings),
+    ...judgeRights(settings),
     ...judgeFacts(server),
     ...judgeConnections(settings),
     ...judgeRest(server, settings),
@@ -125,9 +148,19 @@ function judgeDurability(settings: ServerSettings): ServerFinding[] {
     full_page_writes: 'A power cut can destroy pages, unless the file system writes them atomically.',
     synchronous_commit: 'A crash can lose what was acknowledged in the last moments.',
   }
-  return (['fsync', 'full_page_writes', 'synchronous_commit'] as const)
+  const off = (['fsync', 'full_page_writes', 'synchronous_commit'] as const)
     .filter((name) => settings[name] === 'off')
     .map((name) => fail(`${name} is off`, `${risks[name]} Set ${name} = on.`))
+  if (settings.synchronous_commit !== 'local') return off
+  const todo = 'A failover can lose what was acknowledged, also to a synchronous standby. Set synchronous_commit = on.'
+  return [...off, warn('synchronous_commit is local', todo)]
+}
+
+function judgeRights({ mayCreate, isNew }: ServerSettings): ServerFinding[] {
+  if (mayCreate === 1) return []
+  const todo = 'Make it the owner of the database, or GRANT CREATE ON SCHEMA to it; the search_path names the schema.'
+  if (isNew === 1) return [fail('the user may not create tables', todo)]
+  return [warn('the user may not create tables, so an upgrade cannot change the schema', todo)]
 }
 
 function judgeFacts({ version, clockAheadMs, isPooled }: ServerFacts): ServerFinding[] {
@@ -148,11 +181,13 @@ function judgeFacts({ version, clockAheadMs, isPooled }: ServerFacts): ServerFin
   return findings
 }
 
-function judgeConnections({ freeForAll, roleLimit, databaseLimit }: ServerSettings): ServerFinding[] {
-  const needed = MOST_CONNECTIONS + OTHER_CONNECTIONS
+function judgeConnections({ freeForAll, roleLimit, databaseLimit, nodes }: ServerSettings): ServerFinding[] {
+  const kept = nodes === 0 ? MOST_CONNECTIONS : nodes * (MOST_CONNECTIONS + UPKEEP_CONNECTIONS)
+  const needed = kept + OTHER_CONNECTIONS
   const free = Math.min(freeForAll, ...[roleLimit, databaseLimit].filter((limit) => limit >= 0))
   if (free >= needed) return []
-  const found = `space for ${Math.max(free, 0)} connections, ${needed} are needed`
+  const by = nodes > 1 ? ` by ${nodes} nodes` : ''
+  const found = `space for ${Math.max(free, 0)} connections, ${needed} are needed${by}`
   return [warn(found, 'Raise max_connections, or the limit of the role or database; or close other clients.')]
 }
 

@@ -3,15 +3,12 @@ import { systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { StoreSharing, StoreWatch } from '../types.js'
 import { targetOf } from './connection.js'
-import { Connections, MOST_CONNECTIONS } from './connections.js'
+import { Connections, MOST_CONNECTIONS, UPKEEP_CONNECTIONS } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts, type Session } from './connector.js'
 import { isLoss, reasonOf } from './errors.js'
 import { countPending, migrate, migrateBeside } from './migrate.js'
 import { NodeLock } from './node-lock.js'
 import { skipNumbers } from './skip-numbers.js'
-
-/** The upkeep of a cluster beats and looks, one after the other. */
-const UPKEEP_CONNECTIONS = 3
 
 /** What a started store runs on. */
 export interface Started {
