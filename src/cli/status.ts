@@ -53,8 +53,9 @@ const most = (count: number, isAtLeast = count >= MOST_COUNTED): string => figur
 
 function problemsOf(problems: readonly Problem[]): string {
   return problems
-    .map(({ severity, title, advice, since, count }) => {
-      const times = `${momentOfSeconds(since)}${count > 1 ? `, ${counted(count, 'time')}` : ''}`
+    .map(({ severity, title, advice, since, count, node }) => {
+      const at = node === undefined ? '' : `node ${node}, `
+      const times = `${at}${momentOfSeconds(since)}${count > 1 ? `, ${counted(count, 'time')}` : ''}`
       return `\n${severity}: ${printable(title)} (${times})\n  ${printable(advice)}\n`
     })
     .join('')

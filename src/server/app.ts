@@ -25,6 +25,7 @@ import type { Foundations } from './foundations.js'
 import { managementListener, queueListener } from './listeners.js'
 import { type FoundationOptions, openFoundations } from './open-foundations.js'
 import { composeOperator } from './operator-composition.js'
+import { ProblemsOfNodes } from './problems-of-nodes.js'
 import { composeQueue } from './queue-composition.js'
 
 /** The whole server. */
@@ -136,11 +137,13 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
     sources: alertSources({ ...foundations, ...dataPlane, dataDir: foundations.config.dataDir }),
   })
   const queueRoutes = [...queue.routes(), ...workflow.routes(), ...bulk.routes()]
-  const operator = composeOperator(foundations, { accounts, databases: dataPlane.databases, queue })
+  const problemsOfNodes = new ProblemsOfNodes(cluster, foundations.problems)
+  const operator = composeOperator(foundations, { accounts, databases: dataPlane.databases, queue, problemsOfNodes })
   const own = [...accountRoutes(accounts), ...dataPlane.routes, ...activityRoutes(activity)]
   const routes = [...own, ...alerts.routes(), ...operator.routes]
-  const management = managementListener({ ...foundations, ...dataPlane }, accounts, routes, queueRoutes)
-  const forQueue = queueListener({ ...foundations, ...dataPlane }, accounts, queueRoutes)
+  const listening = { ...foundations, ...dataPlane, problemsOfNodes }
+  const management = managementListener(listening, accounts, routes, queueRoutes)
+  const forQueue = queueListener(listening, accounts, queueRoutes)
   const accept = (stream: Duplex, ip: string): void => management.accept(stream, ip)
   cluster.serve('management', accept, () => management.isServing)
   const { gateway, backups, memory, readiness } = dataPlane

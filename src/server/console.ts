@@ -8,7 +8,6 @@ import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import * as consoleCounts from '../bulk/transactions/console-counts.js'
-import type { Cluster } from '../cluster/index.js'
 import type { Config } from '../config/index.js'
 import {
   type ConsoleSettings,
@@ -27,8 +26,7 @@ import { type Databases, summariesOf, tallyOf, usageOf, withHomes } from '../dat
 import type { EngineInfo, Fleet, MemberStatus } from '../fleet/index.js'
 import { type Route, route, Site } from '../http/index.js'
 import type { Store } from '../store/index.js'
-import type { Problems } from '../telemetry/index.js'
-import { ProblemsOfNodes } from './problems-of-nodes.js'
+import type { ProblemsOfNodes } from './problems-of-nodes.js'
 
 /** Collaborators of the console's operations. */
 export interface ConsoleDeps {
@@ -40,8 +38,7 @@ export interface ConsoleDeps {
   readonly certificate: string | undefined
   readonly databases: Pick<Databases, 'directory' | 'homes' | 'known' | 'others' | 'placement'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
-  readonly cluster: Pick<Cluster, 'ask' | 'handle'>
-  readonly problems: Pick<Problems, 'visibleTo'>
+  readonly problemsOfNodes: Pick<ProblemsOfNodes, 'visibleTo'>
   readonly version: string
   /** Unix milliseconds. */
   readonly startedAt: number
@@ -50,7 +47,6 @@ export interface ConsoleDeps {
 /** The operations that only the console uses. */
 export function consoleRoutes(deps: ConsoleDeps): Route[] {
   const settings = settingsOf(deps)
-  const problemsOfNodes = new ProblemsOfNodes(deps.cluster, deps.problems)
   return [
     route(getConsoleSettings, async () => {
       const regions = await deps.databases.placement.regions()
@@ -64,7 +60,7 @@ export function consoleRoutes(deps: ConsoleDeps): Route[] {
     ...withHomes(deps.databases.homes, [
       route(getRegionStatus, ({ caller, params }) => regions(deps, caller.accountId, params.id)),
     ]),
-    route(getOverview, ({ caller }) => overview({ ...deps, problemsOfNodes }, caller.accountId)),
+    route(getOverview, ({ caller }) => overview(deps, caller.accountId)),
   ]
 }
 
@@ -97,10 +93,7 @@ function settingsOf({ config, engine, plans, version }: ConsoleDeps): ConsoleSet
   }
 }
 
-async function overview(
-  deps: ConsoleDeps & { readonly problemsOfNodes: ProblemsOfNodes },
-  accountId: string,
-): Promise<Overview> {
+async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview> {
   const { config, engine, store, version, startedAt } = deps
   const [problems, counts, disk, { known, settings }] = await Promise.all([
     deps.problemsOfNodes.visibleTo(accountId),

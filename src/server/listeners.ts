@@ -22,7 +22,8 @@ import type { Foundations } from './foundations.js'
 
 /** The management listener also serves the console, and the queue's operations for it. */
 export function managementListener(
-  foundations: Foundations & Pick<ConsoleDeps, 'databases' | 'fleet'> & { readonly readiness: Readiness },
+  foundations: Foundations &
+    Pick<ConsoleDeps, 'databases' | 'fleet' | 'problemsOfNodes'> & { readonly readiness: Readiness },
   accounts: Accounts,
   routes: readonly Route[],
   queueRoutes: readonly Route[],

@@ -28,6 +28,7 @@ import {
 } from '../databases/index.js'
 import { type Caller, ok, type Route, route } from '../http/index.js'
 import type { Store } from '../store/index.js'
+import type { ProblemsOfNodes } from './problems-of-nodes.js'
 
 /** What the operations on nodes are made of. */
 export interface NodesAdministrationDeps {
@@ -35,20 +36,33 @@ export interface NodesAdministrationDeps {
   readonly cluster: Pick<Cluster, 'isAlone' | 'incarnation'>
   readonly store: Store
   readonly placement: Pick<Databases['placement'], 'capacities'>
+  readonly problems: Pick<ProblemsOfNodes, 'counts'>
   readonly moves: Moves | undefined
   readonly standbys: Standbys | undefined
 }
 
 /** The operations of the management API on nodes. */
 export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[] {
-  const { accounts, cluster, store, placement, moves } = deps
+  const { accounts, cluster, store, placement, problems, moves } = deps
   const steer = (name: string, state: 'live' | 'draining') => store.run(nodesAdmin.steer, { name, state })
   return [
     route(listNodes, async ({ caller }) => {
       accounts.requireOperator(caller)
       if (cluster.isAlone) return []
-      const [rows, capacities] = await Promise.all([store.run(nodesAdmin.list, {}), placement.capacities()])
-      return rows.map((row) => render(row, cluster.incarnation, capacities.get(row.name)?.engineBytes))
+      const [rows, capacities, counts] = await Promise.all([
+        store.run(nodesAdmin.list, {}),
+        placement.capacities(),
+        problems.counts(),
+      ])
+      return rows.map((row) => {
+        const memory = capacities.get(row.name)?.engineBytes
+        const count = counts.get(row.incarnation)
+        return {
+          ...render(row, cluster.incarnation),
+          ...(memory !== undefined && { engine_memory: memory }),
+          ...(count !== undefined && { problems: count }),
+        }
+      })
     }),
     route(drainNode, ({ caller, params }) => {
       accounts.requireOperator(caller)
@@ -108,7 +122,7 @@ function standbyRoutes({ accounts, store, standbys }: NodesAdministrationDeps): 
   ]
 }
 
-function render(row: nodesAdmin.ListedNode, incarnation: number, engineMemory: number | undefined): ClusterNode {
+function render(row: nodesAdmin.ListedNode, incarnation: number): ClusterNode {
   return {
     name: row.name,
     state: row.state,
@@ -117,7 +131,6 @@ function render(row: nodesAdmin.ListedNode, incarnation: number, engineMemory: n
     start_time: Math.floor(row.started_at / 1_000),
     ...(row.region !== null && { region: row.region }),
     databases: row.databases,
-    ...(engineMemory !== undefined && { engine_memory: engineMemory }),
     partitions: row.partitions,
     leader: row.leader > 0,
     answering: row.incarnation === incarnation,

@@ -5,8 +5,10 @@ import type { Queue } from '../queue/index.js'
 import { BackupSchedule, ServiceBackups, serviceBackupRoutes } from '../service-backup/index.js'
 import { AccountDeletion } from './account-deletion.js'
 import type { Foundations } from './foundations.js'
+import { LostNodes } from './lost-nodes.js'
 import { databaseMetricsRoute, metricsSource } from './metrics.js'
 import { nodesAdministrationRoutes } from './nodes-administration.js'
+import type { ProblemsOfNodes } from './problems-of-nodes.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { ServerLogs } from './server-logs.js'
 
@@ -15,10 +17,12 @@ interface Operated {
   readonly accounts: Accounts
   readonly databases: Databases
   readonly queue: Queue
+  readonly problemsOfNodes: ProblemsOfNodes
 }
 
 /** What the operator needs: metrics, the log, the queues of accounts, and what follows from suspending or deleting one. */
-export function composeOperator(foundations: Foundations, { accounts, databases, queue }: Operated) {
+export function composeOperator(foundations: Foundations, operated: Operated) {
+  const { accounts, databases, queue } = operated
   const { config, store } = foundations
   const clock = systemClock
   const isOperator = (accountId: string): boolean => accounts.isFirst(accountId)
@@ -42,10 +46,12 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
     cluster: foundations.cluster,
     store,
     placement: databases.placement,
+    problems: operated.problemsOfNodes,
     moves: databases.others.moves,
     standbys: databases.others.standbys,
   })
   const { serviceBackups, schedule } = composeServiceBackups(foundations, databases)
+  const lostNodes = new LostNodes({ ...foundations, clock })
   const queues = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
   return {
     metrics,
@@ -57,7 +63,7 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
       ...withHomes(databases.homes, [databaseMetricsRoute({ databases })]),
       ...serviceBackupRoutes(serviceBackups, accounts),
     ],
-    services: [composeDeletion(foundations, { accounts, databases, queue }), logs, serviceBackups, schedule],
+    services: [composeDeletion(foundations, operated), logs, serviceBackups, schedule, lostNodes],
   }
 }
 

@@ -1,21 +1,23 @@
 /** The problems of all nodes, for Home of the console: a load balancer shows another node with every request. */
 import { isObject } from '../base/index.js'
-import type { Cluster } from '../cluster/index.js'
+import type { Cluster, Incarnation } from '../cluster/index.js'
 import type { Overview } from '../contract/console/console.js'
 import type { Problem, Problems } from '../telemetry/index.js'
 
 type ShownProblem = Overview['problems'][number]
 
 const PROBLEMS = 'console.problems'
+const COUNT = 'server.problems'
 
 /** Answers other nodes, and asks them. Nodes that do not answer at once are left out. */
 export class ProblemsOfNodes {
-  readonly #cluster: Pick<Cluster, 'ask'>
-  readonly #own: Pick<Problems, 'visibleTo'>
+  readonly #cluster: Pick<Cluster, 'ask' | 'incarnation'>
+  readonly #own: Pick<Problems, 'visibleTo' | 'count'>
 
-  constructor(cluster: Pick<Cluster, 'ask' | 'handle'>, own: Pick<Problems, 'visibleTo'>) {
+  constructor(cluster: Pick<Cluster, 'ask' | 'handle' | 'incarnation'>, own: Pick<Problems, 'visibleTo' | 'count'>) {
     this.#cluster = cluster
     this.#own = own
+    cluster.handle(COUNT, () => own.count)
     cluster.handle(PROBLEMS, (payload) => this.#ofThis(isObject(payload) ? String(payload.accountId) : ''))
   }
 
@@ -27,6 +29,15 @@ export class ProblemsOfNodes {
       shown.push(...theirs.filter((one) => !shown.some((known) => isSame(one, known))))
     }
     return shown
+  }
+
+  /** How many each node has, as its `/health` counts them. */
+  async counts(): Promise<ReadonlyMap<Incarnation, number>> {
+    const counts = new Map([[this.#cluster.incarnation, this.#own.count]])
+    for (const { peer, answer } of await this.#cluster.ask(COUNT, null)) {
+      if (typeof answer === 'number') counts.set(peer.incarnation, answer)
+    }
+    return counts
   }
 
   #ofThis(accountId: string): ShownProblem[] {

@@ -8,6 +8,7 @@ export type ProblemKind =
   | 'data_missing'
   | 'engine_hung'
   | 'log_truncated'
+  | 'node_lost'
   | 'quarantine'
   | 'service_backup'
   | 'store_clock'

@@ -23,6 +23,7 @@ const table = (io: Io, rows: readonly ClusterNode[]): string =>
       { title: 'DATABASES', value: (one) => String(one.databases) },
       { title: 'MEMORY', value: ({ engine_memory }) => (engine_memory === undefined ? '' : bytes(engine_memory)) },
       { title: 'PARTITIONS', value: (one) => String(one.partitions) },
+      { title: 'PROBLEMS', value: ({ problems }) => (problems === undefined ? '' : String(problems)) },
       { title: 'LEADER', value: (one) => (one.leader ? 'yes' : '') },
       { isExtra: true, title: 'VERSION', value: (one) => one.version },
       { isExtra: true, title: 'ADDRESS', value: (one) => one.address },

@@ -24,6 +24,11 @@ export const NodeSchema = Type.Object({
         'Memory of the data of its databases that are awake, bytes, from the last samples. Absent while it does not answer.',
     }),
   ),
+  problems: Type.Optional(
+    Type.Integer({
+      description: 'Problems that need a person, as its `/health` counts them. Absent while it does not answer.',
+    }),
+  ),
   partitions: Type.Integer({ description: 'How many of the 64 partitions of messages it owns.' }),
   leader: Type.Boolean({ description: 'Whether it does what only one node does, such as firing schedules.' }),
   answering: Type.Boolean({ description: 'Whether it is the node that answers this request.' }),
