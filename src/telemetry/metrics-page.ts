@@ -22,6 +22,25 @@ scrape_configs:
 
 The token opens nothing but this page. Create it with \`openssl rand -hex 24\`.
 
+## Several nodes
+
+Each [node](nodes.md) answers for itself only. Scrape every node at its own address, not through the load balancer, which would
+show another node each time:
+
+\`\`\`yaml
+    static_configs: [{ targets: ['10.0.0.5:8700', '10.0.0.6:8700', '10.0.0.7:8700'] }]
+\`\`\`
+
+| figures | of the whole cluster |
+| --- | --- |
+| counters and histograms | \`sum without (instance) (…)\` |
+| what the store has: \`homeport_queue_messages\`, \`homeport_queue_oldest_due_age_seconds\`, \`homeport_queue_schedule_delay_seconds\`, \`homeport_workflow_runs\`, \`homeport_workflow_waits\` | the same on all nodes: \`max without (instance) (…)\` |
+| a database: \`homeport_database_…\` | its home has them, and no other node |
+| \`homeport_databases\`, \`homeport_problems\`, connections, memory, disk, process | of each node by itself; \`sum\` adds them up |
+
+The dashboard takes the highest of what the store has. If Prometheus scrapes several servers or clusters, give the targets of each
+a label \`cluster\`: then it adds them up.
+
 ## What to know
 
 - Counters (\`_total\`) and histograms begin at 0 with the server process.
