@@ -6,7 +6,7 @@ export const storeErrors = {
     status: 503,
     retry: 'later',
     text: () =>
-      'The disk of the server is full or read-only. Nothing was changed. Free space on the disk of the data directory and try again.',
+      'The disk of the server is full or read-only. Nothing was changed. Free space on the disk of the data directory, or of PostgreSQL if the store is there, and try again.',
   }),
   store_unavailable: define<None>({
     status: 503,
