@@ -71,7 +71,7 @@ it('fails when the engine is missing or the store does not respond', async () =>
   const { code, out } = await doctor([...flags, '--engine-binary', '/nowhere/redis-server', '--store', store])
   expect(code).toBe(1)
   expect(out).toMatch(/^fail {2}engine +no working engine\n +.*--engine-binary/m)
-  expect(out).toMatch(/^fail {2}store +postgres:\/\/127\.0\.0\.1:\d+\/homeport does not respond: .*\n/m)
+  expect(out).toMatch(/^fail {2}store +postgres:\/\/127\.0\.0\.1:\d+\/homeport cannot be used: .*\n/m)
   expect(out).not.toContain('hunter2')
 })
 

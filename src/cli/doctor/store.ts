@@ -28,7 +28,8 @@ export async function checkStore(config: Config, depth: CheckDepth): Promise<Fin
   const place = describeStore(store)
   const report = await checkPostgresStore(store.url, depth)
   if (report.kind === 'unusable') {
-    return [fail('store', `${place} does not respond: ${report.reason}`, 'Start PostgreSQL, or correct the URL.')]
+    const todo = 'Start PostgreSQL, correct the URL, or change what the reason names.'
+    return [fail('store', `${place} cannot be used: ${report.reason}`, todo)]
   }
   const found = await judge(
     config,

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import type { AppliedMigration } from '../migrations/index.js'
+import { ledgerIn } from '../postgres/migrate.js'
 import { type ColumnType, columnList, type FoundColumn, schemaProblemsIn, type Table, tablesToCopy } from './catalog.js'
 import { copyOut } from './postgres-wire.js'
 import { BATCH_BYTES, BATCH_ROWS, type Batch, endOfRow, fieldsOf, integerIn } from './rows.js'
@@ -25,9 +26,8 @@ export class PostgresReader implements CopyReader {
   }
 
   async ledger(): Promise<readonly AppliedMigration[] | undefined> {
-    if (!(await this.#has('schema_migrations'))) return undefined
-    const text = 'SELECT number::int, name, breaking::int FROM schema_migrations ORDER BY number'
-    return (await this.#client.query<AppliedMigration>(text)).rows
+    const rows = await ledgerIn(this.#client)
+    return rows?.map(({ number, name, breaking }) => ({ number: Number(number), name, breaking: Number(breaking) }))
   }
 
   async schemaProblems(): Promise<readonly string[]> {

@@ -7,7 +7,6 @@ import {
   changedText,
   contentsOf,
   firstOf,
-  IS_UNFINISHED,
   looked,
   type RecordedBackup,
   ROWS_AT_ONCE,
@@ -16,21 +15,20 @@ import {
   withStored,
 } from '../check.js'
 import { isIntact } from '../checksum.js'
+import { isUnfinishedCopy } from '../migrations/index.js'
 import { targetOf } from './connection.js'
 import { Connector, end } from './connector.js'
 import { reasonOf } from './errors.js'
+import { ledgerIn } from './migrate.js'
 
 /** Checks the store in a PostgreSQL database. PostgreSQL verifies its pages itself if page checksums are enabled. */
 export async function checkPostgresStore(url: string, depth: CheckDepth): Promise<StoreReport> {
   let client: pg.Client | undefined
   try {
     client = (await new Connector(targetOf(url)).connect('long')).client
-    const found = await client.query("SELECT to_regclass('messages') IS NOT NULL AS there")
-    const ledger = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS there")
-    if (ledger.rows[0]?.there && Number((await client.query(IS_UNFINISHED)).rows[0]?.found) > 0) {
-      return { kind: 'unfinished copy' }
-    }
-    if (!found.rows[0]?.there) return { kind: 'absent' }
+    const ledger = (await ledgerIn(client)) ?? []
+    if (isUnfinishedCopy(ledger)) return { kind: 'unfinished copy' }
+    if (ledger.length === 0) return { kind: 'absent' }
     if (depth === 'quick') return { kind: 'read', problems: [], backups: [], looked: 'answers' }
     return await checkDeepOnPostgres(client)
   } catch (error) {

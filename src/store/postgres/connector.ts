@@ -150,7 +150,8 @@ async function greet(client: pg.Client, work: Work): Promise<ServerFacts> {
   const [found] = rows
   if (!found) throw new Error('the server did not answer the greeting')
   if (found.isReadOnly === 1) {
-    throw Object.assign(new Error('the server accepts no writes: it is a standby or read-only'), { code: READ_ONLY })
+    const why = 'it is a standby, or default_transaction_read_only is on for it, the database or the role'
+    throw Object.assign(new Error(`the server accepts no writes: ${why}`), { code: READ_ONLY })
   }
   const { life, version, backend, now } = found
   const isPooled = Reflect.get(client, 'processID') !== backend

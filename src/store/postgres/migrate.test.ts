@@ -4,6 +4,7 @@ import { openStore } from '../open.js'
 import { FIRST_RANGE } from '../schema/cluster.js'
 import { describeOnStore } from '../testing/index.js'
 import { raw } from '../testing/inspect.js'
+import { checkPostgresStore } from './check.js'
 import { refusalOf } from './migrate.js'
 
 const migration = (kind: Pick<Migration, 'breaking' | 'worksFrom'>): Migration => ({
@@ -46,6 +47,20 @@ describeOnStore('postgres', 'the first migration', (open, on) => {
     await expect(opening).rejects.toThrow(/the database has the encoding LATIN1.*createdb --encoding UTF8/)
     expect(await raw(place).schema()).toEqual([])
     await raw({ location, dataDir: '' }).execute(`DROP DATABASE ${latin} WITH (FORCE)`)
+  })
+
+  it('refuses the database of another program that has a table of the same name', async () => {
+    const place = await on.newPlace()
+    await raw(place).execute(
+      "CREATE TABLE schema_migrations (version text); INSERT INTO schema_migrations VALUES ('1')",
+    )
+    const found = 'the database has a table schema_migrations of another program'
+    await expect(open(place)).rejects.toMatchObject({
+      code: 'store_not_opened',
+      message: expect.stringContaining(found),
+    })
+    const report = await checkPostgresStore(place.location, 'quick')
+    expect(report).toEqual({ kind: 'unusable', reason: expect.stringContaining(found) })
   })
 
   it('is not made again when a schema is created that the search path names first', async () => {

@@ -19,15 +19,22 @@ const GIVE_UP_AFTER_MS = 10_000
 /** A transaction of another node that is longer than its limits is ended by PostgreSQL. */
 const GIVE_UP_LOCKS_AFTER_MS = 60_000
 
-const hasTable = async (client: pg.Client, table: string): Promise<boolean> =>
+const hasTable = async (client: pg.ClientBase, table: string): Promise<boolean> =>
   (await client.query<{ there: number }>(HAS_TABLE, [table])).rows[0]?.there === 1
 
-async function pendingIn(client: pg.Client): Promise<readonly Migration[]> {
-  const applied = (await hasTable(client, 'schema_migrations'))
-    ? await client.query<AppliedMigration>(LEDGER)
-    : undefined
-  return pendingMigrations(applied?.rows ?? [])
+/**
+ * The applied migrations; undefined in a database that no server has used.
+ * @throws Error in a database of another program that keeps its migrations in a table of the same name, as several do.
+ */
+export async function ledgerIn(client: pg.ClientBase): Promise<readonly AppliedMigration[] | undefined> {
+  if (!(await hasTable(client, 'schema_migrations'))) return undefined
+  const { rows, fields } = await client.query<AppliedMigration>(LEDGER)
+  if (fields.some(({ name }) => name === 'breaking')) return rows
+  throw new Error('the database has a table schema_migrations of another program; use one of its own for Homeport')
 }
+
+const pendingIn = async (client: pg.Client): Promise<readonly Migration[]> =>
+  pendingMigrations((await ledgerIn(client)) ?? [])
 
 /** How many migrations are missing. Changes nothing. */
 export async function countPending(client: pg.Client): Promise<number> {
