@@ -108,6 +108,7 @@ function openStoreOf(
     sharing: config.node === undefined ? 'alone' : 'cluster',
     onFailure,
     onDamage: (damage) => problems.report(damagedStore(damage)),
+    onFull: () => problems.reportUntilCalm(FULL_STORE, FULL_SHOWN_MS),
     onClock: (aheadMs, isTooFar) =>
       isTooFar ? problems.report(otherTime(aheadMs)) : problems.resolve('store_clock', 'postgres'),
     meter: meters.store,
@@ -123,6 +124,16 @@ function damagedStore({ table, found }: StoreDamage): ProblemReport {
     advice: 'Run `homeport doctor --deep`, and follow "A damaged store" in docs/operations.md.',
   }
 }
+
+const FULL_STORE: ProblemReport = {
+  kind: 'store_full',
+  subject: 'postgres',
+  severity: 'error',
+  title: 'PostgreSQL refuses writes, because its disk is full.',
+  advice: 'Free space on the disk of PostgreSQL. This notice ends ten minutes after the last refused write.',
+}
+/** Small writes may succeed while larger ones do not, so one that succeeds says nothing. */
+const FULL_SHOWN_MS = 600_000
 
 function otherTime(aheadMs: number): ProblemReport {
   const seconds = (Math.abs(aheadMs) / 1_000).toFixed(1)

@@ -22,6 +22,8 @@ export interface StoreSettings {
   readonly onFailure: (error: Error) => void
   /** Called whenever damaged data is found. Default: only the caller that read it gets an error. */
   readonly onDamage?: (damage: StoreDamage) => void
+  /** Called whenever PostgreSQL has refused a write because its disk is full. */
+  readonly onFull?: () => void
   /** Called from time to time with how far the clock of PostgreSQL is ahead of ours, and whether that is too far. */
   readonly onClock?: (aheadMs: number, isTooFar: boolean) => void
   /** Counts transactions, for metrics. */
@@ -51,8 +53,9 @@ export async function hasSqliteStore(dataDir: string): Promise<boolean> {
  * `store_full`.
  */
 export async function openStore(settings: StoreSettings): Promise<Store> {
-  const { onFailure, onDamage = () => undefined, onClock, meter } = settings
-  const watch = { onFailure, onDamage, ...(onClock && { onClock }), ...(meter && { meter }) }
+  const { onFailure, onDamage = () => undefined, onFull, onClock, meter } = settings
+  const more = { ...(onFull && { onFull }), ...(onClock && { onClock }), ...(meter && { meter }) }
+  const watch = { onFailure, onDamage, ...more }
   if (settings.location === 'sqlite') {
     return openSqliteStore(sqliteFileIn(settings.dataDir), settings.modules ?? [], watch)
   }

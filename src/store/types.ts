@@ -8,6 +8,8 @@ export interface StoreWatch {
   readonly onFailure: (error: Error) => void
   /** Called whenever damaged data is found. The caller that read it gets `store_damaged`; everything else continues. */
   readonly onDamage: (damage: StoreDamage) => void
+  /** Called whenever PostgreSQL has refused a write because its disk is full; the caller gets `store_full`. */
+  readonly onFull?: () => void
   /** Called from time to time with how far the clock of PostgreSQL is ahead of ours, and whether that is too far. */
   readonly onClock?: (aheadMs: number, isTooFar: boolean) => void
   /** Counts transactions, for metrics. */

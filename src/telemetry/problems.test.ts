@@ -36,6 +36,18 @@ it('a solved problem is removed, and is new when it is reported again', () => {
   expect(problems.visibleTo('anybody')).toMatchObject([{ count: 1 }])
 })
 
+it('a problem whose end nobody sees ends when it was not reported for a while', () => {
+  const clock = new ManualClock()
+  const problems = new Problems(clock, recordedLog().logger)
+  problems.reportUntilCalm(DAMAGE, 1_000)
+  clock.advance(900)
+  problems.reportUntilCalm(DAMAGE, 1_000)
+  clock.advance(900)
+  expect(problems.all()).toMatchObject([{ count: 2 }])
+  clock.advance(100)
+  expect(problems.count).toBe(0)
+})
+
 it('an account sees its own problems and those of the server', () => {
   const problems = new Problems(new ManualClock(), recordedLog().logger)
   problems.report(DAMAGE)

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/index.js'
+import type { Clock, Timer } from '../base/index.js'
 import type { Logger } from './logger.js'
 
 /** Kind of a problem. Kind and subject together identify it. */
@@ -13,6 +13,7 @@ export type ProblemKind =
   | 'service_backup'
   | 'store_clock'
   | 'store_damaged'
+  | 'store_full'
   | 'tls_files'
 
 /** Something that only a person can put right, as reported by the module that found it. */
@@ -50,6 +51,8 @@ export class Problems {
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #open = new Map<string, Problem>()
+  /** When problems end whose end nobody sees. */
+  readonly #ends = new Map<string, Timer>()
 
   constructor(clock: Clock, logger: Logger) {
     this.#clock = clock
@@ -69,6 +72,17 @@ export class Problems {
     if (!known && this.#open.size >= MAX_PROBLEMS) return
     const sinceMs = known?.sinceMs ?? this.#clock.now()
     this.#open.set(key, { ...report, sinceMs, count: (known?.count ?? 0) + 1 })
+  }
+
+  /** Adds a problem whose end nobody sees: it counts as solved when it was not reported for this time. */
+  reportUntilCalm(report: ProblemReport, calmMs: number): void {
+    this.report(report)
+    const key = keyOf(report.kind, report.subject)
+    this.#ends.get(key)?.cancel()
+    this.#ends.set(
+      key,
+      this.#clock.after(calmMs, () => this.resolve(report.kind, report.subject)),
+    )
   }
 
   /** Removes a solved problem; does nothing if it is unknown. */

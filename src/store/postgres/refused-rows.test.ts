@@ -1,9 +1,11 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { newId } from '../../base/index.js'
+import { openStore as openPlace } from '../open.js'
 import { read, write } from '../operation.js'
 import { query } from '../query.js'
 import { all, askChange, askInsert, askNumbers, atOnce, type InsertRow, type Transaction } from '../statement.js'
 import { describeOnStore } from '../testing/index.js'
+import { raw } from '../testing/inspect.js'
 
 const message = (url: string): InsertRow<'messages'> => ({
   message_id: newId('msg_', 1),
@@ -54,7 +56,7 @@ const rename = query<{ from: string; to: string }>(({ db, p }) =>
 const keys = query<object, { dedup_key: string }>(({ db }) => db.selectFrom('message_keys').select('dedup_key'))
 const stored = read('refusedRowsTest.stored', () => all(keys, {}))
 
-describeOnStore('postgres', 'a transaction that ends with rows', (openStore) => {
+describeOnStore('postgres', 'a transaction that ends with rows', (openStore, on) => {
   it('stores nothing if one of them cannot be sent', async () => {
     const store = await openStore()
     expect(await store.run(keyed, 'url1')).toHaveLength(2)
@@ -71,5 +73,20 @@ describeOnStore('postgres', 'a transaction that ends with rows', (openStore) => 
     await store.run(pair, ['c', 'd'])
     await expect(store.run(pair, ['e', 'd'])).rejects.toThrow(/duplicate key/)
     expect(await names()).toEqual(['d', 'taken'])
+  })
+
+  it('says that the disk of PostgreSQL is full', async () => {
+    const place = await on.newPlace()
+    const onFull = vi.fn()
+    const store = await openPlace({ ...place, onFailure: () => undefined, onFull })
+    await store.run(pair, ['a', 'b'])
+    const full = "RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'"
+    await raw(
+      place,
+    ).execute(`CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN ${full.replaceAll("'", "''")}; END';
+      CREATE TRIGGER full_disk BEFORE INSERT ON message_keys EXECUTE FUNCTION full_disk()`)
+    await expect(store.run(pair, ['c', 'd'])).rejects.toMatchObject({ code: 'store_full' })
+    expect(onFull).toHaveBeenCalledTimes(1)
+    await store.close()
   })
 })

@@ -34,6 +34,7 @@ class PostgresStore implements Store {
   readonly #retries = new Retries()
   readonly #durability: string
   readonly #onDamage: StoreWatch['onDamage']
+  readonly #onFull: () => void
   readonly #meter: StoreMeter
   readonly #rowTypes = new RowTypes()
   readonly #combiner = new CallCombiner((operation, args) => this.#run(operation, args))
@@ -43,10 +44,11 @@ class PostgresStore implements Store {
   #closing: Promise<void> | undefined
   readonly #lostCommit = new Set<() => void>()
 
-  constructor(connections: Connections, more: Pick<StoreWatch, 'onDamage' | 'meter'> & { durability: string }) {
+  constructor(connections: Connections, more: Omit<StoreWatch, 'onFailure' | 'onClock'> & { durability: string }) {
     this.#connections = connections
     this.#durability = more.durability
     this.#onDamage = more.onDamage
+    this.#onFull = more.onFull ?? (() => undefined)
     this.#meter = more.meter ?? new StoreMeter()
     connections.onOtherServer(() => this.#mayHaveLost())
   }
@@ -119,6 +121,7 @@ class PostgresStore implements Store {
   #failure(error: unknown, { name }: AnyOperation): Error {
     const failure = toStoreError(error, name)
     if (isError(failure, 'store_damaged')) this.#onDamage(failure.details)
+    if (isError(failure, 'store_full')) this.#onFull()
     return failure
   }
 
