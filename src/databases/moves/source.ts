@@ -1,4 +1,5 @@
 import { engineSpecOf } from '../desired-engine.js'
+import { movedReason } from '../quarantine/quarantine.js'
 import * as databases from '../transactions/databases.js'
 import * as moves from '../transactions/moves.js'
 import { Departure, MoveFailed, type Opening, untilStored } from './departure.js'
@@ -84,7 +85,7 @@ export class Source {
       directory.remove(databaseId)
       sleep.forget(databaseId)
       await fleet.suspend(databaseId)
-      if (row) await fleet.quarantineData(engineSpecOf(row, plans), `The database has moved to the node ${target}.`)
+      if (row) await fleet.quarantineData(engineSpecOf(row, plans), movedReason(target))
       await fleet.remove(databaseId)
       await files.removeAll(databaseId)
       logger.info('database_moved', { databaseId, node: target })

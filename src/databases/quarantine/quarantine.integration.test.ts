@@ -11,7 +11,7 @@ import { QuarantineFiles } from '../../fleet/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { ask, create, databaseDirs } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
-import { refuseLostStore } from './quarantine.js'
+import { movedReason, refuseLostStore } from './quarantine.js'
 
 const entriesIn = (dataDir: string): string[] => readdirSync(join(dataDir, 'quarantine'))
 
@@ -147,8 +147,15 @@ it('does not start beside many databases that the store does not know, and does 
   const present = readdirSync(join(first.dataDir, 'databases')).sort()
   expect(present).toEqual(records.map((record) => record.database_id).sort())
   expect(existsSync(join(first.dataDir, 'quarantine'))).toBe(false)
-  const consenting = await startManagement({ ...again, acceptUnknownData: 'quarantine' })
-  expect((await consenting.api('GET', '/v2/redis/quarantine')).body).toHaveLength(2)
+  // The old files of a database that another node serves need nobody.
+  const from = join(tempDir(), 'old')
+  writeFileSync(from, 'data')
+  const note = { kind: 'database', databaseId: 'd', reason: movedReason('b'), movedAt: Date.now() } as const
+  await new QuarantineFiles(first.dataDir).take(from, note)
+  const problems = new Problems(systemClock, silentLogger)
+  const consenting = await startManagement({ ...again, acceptUnknownData: 'quarantine', problems })
+  expect((await consenting.api('GET', '/v2/redis/quarantine')).body).toHaveLength(3)
+  expect(problems.count).toBe(2)
   expect(databaseDirs(consenting)).toEqual([])
 })
 

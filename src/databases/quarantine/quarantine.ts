@@ -22,6 +22,11 @@ const MOST_WITHOUT_CONSENT = 3
 const PRUNE_EVERY_MS = 60 * 60_000
 const BACKUP_ID = /^[A-Za-z0-9_-]{1,100}$/
 
+const MOVED = 'The database has moved to the node'
+
+/** Why the old files of a database are in quarantine that another node serves now. */
+export const movedReason = (node: string): string => `${MOVED} ${node}.`
+
 /** What `Quarantine` is built from. */
 export interface QuarantineDeps
   extends Pick<DatabasesDeps, 'dataDir' | 'store' | 'fleet' | 'logger' | 'problems' | 'isOperator'> {
@@ -124,9 +129,9 @@ export class Quarantine {
     }
   }
 
-  /** The torn end of a log after a crash was never acknowledged, so it is not reported. */
+  /** What needs nobody is not reported: the torn end of a log, which was never acknowledged, and what has moved. */
   #report(entry: QuarantineEntry): void {
-    if (entry.kind === 'tail') return
+    if (entry.kind === 'tail' || entry.reason.startsWith(MOVED)) return
     const until = new Date(entry.movedAt + this.#deps.keepMs).toISOString()
     this.#deps.problems.report({
       kind: 'quarantine',
