@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -208,6 +209,10 @@ it('says what to do when there are no credentials', async () => {
   const { code, err } = await env()
   expect(code).toBe(4)
   expect(err).toMatch(/^error: There are no credentials at .*none\/credentials\.json\. Start the server once/)
+  // A node of a cluster that has not made the first account.
+  mkdirSync(dataDir)
+  writeFileSync(join(dataDir, 'store-id'), 'id')
+  expect((await env()).err).toContain('Another server has made the first account, such as another node')
 })
 
 it('exits with 2 for an unknown flag, with a suggestion, and for an invalid value', async () => {

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { Type } from 'typebox'
 import { credentialsPath, readCredentials } from '../accounts/credentials.js'
-import { type Config, clientVariablesOfProcess, OPTION_NAMES } from '../config/index.js'
+import { clientVariablesOfProcess, OPTION_NAMES } from '../config/index.js'
 import { getConsoleSettings } from '../contract/console/console.js'
 import { listDatabases } from '../contract/databases/databases.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
@@ -14,6 +14,7 @@ import {
   type DatabaseAccess,
 } from './client-environment.js'
 import { pickDatabase } from './db/find.js'
+import { noCredentialsAt } from './errors.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { addConfigFlags, serverConfigOf } from './flags.js'
 import type { Io } from './io.js'
@@ -59,7 +60,7 @@ async function sourceOf(command: Command, io: Io): Promise<Source> {
   if (named !== undefined) return ofServer(named)
   const config = serverConfigOf(command)
   const credentials = await readCredentials(config.dataDir)
-  if (credentials === undefined) throw noCredentials(config)
+  if (credentials === undefined) throw noCredentialsAt(credentialsPath(config.dataDir))
   if (credentials.queueTokenDeleted) io.err(TOKEN_DELETED)
   const { email, apiKey } = credentials
   const api = new Api({ origin: config.dataDir, profile: { apiUrl: localApiUrl(config), email, apiKey } })
@@ -87,12 +88,6 @@ function noneIfForbidden(error: unknown): typeof NO_KEYS {
 
 const TOKEN_DELETED =
   'The first queue token of the account was deleted, so QSTASH_TOKEN is empty. Use a token of your own (`homeport queue tokens create`), or make a new first one: POST /v2/qstash/rotate-token/{id}, with the `id` from GET /v2/qstash/user.\n'
-
-function noCredentials(config: Config): HomeportError {
-  const path = credentialsPath(config.dataDir)
-  const problem = `There are no credentials at ${path}. Start the server once (npm start), or set its --data-dir.`
-  return new HomeportError('cli_no_credentials', { problem })
-}
 
 /** The fields of a database record that this command needs; other fields are ignored. */
 const ReachableSchema = Type.Object({

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { codeOf } from '../base/index.js'
 import { type Config, flagName } from '../config/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
@@ -13,6 +15,14 @@ export const failedWith = (problem: string, options?: ErrorOptions): HomeportErr
 /** The error of a command whose arguments name what does not exist. */
 export const notFound = (problem: string, options?: ErrorOptions): HomeportError =>
   new HomeportError('cli_not_found', { problem }, options)
+
+/** The error of a command that finds no credentials of the first account in a data directory. */
+export function noCredentialsAt(path: string): HomeportError {
+  const others = existsSync(join(dirname(path), 'store-id'))
+    ? 'Another server has made the first account, such as another node: run this there, or `homeport login` with an API key. If nobody has them any more, stop this server and run `homeport credentials reset`.'
+    : 'Start the server once (npm start), set its --data-dir, or create a profile of another server with `homeport login`.'
+  return new HomeportError('cli_no_credentials', { problem: `There are no credentials at ${path}. ${others}` })
+}
 
 /** Describes an error in one sentence: what is wrong, what was found, what to do. */
 export function describeError(error: unknown, config?: Config): string {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type ClientVariables, type Config, clientVariablesOfProcess, type OptionName } from '../../config/index.js'
 import type { ServiceName } from '../../contract/endpoint.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { misused } from '../errors.js'
+import { misused, noCredentialsAt } from '../errors.js'
 import { PLACE_OPTIONS, serverConfigOf } from '../flags.js'
 import { type Profile, profileNamed, readProfiles } from './profiles.js'
 
@@ -86,11 +86,7 @@ async function local(config: Config): Promise<Connection> {
   // Loaded late: this import loads most of the server, which a profile does not need.
   const { credentialsPath, readCredentials } = await import('../../accounts/credentials.js')
   const credentials = await readCredentials(config.dataDir)
-  if (credentials === undefined) {
-    const path = credentialsPath(config.dataDir)
-    const problem = `There are no credentials at ${path}. Start the server once (npm start), set its --data-dir, or create a profile of another server with \`homeport login\`.`
-    throw new HomeportError('cli_no_credentials', { problem })
-  }
+  if (credentials === undefined) throw noCredentialsAt(credentialsPath(config.dataDir))
   const { email, apiKey, queueToken, queueTokenDeleted } = credentials
   const urls = { apiUrl: localApiUrl(config), queueUrl: localQueueUrl(config) }
   return {
