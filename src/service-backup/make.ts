@@ -51,8 +51,8 @@ interface Progress {
 }
 
 const ON_SERVER = 'on the machine of the server'
-/** Secrets and identities of the data directory, as far as they are there. */
-const KEPT_FILES = ['store-id', 'credentials.json', 'token-key', 'backup-keys'] as const
+/** Secrets and identities of the data directory, as far as they are there; a server may have been a node before. */
+const KEPT_FILES = ['store-id', 'credentials.json', 'token-key', 'token-keys-of-nodes', 'backup-keys'] as const
 const KEPT_FOLDER = 'tls'
 
 /** Makes backups of the whole service, one at a time. */

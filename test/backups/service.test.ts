@@ -50,6 +50,8 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   const { body } = await first.queue('POST', `/v2/publish/${sink.url}`, 'x', { 'upstash-delay': '1h' })
   const { messageId } = body as { messageId: string }
 
+  // As of a server that was a node before.
+  writeFileSync(join(place.dataDir, 'token-keys-of-nodes'), 'key of another node')
   const to = join(tempDir(), 'backups')
   const backUp = (...more: string[]) => homeport(['backup', '--to', to, ...more, ...placeFlags(place)])
   expect(await backUp()).toMatchObject({ code: 0, stdout: expect.stringContaining(': 2 databases, ') })
@@ -88,6 +90,7 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   expect((await restore()).stderr).toContain('is not empty: it has mine')
   const target = join(tempDir(), 'restored')
   expect(await homeport(['restore', '--from', to, '--data-dir', target])).toMatchObject({ code: 0 })
+  expect(readFileSync(join(target, 'token-keys-of-nodes'), 'utf8')).toBe('key of another node')
 
   const daily = join(tempDir(), 'daily')
   const second = await startHomeport({ ...place, dataDir: target, args: ['--backup-to', daily] })
