@@ -31,6 +31,10 @@ it('names the option of the port that databases share', () => {
 it('describes errors of the catalogue, several errors at once, and unknown errors', () => {
   const locked = new HomeportError('data_dir_locked', { directory: '/d', pid: 7 })
   expect(describeError(locked)).toContain('Another Homeport (process 7) already uses the data directory /d.')
+  const cause = new Error('canceling statement due to lock timeout (55P03)')
+  expect(describeError(new HomeportError('store_unavailable', {}, { cause }))).toMatch(
+    /in a moment\. The reason: canceling statement due to lock timeout \(55P03\)\.$/,
+  )
   expect(describeError(new AggregateError([new Error('one'), 'two'], 'both'))).toBe('one; two')
 })
 

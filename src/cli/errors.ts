@@ -27,12 +27,18 @@ export function noCredentialsAt(path: string): HomeportError {
 /** Describes an error in one sentence: what is wrong, what was found, what to do. */
 export function describeError(error: unknown, config?: Config): string {
   if (isError(error, 'port_taken')) return portTaken(error.details.port, config)
-  if (error instanceof HomeportError) return error.message
+  if (error instanceof HomeportError) return error.message + causeOf(error)
   if (error instanceof AggregateError) return error.errors.map((one) => describeError(one, config)).join('; ')
   if (isSystemError(error, 'EADDRINUSE')) return portTaken(error.port, config)
   if (isSystemError(error, 'EACCES') && error.port !== undefined) return portForbidden(error.port)
   if (isSystemError(error, 'ENOSPC')) return DISK_FULL
   return error instanceof Error ? error.message : String(error)
+}
+
+/** What PostgreSQL said, which callers of the API do not hear. */
+function causeOf(error: HomeportError): string {
+  const isOfStore = isError(error, 'store_unavailable') || isError(error, 'store_full')
+  return isOfStore && error.cause instanceof Error ? ` The reason: ${error.cause.message}.` : ''
 }
 
 const DISK_FULL = 'The disk is full. Free space on the disk of the data directory and try again.'

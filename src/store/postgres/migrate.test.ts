@@ -49,6 +49,16 @@ describeOnStore('postgres', 'the first migration', (open, on) => {
     await raw({ location, dataDir: '' }).execute(`DROP DATABASE ${latin} WITH (FORCE)`)
   })
 
+  it('says what a user lacks who may not create tables', async () => {
+    const { location } = await on.newPlace()
+    const url = new URL(location)
+    url.username = `${nameOf(location)}_poor`
+    await raw({ location, dataDir: '' }).execute(`CREATE ROLE ${url.username} LOGIN PASSWORD '${url.password}'`)
+    const opening = openStore({ location: url.href, dataDir: '', onFailure: () => undefined })
+    await expect(opening).rejects.toThrow(/permission denied for schema public \(42501\): make the user the owner/)
+    await raw({ location, dataDir: '' }).execute(`DROP ROLE ${url.username}`)
+  })
+
   it('refuses the database of another program that has a table of the same name', async () => {
     const place = await on.newPlace()
     await raw(place).execute(

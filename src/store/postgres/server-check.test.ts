@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { describeOnStore } from '../testing/index.js'
+import { isInTransactionMode } from './pooler.js'
 import { checkPostgresServer, judgeServer } from './server-check.js'
 
 const SERVER = { life: '', version: 180_000, backend: 1, isPooled: false, clockAheadMs: 0 }
@@ -18,6 +19,7 @@ const SETTINGS = {
   roleLimit: -1,
   databaseLimit: -1,
   nodes: 0,
+  lendsByTransaction: false,
   mayCreate: 1,
   isNew: 0,
   isEncrypted: 1,
@@ -41,6 +43,7 @@ it.each([
   [{ clockAheadMs: -2_500 }, {}, 'fail', 'its clock is 2.5 s behind the clock of this machine'],
   [{ version: 140_012 }, {}, 'warn', 'version 14 is no longer maintained'],
   [{ isPooled: true }, {}, 'warn', 'a pooler stands between'],
+  [{ isPooled: true }, { lendsByTransaction: true }, 'fail', 'a pooler in transaction mode stands between'],
   [{}, { autovacuum: 'off' }, 'warn', 'autovacuum is off'],
   [{}, { freeForAll: 5 }, 'warn', 'space for 5 connections, 12 are needed'],
   [{}, { roleLimit: 3, databaseLimit: 30 }, 'warn', 'space for 3 connections, 12 are needed'],
@@ -53,6 +56,18 @@ it.each([
   expect(judgeServer({ ...SERVER, ...server }, { ...SETTINGS, ...settings })).toEqual([
     { status, found, todo: expect.any(String) },
   ])
+})
+
+it.each([
+  // The process that was used last is lent first.
+  [[1, 1, 1], 1, true],
+  [[1, 4, 1], 2, true],
+  // Each in turn.
+  [[3, 4, 5], 2, true],
+  [[1, 1, 1], 2, false],
+])('tells a pooler in transaction mode from one in session mode: %o, %d', (later, other, expected) => {
+  const trace = { first: { backend: 1, life: 'a' }, later, other: { backend: other, life: 'a' } }
+  expect(isInTransactionMode(trace)).toBe(expected)
 })
 
 describeOnStore('postgres', 'the check of the server', (_openStore, on) => {

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { targetOf } from './connection.js'
 import { MOST_CONNECTIONS, UPKEEP_CONNECTIONS } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts } from './connector.js'
+import { lendsByTransaction } from './pooler.js'
 
 /** One thing about the PostgreSQL server that the operator should know. */
 export interface ServerFinding {
@@ -36,6 +37,8 @@ export interface ServerSettings {
   readonly databaseLimit: number
   /** How many nodes share the store, with those that this machine starts; 0 for a server that is alone. */
   readonly nodes: number
+  /** Whether a pooler stands between that is not in session mode. */
+  readonly lendsByTransaction: boolean
   /** Whether the user may create tables. */
   readonly mayCreate: number
   /** Whether no server has used the database yet. */
@@ -95,9 +98,15 @@ export interface OwnNodes {
  * @throws HomeportError `store_not_opened` for an invalid URL, otherwise the driver's error.
  */
 export async function checkPostgresServer(url: string, own?: OwnNodes): Promise<ServerReport> {
-  const { client, server } = await new Connector(targetOf(url)).connect()
+  const connector = new Connector(targetOf(url))
+  const session = await connector.connect()
+  const { client, server } = session
   try {
-    const settings = { ...(await readSettings(client)), nodes: own ? await countNodes(client, own) : 0 }
+    const settings = {
+      ...(await readSettings(client)),
+      nodes: own ? await countNodes(client, own) : 0,
+      lendsByTransaction: server.isPooled && (await lendsByTransaction(connector, session)),
+    }
     return { about: aboutOf(server, settings), findings: judgeServer(server, settings) }
   } finally {
     await end(client)
@@ -111,7 +120,7 @@ async function countNodes(client: pg.Client, { first, count }: OwnNodes): Promis
   return rows.some(({ name }) => name === first) ? rows.length : rows.length + count
 }
 
-async function readSettings(client: pg.Client): Promise<Omit<ServerSettings, 'nodes'>> {
+async function readSettings(client: pg.Client): Promise<Omit<ServerSettings, 'nodes' | 'lendsByTransaction'>> {
   const { rows } = await client.query<ServerSettings>(READ)
   const [found] = rows
   if (!found) throw new Error('the server did not answer')
@@ -133,7 +142,7 @@ export function judgeServer(server: ServerFacts, settings: ServerSettings): Serv
   return [
     ...judgeDurability(settings),
     ...judgeRights(settings),
-    ...judgeFacts(server),
+    ...judgeFacts(server, settings),
     ...judgeConnections(settings),
     ...judgeRest(server, settings),
   ]
@@ -163,7 +172,10 @@ function judgeRights({ mayCreate, isNew }: ServerSettings): ServerFinding[] {
   return [warn('the user may not create tables, so an upgrade cannot change the schema', todo)]
 }
 
-function judgeFacts({ version, clockAheadMs, isPooled }: ServerFacts): ServerFinding[] {
+function judgeFacts(
+  { version, clockAheadMs, isPooled }: ServerFacts,
+  { lendsByTransaction }: ServerSettings,
+): ServerFinding[] {
   const findings: ServerFinding[] = []
   if (Math.abs(clockAheadMs) > MAX_CLOCK_DIFFERENCE_MS) {
     const seconds = (Math.abs(clockAheadMs) / 1_000).toFixed(1)
@@ -174,8 +186,11 @@ function judgeFacts({ version, clockAheadMs, isPooled }: ServerFacts): ServerFin
     const found = `version ${Math.floor(version / 10_000)} is no longer maintained`
     findings.push(warn(found, 'Upgrade PostgreSQL: 15 or later, best 18, with which Homeport is tested.'))
   }
-  if (isPooled) {
-    const todo = 'It must be in session mode: transaction mode breaks the lock of the store. Better connect directly.'
+  if (lendsByTransaction) {
+    findings.push(fail('a pooler in transaction mode stands between', 'Use session mode, or connect directly.'))
+  } else if (isPooled) {
+    const todo =
+      'It is in session mode, as it must be. Better connect directly: it keeps the connections of a lost server.'
     findings.push(warn('a pooler stands between', todo))
   }
   return findings

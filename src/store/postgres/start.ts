@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { systemClock } from '../../base/index.js'
+import { codeOf, systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { StoreSharing, StoreWatch } from '../types.js'
 import { targetOf } from './connection.js'
@@ -8,7 +8,16 @@ import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts, type Session
 import { isLoss, reasonOf } from './errors.js'
 import { countPending, migrate, migrateBeside } from './migrate.js'
 import { NodeLock } from './node-lock.js'
+import { lendsByTransaction } from './pooler.js'
 import { skipNumbers } from './skip-numbers.js'
+
+const TRANSACTION_MODE = 'a pooler in transaction mode stands before PostgreSQL; use session mode or connect directly'
+
+/** What to do about errors of PostgreSQL whose message does not say it. */
+const HINTS: Readonly<Record<string, string>> = {
+  '42501': ': make the user the owner of the database, or grant it CREATE on the schema',
+  '53300': ': raise max_connections or the limit of the role, `homeport doctor` says how many are needed',
+}
 
 /** What a started store runs on. */
 export interface Started {
@@ -37,7 +46,8 @@ export async function start(url: string, watch: StoreWatch, sharing: StoreSharin
   } catch (error) {
     await connections.close()
     if (error instanceof HomeportError) throw error
-    throw new HomeportError('store_not_opened', { where: target.place, reason: reasonOf(error) })
+    const reason = reasonOf(error) + (HINTS[codeOf(error)] ?? '')
+    throw new HomeportError('store_not_opened', { where: target.place, reason })
   }
 }
 
@@ -71,10 +81,11 @@ async function prepare(
   connections: Connections,
   sharing: StoreSharing,
 ): Promise<string> {
-  const { client, server } = await connector.connect('long')
+  const session = await connector.connect('long')
+  const { client, server } = session
   try {
     refuseOtherTime(server)
-    if (server.isPooled) await refuseSharedBackend(connector, server)
+    if (server.isPooled && (await lendsByTransaction(connector, session))) throw new Error(TRANSACTION_MODE)
     if (sharing === 'alone') await lock.take(client, () => migrate(client))
     else
       await lock.join(client, {
@@ -92,14 +103,6 @@ async function prepare(
 function refuseOtherTime({ clockAheadMs }: ServerFacts): void {
   if (Math.abs(clockAheadMs) <= MAX_CLOCK_DIFFERENCE_MS) return
   throw new HomeportError('store_clock_differs', { aheadMs: clockAheadMs })
-}
-
-/** Two open connections with one backend: a pooler lends it for one transaction at a time, and locks would be lost. */
-async function refuseSharedBackend(connector: Connector, { backend, life }: ServerFacts): Promise<void> {
-  const { client, server } = await connector.connect()
-  await end(client)
-  if (server.backend !== backend || server.life !== life) return
-  throw new Error('a pooler in transaction mode stands before PostgreSQL; use session mode or connect directly')
 }
 
 /** Durability of a commit of this server, in words for the operator. */
