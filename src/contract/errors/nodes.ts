@@ -1,4 +1,3 @@
-import { counted } from '../words/figures.js'
 import { define, type None } from './entry.js'
 
 /** Errors about the nodes of a cluster. */
@@ -25,12 +24,12 @@ export const nodeErrors = {
   node_has_databases: define<{ name: string; databases: number }>({
     status: 409,
     text: ({ name, databases }) =>
-      `The node ${name} is the home of ${counted(databases, 'database')}, and their data is on its disk. Start it and move them away: homeport nodes drain ${name}. If it is gone for good with its disk: homeport nodes remove ${name} --lose-databases.`,
+      `The node ${name} is the home of ${databases} ${databases === 1 ? 'database' : 'databases'}, and their data is on its disk. Start it and move them away: homeport nodes drain ${name}. If it is gone for good with its disk: homeport nodes remove ${name} --lose-databases.`,
   }),
   node_has_standbys: define<{ name: string; databases: number }>({
     status: 409,
     text: ({ name, databases }) =>
-      `Another node has a whole copy of ${counted(databases, 'database')} of the node ${name}, which would be lost too. Start the node of the copy: it takes over if ${name} is dead. homeport nodes standbys lists the copies; one that is gone as well is ended with homeport nodes standby <database> --off.`,
+      `Another node has a whole copy of ${databases} ${databases === 1 ? 'database' : 'databases'} of the node ${name}, which would be lost too. Start the node of the copy: it takes over if ${name} is dead. homeport nodes standbys lists the copies; one that is gone as well is ended with homeport nodes standby <database> --off.`,
   }),
   database_is_there: define<{ databaseId: string; node: string }>({
     status: 409,
