@@ -1,4 +1,5 @@
 import { commandClock, pause } from '../../base/index.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { type DatabaseMove, listDatabaseMoves, moveDatabaseToNode } from '../../contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from '../../contract/server/nodes.js'
 import { MOVE_WORDS, NODE_WORDS } from '../../contract/words/states.js'
@@ -6,12 +7,15 @@ import { ANY_DATABASE, anyDatabaseId } from '../db/find.js'
 import { failedWith } from '../errors.js'
 import type { Io } from '../io.js'
 import { group, remote, type Session } from '../remote/remote.js'
-import { bytes, momentOfSeconds } from '../terminal/figures.js'
+import { bytes, counted, momentOfSeconds } from '../terminal/figures.js'
 import { renderTable, stateColumn } from '../terminal/table.js'
 import { standbyCommand, standbysCommand } from './standby.js'
 
 const NODE = ['<node>', 'name of the node'] as const
 const LOOK_EVERY_MS = 500
+/** Partitions wait up to 60 s for requests in flight, and databases are tried again 30 s after a failure. */
+const STUCK_AFTER_MS = 90_000
+const IN_PROGRESS: ReadonlySet<DatabaseMove['state']> = new Set(['asked', 'copying'])
 
 const table = (io: Io, rows: readonly ClusterNode[]): string =>
   renderTable(
@@ -56,17 +60,33 @@ const drainCommand = remote<{ readonly wait?: true }, [string]>({
   },
 })
 
-/** Resolves when a draining node owns no partition and serves no database. */
+/**
+ * Resolves when a draining node owns no partition and serves no database.
+ * @throws HomeportError `cli_failed` when it was resumed, or when something stays.
+ */
 async function whenEmpty({ api }: Session, name: string): Promise<void> {
+  let [left, sinceMs] = ['', commandClock.now()]
   for (;;) {
     const node = (await api.call(listNodes)).find((one) => one.name === name)
     if (node?.state === 'live') {
       throw failedWith(`${name} does not drain any more: it was resumed meanwhile.`)
     }
     if (!node || (node.partitions === 0 && node.databases === 0)) return
+    const found = `${counted(node.partitions, 'partition')} and ${counted(node.databases, 'database')}`
+    if (found !== left || (await isLeft(api, name))) [left, sinceMs] = [found, commandClock.now()]
+    if (commandClock.now() - sinceMs > STUCK_AFTER_MS) throw stuck(name, left)
     await pause(commandClock, LOOK_EVERY_MS)
   }
 }
+
+/** Whether a database moves away from a node. */
+const isLeft = async (api: Session['api'], name: string): Promise<boolean> =>
+  (await api.call(listDatabaseMoves)).some(({ from, state }) => from === name && IN_PROGRESS.has(state))
+
+const stuck = (name: string, left: string): HomeportError =>
+  failedWith(
+    `${left} stay at ${name}, which goes on draining. Most likely no other node that runs can take them, or none that serves their region and has capacity: start one. The log of ${name} says more (event database_move_failed). Databases that stay do not answer while ${name} is stopped.`,
+  )
 
 const resumeCommand = remote<object, [string]>({
   name: 'resume',
