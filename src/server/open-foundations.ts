@@ -110,7 +110,7 @@ function openStoreOf(
     onDamage: (damage) => problems.report(damagedStore(damage)),
     onFull: () => problems.reportUntilCalm(FULL_STORE, FULL_SHOWN_MS),
     onClock: (aheadMs, isTooFar) =>
-      isTooFar ? problems.report(otherTime(aheadMs)) : problems.resolve('store_clock', 'postgres'),
+      isTooFar ? problems.report(otherTime(aheadMs, config)) : problems.resolve('store_clock', 'postgres'),
     meter: meters.store,
   })
 }
@@ -125,6 +125,9 @@ function damagedStore({ table, found }: StoreDamage): ProblemReport {
   }
 }
 
+const WRONG_CLOCK_OF_NODE =
+  ' Until then, messages that this node accepts and others send, and schedules while it leads, are early or late by as much.'
+
 const FULL_STORE: ProblemReport = {
   kind: 'store_full',
   subject: 'postgres',
@@ -135,14 +138,14 @@ const FULL_STORE: ProblemReport = {
 /** Small writes may succeed while larger ones do not, so one that succeeds says nothing. */
 const FULL_SHOWN_MS = 600_000
 
-function otherTime(aheadMs: number): ProblemReport {
+function otherTime(aheadMs: number, { node }: Config): ProblemReport {
   const seconds = (Math.abs(aheadMs) / 1_000).toFixed(1)
   return {
     kind: 'store_clock',
     subject: 'postgres',
     severity: 'warning',
     title: `The clock of PostgreSQL is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of this machine.`,
-    advice: 'Synchronise both clocks (NTP). The server does not start again while they differ by more than 2 s.',
+    advice: `Synchronise both clocks (NTP). The server does not start again while they differ by more than 2 s.${node === undefined ? '' : WRONG_CLOCK_OF_NODE}`,
   }
 }
 
