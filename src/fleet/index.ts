@@ -47,7 +47,7 @@
  * restart an engine because it is slow, and does not adopt processes of an earlier life.
  */
 
-export { type QuarantineEntry, QuarantineFiles } from './data/quarantine-files.js'
+export { hasMoved, movedReason, type QuarantineEntry, QuarantineFiles } from './data/quarantine-files.js'
 export { fitRules } from './engine-config.js'
 export { createFleet } from './fleet.js'
 export { probeEngine, requireUsableEngine } from './probe.js'

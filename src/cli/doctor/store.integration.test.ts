@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { newPlace, placeFlags, tempDir } from '../../../test/support/index.js'
 import { sha256Hex } from '../../base/index.js'
 import * as backups from '../../databases/transactions/backups.js'
+import { movedReason } from '../../fleet/index.js'
 import { messageRow } from '../../queue/testing/rows.js'
 import type { NewMessage } from '../../queue/transactions/messages.js'
 import * as messages from '../../queue/transactions/messages.js'
@@ -89,4 +90,8 @@ it('reports a missing store, and the entries of the quarantine', async () => {
   expect(code).toBe(1)
   expect(of('store')).toMatchObject({ status: 'fail', found: expect.stringContaining('homeport.sqlite is missing') })
   expect(of('quarantine')).toMatchObject({ status: 'warn', found: expect.stringContaining('entry-1') })
+  const note = { kind: 'database', databaseId: 'd', from: 'databases/d/r', reason: movedReason('b'), movedAt: 1 }
+  writeFileSync(join(dataDir, 'quarantine', 'entry-1', 'note.json'), JSON.stringify(note))
+  const moved = { status: 'ok', found: 'old files of 1 database at other nodes now' }
+  expect((await diagnose(dataDir)).of('quarantine')).toMatchObject(moved)
 })

@@ -7,6 +7,7 @@ import { unreachable } from '../../base/index.js'
 import { type Config, describeStore } from '../../config/index.js'
 import type { CheckDepth, StoreReport } from '../../store/maintenance.js'
 import { describeError } from '../errors.js'
+import { counted } from '../terminal/figures.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 const DAMAGED = 'Follow "A damaged store" in docs/operations.md. Undamaged data still works.'
@@ -110,9 +111,12 @@ const hasDatabases = async (dataDir: string): Promise<boolean> =>
 
 /** Checks the quarantine. */
 export async function checkQuarantine({ dataDir }: Config): Promise<Finding> {
-  const { QuarantineFiles } = await import('../../fleet/index.js')
-  const entries = await new QuarantineFiles(dataDir).list()
-  if (entries.length === 0) return ok('quarantine', 'empty')
+  const { hasMoved, QuarantineFiles } = await import('../../fleet/index.js')
+  const all = await new QuarantineFiles(dataDir).list()
+  if (all.length === 0) return ok('quarantine', 'empty')
+  const entries = all.filter((entry) => !hasMoved(entry))
+  if (entries.length === 0)
+    return ok('quarantine', `old files of ${counted(all.length, 'database')} at other nodes now`)
   const found = `${entries.length} in quarantine: ${shown(entries.map(({ id, from }) => `${id} (${from})`))}`
   return warn('quarantine', found, 'Bring an entry back with `homeport db adopt <id>`. Old entries are deleted.')
 }

@@ -1,5 +1,5 @@
+import { movedReason } from '../../fleet/index.js'
 import { engineSpecOf } from '../desired-engine.js'
-import { movedReason } from '../quarantine/quarantine.js'
 import * as databases from '../transactions/databases.js'
 import * as moves from '../transactions/moves.js'
 import { Departure, MoveFailed, type Opening, untilStored } from './departure.js'

@@ -7,11 +7,11 @@ import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { BackupRecord } from '../../contract/databases/backups.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import type { QuarantineRecord } from '../../contract/databases/quarantine.js'
-import { QuarantineFiles } from '../../fleet/index.js'
+import { movedReason, QuarantineFiles } from '../../fleet/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { ask, create, databaseDirs } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
-import { movedReason, refuseLostStore } from './quarantine.js'
+import { refuseLostStore } from './quarantine.js'
 
 const entriesIn = (dataDir: string): string[] => readdirSync(join(dataDir, 'quarantine'))
 

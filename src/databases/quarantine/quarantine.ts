@@ -6,7 +6,7 @@ import type { Config } from '../../config/index.js'
 import type { AdoptBody, QuarantineRecord } from '../../contract/databases/quarantine.js'
 import { isPrimaryRegion, REGIONS, type Region } from '../../contract/databases/regions.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type QuarantineEntry, QuarantineFiles } from '../../fleet/index.js'
+import { hasMoved, type QuarantineEntry, QuarantineFiles } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import { hasSqliteStore } from '../../store/index.js'
 import { BackupFiles, type BackupName } from '../backups/files.js'
@@ -21,11 +21,6 @@ import * as databasesTransactions from '../transactions/databases.js'
 const MOST_WITHOUT_CONSENT = 3
 const PRUNE_EVERY_MS = 60 * 60_000
 const BACKUP_ID = /^[A-Za-z0-9_-]{1,100}$/
-
-const MOVED = 'The database has moved to the node'
-
-/** Why the old files of a database are in quarantine that another node serves now. */
-export const movedReason = (node: string): string => `${MOVED} ${node}.`
 
 /** What `Quarantine` is built from. */
 export interface QuarantineDeps
@@ -131,7 +126,7 @@ export class Quarantine {
 
   /** What needs nobody is not reported: the torn end of a log, which was never acknowledged, and what has moved. */
   #report(entry: QuarantineEntry): void {
-    if (entry.kind === 'tail' || entry.reason.startsWith(MOVED)) return
+    if (entry.kind === 'tail' || hasMoved(entry)) return
     const until = new Date(entry.movedAt + this.#deps.keepMs).toISOString()
     this.#deps.problems.report({
       kind: 'quarantine',

@@ -36,6 +36,14 @@ export interface QuarantineEntry extends QuarantineNote {
   readonly id: string
 }
 
+const MOVED = 'The database has moved to the node'
+
+/** Why the old files of a database are in quarantine that another node serves now. */
+export const movedReason = (node: string): string => `${MOVED} ${node}.`
+
+/** Whether an entry is such files: nobody need act, and they must not be adopted. */
+export const hasMoved = ({ reason }: QuarantineEntry): boolean => reason.startsWith(MOVED)
+
 /** An entry whose data is not there yet. */
 export interface OpenEntry {
   readonly id: string
