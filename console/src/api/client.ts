@@ -5,6 +5,7 @@
 import type { Static, TSchema } from 'typebox'
 import { CONSOLE_HEADER, createConsoleSession } from '../../../src/contract/console/session.js'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
+import { noteServerTime } from '../lib/clock.js'
 
 /** The type that a schema describes; `undefined` where an endpoint declares none. */
 type Given<Schema extends TSchema> = TSchema extends Schema ? undefined : Static<Schema>
@@ -51,7 +52,7 @@ export const isSignedOut = (error: unknown): boolean => error instanceof ApiErro
 export const isWithoutAnswer = (error: unknown): error is ApiError =>
   error instanceof ApiError && [0, 429, 502, 503, 504].includes(error.status)
 
-/** Whether a change that failed with this error may have been made all the same. */
+/** Whether the server failed, so that a change may have been made all the same. */
 export const isOfUnknownOutcome = (error: Error): boolean =>
   !(error instanceof ApiError) || error.status === 0 || error.status >= 500
 
@@ -90,12 +91,14 @@ export async function apiWithHeaders<
   args: ApiArgs<Params, Query, Body>,
   signal?: AbortSignal,
 ): Promise<{ readonly body: Static<Answer>; readonly headers: Headers }> {
+  const askedMs = Date.now()
   const request = fetch(urlOf(endpoint, args), requestOf(endpoint, args, signal))
   const exchange = request.then(async (response) => ({ response, text: await response.text() }))
   const { response, text } = await exchange.catch((error: unknown) => {
     if (signal?.aborted) throw error
     throw new ApiError(0, 'The server cannot be reached. Check that it runs and that this computer is online.')
   })
+  noteServerTime(response.headers.get('date'), askedMs)
   if (isPage(response)) throw new ApiError(response.ok ? 502 : response.status, refusalIn(response, text))
   if (response.status === 401 && endpoint.id !== createConsoleSession.id)
     throw new ApiError(401, 'Your session has ended. Sign in, then try again.')

@@ -1,7 +1,8 @@
 import { afterEach, expect, it, vi } from 'vitest'
-import { clockMs, watchClock } from './clock.js'
+import { clockMs, noteServerTime, serverMs, watchClock } from './clock.js'
 
 afterEach(() => {
+  noteServerTime(new Date().toUTCString(), Date.now())
   vi.useRealTimers()
 })
 
@@ -22,4 +23,25 @@ it('ticks while it has readers, and has no timer afterwards', () => {
   expect([ticks, clockMs()]).toEqual([2, 1_010_000])
   end()
   expect(vi.getTimerCount()).toBe(0)
+})
+
+const DAY_MS = 86_400_000
+
+it.each([
+  ['ahead', -DAY_MS],
+  ['behind', DAY_MS],
+])('goes by the server where the clock of this computer is a day %s', (_, behindMs) => {
+  vi.useFakeTimers({ now: 10 * DAY_MS })
+  noteServerTime(new Date(Date.now() + behindMs).toUTCString(), Date.now())
+  const end = watchClock(() => undefined)
+  expect([clockMs(), serverMs(), serverMs(5)]).toEqual([10 * DAY_MS + behindMs, 10 * DAY_MS + behindMs, 5 + behindMs])
+  end()
+})
+
+it('an answer that took long, or says no time, is no reason to doubt the clock', () => {
+  vi.useFakeTimers({ now: 10 * DAY_MS })
+  const askedMs = Date.now() - 90_000
+  noteServerTime(new Date(askedMs).toUTCString(), askedMs)
+  noteServerTime(null, askedMs)
+  expect(serverMs()).toBe(10 * DAY_MS)
 })

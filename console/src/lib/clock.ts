@@ -1,12 +1,31 @@
-/** One clock for all relative times on a page. */
+/** One clock for all relative times on a page. It is that of the server, from which all times come and to which they go. */
 
 const TICK_MS = 5_000
+/** Clocks that differ by less agree: answers have their time in whole seconds. */
+const AGREE_WITHIN_MS = 30_000
 const listeners = new Set<() => void>()
+/** How far the clock of this computer is behind that of the server; negative if it is ahead. */
+let behindMs = 0
 let nowMs = Date.now()
 let timer: ReturnType<typeof setInterval> | undefined
 
+/**
+ * Takes the time of the server from an answer, because the clock of this computer may be wrong by hours.
+ * @param date the header `Date` of the answer.
+ * @param askedMs when the answer was asked for, on the clock of this computer: it was given between then and now.
+ */
+export function noteServerTime(date: string | null, askedMs: number): void {
+  const atMs = Date.parse(date ?? '')
+  if (Number.isNaN(atMs)) return
+  const [sinceAskedMs, sinceNowMs] = [atMs - askedMs, atMs - Date.now()]
+  behindMs = sinceAskedMs < -AGREE_WITHIN_MS ? sinceAskedMs : sinceNowMs > AGREE_WITHIN_MS ? sinceNowMs : 0
+}
+
+/** A time of this computer on the clock of the server, Unix milliseconds. Default: the present. */
+export const serverMs = (localMs = Date.now()): number => localMs + behindMs
+
 function tick(): void {
-  nowMs = Date.now()
+  nowMs = serverMs()
   for (const each of listeners) each()
 }
 
@@ -18,7 +37,7 @@ export function watchClock(listener: () => void): () => void {
   listeners.add(listener)
   if (timer === undefined) {
     // The clock stopped with the last page that showed a time.
-    nowMs = Date.now()
+    nowMs = serverMs()
     timer = setInterval(tick, TICK_MS)
   }
   return () => {

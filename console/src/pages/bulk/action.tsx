@@ -4,6 +4,7 @@ import { Page, Panel } from '../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
+import { serverMs } from '../../lib/clock.js'
 import { counted, dateTime, duration } from '../../lib/format.js'
 import { Controls, Fence, Rate } from './controls.js'
 import { Outcomes } from './outcomes.js'
@@ -36,7 +37,7 @@ export function BulkActionPage() {
       <Loaded query={query} loading={<LoadingLines />} missing={MISSING}>
         {(found) => (
           <>
-            <ProgressPanel action={found} nowMs={query.dataUpdatedAt} />
+            <ProgressPanel action={found} nowMs={serverMs(query.dataUpdatedAt)} />
             <Details action={found} />
             <Outcomes action={found} outcome={outcome} />
           </>

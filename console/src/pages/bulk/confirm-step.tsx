@@ -12,6 +12,7 @@ import { TextLink } from '../../components/link.js'
 import { Panel } from '../../components/page.js'
 import { Refusal } from '../../components/states.js'
 import { When } from '../../components/when.js'
+import { serverMs } from '../../lib/clock.js'
 import { counted } from '../../lib/format.js'
 import { type Choice, kindOf, type Settings, selectorOf, sendingHeaders, settingsOf } from './selector.js'
 import { KIND_WORDS, type Kind } from './words.js'
@@ -43,7 +44,7 @@ export function ConfirmStep({
   const isReady = typed.replaceAll(/[\s,.]/g, '') === String(matched)
   const submit = () =>
     start.mutate({
-      body: { kind, selector: selectorOf(choice), ...settingsOf(kind, settings, Date.now()) },
+      body: { kind, selector: selectorOf(choice), ...settingsOf(kind, settings, serverMs()) },
       headers: sendingHeaders(choice, settings),
     })
   return (

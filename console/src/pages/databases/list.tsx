@@ -21,6 +21,7 @@ import { orderText } from '../../components/sorting.js'
 import { StateOf } from '../../components/state-of.js'
 import { EmptyState, NoMatches } from '../../components/states.js'
 import { When } from '../../components/when.js'
+import { serverMs } from '../../lib/clock.js'
 import { bytes, counted, short } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { CreateDatabase } from './create.js'
@@ -72,7 +73,7 @@ function List({ shown, onChange, button }: ListProps) {
   const { sort, ...filters } = shown
   const [searched] = useDebouncedValue(shown.search, TYPING_MS)
   // By the hour: another query for every moment would read the list again and again.
-  const hourMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
+  const hourMs = Math.floor(serverMs() / HOUR_MS) * HOUR_MS
   const query = queryOf(given({ sort, ...filters, search: searched }), hourMs)
   const pages = useApiPages(
     listDatabaseSummaries,

@@ -4,6 +4,7 @@ import { createSchedule, listSchedules } from '../../../../src/contract/queue/sc
 import { useChange } from '../../api/hooks.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { useNow } from '../../components/when.js'
+import { serverMs } from '../../lib/clock.js'
 import { contentTypeOf } from './delivery-form.js'
 import { nextFires, zoned } from './fires.js'
 import { PUBLISH_RULES } from './publish-form.js'
@@ -25,7 +26,7 @@ const here = Intl.DateTimeFormat().resolvedOptions().timeZone
 const ownZone = ZONES.includes(here) ? here : 'UTC'
 
 function cronProblem(cron: string, { zone }: ScheduleValues): string | null {
-  const fires = nextFires(zoned(cron, zone), Date.now(), 1)
+  const fires = nextFires(zoned(cron, zone), serverMs(), 1)
   return fires.kind === 'problem' ? fires.problem : null
 }
 

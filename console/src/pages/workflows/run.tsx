@@ -11,6 +11,7 @@ import { PayloadView } from '../../components/payload.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
+import { serverMs } from '../../lib/clock.js'
 import { counted, dateTime, duration } from '../../lib/format.js'
 import { payloadOfText } from '../../lib/payload.js'
 import { RestartForm } from './restart.js'
@@ -49,7 +50,7 @@ export function RunPage() {
               configuration says.
             </EmptyState>
           ) : (
-            <RunBody run={run} nowMs={log.dataUpdatedAt} />
+            <RunBody run={run} nowMs={serverMs(log.dataUpdatedAt)} />
           )
         }
       </Loaded>

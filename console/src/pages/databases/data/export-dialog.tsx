@@ -6,6 +6,7 @@ import type { DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
 import { Refusal } from '../../../components/states.js'
 import { base64 } from '../../../lib/base64.js'
+import { serverMs } from '../../../lib/clock.js'
 import { counted, whole } from '../../../lib/format.js'
 import { useEnd } from './delete-keys.js'
 import type { KeySearch } from './keys.js'
@@ -53,7 +54,7 @@ function Export({ plane, database, what, onClose }: ExportDialogProps & { what: 
       const file = new SavedFile()
       const onRefused = (name: KeyName, problem: string) =>
         setRefused((some) => [...some, { name, problem }].slice(0, MOST_REFUSALS))
-      const options = { base64, nowMs: Date.now(), onRefused, onStep: setDone }
+      const options = { base64, nowMs: serverMs(), onRefused, onStep: setDone }
       for await (const piece of exportKeys(plane.keys, namesOf(plane, what, setSearched), options)) {
         if (end.aborted) return
         file.add(piece)

@@ -14,6 +14,7 @@ import { useTask } from '../../../api/hooks.js'
 import { type Column, DataTable } from '../../../components/data-table.js'
 import { Refusal } from '../../../components/states.js'
 import { base64 } from '../../../lib/base64.js'
+import { serverMs } from '../../../lib/clock.js'
 import { counted, whole } from '../../../lib/format.js'
 import { useEnd } from './delete-keys.js'
 import { ImportOutcomes, importedText, MOST_SHOWN_OUTCOMES } from './import-outcomes.js'
@@ -71,7 +72,7 @@ function Import({ plane, database, onClose, onImported }: Omit<ImportDialogProps
         setReadBytes(bytes)
       }
       const onKey = (key: ImportedKey) => outcomes.add(key)
-      const options = { base64, existing, parallel: PARALLEL, now: Date.now, onKey, signal: end }
+      const options = { base64, existing, parallel: PARALLEL, now: serverMs, onKey, signal: end }
       try {
         return await importKeys(plane.keys, linesOf(bytesOf(chosen, onRead)), options)
       } catch (error) {

@@ -6,6 +6,7 @@ import type { KeyFacts } from '../../../../../src/contract/databases/keys/key-st
 import type { DataPlane } from '../../../api/data-plane.js'
 import { CALM_MS } from '../../../api/hooks.js'
 import { queries } from '../../../api/session.js'
+import { serverMs } from '../../../lib/clock.js'
 import { type Reply, textOf } from '../../../lib/resp.js'
 import type { Collection, ElementPage } from './collections.js'
 import { KeyList } from './key-list.js'
@@ -93,7 +94,7 @@ export function useKeyFacts(plane: DataPlane, name: string): UseQueryResult<Open
         ['MEMORY', 'USAGE', name],
       ])
       const ttlMs = Number(textOf(ttl))
-      const expiresAtMs = ttlMs < 0 ? undefined : Date.now() + ttlMs
+      const expiresAtMs = ttlMs < 0 ? undefined : serverMs() + ttlMs
       return { type: textOf(type), expiresAtMs, memoryBytes: Number(textOf(memory)) }
     },
   })
