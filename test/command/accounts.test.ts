@@ -16,6 +16,7 @@ import {
   startHomeport,
   waitFor,
 } from '../support/index.js'
+import { signedIn } from './signed-in.js'
 
 interface Tenant {
   readonly account_id: string
@@ -245,4 +246,23 @@ it('a suspended account delivers nothing, also after a crash, and its limits hol
   await expect(client().publish({ url: `${sink.url}/fifth` })).rejects.toBeInstanceOf(QstashDailyRatelimitError)
   expect(await limits('--daily-messages', 'default')).toMatchObject({ code: 0, stderr: '' })
   await client().publish({ url: `${sink.url}/fifth` })
+})
+
+it('takes a team by its name', async () => {
+  const homeport = await startHomeport()
+  const { cli, works } = signedIn(() => homeport)
+  await works('teams', 'create', 'the crew')
+  const added = await cli(['teams', 'add', 'the crew', 'bob@example.com', 'dev'])
+  expect(added.stderr).toContain("keys create <name> --team 'the crew' --member bob@example.com")
+  await works('keys', 'create', 'bobs', '--team', 'the crew', '--member', 'bob@example.com')
+  expect(await works('keys', 'list', '--team', 'the crew')).toMatch(/bobs .*bob@example.com/)
+  await works('queue', 'tokens', 'create', 'shop', '--team', 'the crew')
+  expect(await works('queue', 'tokens', 'list', '--team', 'the crew')).toContain('shop')
+  await works('teams', 'remove', 'the crew', 'bob@example.com', '--yes')
+  expect(await works('teams', 'members', 'the crew')).not.toContain('bob')
+  expect(await cli(['teams', 'members', 'crew'])).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('the crew ('),
+  })
+  expect(await works('teams', 'delete', 'the crew', '--yes')).toBe('deleted the crew\n')
 })

@@ -6,12 +6,13 @@ import { given } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
 import { lifeColumns, newSecret, type RotateOptions, rotateBodyOf, rotateFlags, secondsOf } from './secrets.js'
+import { teamIdOf } from './team.js'
 
 interface TeamOption {
   readonly team?: string
 }
 
-const TEAM = ['--team <id>', 'keys of this team (default: the account or team of the current key)'] as const
+const TEAM = ['--team <team>', 'id or name of the team (default: the account or team of the current key)'] as const
 
 const table = (io: Io, rows: readonly ApiKey[]): string =>
   renderTable(
@@ -34,7 +35,7 @@ const listCommand = remote<TeamOption>({
   flags: (command) => command.option(...TEAM),
   examples: ['homeport keys list'],
   run: async ({ api, io, show }, { team }) => {
-    const keys = await api.call(listApiKeys, { query: given({ team_id: team }) })
+    const keys = await api.call(listApiKeys, { query: given({ team_id: await teamIdOf(api, team) }) })
     show(keys, () => table(io, keys))
   },
 })
@@ -49,12 +50,9 @@ const createCommand = remote<TeamOption & { readOnly: boolean; member?: string; 
       .option('--expires <duration>', 'refused after this time, such as 90d (default: never)', secondsOf)
       .option(...TEAM)
       .option('--member <email>', 'the member of the team who will use the key (default: you)'),
-  examples: [
-    'homeport keys create ci --read-only',
-    'homeport keys create deploy --team 2f0a… --member ada@example.com',
-  ],
+  examples: ['homeport keys create ci --read-only', 'homeport keys create deploy --team crew --member ada@example.com'],
   run: async ({ api, io, show }, { readOnly, team, member, expires }, name) => {
-    const optional = given({ team_id: team, member_email: member, expires_in: expires })
+    const optional = given({ team_id: await teamIdOf(api, team), member_email: member, expires_in: expires })
     const body = { name, read_only: readOnly, ...optional }
     const key = await api.call(createApiKey, { body })
     show(key, () => newSecret(io, { ...key, id: key.key_id }, ['api key', key.api_key]))
@@ -69,7 +67,7 @@ const rotateCommand = remote<TeamOption & RotateOptions>({
   flags: (command) => rotateFlags(command).option(...TEAM),
   examples: ['homeport keys rotate ci --overlap 1h', 'homeport keys rotate leaked --overlap 0s --yes'],
   run: async ({ api, io, show, confirm }, options, wanted) => {
-    const query = given({ team_id: options.team })
+    const query = given({ team_id: await teamIdOf(api, options.team) })
     const keys = await api.call(listApiKeys, { query })
     const found = keys.find(({ key_id, name }) => key_id === wanted || name === wanted)
     const id = found?.key_id ?? wanted
@@ -87,7 +85,7 @@ const deleteCommand = remote<TeamOption>({
   flags: (command) => command.option(...TEAM),
   examples: ['homeport keys delete ci --yes'],
   run: async ({ api, show, confirm }, { team }, wanted) => {
-    const query = given({ team_id: team })
+    const query = given({ team_id: await teamIdOf(api, team) })
     const keys = await api.call(listApiKeys, { query })
     const key = keys.find(({ key_id, name }) => key_id === wanted || name === wanted)
     const id = key?.key_id ?? wanted

@@ -11,9 +11,10 @@ import {
 import type { Io } from '../io.js'
 import { group, remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
+import { shellQuote } from '../shell.js'
 import { renderTable } from '../terminal/table.js'
+import { TEAM, teamNamed } from './team.js'
 
-const TEAM = ['<team>', 'id of the team'] as const
 const EMAIL = ['<email>', 'e-mail of the member'] as const
 
 const listCommand = remote({
@@ -55,8 +56,9 @@ const membersCommand = remote({
   name: 'members',
   summary: 'list the members of a team',
   args: [TEAM],
-  examples: ['homeport teams members 2f0a…'],
-  run: async ({ api, io, show }, _, team_id) => {
+  examples: ['homeport teams members crew'],
+  run: async ({ api, io, show }, _, team) => {
+    const { id: team_id } = await teamNamed(api, team)
     const members = await api.call(listTeamMembers, { params: { team_id } })
     show(members, () => membersTable(io, members))
   },
@@ -66,11 +68,13 @@ const addCommand = remote<object, [string, string, (typeof GIVEN_ROLES)[number]]
   name: 'add',
   summary: 'add a member to a team',
   args: [TEAM, EMAIL, ['<role>', GIVEN_ROLES.join(', '), oneOf(GIVEN_ROLES)]],
-  examples: ['homeport teams add 2f0a… ada@example.com dev'],
-  run: async ({ api, io, show }, _, team_id, member_email, member_role) => {
-    const body = { team_id, member_email, member_role }
-    const member = await api.call(addTeamMember, { body })
+  examples: ['homeport teams add crew ada@example.com dev'],
+  run: async ({ api, io, show, say }, _, team, member_email, member_role) => {
+    const { id: team_id } = await teamNamed(api, team)
+    const member = await api.call(addTeamMember, { body: { team_id, member_email, member_role } })
     show(member, () => membersTable(io, [member]))
+    const flags = `--team ${shellQuote(team)} --member ${shellQuote(member_email)}`
+    say(`They sign in with a key of the team: homeport keys create <name> ${flags}`)
   },
 })
 
@@ -79,9 +83,10 @@ const removeCommand = remote<object, [string, string]>({
   summary: 'remove a member from a team; their keys of the team are deleted',
   args: [TEAM, EMAIL],
   isDestructive: true,
-  examples: ['homeport teams remove 2f0a… ada@example.com --yes'],
-  run: async ({ api, show, confirm }, _, team_id, member_email) => {
-    await confirm(`Remove ${member_email} from the team, and delete their keys of the team?`)
+  examples: ['homeport teams remove crew ada@example.com --yes'],
+  run: async ({ api, show, confirm }, _, team, member_email) => {
+    const { id: team_id, name } = await teamNamed(api, team)
+    await confirm(`Remove ${member_email} from the team "${name}", and delete their keys of the team?`)
     const answer = await api.call(removeTeamMember, { body: { team_id, member_email } })
     show(answer, () => `removed ${member_email}\n`)
   },
@@ -92,11 +97,12 @@ const deleteCommand = remote({
   summary: 'delete a team that has no databases',
   args: [TEAM],
   isDestructive: true,
-  examples: ['homeport teams delete 2f0a… --yes'],
-  run: async ({ api, show, confirm }, _, id) => {
-    await confirm(`Delete the team ${id}? Its keys are deleted, too.`)
+  examples: ['homeport teams delete crew --yes'],
+  run: async ({ api, show, confirm }, _, team) => {
+    const { id, name } = await teamNamed(api, team)
+    await confirm(`Delete the team "${name}"? Its keys are deleted, too.`)
     const answer = await api.call(deleteTeam, { params: { id } })
-    show(answer, () => `deleted ${id}\n`)
+    show(answer, () => `deleted ${name}\n`)
   },
 })
 

@@ -21,6 +21,7 @@ import {
 import { type DatabaseRecord, getDatabase, MOST_BUDGET } from '../../contract/databases/databases.js'
 import { PLAN_NAMES } from '../../contract/databases/plans.js'
 import type { BodyShape, Endpoint } from '../../contract/endpoint.js'
+import { TEAM, teamNamed } from '../account/team.js'
 import type { Api } from '../remote/api.js'
 import { type CommandMaker, remote, type Session } from '../remote/remote.js'
 import { oneOf, wholeNumber } from '../remote/values.js'
@@ -173,14 +174,15 @@ const allowListCommand = remote<object, [string, string[]]>({
 const moveCommand = remote<object, [string, string]>({
   name: 'move',
   summary: 'move a database to a team',
-  args: [DATABASE, ['<team>', 'id of the team']],
+  args: [DATABASE, TEAM],
   isDestructive: true,
-  examples: ['homeport db move shop 2f0a…'],
-  run: async ({ api, show, confirm }, _, wanted, team_id) => {
+  examples: ['homeport db move shop crew'],
+  run: async ({ api, show, confirm }, _, wanted, wantedTeam) => {
     const { database_id, database_name } = await databaseNamed(api, wanted)
-    await confirm(`Move "${database_name}" to the team ${team_id}? It leaves this account.`)
+    const { id: team_id, name } = await teamNamed(api, wantedTeam)
+    await confirm(`Move "${database_name}" to the team "${name}"? It leaves this account.`)
     const answer = await api.call(moveToTeam, { body: { database_id, team_id } })
-    show(answer, () => `moved ${database_name} to ${team_id}\n`)
+    show(answer, () => `moved ${database_name} to ${name}\n`)
   },
 })
 

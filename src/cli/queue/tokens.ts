@@ -7,8 +7,10 @@ import {
 } from '../../contract/accounts/credentials.js'
 import { QUEUE_TOKEN_SCOPES } from '../../contract/endpoint.js'
 import { lifeColumns, newSecret, type RotateOptions, rotateBodyOf, rotateFlags, secondsOf } from '../account/secrets.js'
+import { teamIdOf } from '../account/team.js'
 import type { Io } from '../io.js'
 import type { Api } from '../remote/api.js'
+import type { Named } from '../remote/pick.js'
 import { group, remote } from '../remote/remote.js'
 import { given, oneOf } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
@@ -18,7 +20,7 @@ interface TeamOption {
   readonly team?: string
 }
 
-const TEAM = ['--team <id>', 'of this team (default: the account or team of the key that asks)'] as const
+const TEAM = ['--team <team>', 'id or name of the team (default: the account or team of the key that asks)'] as const
 
 const scopeText = ({ scope, queue, flow_control_key }: QueueToken): string =>
   [scope, queue ?? flow_control_key].filter((part) => part !== undefined).join(' ')
@@ -43,7 +45,7 @@ const listCommand = remote<TeamOption>({
   flags: (command) => command.option(...TEAM),
   examples: ['homeport queue tokens list'],
   run: async ({ api, io, show }, { team }) => {
-    const tokens = await api.call(listQueueTokens, { query: given({ team_id: team }) })
+    const tokens = await api.call(listQueueTokens, { query: given({ team_id: await teamIdOf(api, team) }) })
     show(tokens, () => table(io, tokens))
   },
 })
@@ -74,7 +76,8 @@ const createCommand = remote<CreateOptions, [string]>({
   examples: ['homeport queue tokens create ci --scope publish', 'homeport queue tokens create shop --queue orders'],
   run: async ({ api, io, show }, options, name) => {
     const { queue, flowControlKey, expires, team } = options
-    const optional = given({ queue, flow_control_key: flowControlKey, expires_in: expires, team_id: team })
+    const team_id = await teamIdOf(api, team)
+    const optional = given({ queue, flow_control_key: flowControlKey, expires_in: expires, team_id })
     const token = await api.call(createQueueToken, {
       body: { name, ...given({ scope: scopeOf(options) }), ...optional },
     })
@@ -83,8 +86,8 @@ const createCommand = remote<CreateOptions, [string]>({
 })
 
 /** The token with this id or name. */
-async function tokenNamed(api: Api, wanted: string, team: string | undefined): Promise<{ id: string; name: string }> {
-  const tokens = await api.call(listQueueTokens, { query: given({ team_id: team }) })
+async function tokenNamed(api: Api, wanted: string, query: { team_id?: string }): Promise<Named> {
+  const tokens = await api.call(listQueueTokens, { query })
   const found = tokens.find(({ token_id, name }) => token_id === wanted || name === wanted)
   return { id: found?.token_id ?? wanted, name: found?.name ?? wanted }
 }
@@ -97,9 +100,9 @@ const rotateCommand = remote<TeamOption & RotateOptions, [string]>({
   flags: (command) => rotateFlags(command).option(...TEAM),
   examples: ['homeport queue tokens rotate ci --overlap 1h'],
   run: async ({ api, io, show, confirm }, options, wanted) => {
-    const { id, name } = await tokenNamed(api, wanted, options.team)
+    const query = given({ team_id: await teamIdOf(api, options.team) })
+    const { id, name } = await tokenNamed(api, wanted, query)
     await confirm(`Rotate the queue token "${name}"? Programs that use it need the new secret in time.`)
-    const query = given({ team_id: options.team })
     const token = await api.call(rotateNamedQueueToken, { params: { id }, query, body: rotateBodyOf(options) })
     show(token, () => newSecret(io, { ...token, id: token.token_id }, ['token', token.token]))
   },
@@ -113,9 +116,10 @@ const deleteCommand = remote<TeamOption, [string]>({
   flags: (command) => command.option(...TEAM),
   examples: ['homeport queue tokens delete ci --yes'],
   run: async ({ api, show, confirm }, { team }, wanted) => {
-    const { id, name } = await tokenNamed(api, wanted, team)
+    const query = given({ team_id: await teamIdOf(api, team) })
+    const { id, name } = await tokenNamed(api, wanted, query)
     await confirm(`End the queue token "${name}"? Programs that use it are refused from then on.`)
-    const answer = await api.call(deleteQueueToken, { params: { id }, query: given({ team_id: team }) })
+    const answer = await api.call(deleteQueueToken, { params: { id }, query })
     show(answer, () => `deleted ${id}\n`)
   },
 })
