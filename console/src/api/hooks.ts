@@ -14,7 +14,7 @@ import {
 import { useEffect, useRef } from 'react'
 import type { Static, TSchema } from 'typebox'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
-import { type ApiArgs, ApiError, api, isSignedOut } from './client.js'
+import { type ApiArgs, ApiError, api, isOfUnknownOutcome, isSignedOut } from './client.js'
 
 /** How often data that changes quickly is read again, milliseconds. */
 export const LIVE_MS = 3_000
@@ -47,11 +47,16 @@ export function useApi<Params extends TSchema, Query extends TSchema, Body exten
     queryFn: ({ signal }) => api(endpoint, args, signal),
     enabled,
     refetchInterval: ({ state: { data, error } }) => {
-      if (isSignedOut(error)) return false
-      if (typeof everyMs !== 'function') return everyMs ?? false
-      return (data === undefined ? LIVE_MS : everyMs(data)) ?? false
+      if (typeof everyMs !== 'function') return intervalAfter(error, everyMs)
+      return intervalAfter(error, data === undefined ? LIVE_MS : everyMs(data))
     },
   })
+}
+
+/** When to read again. After a failure of the server soon, however rarely it is read otherwise: it may be back in a moment. */
+function intervalAfter(error: Error | null, everyMs: number | undefined): number | false {
+  if (isSignedOut(error)) return false
+  return error !== null && isOfUnknownOutcome(error) ? LIVE_MS : (everyMs ?? false)
 }
 
 /** Where a page begins: what its query has besides. */
@@ -105,7 +110,7 @@ export function usePages<Page>(
     // Another filter of the same list: keep the old rows until the new ones arrive.
     placeholderData: (before, query) => (isOfSameParams(query?.queryKey[1], args) ? before : undefined),
     refetchInterval: ({ state: { data, error } }) =>
-      !isSignedOut(error) && ((everyMs ?? 0) * Math.max(1, data?.pages.length ?? 0) || false),
+      intervalAfter(error, everyMs && everyMs * Math.max(1, data?.pages.length ?? 0)),
   })
 }
 
