@@ -39,7 +39,7 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
   const task = useTask(onConfirm, { refreshes, errors: 'inline', onDone: onClose })
   // While the action runs, its error may still have to be shown.
   useLeaving(() => task.isPending || onClose())
-  const isReady = typed === undefined || word.trim() === typed
+  const isReady = typed === undefined || asShown(word) === asShown(typed)
   return (
     <form
       onSubmit={(event) => {
@@ -55,7 +55,11 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
           <TextInput
             label={
               <>
-                Type <b>{typed}</b> to continue
+                Type{' '}
+                <b>
+                  <bdi>{typed}</bdi>
+                </b>{' '}
+                to continue
               </>
             }
             value={word}
@@ -77,3 +81,6 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
     </form>
   )
 }
+
+/** A text as it looks on a page: the browser draws several spaces as one, and none at the ends. */
+const asShown = (text: string): string => text.replace(/\s+/g, ' ').trim()
