@@ -178,6 +178,10 @@ it('keeps the filters that also apply to dead letters when the kind changes', as
   await page.getByRole('combobox', { name: 'Action' }).click()
   await page.getByRole('option', { name: 'Delete dead letters' }).click()
   await page.getByText('0 dead letters match').waitFor()
+  // It is no filter, so more would match than was meant.
+  await page.getByLabel('Status of the failed response').fill('5xx')
+  await page.getByText('Enter a status such as 500').waitFor()
+  await page.getByLabel('Status of the failed response').fill('')
   await page.waitForURL(/kind=deleteDeadLetters&label=daily$|label=daily&kind=deleteDeadLetters$/)
   expect(await page.getByRole('textbox', { name: 'Label' }).inputValue()).toBe('daily')
   expect(await problemsOf(page)).toEqual([])

@@ -1,6 +1,7 @@
 import { TextInput } from '@mantine/core'
 import { useDebouncedCallback } from '@mantine/hooks'
 import { useEffect, useRef, useState } from 'react'
+import { type Format, isWrong } from '../lib/search.js'
 import { barField } from './filter-bar.js'
 
 const TYPING_MS = 400
@@ -12,6 +13,7 @@ export function FilterField({
   onChange,
   isSearch = false,
   width = 200,
+  format,
 }: {
   label: string
   value: string | undefined
@@ -20,6 +22,8 @@ export function FilterField({
   /** The shortcut `/` focuses this field. */
   isSearch?: boolean
   width?: number
+  /** A text that does not have it is marked, because the list is not filtered by it. */
+  format?: Format
 }) {
   const [typed, setTyped] = useState(value ?? '')
   const reported = useRef(value)
@@ -39,6 +43,7 @@ export function FilterField({
       placeholder={label}
       size="xs"
       {...barField(width)}
+      {...(format !== undefined && isWrong(typed, format) && { error: true, title: format.enter })}
       value={typed}
       onChange={(event) => {
         setTyped(event.currentTarget.value)

@@ -22,6 +22,19 @@ export function given<Fields extends object>(
   }
 }
 
+/** What a field takes: a pattern of HTML, and what to enter. */
+export interface Format {
+  readonly pattern: string
+  readonly enter: string
+}
+
+/** Whether a typed text is neither empty nor of a format. */
+export const isWrong = (text: string, { pattern }: Format): boolean =>
+  text.trim() !== '' && !new RegExp(`^(?:${pattern})$`).test(text)
+
+/** The format of an HTTP status. */
+export const STATUS_FORMAT: Format = { pattern: '\\s*\\d{1,3}\\s*', enter: 'Enter a status such as 500' }
+
 /** A typed HTTP status; `undefined` for anything else. */
 export const statusOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,3}$/.test(text) ? Number(text) : undefined

@@ -1,6 +1,6 @@
 import { Button, Checkbox, SimpleGrid, Stack, Textarea, TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { statusOf } from '../../lib/search.js'
+import { type Format, isWrong, STATUS_FORMAT, statusOf } from '../../lib/search.js'
 import { MomentField } from '../workflows/filters.js'
 import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
 import { type Choice, isOfRuns } from './selector.js'
@@ -66,6 +66,7 @@ function Filter({ name, choice, kind, set }: SelectionProps & { name: FilterName
         <Field
           label="Status of the failed response"
           placeholder="500"
+          format={STATUS_FORMAT}
           value={choice.status?.toString()}
           onChange={(text) => set({ status: statusOf(text) })}
         />
@@ -98,25 +99,29 @@ function UrlFilter({ choice, kind, set }: SelectionProps) {
   )
 }
 
-/** A text of a selector; empty means none. */
+/** A text of a selector; empty means none. One without its `format` is no filter, and keeps the form from being sent. */
 export function Field({
   label,
   about,
   value,
   onChange,
   placeholder,
+  format,
 }: {
   label: string
   about?: string
   value: string | undefined
   onChange: (value: string | undefined) => void
   placeholder: string
+  format?: Format
 }) {
   const [typed, setTyped] = useState(value ?? '')
   return (
     <TextInput
       label={label}
       description={about}
+      {...(format !== undefined && { pattern: format.pattern, title: format.enter })}
+      error={format !== undefined && isWrong(typed, format) && format.enter}
       placeholder={placeholder}
       value={typed}
       onChange={(event) => {
