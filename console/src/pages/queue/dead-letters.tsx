@@ -13,10 +13,11 @@ import { Fact } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
 import { FilterGroup } from '../../components/filter-bar.js'
 import { FilterField } from '../../components/filter-field.js'
+import { TextLink } from '../../components/link.js'
 import { EmptyState } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { dateTime, withoutScheme } from '../../lib/format.js'
-import { given, statusOf } from '../../lib/search.js'
+import { given, STATUS_FORMAT, statusOf } from '../../lib/search.js'
 import { ToWizard } from '../bulk/to-wizard.js'
 import { LetterPayloads } from './letter-payloads.js'
 import { answerOf, failedAtMs } from './letters.js'
@@ -79,6 +80,7 @@ function Filters({ search }: { search: DeadSearch }) {
       <FilterField
         label="Status"
         width={90}
+        format={STATUS_FORMAT}
         value={search.status?.toString()}
         onChange={(text) => set({ status: statusOf(text) })}
       />
@@ -103,10 +105,11 @@ const columnsFor = (onOpen: (letter: Letter) => void): readonly Column<Letter>[]
 ]
 
 function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: boolean; onClose: () => void }) {
+  const navigate = useNavigate()
   const retry = useChange(retryDeadLetter, {
     refreshes: [listDeadLetters, listLogs],
     done: 'A new message was published.',
-    onDone: onClose,
+    onDone: ({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } }),
   })
   const args = { params: { dlqId: letter.dlqId } }
   const askDelete = () =>
@@ -131,7 +134,9 @@ function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: b
         <Fact name="Failed">{dateTime(failedAtMs(letter))}</Fact>
         <Fact name="Last response">{answerOf(letter)}</Fact>
         <Fact name="Message" copy={letter.messageId}>
-          {letter.messageId}
+          <TextLink to="/messages/$id" params={{ id: letter.messageId }}>
+            {letter.messageId}
+          </TextLink>
         </Fact>
       </div>
       <LetterPayloads

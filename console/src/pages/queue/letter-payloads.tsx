@@ -3,6 +3,8 @@ import { payloadOfBody } from '../../lib/payload.js'
 
 /** The payloads of the last attempt of a dead letter. */
 interface LastAttempt {
+  /** 0: there was no response, and `responseBody` says why. */
+  readonly responseStatus: number
   readonly responseBody?: string
   readonly responseBodyBase64?: string
   readonly body?: string
@@ -11,7 +13,7 @@ interface LastAttempt {
 
 /** The response to the last attempt, and the sent body. */
 export function LetterPayloads({
-  letter: { responseBody, responseBodyBase64, body, bodyBase64 },
+  letter: { responseStatus, responseBody, responseBodyBase64, body, bodyBase64 },
   said,
   sent,
   nothingSent,
@@ -26,7 +28,7 @@ export function LetterPayloads({
   return (
     <>
       <PayloadPart
-        title={said}
+        title={responseStatus === 0 ? 'Why there was no response' : said}
         payload={payloadOfBody(responseBody, responseBodyBase64)}
         label="Last response"
         empty="Nothing."

@@ -14,7 +14,7 @@ import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { dateTime, withoutScheme } from '../../lib/format.js'
-import { given, statusOf } from '../../lib/search.js'
+import { given, STATUS_FORMAT, statusOf } from '../../lib/search.js'
 import { ToWizard } from '../bulk/to-wizard.js'
 import { LetterPayloads } from '../queue/letter-payloads.js'
 import { answerOf, failedAtMs } from '../queue/letters.js'
@@ -101,6 +101,7 @@ function Filters({ search }: { search: DeadRunSearch }) {
           <FilterField
             label="Status"
             width={80}
+            format={STATUS_FORMAT}
             value={status?.toString()}
             onChange={(text) => set({ status: statusOf(text) })}
           />
@@ -127,7 +128,7 @@ const COLUMNS: readonly Column<Letter>[] = [
     wraps: true,
     render: ({ workflowRunId, workflowUrl }) => (
       <>
-        <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
+        <TextLink to="/runs/$id" params={{ id: workflowRunId }} title={workflowRunId} className="truncate">
           {workflowRunId}
         </TextLink>
         <Text size="xs" c="dimmed" hiddenFrom="sm" component="div">
