@@ -31,7 +31,10 @@ function factsOf(overview: Overview): Fact[] {
     ['memory', `${bytes(memory.resident_bytes)}, without the engines`],
     ['disk', `${bytes(disk.free_bytes)} free of ${bytes(disk.total_bytes)}`],
     ['databases', databasesText(databases)],
-    ['messages', `${most(messages.waiting, messages.waiting_at_least)} pending, ${most(messages.dead)} dead letters`],
+    [
+      'messages',
+      `${most(messages.waiting, messages.waiting_at_least)} pending, ${most(messages.dead)} dead ${messages.dead === 1 ? 'letter' : 'letters'}`,
+    ],
     ['runs', `${most(runs.unfinished)} active, ${most(runs.dead)} failed`],
     ['bulk actions', `${figure(bulk_actions.unfinished)} active`],
   ]

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import type { getBulkAction } from '../../contract/bulk/actions.js'
 import { BULK_KIND_WORDS } from '../../contract/words/bulk.js'
+import { selectorText } from '../../contract/words/selector.js'
 import { BULK_WORDS, OUTCOME_WORDS } from '../../contract/words/states.js'
 import { orMissing } from '../remote/api.js'
 import { counted, duration, figure, moment } from '../terminal/figures.js'
@@ -41,6 +42,10 @@ export function summaryOf(action: Action): string {
   return `${BULK_WORDS[action.state].word}: ${[itemsOf(action.kind, action.matched), ...parts].join(', ')}\n${undo}`
 }
 
+/** What an action or a saved selector selects, in words. */
+export const selectionOf = (one: Pick<Action, 'kind' | 'selector'>): string =>
+  selectorText(one, (atMs) => moment(atMs) ?? '')
+
 const undoLine = ({ actionId }: Action): string => `homeport bulk undo ${actionId}`
 
 /** The settings and the progress of an action. */
@@ -50,7 +55,7 @@ export function actionFacts(action: Action): Fact[] {
     ['action', action.actionId],
     ['kind', `${action.kind} (${titleOf(action.kind)})`],
     stateFact(BULK_WORDS[action.state]),
-    ['selector', JSON.stringify(action.selector)],
+    ['selection', selectionOf(action)],
     ['reason', action.reason],
     ['started by', action.createdBy],
     ['started', moment(createdAt)],

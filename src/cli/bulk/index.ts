@@ -8,7 +8,7 @@ import { group, remote } from '../remote/remote.js'
 import { given, list } from '../remote/values.js'
 import { figure, moment } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable, stateColumn } from '../terminal/table.js'
-import { type Action, actionFacts, actionOrMissing } from './action.js'
+import { type Action, actionFacts, actionOrMissing, selectionOf } from './action.js'
 import { controlCommands } from './control.js'
 import { watchToEnd } from './follow.js'
 import { selectorsCommand } from './selectors.js'
@@ -32,7 +32,7 @@ const COLUMNS: readonly Column<Action>[] = [
     tone: (one) => (one.failed > 0 ? 'red' : 'plain'),
   },
   { isExtra: true, title: 'STARTED', value: (one) => moment(one.createdAt) },
-  { title: 'SELECTOR', cuts: true, value: (one) => JSON.stringify(one.selector) },
+  { title: 'SELECTION', cuts: true, value: selectionOf },
 ]
 
 const listCommand = remote<{ count: number; cursor?: string; state?: string[]; kind?: string[] }>({

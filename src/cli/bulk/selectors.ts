@@ -12,6 +12,7 @@ import { group, remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
 import { moment } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable } from '../terminal/table.js'
+import { selectionOf } from './action.js'
 import { type SelectionOptions, selectionFlags, selectorOf } from './selection.js'
 
 /** `homeport bulk selectors`: saves selectors under names. */
@@ -24,14 +25,14 @@ const COLUMNS: readonly Column<Saved>[] = [
   { title: 'NAME', value: (one) => one.name },
   { title: 'KIND', value: (one) => one.kind },
   { title: 'SAVED', value: (one) => moment(one.savedAt) },
-  { title: 'SELECTOR', cuts: true, value: (one) => JSON.stringify(one.selector) },
+  { title: 'SELECTION', cuts: true, value: selectionOf },
 ]
 
 const factsOf = ({ name, kind, selector, savedBy, savedAt }: Saved) =>
   [
     ['name', name],
     ['kind', kind],
-    ['selector', JSON.stringify(selector)],
+    ['selection', selectionOf({ kind, selector })],
     ['saved by', savedBy],
     ['saved', moment(savedAt)],
   ] as const

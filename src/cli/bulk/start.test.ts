@@ -146,7 +146,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     const save = await run(
       ...['bulk', 'selectors', 'save', 'late', 'cancelRuns', '--label', 'when', '--state', 'delayed,sleeping'],
     )
-    expect(save).toMatchObject({ code: 0, out: expect.stringContaining('"state":["delayed","sleeping"]') })
+    expect(save).toMatchObject({ code: 0, out: expect.stringContaining('label when, state delayed or sleeping') })
     expect(await run('bulk', 'selectors', 'list')).toMatchObject({
       code: 0,
       out: expect.stringMatching(/late +cancelRuns/),

@@ -1,7 +1,5 @@
 /** The selector of a bulk action in words. */
-import { counted } from '../../lib/format.js'
-import { FAMILY_OF } from './families.js'
-import type { Action } from './words.js'
+import { counted } from './figures.js'
 
 const FIELD_WORDS: Readonly<Record<string, string>> = {
   workflowUrl: 'URL',
@@ -39,12 +37,15 @@ const NO_FILTERS = new Set([
   'dryRun',
 ])
 
-/** What an action selects, in one line. */
+/** The kinds of actions on active runs, whose URLs are selected by their beginning. */
+const BY_PREFIX = new Set(['cancelRuns', 'pauseRuns', 'unpauseRuns'])
+
+/** What an action selects, in one line. @param time writes a time, Unix milliseconds. */
 export function selectorText(
-  { kind, selector }: Pick<Action, 'kind' | 'selector'>,
+  { kind, selector }: { readonly kind: string; readonly selector: Readonly<Record<string, unknown>> },
   time: (atMs: number) => string,
 ): string {
-  const isPrefix = FAMILY_OF[kind] === 'runs' && selector.workflowUrlExactMatch !== true
+  const isPrefix = BY_PREFIX.has(kind) && selector.workflowUrlExactMatch !== true
   const filters = Object.entries(selector).filter(([name]) => !NO_FILTERS.has(name) && !name.endsWith('Total'))
   const parts = filters.map(([name, value]) => {
     if (name.endsWith('Ids') && Array.isArray(value))

@@ -1,4 +1,5 @@
 import { getRouteApi } from '@tanstack/react-router'
+import { selectorText } from '../../../../src/contract/words/selector.js'
 import { CodeBlock, Fact } from '../../components/copy.js'
 import { Page, Panel } from '../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
@@ -9,7 +10,6 @@ import { counted, dateTime, duration } from '../../lib/format.js'
 import { Controls, Fence, Rate } from './controls.js'
 import { Outcomes } from './outcomes.js'
 import { ProgressPanel } from './progress.js'
-import { selectorText } from './selector-text.js'
 import { useAction } from './use-action.js'
 import { type Action, KIND_WORDS, STATE_WORDS } from './words.js'
 

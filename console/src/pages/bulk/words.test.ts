@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { selectorText } from './selector-text.js'
+import { selectorText } from '../../../../src/contract/words/selector.js'
 import { type Action, countsOf } from './words.js'
 
 const action: Action = {
