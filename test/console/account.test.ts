@@ -175,7 +175,8 @@ it('a channel is added, tested and deleted; alerts are silenced and a rule is ch
   await page.getByRole('button', { name: 'Add the channel' }).click()
   await page.getByRole('button', { name: 'Actions for on call' }).click()
   await page.getByRole('menuitem', { name: 'Send a test' }).click()
-  await page.getByText(/A test is published as msg_/).waitFor()
+  await heading(page, /^msg_/).waitFor()
+  await browser.visit('/alerts', 'Alerts')
   await page.getByRole('button', { name: 'Actions for on call' }).click()
   await page.getByRole('menuitem', { name: 'Edit the channel' }).click()
   await page.getByLabel('Group for (minutes)').fill('60')
@@ -260,6 +261,28 @@ it('creates an API key, shows it once, and deletes it after a confirmation', asy
   await expect(isAccepted(secret)).resolves.toBe(false)
 })
 
+it('a member of a team gets a key from the page Team, which has the rights of the role', async () => {
+  const { page } = browser
+  await browser.visit('/team', 'Team')
+  await page.getByRole('button', { name: 'Create a team' }).first().click()
+  await page.getByLabel('Name').fill('crew')
+  await page.getByRole('button', { name: 'Create the team' }).click()
+  await page.getByRole('button', { name: 'Add a member' }).click()
+  await page.getByLabel('E-mail').fill('bob@example.com')
+  await page.getByRole('combobox', { name: 'Role' }).click()
+  await page.getByRole('option', { name: /^finance/ }).click()
+  await page.getByRole('button', { name: 'Add the member' }).click()
+  await page.getByRole('button', { name: 'Create a key bob@example.com' }).click()
+  await page.getByText('A key of the team crew').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByLabel('Name').fill('bobs')
+  await page.getByRole('button', { name: 'Create the key' }).click()
+  const authorization = basicOf('bob@example.com', (await page.getByLabel('The new API key').textContent()) ?? '')
+  await page.getByRole('button', { name: 'I have copied it' }).click()
+  const ask = (method: string) => call(`${homeport.apiUrl}/v2/apikeys`, { method, headers: { authorization } })
+  expect([(await ask('POST')).status, (await ask('GET')).status]).toEqual([403, 200])
+})
+
 it('a queue token is made, rotated with both secrets shown once, and deleted after a question', async () => {
   const { page } = browser
   await browser.visit('/queue-tokens', 'Queue tokens')
@@ -290,16 +313,6 @@ async function isAccepted(apiKey: string): Promise<boolean> {
   const authorization = basicOf(homeport.credentials.email, apiKey)
   return (await fetch(`${homeport.apiUrl}/v2/teams`, { headers: { authorization } })).ok
 }
-
-it('copies also where the browser offers its clipboard only to HTTPS pages', async () => {
-  const { page } = browser
-  await browser.enter('/signing-keys', 'Signing keys')
-  await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
-  await page.getByRole('button', { name: 'Copy Current' }).click()
-  await page.getByRole('button', { name: 'Copied' }).waitFor()
-  await page.evaluate('delete navigator.clipboard')
-  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(homeport.credentials.currentSigningKey)
-})
 
 it('works when the browser reports that it is offline', async () => {
   const { page } = browser
@@ -346,10 +359,6 @@ function addAuditEntries(count: number): void {
   file.close()
 }
 
-it('an unknown URL shows that the page was not found', async () => {
-  await browser.visit('/nowhere', 'Page not found')
-})
-
 it('signing out ends the session, and signing in leads back to the same page', async () => {
   const { page } = browser
   await browser.enter('/audit', 'Audit log')
@@ -382,16 +391,6 @@ it('shows nothing of one account while another tab has signed in to another one'
   await browser.context.clearCookies()
   await signInAt(browser.page, homeport)
   await beside.close()
-})
-
-it('an ended session leads to the sign-in page, and back', async () => {
-  const { page } = browser
-  await browser.load('/signing-keys', 'Signing keys')
-  await browser.context.clearCookies()
-  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API keys' }).click()
-  await heading(page, 'Sign in').waitFor()
-  expect(new URL(page.url()).searchParams.get('next')).toBe('/api-keys')
-  await signInAt(page, homeport)
 })
 
 it('the pages caused no errors and no browser complaints', () => {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { withoutScheme } from '../../console/src/lib/format.js'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { DEADLINE_MS, heading, loseAnswer, PHONE, type SignedIn, signIn } from './support/browser.js'
+import { DEADLINE_MS, heading, loseAnswer, PHONE, type SignedIn, signIn, signInAt } from './support/browser.js'
 import './support/patience.js'
 import { problemsOf, tooWide } from './support/problems.js'
 
@@ -242,7 +242,7 @@ it('shows the next five fires before and after a schedule is created', async () 
   expect(await dialog.getByRole('listitem').count()).toBe(5)
   expect(await problemsOf(page)).toEqual([])
   await dialog.getByRole('button', { name: 'Create the schedule' }).click()
-  await page.getByRole('button', { name: withoutScheme(`${sinkUrl}/good`) }).click()
+  await page.getByRole('button', { name: withoutScheme(`${sinkUrl}/good`), exact: true }).click()
   await page.getByRole('dialog').getByText('Next five fires').waitFor()
   expect(await problemsOf(page)).toEqual([])
 })
@@ -265,6 +265,26 @@ it('adds endpoints to a URL group, and pins a flow-control key', async () => {
   await page.getByRole('menuitem', { name: 'Pause the key' }).click()
   await page.getByText('Paused', { exact: true }).waitFor()
   expect(await problemsOf(page)).toEqual([])
+})
+
+it('copies also where the browser offers its clipboard only to HTTPS pages', async () => {
+  const { page } = browser
+  await browser.enter('/signing-keys', 'Signing keys')
+  await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
+  await page.getByRole('button', { name: 'Copy Current' }).click()
+  await page.getByRole('button', { name: 'Copied' }).waitFor()
+  await page.evaluate('delete navigator.clipboard')
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(homeport.credentials.currentSigningKey)
+})
+
+it('an ended session leads to the sign-in page, and back', async () => {
+  const { page } = browser
+  await browser.load('/signing-keys', 'Signing keys')
+  await browser.context.clearCookies()
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API keys' }).click()
+  await heading(page, 'Sign in').waitFor()
+  expect(new URL(page.url()).searchParams.get('next')).toBe('/api-keys')
+  await signInAt(page, homeport)
 })
 
 it('the pages fit a phone', async () => {

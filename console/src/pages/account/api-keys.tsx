@@ -1,14 +1,12 @@
 import IconKey from 'icon:key'
 import IconPlus from 'icon:plus'
-import { Badge, Button, Checkbox, Select, TextInput } from '@mantine/core'
-import { useForm } from '@mantine/form'
+import { Badge, Button, Select } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import {
   type ApiKey,
-  createApiKey,
   deleteApiKey,
-  LONGEST_LABEL,
   listApiKeys,
   listTeamMembers,
   listTeams,
@@ -16,22 +14,29 @@ import {
 } from '../../../../src/contract/accounts/accounts.js'
 import { rotateApiKey } from '../../../../src/contract/accounts/credentials.js'
 import { api } from '../../api/client.js'
-import { useApi, useChange } from '../../api/hooks.js'
+import { useApi } from '../../api/hooks.js'
 import { useCanWrite, useSession } from '../../api/session.js'
 import { type Column, DataTable } from '../../components/data-table.js'
-import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
 import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { EXPIRIES, expiresInOf, lifeColumns, SecretActions } from './secrets.js'
+import { given } from '../../lib/search.js'
+import { CreateKey } from './create-key.js'
+import { lifeColumns, SecretActions } from './secrets.js'
+
+const route = getRouteApi('/shell/api-keys')
 
 /** The API keys of the account or of a team. */
 export function ApiKeysPage() {
-  const [teamId, setTeamId] = useState<string | undefined>()
-  const [isOpen, { open, close }] = useDisclosure()
+  const { team, member } = route.useSearch()
+  const navigate = useNavigate()
+  const setTeamId = (next: string | undefined) => void navigate({ to: '/api-keys', search: given({ team: next }) })
+  const [isAsked, { open, close }] = useDisclosure()
   const [made, setMade] = useState<NewApiKey | undefined>()
   const canWrite = useCanWrite()
+  const { role, account_id } = useSession()
+  const teamId = role === undefined ? team : account_id
   const keys = useApi(listApiKeys, { query: { team_id: teamId } })
   const holders = useHolders(teamId)
   const create = canWrite ? (
@@ -62,7 +67,18 @@ export function ApiKeysPage() {
           )}
         </Loaded>
       </Panel>
-      <CreateKey teamId={teamId} isOpen={isOpen} onClose={close} onMade={setMade} />
+      {canWrite && (isAsked || member !== undefined) ? (
+        <CreateKey
+          teamId={teamId}
+          member={member}
+          onClose={() => {
+            close()
+            // Going back afterwards opens no dialog that was closed.
+            if (member !== undefined) void navigate({ to: '/api-keys', search: given({ team }), replace: true })
+          }}
+          onMade={setMade}
+        />
+      ) : null}
       <NewSecret made={made} onClose={() => setMade(undefined)} />
     </Page>
   )
@@ -95,10 +111,9 @@ interface Holders {
   readonly mayChange: (key: ApiKey) => boolean
 }
 
-function useHolders(chosenTeamId: string | undefined): Holders {
+function useHolders(teamId: string | undefined): Holders {
   const canWrite = useCanWrite()
-  const { email, role, account_id } = useSession()
-  const teamId = role === undefined ? chosenTeamId : account_id
+  const { email, role } = useSession()
   const isOfTeam = teamId !== undefined
   const members = useApi(listTeamMembers, { params: { team_id: teamId ?? '' } }, { enabled: isOfTeam })
   const isSame = (one: string, other = '') => one.toLowerCase() === other.toLowerCase()
@@ -171,79 +186,6 @@ function KeyActions({
       }}
       refreshes={[listApiKeys]}
     />
-  )
-}
-
-interface CreateKeyProps {
-  readonly teamId: string | undefined
-  readonly isOpen: boolean
-  readonly onClose: () => void
-  readonly onMade: (key: NewApiKey) => void
-}
-
-function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
-  const session = useSession()
-  const members = useApi(listTeamMembers, { params: { team_id: teamId ?? '' } }, { enabled: teamId !== undefined })
-  const form = useForm({
-    initialValues: { name: '', read_only: false, member_email: session.email, expires: '' },
-    validateInputOnChange: true,
-    validate: {
-      name: (name) =>
-        name.trim() === ''
-          ? 'Enter a name for the key'
-          : name.length > LONGEST_LABEL
-            ? `At most ${LONGEST_LABEL} characters`
-            : null,
-    },
-  })
-  const create = useChange(createApiKey, {
-    refreshes: [listApiKeys],
-    errors: 'inline',
-    onDone: (key) => {
-      form.reset()
-      onClose()
-      onMade(key)
-    },
-  })
-  const submit = form.onSubmit(({ name, read_only, member_email, expires }) =>
-    create.mutate({
-      body: {
-        name,
-        read_only,
-        ...expiresInOf(expires),
-        ...(teamId === undefined ? {} : { team_id: teamId, member_email }),
-      },
-    }),
-  )
-  return (
-    <FormDialog
-      opened={isOpen}
-      onClose={onClose}
-      title="Create an API key"
-      task={create}
-      action="Create the key"
-      onSubmit={submit}
-    >
-      <TextInput
-        label="Name"
-        description="What will use the key, such as: deploy"
-        data-autofocus
-        {...form.getInputProps('name')}
-      />
-      {teamId === undefined ? null : (
-        <Select
-          label="Member"
-          description="The key has the role of this member"
-          data={(members.data ?? []).map(({ member_email }) => member_email)}
-          {...form.getInputProps('member_email')}
-        />
-      )}
-      <Select label="Expires" data={EXPIRIES} {...form.getInputProps('expires')} />
-      <Checkbox
-        label="Read only: the key cannot change anything"
-        {...form.getInputProps('read_only', { type: 'checkbox' })}
-      />
-    </FormDialog>
   )
 }
 

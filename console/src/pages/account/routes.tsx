@@ -3,6 +3,14 @@ import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
 import { given, textAt } from '../../lib/search.js'
 
+/** Whose keys are listed. */
+interface KeysSearch {
+  /** The id of a team; absent: the account, or the team of the session. */
+  readonly team?: string
+  /** The dialog for a new key of this member is open. */
+  readonly member?: string
+}
+
 const team = createRoute({
   getParentRoute: () => shellRoute,
   path: '/team',
@@ -13,6 +21,8 @@ const apiKeys = createRoute({
   getParentRoute: () => shellRoute,
   path: '/api-keys',
   component: lazyPage(() => import('./api-keys.js'), 'ApiKeysPage'),
+  validateSearch: (search: Record<string, unknown>): KeysSearch =>
+    given({ team: textAt(search, 'team'), member: textAt(search, 'member') }),
 })
 
 const audit = createRoute({

@@ -4,6 +4,7 @@ import IconUsers from 'icon:users'
 import { Badge, Button, Group, Select, Stack, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
+import { useNavigate } from '@tanstack/react-router'
 import {
   addTeamMember,
   createTeam,
@@ -20,11 +21,12 @@ import {
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSession } from '../../api/session.js'
-import { CellDanger } from '../../components/cell-buttons.js'
+import { CellActions } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
+import type { RowAction } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 
 const ROLE_TEXTS: Readonly<Record<TeamRole, string>> = {
@@ -119,17 +121,33 @@ function columnsFor(email: string, manages: boolean, canWrite: boolean): Column<
     {
       key: 'actions',
       title: '',
-      width: '88px',
+      width: '190px',
+      isMenuOnPhones: true,
       align: 'right',
-      render: (member) =>
-        mayRemove(member) ? <RemoveMember member={member} isSelf={member.member_email === email} /> : null,
+      render: (member) => (
+        <MemberActions
+          member={member}
+          isSelf={member.member_email === email}
+          mayRemove={mayRemove(member)}
+          mayCreateKey={manages || (canWrite && member.member_email === email)}
+        />
+      ),
     },
   ]
 }
 
-function RemoveMember({ member, isSelf }: { member: TeamMember; isSelf: boolean }) {
+interface MemberProps {
+  readonly member: TeamMember
+  readonly isSelf: boolean
+  readonly mayRemove: boolean
+  readonly mayCreateKey: boolean
+}
+
+function MemberActions({ member, isSelf, mayRemove, mayCreateKey }: MemberProps) {
   const { team_id, team_name, member_email } = member
+  const navigate = useNavigate()
   const verb = isSelf ? 'Leave' : 'Remove'
+  const createKey = () => void navigate({ to: '/api-keys', search: { team: team_id, member: member_email } })
   const ask = () =>
     confirm({
       title: isSelf ? `Leave ${team_name}` : `Remove ${member_email} from ${team_name}`,
@@ -138,7 +156,11 @@ function RemoveMember({ member, isSelf }: { member: TeamMember; isSelf: boolean 
       onConfirm: () => api(removeTeamMember, { body: { team_id, member_email } }),
       refreshes: [isSelf ? listTeams : listTeamMembers],
     })
-  return <CellDanger verb={verb} of={member_email} onClick={ask} />
+  const actions: RowAction[] = [
+    ...(mayCreateKey ? [{ label: 'Create a key', onClick: createKey }] : []),
+    ...(mayRemove ? [{ label: verb, onClick: ask, isDangerous: true }] : []),
+  ]
+  return <CellActions of={member_email} actions={actions} />
 }
 
 function DeleteTeam({ team: { team_id, team_name } }: { team: Team }) {
@@ -201,7 +223,7 @@ function AddMember({ team, isOpen, onClose }: { team: Team; isOpen: boolean; onC
   const add = useChange(addTeamMember, {
     refreshes: [listTeamMembers],
     errors: 'inline',
-    done: ({ member_email }) => `${member_email} was added. Create a key for them under API keys.`,
+    done: ({ member_email }) => `${member_email} was added. Create a key that they sign in with.`,
     onDone: () => {
       form.reset()
       onClose()

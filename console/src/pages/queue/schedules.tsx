@@ -139,21 +139,21 @@ function CronTime({ cron }: { cron: string }) {
   )
 }
 
-function ScheduleActions({ schedule: { scheduleId, isPaused } }: { schedule: Schedule }) {
+function ScheduleActions({ schedule: { scheduleId, destination, isPaused } }: { schedule: Schedule }) {
   const args = { params: { scheduleId } }
   const pause = useChange(pauseSchedule, { refreshes: [listSchedules], done: 'The schedule was paused.' })
   const resume = useChange(resumeSchedule, { refreshes: [listSchedules], done: 'The schedule was resumed.' })
   const askDelete = () =>
     confirm({
       title: 'Delete the schedule',
-      text: `${scheduleId} does not fire again. Published messages are still delivered.`,
+      text: `The schedule of ${destination} does not fire again. Published messages are still delivered.`,
       action: 'Delete the schedule',
       onConfirm: () => api(deleteSchedule, args),
       refreshes: [listSchedules],
     })
   return (
     <RowMenu
-      of={scheduleId}
+      of={withoutScheme(destination)}
       actions={[
         isPaused
           ? { label: 'Resume the schedule', onClick: () => resume.mutate(args) }

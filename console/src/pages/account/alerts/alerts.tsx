@@ -2,6 +2,7 @@ import IconBellRinging from 'icon:bell-ringing'
 import IconPlus from 'icon:plus'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
+import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import {
   type AlertChannel,
@@ -22,6 +23,7 @@ import { Status } from '../../../components/status.js'
 import { withoutScheme } from '../../../lib/format.js'
 import { AddChannel, EditChannel } from './channel-form.js'
 import { AlertHistory } from './history.js'
+import { ruleName } from './rule-name.js'
 import { AlertRules } from './rules.js'
 import { Silences } from './silences.js'
 
@@ -77,7 +79,7 @@ function columnsFor(canWrite: boolean, onEdit: (channel: AlertChannel) => void):
       key: 'kinds',
       title: 'Rules',
       from: 'md',
-      render: ({ kinds }) => (kinds.length === 0 ? 'all' : kinds.join(', ').replaceAll('_', ' ')),
+      render: ({ kinds }) => (kinds.length === 0 ? 'all' : kinds.map((kind) => ruleName(kind)).join(', ')),
     },
     {
       key: 'on',
@@ -98,8 +100,10 @@ function columnsFor(canWrite: boolean, onEdit: (channel: AlertChannel) => void):
 
 function ChannelActions({ channel, onEdit }: { channel: AlertChannel; onEdit: () => void }) {
   const { channel_id: id, name, enabled } = channel
+  const navigate = useNavigate()
   const test = useChange(testAlertChannel, {
-    done: ({ message_id }) => `A test is published as ${message_id}.`,
+    done: 'A test was published. Its log says whether it arrives.',
+    onDone: ({ message_id }) => void navigate({ to: '/messages/$id', params: { id: message_id } }),
   })
   const turn = useChange(changeAlertChannel, {
     refreshes: [listAlertChannels],

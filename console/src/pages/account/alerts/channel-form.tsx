@@ -16,6 +16,7 @@ import {
 } from '../../../../../src/contract/alerts/kinds.js'
 import { useChange } from '../../../api/hooks.js'
 import { FormDialog } from '../../../components/form-dialog.js'
+import { ruleName } from './rule-name.js'
 
 const FORMATS: { value: AlertFormat; label: string }[] = [
   { value: 'json', label: 'JSON with all facts' },
@@ -117,7 +118,7 @@ function ChannelFields({ form }: { form: ReturnType<typeof useChannelForm> }) {
       <MultiSelect
         label="Rules"
         description="Nothing chosen: all rules"
-        data={ALERT_KINDS.map((value) => ({ value, label: value.replaceAll('_', ' ') }))}
+        data={ALERT_KINDS.map((value) => ({ value, label: ruleName(value) }))}
         {...form.getInputProps('kinds')}
       />
       <NumberInput

@@ -4,15 +4,18 @@ import { useMemo, useState } from 'react'
 import { type Alert, listAlertHistory } from '../../../../../src/contract/alerts/alerts.js'
 import { ALERT_WORDS, NOTIFICATION_WORDS } from '../../../../../src/contract/words/states.js'
 import { CALM_MS, useApiPages } from '../../../api/hooks.js'
+import { targetOf } from '../../../app/palette-items.js'
 import { CellButton } from '../../../components/cell-buttons.js'
 import { Fact } from '../../../components/copy.js'
 import type { Column } from '../../../components/data-table.js'
+import { TextLink } from '../../../components/link.js'
 import { Panel } from '../../../components/page.js'
 import { PagedTable } from '../../../components/paged-table.js'
 import { StateOf } from '../../../components/state-of.js'
 import { EmptyState } from '../../../components/states.js'
 import { When } from '../../../components/when.js'
 import { dateTime, whole } from '../../../lib/format.js'
+import { ruleName } from './rule-name.js'
 
 /** What has happened, the newest first. */
 export function AlertHistory() {
@@ -79,9 +82,9 @@ function AlertDrawer({ alert, onClose }: { alert: Alert | undefined; onClose: ()
         <Stack gap="md">
           <Text size="sm">{alert.advice}</Text>
           <div>
-            <Fact name="Rule">{alert.kind}</Fact>
+            <Fact name="Rule">{ruleName(alert.kind)}</Fact>
             <Fact name="Subject" copy={alert.subject}>
-              {alert.subject}
+              <Subject of={alert.subject} />
             </Fact>
             <Fact name="Status">{ALERT_WORDS[alert.status].word}</Fact>
             <Fact name="Count">{whole(alert.count)}</Fact>
@@ -92,12 +95,36 @@ function AlertDrawer({ alert, onClose }: { alert: Alert | undefined; onClose: ()
           <div>
             {alert.examples.map((example) => (
               <Fact key={`${example.at} ${example.id}`} name={dateTime(example.at * 1000)} copy={example.id}>
-                {example.text}
+                <Occurrence id={example.id} text={example.text} />
               </Fact>
             ))}
           </div>
         </Stack>
       )}
     </Drawer>
+  )
+}
+
+/** The form of the id of a database. */
+const DATABASE_ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
+
+/** What an alert is about; a link if it is a database. */
+function Subject({ of }: { of: string }) {
+  if (!DATABASE_ID.test(of)) return of
+  return (
+    <TextLink to="/databases/$id" params={{ id: of }}>
+      {of}
+    </TextLink>
+  )
+}
+
+/** An occurrence; a link to its message or run. */
+function Occurrence({ id, text }: { id: string; text: string }) {
+  const target = targetOf(id)
+  if (target === undefined) return text
+  return (
+    <TextLink to={target.to} params={target.params}>
+      {text}
+    </TextLink>
   )
 }

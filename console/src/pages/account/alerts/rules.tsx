@@ -8,6 +8,7 @@ import { type Column, DataTable } from '../../../components/data-table.js'
 import { FormDialog } from '../../../components/form-dialog.js'
 import { Panel } from '../../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../../components/states.js'
+import { ruleName } from './rule-name.js'
 
 /** What is alerted of, and from which threshold on. */
 export function AlertRules() {
@@ -52,7 +53,7 @@ const columnsFor = (canWrite: boolean, onOpen: (rule: AlertRule) => void): Colum
         <Button
           variant="subtle"
           size="compact-sm"
-          aria-label={`Change the threshold of ${rule.kind}`}
+          aria-label={`Change the threshold of ${ruleName(rule.kind)}`}
           onClick={() => onOpen(rule)}
         >
           Change

@@ -17,6 +17,8 @@ import { FormDialog } from '../../../components/form-dialog.js'
 import { Panel } from '../../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../../components/states.js'
 import { When } from '../../../components/when.js'
+import { serverMs } from '../../../lib/clock.js'
+import { ruleName } from './rule-name.js'
 
 /** Alerts that are kept in the history without being sent, for a while. */
 export function Silences() {
@@ -51,7 +53,7 @@ export function Silences() {
 }
 
 const columnsFor = (canWrite: boolean): Column<Silence>[] => [
-  { key: 'rule', title: 'Rule', render: ({ kind }) => kind?.replaceAll('_', ' ') ?? 'all' },
+  { key: 'rule', title: 'Rule', render: ({ kind }) => ruleName(kind) },
   { key: 'subject', title: 'Subject', from: 'sm', render: ({ subject }) => subject ?? 'all' },
   { key: 'until', title: 'Ends', width: '130px', render: ({ until }) => <When atMs={until * 1000} /> },
   { key: 'reason', title: 'Reason', from: 'md', render: ({ reason }) => reason },
@@ -67,11 +69,7 @@ const columnsFor = (canWrite: boolean): Column<Silence>[] => [
 function EndSilence({ silence: { silence_id: id, kind } }: { silence: Silence }) {
   const end = useChange(deleteSilence, { refreshes: [listSilences], done: 'Alerts are sent again.' })
   return (
-    <CellDanger
-      verb="End"
-      of={`the silence of ${kind ?? 'all rules'}`}
-      onClick={() => end.mutate({ params: { id } })}
-    />
+    <CellDanger verb="End" of={`the silence of ${ruleName(kind)}`} onClick={() => end.mutate({ params: { id } })} />
   )
 }
 
@@ -91,7 +89,7 @@ function SilenceForm({ onClose }: { onClose: () => void }) {
     onDone: onClose,
   })
   const submit = form.onSubmit(({ kind, subject, length, reason }) => {
-    const until = Math.ceil(Date.now() / 1000) + Number(length)
+    const until = Math.ceil(serverMs() / 1000) + Number(length)
     const which = { ...(isAlertKind(kind) && { kind }), ...(subject.trim() !== '' && { subject: subject.trim() }) }
     silence.mutate({ body: { ...which, until, ...(reason.trim() !== '' && { reason: reason.trim() }) } })
   })
@@ -99,10 +97,7 @@ function SilenceForm({ onClose }: { onClose: () => void }) {
     <FormDialog opened onClose={onClose} title="Silence alerts" task={silence} action="Silence them" onSubmit={submit}>
       <Select
         label="Rule"
-        data={[
-          { value: '', label: 'All rules' },
-          ...ALERT_KINDS.map((value) => ({ value, label: value.replaceAll('_', ' ') })),
-        ]}
+        data={[{ value: '', label: 'All rules' }, ...ALERT_KINDS.map((value) => ({ value, label: ruleName(value) }))]}
         allowDeselect={false}
         {...form.getInputProps('kind')}
       />
