@@ -9,6 +9,7 @@ import {
   ActionIcon,
   Anchor,
   AppShell,
+  Badge,
   Box,
   Burger,
   Group,
@@ -24,9 +25,10 @@ import {
 import { useDisclosure, useHotkeys } from '@mantine/hooks'
 import { CatchBoundary, Link, Outlet, useLocation } from '@tanstack/react-router'
 import { Suspense, useEffect, useRef, useState } from 'react'
+import { listTeams } from '../../../src/contract/accounts/accounts.js'
 import { endConsoleSession } from '../../../src/contract/console/session.js'
-import { showError, useChange } from '../api/hooks.js'
-import { useSession, useSettings } from '../api/session.js'
+import { showError, useApi, useChange } from '../api/hooks.js'
+import { useCanWrite, useSession, useSettings } from '../api/session.js'
 import { LIVE_REGION } from '../components/announce.js'
 import { Loading } from '../components/states.js'
 import { ExactTimes } from '../components/when.js'
@@ -168,11 +170,17 @@ function Version() {
 }
 
 function HeaderTools({ onSearch }: { onSearch: () => void }) {
+  const canWrite = useCanWrite()
   const { setColorScheme } = useMantineColorScheme()
   const isDark = useComputedColorScheme('light') === 'dark'
   const change = isDark ? 'Switch to the light theme' : 'Switch to the dark theme'
   return (
     <Group gap={4} wrap="nowrap">
+      {canWrite ? null : (
+        <Badge color="gray" visibleFrom="xs">
+          read only
+        </Badge>
+      )}
       <Tooltip label="Search the console (Ctrl K)">
         <ActionIcon size="lg" aria-label="Search the console" aria-keyshortcuts="Control+K Meta+K" onClick={onSearch}>
           <IconSearch size={18} stroke={1.6} />
@@ -206,6 +214,19 @@ function leave(): void {
   window.location.assign('/sign-in')
 }
 
+/** What the signed-in user is; `isAsked` once that is seen. */
+function Rights({ isAsked }: { isAsked: boolean }) {
+  const { role, access } = useSession()
+  // A key of a team sees only that team.
+  const { data: [team] = [] } = useApi(listTeams, {}, { enabled: isAsked && role !== undefined })
+  return (
+    <Text size="xs">
+      {role === undefined ? 'your own account' : `${role} of ${team ? `the team ${team.team_name}` : 'a team'}`}
+      {access === 'read' ? ', read only' : ''}
+    </Text>
+  )
+}
+
 function AccountMenu() {
   const session = useSession()
   const signOut = useChange(endConsoleSession, { onDone: leave })
@@ -215,9 +236,9 @@ function AccountMenu() {
     button.current?.focus()
     showShortcuts()
   }
-  const role = session.role === undefined ? 'your own account' : `${session.role} of a team`
+  const [isOpen, { open, close }] = useDisclosure()
   return (
-    <Menu position="bottom-end" width={250} withArrow>
+    <Menu position="bottom-end" width={250} withArrow opened={isOpen} onOpen={open} onClose={close}>
       <Menu.Target>
         <ActionIcon ref={button} size="lg" radius="xl" aria-label="Account" color="harbour" variant="light">
           <IconUser size={18} stroke={1.6} />
@@ -228,10 +249,7 @@ function AccountMenu() {
           <Text size="sm" fw={600} c="var(--mantine-color-text)">
             {session.email}
           </Text>
-          <Text size="xs">
-            {role}
-            {session.access === 'read' ? ', read only' : ''}
-          </Text>
+          <Rights isAsked={isOpen} />
         </Menu.Label>
         <Menu.Divider />
         <Menu.Item leftSection={<IconKeyboard size={16} />} onClick={showKeys}>

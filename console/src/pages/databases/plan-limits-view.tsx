@@ -14,7 +14,7 @@ export function PlanLimits({ plan }: { plan: OfferedPlan }) {
           style={{ display: 'flex', justifyContent: 'space-between', gap: 8 }}
         >
           <span>{name}</span>
-          <span style={{ color: 'var(--mantine-color-text)' }}>{value}</span>
+          <span style={{ color: 'var(--mantine-color-text)', whiteSpace: 'nowrap' }}>{value}</span>
         </Text>
       ))}
     </SimpleGrid>

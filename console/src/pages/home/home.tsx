@@ -1,5 +1,6 @@
 import IconCircleCheck from 'icon:circle-check'
 import IconDatabasePlus from 'icon:database-plus'
+import IconSend from 'icon:send'
 import { Group, List, SimpleGrid, Stack, Text } from '@mantine/core'
 import { type AuditLog, listAuditLogs } from '../../../../src/contract/accounts/audit.js'
 import { getOverview, MOST_COUNTED, type Overview } from '../../../../src/contract/console/console.js'
@@ -11,6 +12,7 @@ import { ButtonLink, TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { Loaded } from '../../components/states.js'
 import { Status } from '../../components/status.js'
+import { Term } from '../../components/term.js'
 import { useNow, When } from '../../components/when.js'
 import { bytes, capped, percent, whole } from '../../lib/format.js'
 import { ActivityPanel } from './activity.js'
@@ -29,10 +31,11 @@ export function HomePage() {
 
 function Everything({ overview }: { overview: Overview }) {
   const { databases } = overview
+  const canWrite = useCanWrite()
   const isNew = databases.active + databases.passive + databases.suspended === 0
   return (
     <Stack gap="lg">
-      {isNew ? <FirstSteps /> : null}
+      {isNew && canWrite ? <FirstSteps /> : null}
       <Work overview={overview} />
       <ActivityPanel />
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
@@ -181,7 +184,6 @@ function Health({ overview: { engine, store, tls, disk, memory, started_at } }: 
 }
 
 function FirstSteps() {
-  const canWrite = useCanWrite()
   const { queue_url } = useSettings()
   return (
     <Panel title="First steps">
@@ -189,21 +191,34 @@ function FirstSteps() {
         <List.Item>
           <Stack gap="xs" align="flex-start">
             <Text size="sm">Create a database and connect to it with any Redis client, or over HTTP.</Text>
-            {canWrite ? (
-              <ButtonLink to="/databases" search={{ create: true }} leftSection={<IconDatabasePlus size={16} />}>
-                Create a database
-              </ButtonLink>
-            ) : null}
+            <ButtonLink to="/databases" search={{ create: true }} leftSection={<IconDatabasePlus size={16} />}>
+              Create a database
+            </ButtonLink>
           </Stack>
         </List.Item>
         <List.Item>
-          <Text size="sm" mb="xs">
-            Publish a message. The server delivers it to your URL and retries failed deliveries.
-          </Text>
-          <CodeBlock
-            label="Publish a message with curl"
-            code={`curl -X POST ${queue_url}/v2/publish/https://example.com/hook \\\n  -H "Authorization: Bearer $QSTASH_TOKEN" -d '{"hello":"world"}'`}
-          />
+          <Stack gap="xs" align="flex-start">
+            <Text size="sm">Publish a message. The server delivers it to your URL and retries failed deliveries.</Text>
+            <ButtonLink
+              variant="default"
+              to="/messages"
+              search={{ publish: true }}
+              leftSection={<IconSend size={16} />}
+            >
+              Publish a message
+            </ButtonLink>
+            <CodeBlock
+              label="Publish a message with curl"
+              code={`curl -X POST ${queue_url}/v2/publish/https://example.com/hook \\\n  -H "Authorization: Bearer $QSTASH_TOKEN" -d '{"hello":"world"}'`}
+            />
+            <Text size="xs" c="dimmed">
+              QSTASH_TOKEN is a{' '}
+              <TextLink to="/queue-tokens" fz="xs" underline="always">
+                queue token
+              </TextLink>
+              . The command <Term>homeport env</Term> prints that of the first account.
+            </Text>
+          </Stack>
         </List.Item>
       </List>
     </Panel>

@@ -254,7 +254,7 @@ const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
     key: 'state',
     title: 'State',
     sorts: 'asc',
-    width: '125px',
+    width: '110px',
     render: ({ workflowState }) => {
       const { tone, title } = RUN_WORDS[workflowState]
       return <Status tone={tone}>{title}</Status>
@@ -273,7 +273,7 @@ const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
     key: 'label',
     title: 'Labels',
     sorts: 'asc',
-    width: '105px',
+    width: '95px',
     from: 'lg',
     wraps: true,
     render: ({ labels }) => labels?.join(', ') ?? '',
@@ -282,7 +282,7 @@ const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
     key: 'waits',
     title: 'Waits for',
     sorts: 'asc',
-    width: '165px',
+    width: '125px',
     from: 'md',
     wraps: true,
     render: (run) => whyOf(run),
@@ -291,7 +291,7 @@ const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
     key: 'duration',
     title: 'Took',
     sorts: 'desc',
-    width: '95px',
+    width: '85px',
     from: 'md',
     align: 'right',
     render: (run) => <Lasted run={run} />,
@@ -300,7 +300,7 @@ const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
     key: time,
     title: TIME_TITLES[time],
     sorts: 'desc',
-    width: '105px',
+    width: '100px',
     from: 'sm',
     render: (run) => <Time run={run} time={time} />,
   },
@@ -318,7 +318,7 @@ function Name({ run, time }: { run: Run; time: ShownTime }) {
   const { workflowRunId, workflowUrl } = run
   return (
     <>
-      <TextLink to="/runs/$id" params={{ id: workflowRunId }}>
+      <TextLink to="/runs/$id" params={{ id: workflowRunId }} title={workflowRunId} className="truncate">
         {workflowRunId}
       </TextLink>
       <Text size="xs" c="dimmed" hiddenFrom="sm" component="div">

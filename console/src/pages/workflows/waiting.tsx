@@ -23,6 +23,16 @@ export function Waiting({ run, reasons, canWrite }: { run: Run; reasons: readonl
   )
 }
 
+/** What the time of a reason means, where the reason does not say it by itself. */
+const DUE_WORDS: Partial<Record<Reason['kind'], string>> = {
+  event: 'times out',
+  webhook: 'times out',
+  sleeping: 'ends',
+  delayed: 'ends',
+  debounced: 'ends',
+  'flow-control': 'next period',
+}
+
 const keyOf = ({ kind, actionId, messageId, eventId, workflowRunId }: Reason): string =>
   [kind, actionId, messageId, eventId, workflowRunId].join(' ')
 
@@ -38,7 +48,7 @@ function ReasonView({ reason, run, canWrite }: { reason: Reason; run: Run; canWr
           </Text>
           {dueMs === undefined ? null : (
             <Text size="sm" c="dimmed" component="div">
-              <When atMs={dueMs} />
+              {DUE_WORDS[reason.kind]} <When atMs={dueMs} />
             </Text>
           )}
         </Group>
