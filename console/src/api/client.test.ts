@@ -20,6 +20,13 @@ function thrownFor(response: () => Response): Promise<unknown> {
 it.each([
   [500, JSON_TYPE, '{"error":"A fault."}', 'A fault.'],
   [400, {}, 'Plain text', 'Plain text'],
+  [404, JSON_TYPE, '{"error":"There is no key \\"a. B\\". GET /v2/apikeys lists all."}', 'There is no key "a. B".'],
+  [
+    412,
+    JSON_TYPE,
+    '{"error":"It has no TLS. Enable TLS first: POST /v2/redis/enable-tls/1."}',
+    'It has no TLS. Enable TLS first.',
+  ],
   [500, JSON_TYPE, '{}', 'The server responded with status 500 and gave no reason.'],
   [502, PAGE_TYPE, '<html>Bad Gateway</html>', /answered in its place, with status 502/],
   [401, JSON_TYPE, '{"error":"Unauthorized"}', 'Your session has ended. Sign in, then try again.'],

@@ -161,6 +161,15 @@ export function refusalIn(response: Response, text: string): string {
   const answer = answerIn(response, text)
   const named = typeof answer === 'object' && answer !== null && 'error' in answer ? answer.error : answer
   return typeof named === 'string' && named !== ''
-    ? named
+    ? forPeople(named)
     : `The server responded with status ${response.status} and gave no reason.`
+}
+
+/** A request of the API, at the beginning of a sentence or after what it is for: `Enable TLS first: POST /v2/...`. */
+const REQUEST = /(?:^|[:;] |^(?:Read its log|Follow it) with )(?:GET|POST|PUT|PATCH|DELETE) \/v2\/.*$/
+
+/** A text of the server without the requests that it names: pages have links and buttons for what those do. */
+function forPeople(text: string): string {
+  const sentences = text.split(/(?<=[.!?]) (?=[A-Z])/).map((sentence) => sentence.replace(REQUEST, '.'))
+  return sentences.filter((sentence) => sentence !== '.').join(' ') || text
 }

@@ -1,7 +1,9 @@
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { modals } from '@mantine/modals'
+import { notifications } from '@mantine/notifications'
 import { type ReactNode, useState } from 'react'
 import type { Endpoint } from '../../../src/contract/endpoint.js'
+import { ApiError } from '../api/client.js'
 import { useTask } from '../api/hooks.js'
 import { Refusal } from './states.js'
 import { useFocusBack } from './use-focus-back.js'
@@ -36,7 +38,7 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
   const { text, action, typed, onConfirm, refreshes = [] } = question
   useFocusBack(true)
   const [word, setWord] = useState('')
-  const task = useTask(onConfirm, { refreshes, errors: 'inline', onDone: onClose })
+  const task = useTask(() => onConfirm().catch(passIfGone), { refreshes, errors: 'inline', onDone: onClose })
   // While the action runs, its error may still have to be shown.
   useLeaving(() => task.isPending || onClose())
   const isReady = typed === undefined || asShown(word) === asShown(typed)
@@ -80,6 +82,12 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
       </Stack>
     </form>
   )
+}
+
+/** What was deleted meanwhile, for example in another tab, leaves nothing to do. */
+function passIfGone(error: unknown): void {
+  if (!(error instanceof ApiError) || error.status !== 404) throw error
+  notifications.show({ message: 'It was gone already: somebody has deleted it meanwhile.', color: 'gray' })
 }
 
 /** A text as it looks on a page: the browser draws several spaces as one, and none at the ends. */

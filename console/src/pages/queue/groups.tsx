@@ -1,4 +1,5 @@
 import IconPlus from 'icon:plus'
+import IconSearch from 'icon:search'
 import IconTopologyStar3 from 'icon:topology-star-3'
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
@@ -13,14 +14,16 @@ import {
 import { api } from '../../api/client.js'
 import { CALM_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
+import { isMatch } from '../../app/palette-items.js'
 import { CellDanger } from '../../components/cell-buttons.js'
 import { confirm } from '../../components/confirm.js'
 import { type Column, DataTable } from '../../components/data-table.js'
+import { SearchBox } from '../../components/filter-bar.js'
 import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { counted } from '../../lib/format.js'
+import { counted, whole } from '../../lib/format.js'
 import { isUrl, WRITE_URL } from './delivery-form.js'
 
 type UrlGroup = Static<typeof listUrlGroups.success.body>[number]
@@ -54,21 +57,46 @@ export function UrlGroupsPage() {
               </EmptyState>
             </Panel>
           ) : (
-            <Stack gap="lg">
-              {all.map((group) => (
-                <GroupPanel
-                  key={group.name}
-                  group={group}
-                  canWrite={canWrite}
-                  onAdd={() => setAdding({ kind: 'to', name: group.name })}
-                />
-              ))}
-            </Stack>
+            <Groups all={all} canWrite={canWrite} onAdd={(name) => setAdding({ kind: 'to', name })} />
           )
         }
       </Loaded>
       {adding === undefined ? null : <AddEndpoint adding={adding} onClose={() => setAdding(undefined)} />}
     </Page>
+  )
+}
+
+/** How many groups are drawn at a time: each is a table of its own. */
+const SHOWN_AT_A_TIME = 50
+
+interface GroupsProps {
+  readonly all: readonly UrlGroup[]
+  readonly canWrite: boolean
+  readonly onAdd: (name: string) => void
+}
+
+function Groups({ all, canWrite, onAdd }: GroupsProps) {
+  const [search, setSearch] = useState('')
+  const [most, setMost] = useState(SHOWN_AT_A_TIME)
+  const found = all.filter(({ name }) => isMatch(name, search))
+  return (
+    <Stack gap="lg">
+      {all.length > SHOWN_AT_A_TIME ? <SearchBox label="Search by name" value={search} onChange={setSearch} /> : null}
+      {found.slice(0, most).map((group) => (
+        <GroupPanel key={group.name} group={group} canWrite={canWrite} onAdd={() => onAdd(group.name)} />
+      ))}
+      {found.length === 0 ? <EmptyState title="No URL groups match the search" icon={IconSearch} /> : null}
+      {found.length > most ? (
+        <Group justify="space-between">
+          <Text size="sm" c="dimmed" role="status">
+            {whole(most)} of {counted(found.length, 'URL group')}
+          </Text>
+          <Button variant="default" onClick={() => setMost(most + SHOWN_AT_A_TIME)}>
+            Show more
+          </Button>
+        </Group>
+      ) : null}
+    </Stack>
   )
 }
 
@@ -157,7 +185,12 @@ function AddEndpoint({ adding, onClose }: { adding: Adding; onClose: () => void 
       url: (url) => (isUrl(url) ? null : WRITE_URL),
     },
   })
-  const add = useChange(addUrlGroupEndpoints, { refreshes: [listUrlGroups], errors: 'inline', onDone: onClose })
+  const add = useChange(addUrlGroupEndpoints, {
+    refreshes: [listUrlGroups],
+    errors: 'inline',
+    done: 'The endpoint was added.',
+    onDone: onClose,
+  })
   const submit = form.onSubmit(({ group, name, url }) =>
     add.mutate({
       params: { name: group },
