@@ -123,12 +123,22 @@ function entry(name: string, summary: string, section: Entry['section'], load: E
   return { name, summary, section, load }
 }
 
+/** For somebody who has nothing yet. */
+const BEGINNING = `
+To begin:
+  homeport start                  serves; the first start prints credentials
+  homeport open                   opens the console, which asks for them
+  homeport db create --name shop  makes a database
+  homeport env --database shop    prints what its clients need
+  homeport db --help              shows the help of a command
+`
+
 /** The whole command line. Only the command that `args` call is loaded; `completion` needs all commands. */
 export async function makeProgram(args: readonly string[], io: Io, end: (code: ExitCode) => void): Promise<Command> {
   const program = new Command('homeport')
     .description('Redis-compatible databases, a durable HTTP queue and durable workflows in one process')
     .version(VERSION)
-    .addHelpText('after', EXIT_CODES_HELP)
+    .addHelpText('after', BEGINNING + EXIT_CODES_HELP)
     // Flags behind the name of a command are its own: `backup` and `backup list` have flags of the same names.
     .enablePositionalOptions()
     .helpCommand('help [command]', 'show the help of a command')

@@ -245,6 +245,15 @@ it('shows the next five fires before and after a schedule is created', async () 
   await page.getByRole('button', { name: withoutScheme(`${sinkUrl}/good`), exact: true }).click()
   await page.getByRole('dialog').getByText('Next five fires').waitFor()
   expect(await problemsOf(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Actions for' }).click()
+  await page.getByRole('menuitem', { name: 'Delete the schedule' }).click()
+  // Another tab is faster.
+  const [schedule] = (await homeport.queue('GET', '/v2/schedules')).body as [{ scheduleId: string }]
+  await homeport.queue('DELETE', `/v2/schedules/${schedule.scheduleId}`)
+  await page.getByRole('button', { name: 'Delete the schedule' }).click()
+  await page.getByText('It was gone already').waitFor()
+  await page.getByText('No schedules yet').waitFor()
 })
 
 it('adds endpoints to a URL group, and pins a flow-control key', async () => {
@@ -256,21 +265,15 @@ it('adds endpoints to a URL group, and pins a flow-control key', async () => {
   await page.getByRole('dialog').getByRole('button', { name: 'Create the URL group' }).click()
   await page.getByRole('cell', { name: `${sinkUrl}/good`, exact: true }).waitFor()
   const add = { endpoints: [{ url: `${sinkUrl}/good` }] }
-  for (let at = 0; at < 60; at++) await homeport.queue('POST', `/v2/topics/many-${at}/endpoints`, add)
+  await Promise.all(
+    Array.from({ length: 60 }, (_, at) => homeport.queue('POST', `/v2/topics/many-${at}/endpoints`, add)),
+  )
   await browser.load('/url-groups', 'URL groups')
   await page.getByText('50 of 61 URL groups').waitFor()
   expect(await page.getByRole('table').count()).toBe(50)
-  expect(await problemsOf(page)).toEqual([])
   await page.getByLabel('Search by name').fill('many-59')
   await page.getByRole('heading', { name: 'many-59' }).waitFor()
   expect(await page.getByRole('table').count()).toBe(1)
-  // In another tab it was deleted first.
-  await page.getByRole('button', { name: 'Delete the URL group many-59' }).click()
-  await page.getByRole('dialog').getByRole('textbox').fill('many-59')
-  await homeport.queue('DELETE', '/v2/topics/many-59')
-  await page.getByRole('dialog').getByRole('button', { name: 'Delete the URL group' }).click()
-  await page.getByText('It was gone already').waitFor()
-  await page.getByText('No URL groups match the search').waitFor()
   await browser.visit('/flow-control', 'Flow control')
   await page.getByRole('button', { name: 'Pin a key' }).first().click()
   await page.getByRole('textbox', { name: 'Key', exact: true }).fill('api/v1')

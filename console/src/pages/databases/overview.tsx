@@ -112,16 +112,24 @@ function Limits({ database }: { database: DatabaseRecord }) {
   )
 }
 
+/** The share of the limit from which on a person has something to do. */
+const NEARLY_FULL = 0.9
+
 function LimitBars({ database, stats }: { database: DatabaseRecord; stats: DatabaseStats | undefined }) {
   const { db_disk_threshold, db_memory_threshold, db_request_limit, budget } = database
+  const dataLimit = Math.min(db_disk_threshold, db_memory_threshold)
+  const isNearlyFull = !database.eviction && (stats?.current_storage ?? 0) > NEARLY_FULL * dataLimit
   const last = (name: 'connection_count' | 'throughput') => stats && (stats[name].at(-1)?.y ?? 0)
   return (
     <Stack gap="md">
       <LimitBar
         label="Data"
         used={stats?.current_storage}
-        allowed={Math.min(db_disk_threshold, db_memory_threshold)}
+        allowed={dataLimit}
         show={bytes}
+        {...(isNearlyFull && {
+          note: 'When it is full, writes are refused. Delete keys, or change the plan in Settings.',
+        })}
       />
       <LimitBar label="Connections" used={last('connection_count')} allowed={database.db_max_clients} show={whole} />
       <LimitBar
