@@ -16,6 +16,8 @@ import type { Static, TSchema } from 'typebox'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
 import { type ApiArgs, ApiError, api, isOfUnknownOutcome, isSignedOut } from './client.js'
 
+/** How often what will change in a moment is read again, milliseconds. */
+export const WATCH_MS = 1_000
 /** How often data that changes quickly is read again, milliseconds. */
 export const LIVE_MS = 3_000
 /** How often data that changes slowly is read again, milliseconds. */

@@ -8,7 +8,7 @@ import type { Static } from 'typebox'
 import { listDeadLetters, retryDeadLetter } from '../../../../src/contract/queue/dead-letters.js'
 import type { Message } from '../../../../src/contract/queue/fields.js'
 import { getMessage, listLogs } from '../../../../src/contract/queue/messages.js'
-import { CALM_MS, LIVE_MS, useApi, useChange } from '../../api/hooks.js'
+import { CALM_MS, LIVE_MS, useApi, useChange, WATCH_MS } from '../../api/hooks.js'
 import { useCanWrite, useSettings } from '../../api/session.js'
 import { Fact } from '../../components/copy.js'
 import { CopyMenu } from '../../components/copy-menu.js'
@@ -18,6 +18,7 @@ import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { UndoButton } from '../../components/undo.js'
 import { When } from '../../components/when.js'
+import { serverMs } from '../../lib/clock.js'
 import { dateTime, delayText, duration } from '../../lib/format.js'
 import { headerLines, payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
 import { withLocalTimes } from '../workflows/words.js'
@@ -36,7 +37,7 @@ export function MessagePage() {
   const log = useApi(
     listLogs,
     { query: { messageId: [id], order: 'earliestFirst', count: MOST_ENTRIES } },
-    { everyMs: ({ logs }) => (isPending(logs) ? LIVE_MS : CALM_MS) },
+    { everyMs: ({ logs }) => refreshOf(logs) },
   )
   return (
     <Page
@@ -63,6 +64,15 @@ export function MessagePage() {
       </Loaded>
     </Page>
   )
+}
+
+/** How long after an entry of the log the next one is likely to come. */
+const SOON_MS = 10_000
+
+function refreshOf(entries: readonly LogEntry[]): number {
+  if (!isPending(entries)) return CALM_MS
+  const latest = messagesOf(entries)[0]?.latest
+  return latest !== undefined && serverMs() - latest.time < SOON_MS ? WATCH_MS : LIVE_MS
 }
 
 /** Whether more may happen by itself. */

@@ -2,7 +2,7 @@ import { Alert, Group, SimpleGrid, Text } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
-import { LIVE_MS, useApi } from '../../api/hooks.js'
+import { LIVE_MS, useApi, WATCH_MS } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { Fact } from '../../components/copy.js'
 import { TextLink } from '../../components/link.js'
@@ -23,8 +23,6 @@ import { Waiting } from './waiting.js'
 import { lastedMs, RUN_WORDS, type Run } from './words.js'
 
 const route = getRouteApi('/shell/runs/$id')
-/** How often a run is refreshed while its endpoint works on it, milliseconds. */
-const WATCH_MS = 1_000
 
 /** The page of one run: its state and the reason, its timeline, its payload and its result. */
 export function RunPage() {
@@ -66,7 +64,10 @@ function refreshOf(run: Run | undefined): number | undefined {
   if (run === undefined) return WATCH_MS
   if (run.workflowState !== 'RUN_STARTED')
     return run.failureFunction?.state === 'CALLBACK_INPROGRESS' ? WATCH_MS : undefined
-  return run.because?.every(({ kind }) => !SHORT.has(kind)) ? LIVE_MS : WATCH_MS
+  const waits = run.because
+  if (waits === undefined || waits.some(({ kind }) => SHORT.has(kind))) return WATCH_MS
+  const dueMs = Math.min(...waits.map(({ until, at }) => until ?? at ?? Number.POSITIVE_INFINITY))
+  return Math.min(LIVE_MS, Math.max(WATCH_MS, dueMs - serverMs()))
 }
 
 function RunStatus({ run }: { run: Run }) {
