@@ -27,7 +27,7 @@ export const restoreCommand = remote<{ asNew?: string }, [string, string | undef
     const database_id = asNew === undefined ? from.database_id : await createLike(api, from, asNew)
     const restoring = api.call(restoreBackup, { params: { id: database_id }, body: { backup_id } })
     await (asNew === undefined ? restoring : orDeleted(restoring, { api, say, database_id }))
-    show({ database_id, backup_id }, () => `restored ${backup_id} into ${database_id}\n`)
+    show({ database_id, backup_id }, () => `restored the backup "${backup}" into ${asNew ?? from.database_name}\n`)
   },
 })
 
