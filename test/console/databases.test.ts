@@ -375,8 +375,7 @@ describe('the page of a database', () => {
     await page.getByLabel('Evict keys when the database is full').click()
     await page.getByText('The setting was changed.').waitFor()
     expect((await record()).eviction).toBe(true)
-    // Nobody sees that there are two spaces.
-    await page.getByLabel('Name').fill('the  store')
+    await page.getByLabel('Name').fill('the  store') // Two spaces, which look like one.
     await page.getByRole('button', { name: 'Save' }).first().click()
     await heading(page, 'the store').waitFor()
     await page.getByRole('button', { name: 'Delete the database' }).click()
@@ -386,9 +385,10 @@ describe('the page of a database', () => {
     await remove.click()
     await page.getByText('No databases yet').waitFor()
     expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
-    // The title is that of the cached record.
+    // The title is that of the cached record, its state is not shown.
     await browser.enter(place, 'the store')
     await page.getByText('Database not found').waitFor()
+    expect(await page.getByText(/^(Awake|Asleep)$/).count()).toBe(0)
     await page.getByRole('link', { name: 'All databases' }).click()
     await heading(page, 'Databases').waitFor()
   })

@@ -102,6 +102,9 @@ export function useLoadError({ data, error }: { data: unknown; error: Error | nu
   return shown
 }
 
+/** Whether the server has no such object, or no longer. */
+export const isMissing = (error: Error | null): boolean => error instanceof ApiError && error.status === 404
+
 /**
  * Shows data, its loading state, or its error. Old data stays visible while it is refreshed.
  * `missing`: instead of the error and of old data, when the server has no such object, or no longer.
@@ -118,7 +121,7 @@ export function Loaded<Data>({
   missing?: ReactNode
 }) {
   const error = useLoadError(query)
-  if (missing !== undefined && error instanceof ApiError && error.status === 404) return missing
+  if (missing !== undefined && isMissing(error)) return missing
   if (query.data !== undefined) return children(query.data)
   return error === null ? loading : <ErrorState error={error} onRetry={() => void query.refetch()} />
 }

@@ -20,6 +20,9 @@ export const limit = (value: number, show: (value: number) => string = whole): s
 /** A share of one as a percentage. */
 export const percent = (share: number): string => `${trimmed(share * 100)} %`
 
+/** How many retries there may be. */
+export const retriesText = (most: number): string => (most === 0 ? 'none' : `up to ${whole(most)}`)
+
 /** A duration in nanoseconds, as the records of databases have them. */
 export const durationNs = (ns: number): string => duration(ns / 1_000_000)
 

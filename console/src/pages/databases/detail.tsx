@@ -8,7 +8,7 @@ import { lazyPage } from '../../app/lazy-page.js'
 import { ButtonLink } from '../../components/link.js'
 import { Page } from '../../components/page.js'
 import { StateOf } from '../../components/state-of.js'
-import { EmptyState, Loaded, Loading } from '../../components/states.js'
+import { EmptyState, isMissing, Loaded, Loading } from '../../components/states.js'
 import { BackupsTab } from './backups.js'
 import { OverviewTab } from './overview.js'
 import { SettingsTab } from './settings.js'
@@ -41,7 +41,7 @@ export function DatabasePage() {
     <Page
       title={database.data?.database_name ?? 'Database'}
       crumbs={[{ label: 'Databases', to: '/databases' }]}
-      badge={database.data ? <State database={database.data} /> : undefined}
+      badge={database.data && !isMissing(database.error) ? <State database={database.data} /> : undefined}
     >
       <Loaded query={database} missing={<Missing />}>
         {(record) => (

@@ -19,7 +19,7 @@ import { Status } from '../../components/status.js'
 import { UndoButton } from '../../components/undo.js'
 import { When } from '../../components/when.js'
 import { serverMs } from '../../lib/clock.js'
-import { dateTime, delayText, duration } from '../../lib/format.js'
+import { dateTime, delayText, duration, retriesText } from '../../lib/format.js'
 import { headerLines, payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
 import { withLocalTimes } from '../workflows/words.js'
 import { sendableOfMessage, valuesOfMessage } from './again.js'
@@ -287,7 +287,7 @@ function Details({ message }: { message: Static<typeof Message> }) {
       </Fact>
       <Fact name="Method">{message.method}</Fact>
       <Fact name="Published">{dateTime(message.createdAt)}</Fact>
-      <Fact name="Retries">up to {message.maxRetries}</Fact>
+      <Fact name="Retries">{retriesText(message.maxRetries)}</Fact>
       {optional.map(([name, value]) =>
         value === undefined || value === '' ? null : (
           <Fact key={name} name={name}>

@@ -7,7 +7,7 @@ import { TextLink } from '../../components/link.js'
 import { PayloadPart } from '../../components/payload.js'
 import { Status } from '../../components/status.js'
 import { useNow } from '../../components/when.js'
-import { dateTime, duration } from '../../lib/format.js'
+import { dateTime, duration, retriesText } from '../../lib/format.js'
 import { payloadOfBody } from '../../lib/payload.js'
 import { capital } from '../../lib/states.js'
 import { nextFires } from './fires.js'
@@ -42,7 +42,7 @@ function Everything({ schedule }: { schedule: Schedule }) {
           {destination}
         </Fact>
         <Fact name="Method">{method}</Fact>
-        <Fact name="Retries">up to {retries}</Fact>
+        <Fact name="Retries">{retriesText(retries)}</Fact>
         {delay === undefined ? null : <Fact name="Delay">{duration(delay * 1000)}</Fact>}
         {queueName === undefined ? null : <Fact name="Queue">{queueName}</Fact>}
       </div>

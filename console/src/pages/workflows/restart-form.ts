@@ -19,6 +19,8 @@ export interface KeptResult {
 /** What a restart from a step does. */
 export interface Restart {
   readonly fromStep: number
+  /** The step as the timeline names it; absent if it has no name. */
+  readonly name: string | undefined
   readonly payload: string
   readonly kept: readonly KeptResult[]
   /** The step is a parallel branch. */
@@ -48,7 +50,8 @@ export function restartFrom(run: Run, step: Step): Restart | undefined {
   const kept = groups.flatMap(({ steps }) => steps).filter((one) => isKept(one) && isEditable(one))
   const payload = groups[0]?.steps[0]?.out
   if (typeof payload !== 'string') return undefined
-  return { fromStep, payload, kept: kept.map(keptOf), hasSiblings: group !== undefined }
+  const name = step.stepType === 'Initial' ? undefined : step.stepName
+  return { fromStep, name, payload, kept: kept.map(keptOf), hasSiblings: group !== undefined }
 }
 
 const idOf = ({ stepId }: Step): number => stepId ?? 0

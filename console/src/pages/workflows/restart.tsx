@@ -45,7 +45,7 @@ export function RestartForm({ runId, plan, onClose }: { runId: string; plan: Res
     <FormDialog
       opened
       onClose={onClose}
-      title={`Restart from step ${plan.fromStep}`}
+      title={plan.name ? `Restart from “${plan.name}”` : `Restart from step ${plan.fromStep}`}
       size="lg"
       task={task}
       action="Start the new run"

@@ -6,7 +6,7 @@ import { TextLink } from '../../components/link.js'
 import { PayloadView } from '../../components/payload.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
-import { dateTime, delayText, duration } from '../../lib/format.js'
+import { dateTime, delayText, duration, retriesText } from '../../lib/format.js'
 import { headerLines, payloadOfText } from '../../lib/payload.js'
 import { TimeTable } from './time-table.js'
 import type { Bar } from './timeline.js'
@@ -93,7 +93,7 @@ function StepFacts({ bar, runId }: { bar: Bar; runId: string }) {
           </TextLink>
         )}
       </Optional>
-      <Optional name="Retries">{step.retries === undefined ? undefined : `up to ${step.retries}`}</Optional>
+      <Optional name="Retries">{step.retries === undefined ? undefined : retriesText(step.retries)}</Optional>
       <Optional name="Retry delay">{delayText(step.retryDelay)}</Optional>
       <Optional name="Next attempt">
         {step.nextDeliveryTime === undefined ? undefined : <When atMs={step.nextDeliveryTime} />}
