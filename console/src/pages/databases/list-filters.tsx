@@ -76,7 +76,7 @@ function Filter<Value extends string>({ label, none, choices, value, onChange }:
     <Select
       aria-label={label}
       size="xs"
-      {...barField(none.length > 10 ? 130 : 110)}
+      {...barField(none.length > 10 ? 120 : 110)}
       data={[{ value: '', label: none }, ...choices.map((choice) => ({ value: choice.value, label: choice.label }))]}
       value={value ?? ''}
       allowDeselect={false}
