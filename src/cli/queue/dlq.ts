@@ -35,6 +35,8 @@ const table = (io: Io, rows: readonly Letter[]): string =>
       { title: 'RESPONSE', value: (one) => one.responseStatus || 'none', tone: () => 'red' },
       { isExtra: true, title: 'PUBLISHED', value: (one) => moment(one.createdAt) },
       { title: 'URL', cuts: true, value: (one) => one.url },
+      // Without a response, the body says why.
+      { title: '', cuts: true, value: (one) => (one.responseStatus === 0 ? one.responseBody : undefined) },
     ],
     rows,
   )

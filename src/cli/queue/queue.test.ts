@@ -80,6 +80,23 @@ it('shows the endpoints that are left in a URL group, and refuses unknown ones',
   )
 })
 
+it('lists why there was no response to a dead letter', async () => {
+  const letter = { dlqId: '1-0', messageId: 'msg_1', url: 'http://a.test', method: 'POST', header: {}, maxRetries: 0 }
+  const refused = {
+    ...letter,
+    createdAt: 1,
+    notBefore: 1,
+    responseStatus: 0,
+    responseBody: 'the connection was refused',
+  }
+  answers = {
+    'GET /v2/dlq?count=50': { messages: [refused, { ...refused, responseStatus: 500, responseBody: 'a page' }] },
+  }
+  const { out } = await queue('dlq list')
+  expect(out).toMatch(/none .*the connection was refused\n/)
+  expect(out).not.toContain('a page')
+})
+
 it('names commands in the refusals of a batch, and the missing message of an undo', async () => {
   answers = { 'POST /v2/batch': [{ error: 'Add endpoints with POST /v2/topics/x/endpoints.' }] }
   const file = join(tempDir(), 'batch.json')
