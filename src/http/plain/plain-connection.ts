@@ -7,26 +7,28 @@ import { PlainRequest, PlainResponse, type PlainWriter } from './plain-messages.
  * The states of a connection.
  *
  * ```
- *   waiting ──beginning of a plain request──▶ receiving
- *      │  ▲                                       │
- *      │  └──answer── answering ◀──the rest of it─┤
- *      └──plain request──▶ │                      │
- *   bytes of the next request, before the answer  │ anything else, also in waiting
- *                          └───────▶ with Node ◀──┘
+ *   new, waiting ──beginning of a plain request──▶ receiving
+ *      │  ▲                                            │
+ *      │  └──answer── answering ◀──the rest of it──────┤
+ *      └──plain request──▶ │                           │
+ *   bytes of the next request, before the answer       │ anything else, also in new and waiting
+ *                          └────────▶ with Node ◀──────┘
  * ```
  *
- * - waiting: for a request.
+ * - new: without a request so far. Node times the first one.
+ * - waiting: for the next request, since then (Unix milliseconds).
  * - receiving: a short request that arrives in a few pieces.
  * - answering: a plain request. Bytes that come meanwhile are held, and no more are read.
  * - with Node: Node's HTTP server has it for good.
  */
 type State =
-  | { readonly kind: 'waiting' }
+  | { readonly kind: 'new' }
+  | { readonly kind: 'waiting'; readonly sinceMs: number }
   | { readonly kind: 'receiving'; readonly begun: Buffer; readonly pieces: number }
   | { readonly kind: 'answering'; readonly response: PlainResponse; readonly held: Buffer[] }
   | { readonly kind: 'with Node' }
 
-const WAITING: State = { kind: 'waiting' }
+const NEW: State = { kind: 'new' }
 const WITH_NODE: State = { kind: 'with Node' }
 
 /** The memory that all connections read into. A request that does not fit into it is Node's. */
@@ -50,27 +52,22 @@ export class PlainConnection implements PlainWriter {
   readonly #deps: PlainConnectionDeps
   readonly #writer: DirectWriter | undefined
   readonly #heads = new PlainHeads()
-  #state: State = WAITING
-  #isNew = true
-  /** When the last request was answered, or the client connected; Unix milliseconds. */
-  #idleSinceMs: number
+  #state: State = NEW
 
   constructor(handle: ConnectionHandle, deps: PlainConnectionDeps) {
     this.#deps = deps
-    this.#idleSinceMs = deps.now()
     this.socket = openSocket(handle, BLOCK, (length) => this.#take(length))
     this.#writer = DirectWriter.of(handle, { settled: (status) => void (status < 0 && this.socket.destroy()) })
     this.socket.on('error', () => {}).on('end', () => this.socket.end())
     this.socket.on('drain', () => this.#state.kind === 'answering' && this.#state.response.drained())
   }
 
-  /** Ends a connection that has waited longer than that for its next request. Node times the first one, and slow ones. */
+  /** Ends a connection that has waited longer than that for its next request; Node gets one that is slow otherwise. */
   checkIdle(longestMs: number): void {
     const state = this.#state
-    if (state.kind === 'receiving') this.#handOver([state.begun])
-    if (state.kind !== 'waiting') return
-    if (this.#isNew) this.#handOver([])
-    else if (this.#deps.now() - this.#idleSinceMs > longestMs) this.socket.destroy()
+    if (state.kind === 'new') this.#handOver([])
+    else if (state.kind === 'receiving') this.#handOver([state.begun])
+    else if (state.kind === 'waiting' && this.#deps.now() - state.sinceMs > longestMs) this.socket.destroy()
   }
 
   /** Ends the connection, once its request is answered. */
@@ -83,6 +80,7 @@ export class PlainConnection implements PlainWriter {
   #take(length: number): void {
     const state = this.#state
     switch (state.kind) {
+      case 'new':
       case 'waiting':
         this.#receive(BLOCK, length, 1)
         return
@@ -104,7 +102,7 @@ export class PlainConnection implements PlainWriter {
     }
   }
 
-  /** waiting or receiving → answering, → receiving, or → with Node. @param memory begins with the bytes */
+  /** new, waiting or receiving → answering, → receiving, or → with Node. @param memory begins with the bytes */
   #receive(memory: Buffer, length: number, pieces: number): void {
     const head = this.#heads.read(memory.toString('latin1', 0, Math.min(length, LONGEST_PLAIN_HEAD_BYTES)))
     const wholeBytes = head === 'incomplete' ? LONGEST_IN_PIECES : head ? head.headBytes + head.bodyBytes : 0
@@ -120,7 +118,6 @@ export class PlainConnection implements PlainWriter {
     const request = new PlainRequest(this.socket, head, body)
     const response = new PlainResponse(request, this)
     response.assignSocket(this.socket)
-    this.#isNew = false
     this.#state = { kind: 'answering', response, held: [] }
     this.#deps.serve(request, response)
   }
@@ -140,8 +137,7 @@ export class PlainConnection implements PlainWriter {
     if (state.kind !== 'answering' || state.response !== response) return
     response.detachSocket(this.socket)
     process.nextTick(() => response.over())
-    this.#state = WAITING
-    this.#idleSinceMs = this.#deps.now()
+    this.#state = { kind: 'waiting', sinceMs: this.#deps.now() }
     if (!response.shouldKeepAlive) this.socket.destroySoon()
     else if (state.held.length > 0) this.#handOver(state.held)
   }
