@@ -65,7 +65,7 @@ export function switchNodeInternals(to: 'on' | 'off'): void {
   isOn = to === 'on' && binding !== undefined
 }
 
-/** Whether they were tested with this version of Node, such as `22.11.0`. */
+/** Whether these members were tested with this version of Node, such as `22.11.0`. */
 export function isTestedVersion(version: string): boolean {
   return TESTED_MAJORS.has(Number.parseInt(version, 10))
 }
@@ -168,9 +168,7 @@ export class DirectWriter {
     this.#events = events
   }
 
-  /**
-   * For an intercepted connection; undefined for others.
-   */
+  /** For an intercepted connection; undefined for others. */
   static of(handle: ConnectionHandle | undefined, events: WriteEvents): DirectWriter | undefined {
     return binding && handle ? new DirectWriter(handle, binding, events) : undefined
   }

@@ -16,14 +16,14 @@ import { PlainRequest, PlainResponse, type PlainWriter } from './plain-messages.
  * ```
  *
  * - new: without a request so far. Node times the first one.
- * - waiting: for the next request, since then (Unix milliseconds).
+ * - waiting: for the next request, with the number of sweeps meanwhile: a clock that is set ends no connection.
  * - receiving: a short request that arrives in a few pieces.
  * - answering: a plain request. Bytes that come meanwhile are held, and no more are read.
  * - with Node: Node's HTTP server has it for good.
  */
 type State =
   | { readonly kind: 'new' }
-  | { readonly kind: 'waiting'; readonly sinceMs: number }
+  | { readonly kind: 'waiting'; readonly sweeps: number }
   | { readonly kind: 'receiving'; readonly begun: Buffer; readonly pieces: number }
   | { readonly kind: 'answering'; readonly response: PlainResponse; readonly held: Buffer[] }
   | { readonly kind: 'with Node' }
@@ -39,7 +39,6 @@ const MOST_PIECES = 8
 
 /** What a connection needs of its listener. */
 export interface PlainConnectionDeps {
-  readonly now: () => number
   /** Answers a request. */
   readonly serve: (request: PlainRequest, response: PlainResponse) => void
   /** Node's HTTP server takes over a connection, with what was unshifted into it. */
@@ -62,12 +61,14 @@ export class PlainConnection implements PlainWriter {
     this.socket.on('drain', () => this.#state.kind === 'answering' && this.#state.response.drained())
   }
 
-  /** Ends a connection that has waited longer than that for its next request; Node gets one that is slow otherwise. */
-  checkIdle(longestMs: number): void {
+  /** Ends a connection that has waited for its next request for more sweeps than these; Node gets one that is slow otherwise. */
+  sweep(mostSweeps: number): void {
     const state = this.#state
     if (state.kind === 'new') this.#handOver([])
     else if (state.kind === 'receiving') this.#handOver([state.begun])
-    else if (state.kind === 'waiting' && this.#deps.now() - state.sinceMs > longestMs) this.socket.destroy()
+    else if (state.kind !== 'waiting') return
+    else if (state.sweeps < mostSweeps) this.#state = { kind: 'waiting', sweeps: state.sweeps + 1 }
+    else this.socket.destroy()
   }
 
   /** Ends the connection, once its request is answered. */
@@ -137,7 +138,7 @@ export class PlainConnection implements PlainWriter {
     if (state.kind !== 'answering' || state.response !== response) return
     response.detachSocket(this.socket)
     process.nextTick(() => response.over())
-    this.#state = { kind: 'waiting', sinceMs: this.#deps.now() }
+    this.#state = { kind: 'waiting', sweeps: 0 }
     if (!response.shouldKeepAlive) this.socket.destroySoon()
     else if (state.held.length > 0) this.#handOver(state.held)
   }

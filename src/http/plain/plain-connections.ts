@@ -43,9 +43,8 @@ export class PlainConnections {
   }
 
   #accept(handle: ConnectionHandle, isSet: boolean, server: Server): void {
-    const { clock, serve, onOpen } = this.#deps
+    const { serve, onOpen } = this.#deps
     const connection: PlainConnection = new PlainConnection(handle, {
-      now: () => clock.now(),
       serve,
       toNode: (socket) => {
         this.#open.delete(connection)
@@ -63,9 +62,10 @@ export class PlainConnections {
   /** Sets the timer of the next sweep, unless it is set or there is no connection. */
   #scheduleSweep(): void {
     if (this.#sweep || this.#open.size === 0) return
-    this.#sweep = this.#deps.clock.after(this.#deps.sweepMs, () => {
+    const { clock, sweepMs } = this.#deps
+    this.#sweep = clock.after(sweepMs, () => {
       this.#sweep = undefined
-      for (const connection of this.#open) connection.checkIdle(1_000 * KEEP_ALIVE_SECONDS)
+      for (const connection of this.#open) connection.sweep(Math.ceil((1_000 * KEEP_ALIVE_SECONDS) / sweepMs))
       this.#scheduleSweep()
     })
   }
