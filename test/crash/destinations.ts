@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { Client as QueueClient, Receiver } from '@upstash/qstash'
 import { serve, type WorkflowContext, WorkflowNonRetryableError } from '@upstash/workflow'
 import type { Ledger } from './ledger.js'
+import { requestsAreRead } from './settled.js'
 
 /** How the endpoints reach the server and verify its signatures. */
 export interface ServerAccess {
@@ -78,7 +79,7 @@ export async function startDestinations(access: ServerAccess, ledger: Ledger): P
   const server = createServer((incoming, outgoing) => void answer(incoming, outgoing).catch(() => outgoing.destroy()))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { url, settled: () => roundTrips(url), close: () => close(server) }
+  return { url, settled: () => requestsAreRead(url), close: () => close(server) }
 }
 
 /** A failure that the server does not retry by itself. */
@@ -102,11 +103,6 @@ function noteDelivery(ledger: Ledger, runId: string, outgoing: ServerResponse): 
   outgoing.once('close', () => {
     if (outgoing.writableFinished) ledger.broken.push(runId)
   })
-}
-
-/** All requests sent earlier are read before the answer to the second of two later ones. */
-async function roundTrips(url: string): Promise<void> {
-  for (let trip = 0; trip < 2; trip++) await (await fetch(`${url}/still-there`)).text()
 }
 
 /** Converts a request for the handlers of the SDK. */

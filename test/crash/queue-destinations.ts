@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { pause, systemClock } from '../../src/base/index.js'
 import type { Arrival, QueueLedger } from './queue-ledger.js'
 import type { Senders } from './senders.js'
+import { requestsAreRead } from './settled.js'
 
 /**
  * The destinations of messages. The first segment of the path is the behaviour:
@@ -99,10 +100,7 @@ export async function startQueueDestinations(ledger: QueueLedger, senders?: Send
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     url,
-    // All requests sent earlier are read before the answer to the second of two later ones.
-    settled: async () => {
-      for (let trip = 0; trip < 2; trip++) await (await fetch(`${url}/still-there`)).text()
-    },
+    settled: () => requestsAreRead(url),
     close: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
