@@ -4,15 +4,14 @@ import { Redis as RestClient } from '@upstash/redis'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import {
-  atCleanup,
   basicOf,
   enginesIn,
   isPortFree,
   processesMarked,
   type RunningHomeport,
   run,
+  smallDisk,
   startHomeport,
-  tempDir,
   waitFor,
 } from '../support/index.js'
 
@@ -161,20 +160,10 @@ function okRecord(settled: PromiseSettledResult<unknown>): Database[] {
   return status === 200 ? [body] : []
 }
 
-/** A file system of a few megabytes, or `undefined` where this user may not mount one. */
-async function smallDisk(): Promise<string | undefined> {
-  const path = tempDir()
-  const { code } = await run('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', path])
-  if (code !== 0) return undefined
-  atCleanup(async () => void (await run('umount', ['-l', path])))
-  return path
-}
-
-describe('a server without space on its disk', async () => {
-  const disk = await smallDisk()
-
-  it.skipIf(disk === undefined)('takes no more data and no more databases, until there is space', async () => {
-    const server = await startHomeport({ dataDir: join(disk ?? '', 'data') })
+describe('a server without space on its disk', () => {
+  it('takes no more data and no more databases, until there is space', async (context) => {
+    const disk = smallDisk(context)
+    const server = await startHomeport({ dataDir: join(disk, 'data') })
     const emptied = await create(server)
     const client = connect(emptied)
     const value = 'x'.repeat(100_000)
@@ -192,7 +181,7 @@ describe('a server without space on its disk', async () => {
     await waitFor(() => client.set('more', value).catch(() => undefined), { what: 'the space to be released' })
 
     // A creation is refused and leaves nothing.
-    const filler = join(disk ?? '', 'filler')
+    const filler = join(disk, 'filler')
     await run('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
     const { status, body } = await server.api('POST', '/v2/redis/database', least)
     expect([status, body]).toEqual([503, { error: expect.stringContaining('The disk of the server is full') }])

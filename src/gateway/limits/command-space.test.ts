@@ -1,7 +1,6 @@
-import { spawnSync } from 'node:child_process'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
+import { atCleanup, smallDisk, waitFor } from '../../../test/support/index.js'
 import { COMMANDS } from '../../contract/databases/commands.js'
 import { ENGINE_PASSWORDS, startEngine } from '../testing/engine.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
@@ -65,13 +64,9 @@ describe('without space on the disk', () => {
 })
 
 describe('an engine that has no space to write', () => {
-  const disk = tempDir()
-  const isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]).status === 0
-  if (isMounted) atCleanup(() => void spawnSync('umount', ['-l', disk]))
-
-  it.skipIf(!isMounted)('reports it to the owner of the disk', async () => {
+  it('reports it to the owner of the disk', async (context) => {
     let lacks = 0
-    const settings = ['--appendonly', 'yes', '--dir', disk]
+    const settings = ['--appendonly', 'yes', '--dir', smallDisk(context, 2)]
     const rig = await startRig({}, undefined, undefined, settings, { onLackOfSpace: () => void lacks++ })
     const raw = await new RawClient(rig.port).login()
     const isReported = (): boolean => {
