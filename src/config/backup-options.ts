@@ -39,8 +39,8 @@ export const BACKUP_OPTIONS = {
     default: undefined,
     defaultText: 'the environment',
     meaning:
-      'The first aws_access_key_id, aws_secret_access_key and aws_session_token in this file sign the requests. It is ' +
-      'read again for each of them, so it may be replaced.',
+      'The aws_access_key_id, aws_secret_access_key and aws_session_token of the first profile in this file sign the ' +
+      'requests. It is read again for each of them, so it may be replaced.',
   }),
   backupsKeep: option({
     kind: kinds.integer(1, 100_000),

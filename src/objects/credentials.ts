@@ -45,11 +45,16 @@ async function ofFile(file: string, place: string): Promise<Found> {
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
     throw new HomeportError('object_storage_failed', { place, reason: `${file} cannot be read` }, { cause })
   })
-  const lines = text.slice(0, LARGEST_FILE).split(/\r?\n/)
+  const lines = firstProfile(text.slice(0, LARGEST_FILE)).split(/\r?\n/)
   const pairs = lines.flatMap((line) => {
     const [, name, value] = /^\s*(\w+)\s*=\s*(\S+)\s*$/.exec(line) ?? []
     return name === undefined ? [] : [[name.toLowerCase(), value] as const]
   })
-  // The first profile of the file counts.
-  return Object.fromEntries(pairs.reverse())
+  return Object.fromEntries(pairs)
+}
+
+/** The lines up to the second `[name]`. A session token of another profile would not fit the keys of this one. */
+function firstProfile(text: string): string {
+  const [before = '', first = ''] = text.split(/^\s*\[.*$/m)
+  return before + first
 }

@@ -3,6 +3,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { readCredentials } from './credentials.js'
 import { BackupKeys, ObjectStorage, seal, sealedBytes, unseal } from './index.js'
 import { ObjectServer } from './testing/object-server.js'
 
@@ -104,6 +105,19 @@ describe('object storage', () => {
     const one = new ObjectStorage({ ...server.options(), credentials: { file, environment: {} } })
     await one.check()
     await one.close()
+  })
+
+  it('takes nothing from a second profile of that file', async () => {
+    const file = join(dir, 'profiles')
+    const own = 'aws_access_key_id = a\naws_secret_access_key = b'
+    const read = (text: string) => {
+      writeFileSync(file, text)
+      return readCredentials({ file, environment: {} }, 's3://place')
+    }
+    const { sessionToken } = await read(`[default]\n${own}\n\n[other]\naws_session_token = x\n`)
+    expect(sessionToken).toBe(undefined)
+    expect((await read(`# no profile\n${own}\n`)).accessKeyId).toBe('a')
+    await expect(read(`[default]\n[other]\n${own}\n`)).rejects.toThrow('has no aws_access_key_id')
   })
 
   it('reports a storage that refuses, and leaves nothing of an upload in parts', async () => {
