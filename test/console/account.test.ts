@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import SqliteFile from 'better-sqlite3'
 import type { Page, Response as PageResponse } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
+import { openSqlite } from '../../src/base/index.js'
 import { MOST_AUDIT_SEARCHED } from '../../src/contract/accounts/audit-limits.js'
 import { basicOf, call, type RunningHomeport, startHomeport } from '../support/index.js'
 import { heading, PHONE, type SignedIn, signIn, signInAt } from './support/browser.js'
@@ -351,7 +351,7 @@ it('searches the audit log on the server, and goes on where a search has looked 
 
 /** Entries of the operator with the time 2030-01-02, as if they had made this many changes. */
 function addAuditEntries(count: number): void {
-  const file = new SqliteFile(join(homeport.place.dataDir, 'homeport.sqlite'))
+  const file = openSqlite(join(homeport.place.dataDir, 'homeport.sqlite'))
   file.exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
     INSERT INTO audit_log (log_id, account_id, actor, source, action, entity, details, ip, at)
     SELECT 'seeded_' || i, account_id, email, 'SYSTEM', 'Rename Database', '', '{}', '', ${Date.UTC(2030, 0, 2, 12)}
