@@ -139,7 +139,7 @@ it('says what to do where it cannot install an engine', async () => {
 const NPM = `case "$*" in
   rebuild*) mkdir -p "$ROOT/$(dirname ${ADDON})"; echo ${COMPILED} > "$ROOT/${ADDON}";;
   *omit=dev*) mkdir -p "$ROOT/node_modules"; echo '{"packages":{"":{}}}' > "$ROOT/${RECORD}";;
-  *) cp "$ROOT/package-lock.json" "$ROOT/${RECORD}";;
+  *) mkdir -p "$ROOT/node_modules"; cp "$ROOT/package-lock.json" "$ROOT/${RECORD}";;
 esac`
 const TOOLS = { mkdir: 'exec /bin/mkdir "$@"', cp: 'exec /bin/cp "$@"', dirname: 'exec /usr/bin/dirname "$@"' }
 
@@ -157,7 +157,6 @@ it('needs no driver where Node has one that says whether a transaction is open',
 
 it.skipIf(needsDriver())('compiles nothing on a Node with a driver', async () => {
   const machine = newMachineWithNpm(NPM)
-  mkdirSync(join(machine.root, 'node_modules'))
   expect((await setUp(machine)).code).toBe(0)
   expect(machine.calls()).toEqual(['npm install --no-save'])
 })

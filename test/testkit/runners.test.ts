@@ -29,7 +29,8 @@ describe('homeport/testing', () => {
   it('runs under node:test, and ends with it', async () => {
     const { folder, env } = application()
     cpSync(fileURLToPath(new URL('runners/node-test.mjs', import.meta.url)), join(folder, 'mail.mjs'))
-    const { code, stdout } = await run(process.execPath, ['--test', 'mail.mjs'], { cwd: folder, env })
+    const runTests = ['--test', '--test-reporter=tap', 'mail.mjs']
+    const { code, stdout } = await run(process.execPath, runTests, { cwd: folder, env })
     expect([code, stdout]).toEqual([0, expect.stringContaining('# pass 1')])
     await expectNothingLeft(folder)
   })
