@@ -150,7 +150,8 @@ describeOnSampledStore('debounce and singleton keys', (openStore) => {
       deduplicated: true,
       because: 'The message with the singleton key "report" has not ended.',
     })
-    const several = await Promise.all(['3', '4'].map((body) => publish({ 'Homeport-Singleton': 'other' }, body)))
+    const other = { ...headers, 'Homeport-Singleton': 'other' }
+    const several = await Promise.all(['3', '4'].map((body) => publish(other, body)))
     expect(new Set(several.map(({ messageId }) => messageId)).size).toBe(1)
     expect((await message(first.messageId)).answer).toMatchObject({ singletonKey: 'report' })
     await scene.restart()
