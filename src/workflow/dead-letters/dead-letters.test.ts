@@ -105,6 +105,36 @@ describe('dead letters of runs', () => {
     expect(await call('late')).toBe(404)
   })
 
+  it('ends the wait of a resumed run by the event that came while it was a dead letter', async () => {
+    const weak = fragile()
+    let letGo = (): void => undefined
+    const isWaiting = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    const app = await host({
+      '/branches': {
+        route: async (context) => {
+          const [waited, second] = await Promise.all([
+            context.waitForEvent('wait', 'while-dead', { timeout: '1h' }),
+            context.run('weak', () => isWaiting.then(weak.step)),
+          ])
+          return [waited.eventData, waited.timeout, second]
+        },
+      },
+    })
+    const { client, ended, when } = suite.service
+    const { workflowRunId } = await client.trigger({ url: `${app.url}/branches`, retries: 0 })
+    await when(workflowRunId, 'the wait', ({ because }) => because?.some(({ kind }) => kind === 'event') ?? false)
+    letGo()
+    const { dlqId = '' } = await ended(workflowRunId)
+    for (const eventData of ['first', 'second'])
+      await client.notify({ eventId: 'while-dead', eventData, workflowRunId })
+    weak.heal()
+    const resumed = await client.dlq.resume({ dlqId })
+    const run = await ended(resumed.workflowRunId)
+    expect(JSON.parse(run.workflowRunResponse ?? '')).toEqual(['first', false, 'well'])
+  })
+
   it('restarts a run from its payload, with other retries on request', async () => {
     const weak = fragile()
     let before = 0

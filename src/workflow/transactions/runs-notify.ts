@@ -302,9 +302,7 @@ function* release(
     if (note.length > 0) yield* atOnce(note, 'last')
     return { drop: [], offers: [] }
   }
-  const steps = released.map(({ wait }) =>
-    stepOf(wait, answeredStep(recordOf(wait), wait.event_id, args.data), args.at),
-  )
+  const steps = released.map(({ wait }) => answered(wait, args.data, args.at))
   yield* insertElements(steps, args.at)
   const groups = released.map(({ wait }) => wait.run_seq)
   const messageIds = released.map(({ wait }) => wait.message_id)
@@ -312,13 +310,17 @@ function* release(
   return { drop: offers.map((offer) => offer.seq), offers }
 }
 
-function stepOf(wait: WaitRow, body: Uint8Array, at: number): Appending {
+/** The step that ends a wait by an event. */
+export const answered = (wait: Omit<WaitRow, 'seq'>, data: Uint8Array, at: number): Appending =>
+  stepOf(wait, answeredStep(recordOf(wait), wait.event_id, data), at)
+
+function stepOf(wait: Omit<WaitRow, 'seq'>, body: Uint8Array, at: number): Appending {
   const meta = metaOfWait(wait.created_at, wait.deadline)
   const element = { kind: 'step' as const, messageId: wait.message_id, body, meta, dueAt: at }
   return { accountId: wait.account_id, runSeq: wait.run_seq, element }
 }
 
-function recordOf(wait: WaitRow): WaitRecord {
+function recordOf(wait: Pick<WaitRow, 'wait'>): WaitRecord {
   // Written by this module when the wait was registered.
   return JSON.parse(wait.wait) as WaitRecord
 }

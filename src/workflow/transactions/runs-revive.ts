@@ -5,8 +5,10 @@ import { intact } from '../../store/checksum.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, change, insertAll, only, type Transaction } from '../../store/statement.js'
+import { insertElements } from './runs-append.js'
 import { type DeadRunPlace, type DeadRunSelector, deadAmong, removeDeadLetters, selectPlaces } from './runs-dead.js'
 import { insertRun } from './runs-locked.js'
+import { answered } from './runs-notify.js'
 import { notifyParents } from './runs-parents.js'
 import { type PausedWorkflow, parkBegun } from './runs-pause.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
@@ -18,7 +20,7 @@ import {
   RUN_MESSAGE_KIND,
   type RunRow,
 } from './runs-rows.js'
-import type { WaitRecord } from './runs-wait.js'
+import { takeKept, type WaitRecord } from './runs-wait.js'
 
 /** What a dead letter is revived from: not the record of its failure, which may have megabytes. */
 export interface DeadRun
@@ -228,7 +230,7 @@ function* resume(
   yield* change(setResumedAs, { from: seq, to })
   yield* change(moveEvents, { from: seq, to })
   const messages = remains.filter(({ kind }) => kind === 'message').map((row) => pendingAgain(row, to, resumed, args))
-  const waits = yield* restoreWaits(remains, to, meta, args)
+  const waits = yield* restoreWaits(remains, resumed, to, args)
   return [...(yield* deliver([...messages, ...waits])), ...(yield* adoptChildren(seq, to, args.at))]
 }
 
@@ -240,26 +242,39 @@ function pendingAgain(row: RemainRow, to: number, { run, revision }: Resumption,
   return messageOf(to, row.message_id, settings, Math.max(row.due_at, args.dueAt), args)
 }
 
+/** The waits that were pending go on. Those whose event came while the run was a dead letter end at once. */
 function* restoreWaits(
   remains: readonly RemainRow[],
+  { run, meta }: Resumption,
   to: number,
-  meta: string,
   args: ReviveArgs,
 ): Transaction<NewMessage[]> {
-  const waits = remains.filter(({ kind }) => kind === 'wait')
+  const waits = remains.filter(({ kind }) => kind === 'wait').map((row) => waitAgain(row, to, args))
+  const came = new Map<string, Uint8Array>()
+  // One event ends all waits for it.
+  for (const eventId of new Set(waits.map((wait) => wait.event_id))) {
+    const data = yield* takeKept({ seq: to, runId: run.run_id }, eventId)
+    if (data) came.set(eventId, data)
+  }
+  const lasting = waits.filter((wait) => !came.has(wait.event_id))
+  yield* insertAll('run_waits', lasting)
+  const steps = waits.flatMap((wait) => {
+    const data = came.get(wait.event_id)
+    return data ? [answered(wait, data, args.at)] : []
+  })
+  yield* insertElements(steps, args.at)
   // Written by this module when it accepted the trigger.
   const { delivery: ofRun } = JSON.parse(meta) as { delivery: DeliveryColumns }
-  const rows = waits.map((row) => {
-    // Written by `remainsToKeep`.
-    const { event_id, wait } = JSON.parse(row.data) as { event_id: string; wait: string }
-    const { message_id, due_at: deadline } = row
-    return { account_id: args.accountId, run_seq: to, event_id, message_id, deadline, created_at: args.at, wait }
-  })
-  yield* insertAll('run_waits', rows)
-  return rows.map(({ wait, message_id, deadline }) => {
+  return waits.map(({ wait, event_id, message_id, deadline }) => {
     const { delivery = ofRun } = JSON.parse(wait) as WaitRecord
-    return messageOf(to, message_id, delivery, deadline, args)
+    return messageOf(to, message_id, delivery, came.has(event_id) ? args.dueAt : deadline, args)
   })
+}
+
+function waitAgain({ message_id, due_at: deadline, data }: RemainRow, to: number, args: ReviveArgs) {
+  // Written by `remainsToKeep`.
+  const { event_id, wait } = JSON.parse(data) as { event_id: string; wait: string }
+  return { account_id: args.accountId, run_seq: to, event_id, message_id, deadline, created_at: args.at, wait }
 }
 
 function messageOf(

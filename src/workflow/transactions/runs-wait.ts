@@ -68,6 +68,18 @@ const storedEvents = query<
 )
 const removeEvent = query<{ seq: number }>(({ db, p }) => db.deleteFrom('run_events').where('seq', '=', p.seq))
 
+/** Takes the first event with this id that is kept for a run, as part of another transaction. @returns its data. */
+export function* takeKept(
+  { seq, runId }: { readonly seq: number; readonly runId: string },
+  eventId: string,
+): Transaction<Uint8Array | undefined> {
+  const event = yield* first(storedEvents, { seq, eventId })
+  if (!event) return undefined
+  intact(event.data, event.data_crc, 'run_events', () => `an event of ${runId}`)
+  yield* change(removeEvent, { seq: event.seq })
+  return event.data
+}
+
 /** Registers a wait; a kept event ends it at once. */
 export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<WaitResult> {
   const run = yield* first(lockRun, { accountId: args.accountId, runId: args.runId })
@@ -78,11 +90,9 @@ export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<W
   const known = others.find((other) => JSON.stringify((JSON.parse(other.wait) as WaitRecord).step) === same)
   const messageId = known?.message_id ?? (yield* answerOf(run.seq, args.record.step))
   if (messageId !== undefined) return { kind: 'known', messageId }
-  const event = yield* first(storedEvents, { seq: run.seq, eventId: args.eventId })
-  if (!event) return { kind: 'waiting', offers: yield* register(args, run.seq) }
-  intact(event.data, event.data_crc, 'run_events', () => `an event of ${args.runId}`)
-  yield* change(removeEvent, { seq: event.seq })
-  return { kind: 'notified', offers: yield* appendElements([notified(args, run.seq, event.data)], args.at) }
+  const data = yield* takeKept({ seq: run.seq, runId: args.runId }, args.eventId)
+  if (!data) return { kind: 'waiting', offers: yield* register(args, run.seq) }
+  return { kind: 'notified', offers: yield* appendElements([notified(args, run.seq, data)], args.at) }
 })
 
 function* register(args: WaitArgs, runSeq: number): Transaction<PendingRow[]> {
