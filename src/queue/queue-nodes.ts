@@ -78,9 +78,12 @@ export class QueueNodes {
     if (!this.#cluster.isAlone) await this.#cluster.notify(DROP, which)
   }
 
-  /** The stored limits of keys have changed: all other nodes read them. */
+  /**
+   * The stored limits of keys have changed: all nodes read them. This one as well, because the answer to an earlier change may
+   * come after that to a later one.
+   */
   async flowChanged(change: FlowChange): Promise<void> {
-    if (!this.#cluster.isAlone) await this.#cluster.notify(FLOW, change)
+    await Promise.all([this.#readChanged(change), this.#cluster.notify(FLOW, change)])
   }
 
   /** Schedules have changed. Only the leader fires them. */

@@ -224,7 +224,6 @@ class StoredQueue implements Queue {
       deadLetterSources: this.#deadLetterSources,
       offer: (rows) => this.offer(rows),
       dropEverywhere: (which) => this.dropEverywhere(which),
-      limitsChanged: () => this.#dispatcher.limitsChanged(),
       nodes: this.#nodes,
       schedulesChanged: () => this.#nodes.schedulesChanged(),
       largeCancel: () => this.#largeCancel,
@@ -234,8 +233,7 @@ class StoredQueue implements Queue {
   async forgetFlowKeys(keys: readonly { account_id: string; flow_key: string }[]): Promise<void> {
     for (let from = 0; from < keys.length; from += KEYS_PER_MESSAGE) {
       const batch = keys.slice(from, from + KEYS_PER_MESSAGE).map((row) => [row.account_id, row.flow_key] as const)
-      // They are read again: since their deletion, new messages may have named them.
-      await this.#dispatcher.limits.read(batch)
+      // Since their deletion, new messages may have named them again.
       await this.#nodes.flowChanged({ keys: batch, isReset: false })
     }
   }

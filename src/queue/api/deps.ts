@@ -30,8 +30,6 @@ export interface ApiDeps {
   /** See `Queue.dropEverywhere`. */
   readonly dropEverywhere: (which: DropSelector) => Promise<void>
   readonly flow: FlowControl
-  /** Call it after the limits of a flow-control key have changed. */
-  readonly limitsChanged: () => void
   /** The queues of other nodes. */
   readonly nodes: QueueNodes
   /** Call it after a schedule was created or changed. */

@@ -117,16 +117,14 @@ async function* allKeys(deps: ApiDeps, accountId: string, search: string) {
 }
 
 async function act(deps: ApiDeps, accountId: string, action: Action): Promise<void> {
-  const { store, clock, flow } = deps
+  const { store, clock, flow, nodes } = deps
   const { key } = action
   const args = { accountId, key, ...changeOf(action), at: clock.now() }
   const row = await store.run(flowKeys.modify, args)
   if (!row) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
+  // Before they are read again, which may fail: the change is committed.
   flow.set(row)
-  const isReset = action.verb === 'resetRate' || action.verb === 'reset'
-  if (isReset) flow.resetRate(accountId, key)
-  deps.limitsChanged()
-  await deps.nodes.flowChanged({ keys: [[accountId, key]], isReset })
+  await nodes.flowChanged({ keys: [[accountId, key]], isReset: action.verb === 'resetRate' || action.verb === 'reset' })
 }
 
 /** Flow control. */

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import type { Store } from '../../store/index.js'
 import { describeOnSampledStore } from '../../store/testing/index.js'
+import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { setQueueScenes } from '../testing/scene.js'
 import * as flowKeys from '../transactions/flow-keys.js'
 
@@ -9,7 +11,20 @@ const T = 1_767_225_600_000
 
 describeOnSampledStore('flow control', (openStore) => {
   let clock: ManualClock
-  const scene = setQueueScenes(openStore, {
+  /** Awaited before the next change of a key has its answer. */
+  let beforeAnswer: Promise<void> | undefined
+  const openHeard = async (): Promise<Store> => {
+    const store = await openStore()
+    return wrappedStore(store, async (operation, args) => {
+      const answer = await store.run(operation, args)
+      if (operation.name !== 'flowKeys.modify') return answer
+      const late = beforeAnswer
+      beforeAnswer = undefined
+      await late
+      return answer
+    })
+  }
+  const scene = setQueueScenes(openHeard, {
     clock: () => {
       clock = new ManualClock(T)
       return clock
@@ -98,6 +113,21 @@ describeOnSampledStore('flow control', (openStore) => {
     await scene.client.flowControl.resume('team/1')
     await scene.arrived(2)
     expect(await get('team/1')).toMatchObject({ isPaused: false, parallelismMax: 5 })
+  })
+
+  it('sends the messages of a resumed key also when the answer to its pause comes late', async () => {
+    let hear = (): void => undefined
+    beforeAnswer = new Promise((resolve) => {
+      hear = resolve
+    })
+    const pausing = scene.client.flowControl.pause('late')
+    await waitFor(() => get('late').catch(() => undefined), { what: 'the pause' })
+    await scene.client.flowControl.resume('late')
+    hear()
+    await pausing
+    expect(await get('late')).toMatchObject({ isPaused: false })
+    await scene.client.publish({ url: scene.sink.url, flowControl: { key: 'late', parallelism: 1 } })
+    await scene.arrived(1)
   })
 
   it('ignores the limits of messages while its own are pinned', async () => {
