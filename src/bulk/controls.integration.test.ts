@@ -4,6 +4,7 @@ import * as accounts from '../accounts/transactions/accounts.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore, describeOnStore } from '../store/testing/index.js'
+import { wrappedStore } from '../store/testing/wrapped-store.js'
 import { type BulkUnderTest, gatedStore, startBulk } from './testing/harness.js'
 import { countEnded, startRuns } from './testing/runs.js'
 
@@ -97,6 +98,31 @@ describeOnSampledStore('controls of bulk actions', (openStore, on) => {
       ['Resume Bulk Action', undefined],
       ['Cancel Workflow Runs', undefined],
     ])
+  })
+
+  it('resume holds also when the answer to the pause comes late', async () => {
+    const real = await openStore()
+    const gate = stepped(real)
+    let hear = (): void => undefined
+    const heard = new Promise<void>((resolve) => {
+      hear = resolve
+    })
+    const store = wrappedStore(gate.store, async (operation, args) => {
+      const answer = await gate.store.run(operation, args)
+      if (operation.name === 'bulk.pause') await heard
+      return answer
+    })
+    const service = await startBulk(store)
+    await startRuns(real, 'acc', 30)
+    const actionId = await startAsync(service, { ratePerSecond: 100 })
+    await gate.inFlight()
+    const pausing = post(service, actionId, 'pause')
+    await inState(service, actionId, 'paused')
+    expect(await post(service, actionId, 'resume')).toMatchObject({ status: 200, body: { state: 'running' } })
+    hear()
+    gate.open()
+    expect((await pausing).status).toBe(200)
+    expect(await ended(service, actionId)).toMatchObject({ cancelled: 30 })
   })
 
   it('abort skips undecided items, so the counts add up to the set', async () => {

@@ -168,11 +168,8 @@ export class BulkNodes {
   async changed(action: BulkActionRow): Promise<void> {
     const { cluster, leftChildren } = this.#deps
     const name = { accountId: action.account_id, actionId: action.action_id }
-    if (cluster.isAlone) this.#apply(action)
-    else {
-      const elsewhere = () => cluster.notify(CHANGED, name)
-      await Promise.all([() => this.#follow(name), elsewhere].map((tell) => this.#surely(tell)))
-    }
+    const elsewhere = () => cluster.notify(CHANGED, name)
+    await Promise.all([() => this.#follow(name), elsewhere].map((tell) => this.#surely(tell)))
     if (action.state !== 'running') await this.#settled(action)
     if (action.state === 'aborted' && action.kind === 'undoCancelRuns') await leftChildren.look()
   }
