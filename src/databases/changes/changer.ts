@@ -230,15 +230,21 @@ export class Changer {
       const next = { ...before, ...desired.set }
       await fleet.ensure(this.#specOf(next))
       if (modifyingState === 'updating_regions') await this.deps.replicas()?.serving(next)
-      const audit = this.auditOf(caller, databaseId, desired)
-      const row = await this.deps.store.run(store.finish, { databaseId, modifyingState, set: desired.set, audit })
-      if (!row) throw new Error(`database ${databaseId} is no longer ${modifyingState}`)
-      await this.publish(row, caller)
+      const args = { databaseId, modifyingState, set: desired.set, audit: this.auditOf(caller, databaseId, desired) }
+      // Short changes are possible from the commit on, and theirs must be published after this one.
+      const row = await this.inTurn(databaseId, () => this.#finish(args, caller))
       return { kind: 'changed', row }
     } catch (error) {
       await this.#revert(before, modifyingState, caller)
       throw error
     }
+  }
+
+  async #finish(args: Parameters<typeof store.finish.body>[0], caller: Caller): Promise<DatabaseRow> {
+    const row = await this.deps.store.run(store.finish, args)
+    if (!row) throw new Error(`database ${args.databaseId} is no longer ${args.modifyingState}`)
+    await this.publish(row, caller)
+    return row
   }
 
   /**

@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
+import { yieldToEventLoop } from '../../base/index.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
@@ -15,10 +16,14 @@ const plans = { ...DEFAULT_PLANS, fixed_250mb: { ...DEFAULT_PLANS.fixed_250mb, d
 let server: ManagementServer
 /** Makes `Fleet.ensure` fail. */
 let refuseEngines: ((regions: number) => boolean) | undefined
+let beforeAnswer: ((name: string) => Promise<void> | undefined) | undefined
+let transactions: string[] = []
 
 beforeAll(async () => {
   server = await startManagement({
     plans,
+    onTransaction: (name) => void transactions.push(name),
+    beforeAnswer: (name) => beforeAnswer?.(name),
     ensure: (fleet, spec) => {
       if (refuseEngines?.(spec.members.length)) throw new HomeportError('engine_failed', { reason: 'the test says so' })
       return fleet.ensure(spec)
@@ -28,6 +33,7 @@ beforeAll(async () => {
 
 afterEach(async () => {
   refuseEngines = undefined
+  beforeAnswer = undefined
   for (const { database_id } of await server.databases.list(server.owner, 'hide'))
     await server.databases.remove(server.owner, database_id)
 })
@@ -148,6 +154,29 @@ describe('new credentials', () => {
       const old = ['AUTH', ...ownerOf(record)]
       await expect(ask(server, id, region, ownerOf(fresh), old)).rejects.toThrow('WRONGPASS')
     }
+  })
+
+  it('stay when an earlier change hears late of its commit', async () => {
+    const record = await create(server)
+    const id = record.database_id
+    let hear = (): void => {}
+    const heard = new Promise<void>((resolve) => {
+      hear = resolve
+    })
+    beforeAnswer = (name) => (name === 'databases.finishChange' ? heard : undefined)
+    const changing = post(`${id}/change-plan`, { plan: 'fixed_1gb' })
+    await waitFor(async () => (await recordOf(server, record)).type === 'paid', { what: 'the commit' })
+    transactions = []
+    const resetting = server.databases.changes.resetPassword(server.owner, id)
+    await yieldToEventLoop()
+    // Unless it waits for its turn.
+    if (transactions.includes('databases.get')) await resetting
+    hear()
+    await Promise.all([ok(changing), resetting])
+    const { directory } = server.databases
+    expect(directory.authenticate(id, 'default', record.password ?? '')).toBeUndefined()
+    expect(directory.authenticate(id, 'default', (await resetting).password)).toBe('default')
+    expect(directory.find(id)?.maxDataBytes).toBe(1024 * MIB)
   })
 
   it('hold logins until the engines know them', async () => {

@@ -48,6 +48,8 @@ export interface ManagementOptions {
   readonly awakeDatabases?: number
   /** Called with the name of each transaction before it runs. */
   readonly onTransaction?: (name: string) => void
+  /** Awaited before the answer to a transaction arrives. */
+  readonly beforeAnswer?: (name: string) => Promise<void> | undefined
   /** Asked after each transaction whether the answer to its commit is lost. */
   readonly losesCommit?: (name: string) => boolean
   /** Default: `few`. */
@@ -139,11 +141,12 @@ function callsOf(server: HttpServer, authorization: string): Pick<ManagementServ
   }
 }
 
-function observed(store: Store, { onTransaction, losesCommit }: ManagementOptions): Store {
+function observed(store: Store, { onTransaction, beforeAnswer, losesCommit }: ManagementOptions): Store {
   const listeners = new Set<() => void>()
   const observing = wrappedStore(store, async (operation, args) => {
     onTransaction?.(operation.name)
     const answer = await store.run(operation, args)
+    await beforeAnswer?.(operation.name)
     if (!losesCommit?.(operation.name)) return answer
     for (const listener of listeners) listener()
     throw new HomeportError('store_outcome_unknown', {})
