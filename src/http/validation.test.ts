@@ -56,6 +56,20 @@ it('describes limits of length and patterns in words', () => {
   expect(problemOf({ urls: ['a', 'b', 'c'] })).toBe('`urls` must have at most 2 elements; found ["a","b","c"].')
 })
 
+it('takes a text of spaces in a query for no number', () => {
+  const numbers = Type.Object({
+    from: Type.Optional(Type.Integer()),
+    status: Type.Optional(Type.Array(Type.Integer())),
+  })
+  const inQuery = compileChecker(Type.Object({ ...numbers.properties, name: Type.Optional(Type.String()) }), 'query')
+  expect(() => inQuery({ from: ' ' })).toThrow('The query parameter `from` must be an integer; found "".')
+  expect(() => inQuery({ status: ['200', '\t'] })).toThrow('`status[1]` must be an integer')
+  expect(() => inQuery({ status: ' ' })).toThrow('`status[0]` must be an integer')
+  const right = { from: ' 5', status: '200', name: ' ' }
+  inQuery(right)
+  expect(right).toEqual({ from: 5, status: [200], name: ' ' })
+})
+
 it('refuses integers that the store cannot represent, at any depth', () => {
   const inQuery = compileChecker(Type.Object({ after: Type.Array(Type.Integer({ minimum: 0 })) }), 'query')
   for (const text of ['9007199254740992', '1e400']) {

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import { nearest } from '../base/index.js'
+import { isObject, nearest } from '../base/index.js'
 import { PATTERN_IN_WORDS } from '../contract/endpoint.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
@@ -61,6 +61,7 @@ export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
   return (value) => {
     known ??= compiled(declared, strictness)
     const { schema, isRight } = known
+    if (place !== 'body') emptyBlankNumbers(value, schema)
     if (isRight(value)) return
     const errors = isSmall(value) ? errorsOf(AJV[strictness].all.compile(schema), value) : isRight.errors
     const problems = withoutNulls((errors ?? []).filter(isSpecific)).map((error) => describe(error, place))
@@ -68,6 +69,29 @@ export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
     throw new HomeportError('invalid_request', { problem: unique.join(' ') })
   }
 }
+
+/** A text of spaces, which would be coerced to 0, becomes an empty one, which is no number: a filter must not become 0. */
+function emptyBlankNumbers(
+  value: unknown,
+  { properties }: TSchema & { properties?: Record<string, NumberSchema> },
+): void {
+  if (!isObject(value) || !properties) return
+  for (const [name, given] of Object.entries(value)) {
+    const { type, items } = properties[name] ?? {}
+    if (!isNumeric(type) && !isNumeric(items?.type)) continue
+    const emptied = Array.isArray(given) ? given.map((one) => (isBlank(one) ? '' : one)) : isBlank(given) ? '' : given
+    Object.assign(value, { [name]: emptied })
+  }
+}
+
+interface NumberSchema {
+  readonly type?: string
+  readonly items?: { readonly type?: string }
+}
+
+const isNumeric = (type: string | undefined): boolean => type === 'integer' || type === 'number'
+
+const isBlank = (text: unknown): boolean => typeof text === 'string' && text.trim() === ''
 
 /** The same schema with its integers limited to those that JSON and the store represent exactly. */
 function withExactIntegers(schema: TSchema): TSchema {
