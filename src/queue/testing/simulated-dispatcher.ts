@@ -149,6 +149,8 @@ export class SimulatedDispatcher {
     // The message may have been dropped while it was prepared.
     if (message && outbound && this.#isTaken(entry)) {
       const flight: Flight = { entry, message, outbound, state: 'open' }
+      // As for the real one: what waits for the end of requests in flight goes by it.
+      entry.abort = () => undefined
       this.#flights.add(flight)
       return flight
     }
@@ -164,6 +166,7 @@ export class SimulatedDispatcher {
   /** The request is over; its outcome is not committed yet. */
   over(flight: Flight): void {
     flight.state = 'over'
+    flight.entry.abort = undefined
     this.#backlog.due.answered(flight.entry)
   }
 

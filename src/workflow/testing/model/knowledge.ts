@@ -21,6 +21,8 @@ export interface KnownPause {
   readonly clock: PauseClock
   /** Unix milliseconds. */
   readonly since: number
+  /** Only its workflow was paused. */
+  readonly ofWorkflow?: true
 }
 
 /** Expected state of the runs of a simulation, tracked without reading the store. */

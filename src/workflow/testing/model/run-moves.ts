@@ -23,7 +23,7 @@ import { checkAttempts, checkRun, type Knowledge, type KnownPause } from './know
 import { randomProgram, triggerItem } from './program.js'
 import { restartSome } from './restart-move.js'
 import { RuleWatch, someRule } from './rule-watch.js'
-import { checkParked, checkReleased, checkStanding, noteMoved, standingsOf } from './standings.js'
+import { checkParked, checkReleased, checkStanding, noteMoved, standingsOf, undone } from './standings.js'
 import type { WorkflowPause } from './workflow-pause.js'
 
 /** Collaborators of the actions on runs. */
@@ -159,10 +159,16 @@ export class RunMoves {
     for (const run of runs) {
       const [stood, stands] = [known.stood.get(run.seq), after.get(run.seq)]
       if (!stood || !stands) throw new Error(`${run.run_id} was brought back, and nobody has cancelled it`)
-      const isHeld = known.paused.get(run.run_id)?.clock === 'hold'
-      const shift = { by: 'undo', clock: isHeld && clock === 'hold' ? 'original' : clock } as const
-      const held = this.#heldSince(run, at)
-      checkStanding(held, stood, stands, { ...shift, since: run.finished_at ?? 0, at })
+      const pause = known.paused.get(run.run_id)
+      const isHeld = pause?.clock === 'hold'
+      const since = run.finished_at ?? 0
+      const shift = { by: 'undo', clock: isHeld && clock === 'hold' ? 'original' : clock, since, at } as const
+      if (pause?.ofWorkflow && !this.#deps.pause.expected) {
+        // The resume of its workflow has passed over it.
+        known.paused.delete(run.run_id)
+        checkStanding(run, undone(stood, shift), stands, { by: 'resume', ...pause, at })
+        checkReleased(known, stands, at)
+      } else checkStanding(this.#heldSince(run, at), stood, stands, shift)
       noteMoved(known, stood, stands)
       known.broughtBack(run)
     }
@@ -177,8 +183,13 @@ export class RunMoves {
   }
 
   #paused(runs: readonly RunRow[], pause: KnownPause): void {
-    for (const { run_id } of runs) this.#deps.known.paused.set(run_id, pause)
-    this.#deps.drop({ groupKeys: runs.map(({ seq }) => seq), inFlight: 'ends' })
+    const { known, drop } = this.#deps
+    for (const { run_id: runId } of runs) {
+      // An invoked run may be paused before its first delivery.
+      known.run(runId)
+      known.paused.set(runId, pause)
+    }
+    drop({ groupKeys: runs.map(({ seq }) => seq), inFlight: 'ends' })
   }
 
   /** What paused runs wait for, before they go on. @returns checks it afterwards. */

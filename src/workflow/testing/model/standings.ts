@@ -1,4 +1,4 @@
-import { dueTime, isParkedTime } from '../../../queue/transactions/messages-parked.js'
+import { dueTime, isParkedTime, movedTo } from '../../../queue/transactions/messages-parked.js'
 import type { Store } from '../../../store/index.js'
 import type { PauseClock } from '../../transactions/runs-pause.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
@@ -55,6 +55,26 @@ export function checkStanding(run: RunRow, before: StandingRows, after: Standing
   const added = after.elements.slice(before.elements.length).map(({ message_id }) => message_id)
   const known = new Set([...added, ...before.messages.map(({ message_id }) => message_id)])
   for (const { message_id } of after.messages) if (!known.has(message_id)) fail(`${message_id} is new`)
+}
+
+type Undo = Extract<Shift, { by: 'undo' }>
+
+/** Where an undo puts a run, before anything else moves it. */
+export function undone({ elements, messages, waits }: StandingRows, shift: Undo): StandingRows {
+  const deadlines = new Set(waits.map(({ message_id }) => message_id))
+  return {
+    elements,
+    messages: messages.map((message) => {
+      const isDeadline = deadlines.has(message.message_id)
+      const isMadeAgain = shift.clock === 'now' && !isDeadline
+      const next_at = movedTo(dueAfter(shift, message, isDeadline), message.next_at)
+      return { ...message, next_at, created_at: isMadeAgain ? shift.at : message.created_at }
+    }),
+    waits: waits.map((wait) => {
+      const { deadline: next_at, created_at } = wait
+      return { ...wait, deadline: dueAfter(shift, { next_at, created_at }, true) }
+    }),
+  }
 }
 
 type Fail = (what: string) => never

@@ -70,7 +70,7 @@ export class WorkflowPause implements TriggerGate {
     const row = { account_id: accountId, url: PROGRAM_URL, paused_at: at, pause }
     const audit = this.#audit('Pause Workflow')
     await store.run(bulkPaused.pause, { row, most: 10, audit })
-    this.#expected = { clock, since: at }
+    this.#expected = { clock, since: at, ofWorkflow: true }
     await this.restart()
   }
 
