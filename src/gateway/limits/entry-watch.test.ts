@@ -42,4 +42,27 @@ describe('the entry watch', () => {
     expect(passes('large', 1)).toBe(false)
     expect(await add('large', 11)).toBe(LIMIT + 1)
   })
+
+  it('watches a new entry after thousands of large ones have come and gone', async () => {
+    const { add, passes } = watched(LIMIT - 10)
+    for (let entry = 0; entry < 5_000; entry++) add(`gone ${entry}`, INTERVAL)
+    await new Promise(setImmediate)
+    add('new', INTERVAL)
+    await new Promise(setImmediate)
+    expect(passes('new', 1)).toBe(false)
+    expect(await add('new', 11)).toBe(LIMIT + 1)
+  })
+
+  it('does not keep the long names of entries', async () => {
+    const watch = new EntryWatch(LIMIT)
+    const ask = async (): Promise<Buffer> => Buffer.from(`:${LIMIT}\r\n`)
+    const before = process.memoryUsage().heapUsed
+    for (let entry = 0; entry < 20; entry++) {
+      const key = Buffer.alloc(2 ** 20)
+      key.writeInt32LE(entry)
+      watch.admit({ key, bytes: INTERVAL, how: 'adds' }, ask)
+      await new Promise(setImmediate)
+    }
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(10 * 2 ** 20)
+  })
 })

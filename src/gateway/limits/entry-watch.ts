@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { encodeCommand } from '../resp/encode.js'
 import { type AskEngine, integerReply } from './engine-questions.js'
 
@@ -5,6 +6,8 @@ const SLOTS = 1024
 const SLOT_MASK = SLOTS - 1
 /** Most entries whose size is tracked; a database has few that are near its limit. */
 const MOST_TRACKED = 4096
+/** Longer names of entries are kept as digests: a name may have megabytes. */
+const LONGEST_NAME = 64
 const LONGEST_INTERVAL_BYTES = 1024 * 1024
 const INTERVALS_PER_LIMIT = 16
 const CR = 13
@@ -17,6 +20,12 @@ interface Slots {
   readonly unseenBytes: Int32Array
   /** Number of tracked entries. */
   readonly tracked: Uint16Array
+}
+
+/** An entry whose size is known. */
+interface Tracked {
+  readonly slot: number
+  readonly bytes: number
 }
 
 /** How a command changes the size of an entry: adds bytes to it, or makes it that large. */
@@ -44,7 +53,8 @@ export class EntryWatch {
   #slots: Slots | undefined
   /** The count that every slot starts with. */
   #carriedBytes = 0
-  readonly #sizes = new Map<string, number>()
+  /** By name; the one that was asked about first is first. */
+  readonly #entries = new Map<string, Tracked>()
   #limitBytes = 0
   #intervalBytes = 0
 
@@ -62,7 +72,7 @@ export class EntryWatch {
     this.#limitBytes = limitBytes
     this.#intervalBytes = Math.min(LONGEST_INTERVAL_BYTES, limitBytes / INTERVALS_PER_LIMIT)
     this.#slots?.tracked.fill(0)
-    this.#sizes.clear()
+    this.#entries.clear()
   }
 
   /**
@@ -86,12 +96,12 @@ export class EntryWatch {
    */
   admit({ key, bytes, how }: Growth, ask: AskEngine): number | Promise<number> {
     if (bytes > this.#limitBytes) return bytes
-    const slot = slotOf(key, 0, key.length)
-    const known = this.#sizes.get(nameOf(key))
+    const slot = slotOf(key)
+    const known = this.#entries.get(nameOf(key))
     if (known !== undefined) {
-      const size = how === 'adds' ? known + bytes : Math.max(known, bytes)
+      const size = how === 'adds' ? known.bytes + bytes : Math.max(known.bytes, bytes)
       if (size > this.#limitBytes) return this.#decide(key, bytes, ask)
-      this.#sizes.set(nameOf(key), size)
+      this.#entries.set(nameOf(key), { slot, bytes: size })
     }
     const { unseenBytes } = this.#slots ?? this.#newSlots()
     const unseen = (unseenBytes[slot] ?? 0) + bytes
@@ -118,7 +128,7 @@ export class EntryWatch {
       unseenBytes: new Int32Array(SLOTS).fill(this.#carriedBytes),
       tracked: new Uint16Array(SLOTS),
     }
-    for (const name of this.#sizes.keys()) changeAt(slots.tracked, slotOfName(name), 1)
+    for (const { slot } of this.#entries.values()) changeAt(slots.tracked, slot, 1)
     this.#slots = slots
     return slots
   }
@@ -136,7 +146,7 @@ export class EntryWatch {
   async #decide(key: Buffer, addedBytes: number, ask: AskEngine): Promise<number> {
     const size = await this.#askSize(Buffer.from(key), ask)
     if (size + addedBytes > this.#limitBytes) return size + addedBytes
-    if (this.#sizes.has(nameOf(key))) this.#sizes.set(nameOf(key), size + addedBytes)
+    if (this.#entries.has(nameOf(key))) this.#entries.set(nameOf(key), { slot: slotOf(key), bytes: size + addedBytes })
     return 0
   }
 
@@ -146,29 +156,35 @@ export class EntryWatch {
     return size
   }
 
-  #track(key: Buffer, size: number): void {
+  #track(key: Buffer, bytes: number): void {
     const name = nameOf(key)
-    const isTracked = size > this.#limitBytes / 2 && this.#sizes.size < MOST_TRACKED
-    const change = Number(isTracked) - Number(this.#sizes.has(name))
-    if (this.#slots) changeAt(this.#slots.tracked, slotOfName(name), change)
-    if (isTracked) this.#sizes.set(name, size)
-    else this.#sizes.delete(name)
+    this.#forget(name)
+    if (bytes <= this.#limitBytes / 2) return
+    // Nobody asks again about an entry that is gone, so it has to make space for those that come.
+    const [oldest] = this.#entries.keys()
+    if (oldest !== undefined && this.#entries.size >= MOST_TRACKED) this.#forget(oldest)
+    const slot = slotOf(key)
+    this.#entries.set(name, { slot, bytes })
+    if (this.#slots) changeAt(this.#slots.tracked, slot, 1)
+  }
+
+  #forget(name: string): void {
+    const known = this.#entries.get(name)
+    if (!known) return
+    this.#entries.delete(name)
+    if (this.#slots) changeAt(this.#slots.tracked, known.slot, -1)
   }
 }
 
 function nameOf(key: Buffer): string {
-  return key.toString('latin1')
-}
-
-function slotOfName(name: string): number {
-  return slotOf(Buffer.from(name, 'latin1'), 0, name.length)
+  return key.length > LONGEST_NAME ? hash('sha256', key, 'base64') : key.toString('latin1')
 }
 
 function changeAt(counts: Uint16Array, slot: number, change: number): void {
   counts[slot] = (counts[slot] ?? 0) + change
 }
 
-function slotOf(bytes: Buffer, start: number, end: number): number {
+function slotOf(bytes: Buffer, start = 0, end = bytes.length): number {
   let hash = 0
   for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (bytes[at] ?? 0)) | 0
   return (hash ^ (hash >>> 10)) & SLOT_MASK
