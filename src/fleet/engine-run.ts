@@ -97,6 +97,9 @@ function primaryDataOf({ context, spec, paths }: RunOptions): PrimaryData {
   return new PrimaryData({ spec, memberDir: paths.dir, quarantineDir: layout.quarantineDir, clock, logger, onReport })
 }
 
+/** The subject of the problem that an engine of a member has hung. */
+export const hungSubject = (databaseId: string, region: string): string => `${databaseId}/${region}`
+
 class Run implements EngineRun {
   readonly ended: Promise<RunEnd>
   readonly #options: RunOptions
@@ -173,7 +176,7 @@ class Run implements EngineRun {
   }
 
   get #subject(): string {
-    return `${this.#options.spec.databaseId}/${this.#options.member.region}`
+    return hungSubject(this.#options.spec.databaseId, this.#options.member.region)
   }
 
   #startHealthCheck(pid: number): void {

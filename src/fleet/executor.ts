@@ -9,7 +9,7 @@ import { applySettings, closeReplicationPort, followPrimary, openReplicationPort
 import { deleteStrayMember } from './data/stray-member.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { deleteEngineFiles } from './engine-files.js'
-import { type EngineRun, type FleetContext, type RunEnd, startRun } from './engine-run.js'
+import { type EngineRun, type FleetContext, hungSubject, type RunEnd, startRun } from './engine-run.js'
 import { memberPaths } from './layout.js'
 import type { Member, TaskResult } from './member.js'
 import * as transitions from './member.js'
@@ -157,6 +157,7 @@ export class Executor {
       })
     }
     this.#members.delete(region)
+    context.problems?.resolve('engine_hung', hungSubject(databaseId, region))
     this.#onEvent()
   }
 

@@ -36,6 +36,16 @@ describe('an engine that hangs', async () => {
     expect(problems.visibleTo('any')).toMatchObject([{ kind: 'engine_hung', subject: 'db_hung/us-east-1', advice }])
   })
 
+  test('is no problem any more when its database is deleted', async () => {
+    const id = 'db_deleted'
+    await fleet.ensure(specOf(id))
+    process.kill(fleet.observe(id)[0]?.pid ?? 0, 'SIGSTOP')
+    const isReported = () => problems.visibleTo('any').some(({ subject }) => subject === `${id}/us-east-1`)
+    await waitFor(isReported, { what: 'the report' })
+    await fleet.remove(id)
+    expect(isReported()).toBe(false)
+  })
+
   test('is reported as a loss when it has no log', async () => {
     const id = 'db_no_log'
     await fleet.ensure(specOf(id, [], { persistence: 'snapshot' }))
