@@ -1,10 +1,10 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { tempDir } from '../../../test/support/index.js'
 import { sha256Hex } from '../../base/index.js'
-import { verifiedFile } from './files.js'
+import { BackupFiles, verifiedFile } from './files.js'
 
 const path = join(tempDir(), 'backup.rdb')
 const bytes = Buffer.alloc(300_000, 'backup ')
@@ -33,4 +33,15 @@ it('refuses a missing file, and one of another length, before the first byte', a
   await expect(verifiedFile(path, facts)).rejects.toThrow('its file has changed since it was made')
   rmSync(path)
   await expect(verifiedFile(path, facts)).rejects.toThrow('its file cannot be read')
+})
+
+it('sweeps what a crash has left of an upload, and keeps backups', async () => {
+  const dataDir = tempDir()
+  const files = new BackupFiles(dataDir)
+  const kept = { database_id: 'db_kept', backup_id: 'bak_kept' }
+  writeFileSync(await files.prepare(kept), bytes)
+  writeFileSync(await files.prepareUpload({ database_id: 'db_kept', backup_id: 'bak_uploading' }), bytes)
+  writeFileSync(await files.prepareUpload({ database_id: 'db_gone', backup_id: 'bak_uploading' }), bytes)
+  expect(await files.sweep([{ ...kept, state: 'completed' }])).toEqual([])
+  expect(readdirSync(join(dataDir, 'backups'), { recursive: true })).toEqual(['db_kept', 'db_kept/bak_kept.rdb'])
 })

@@ -22,6 +22,8 @@ import { placeCopy } from '../../fleet/index.js'
 
 const STAGED = 'restore.rdb'
 const EXTENSION = '.rdb'
+/** Files that exist only while they arrive. */
+const ARRIVING = ['.upload', '.download']
 /** Length of the magic of an RDB file: `REDIS0012`, `VALKEY080`. */
 const FORMAT_BYTES = 9
 
@@ -98,8 +100,8 @@ export class BackupFiles {
   }
 
   /**
-   * Deletes staged files and files of failed backups. Returns the files that look like backups and are not known; these
-   * are left as they are.
+   * Deletes staged files, files of failed backups, and what has not arrived completely. Returns the files that look like
+   * backups and are not known; these are left as they are.
    */
   async sweep(known: readonly (BackupName & { readonly state: string })[]): Promise<readonly BackupName[]> {
     const states = new Map(known.map((backup) => [this.path(backup), backup.state]))
@@ -108,8 +110,8 @@ export class BackupFiles {
       const dir = join(this.#root, databaseId)
       for (const name of await namesIn(dir)) {
         const state = states.get(join(dir, name))
-        if (name === STAGED || state === 'failed' || name.endsWith('.download'))
-          await rm(join(dir, name), { force: true })
+        const isLeft = state === 'failed' || ARRIVING.some((extension) => name.endsWith(extension))
+        if (name === STAGED || isLeft) await rm(join(dir, name), { force: true })
         else if (state === undefined && name.endsWith(EXTENSION)) {
           unknown.push({ database_id: databaseId, backup_id: name.slice(0, -EXTENSION.length) })
         }
