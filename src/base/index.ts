@@ -9,6 +9,7 @@
  * - `strangers.ts`: one limit for the connections without credentials. `open-files.ts`: how many the system allows.
  * - `garbage-collection.ts`: where V8's garbage collector needs help.
  * - `network.ts`: IP ranges, and the gate that decides which addresses the server may contact on behalf of a user.
+ * - `name-lookups.ts`: how that gate looks names up, so that silent name servers hold up nobody else.
  * - `files.ts`: atomic, synced writes. `ids.ts`: sortable ids, secrets, hashes. `json.ts`, `nearest.ts`, `errors.ts`.
  * - `joined.ts`: work that many ask for at once, such as reading a view again.
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.

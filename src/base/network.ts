@@ -1,5 +1,6 @@
-import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'node:dns'
+import type { LookupAddress, LookupOptions } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
+import { NameLookups } from './name-lookups.js'
 
 /**
  * Which destinations named by users the server may contact: everything, or public addresses only (protection against
@@ -128,8 +129,14 @@ type LookupDone = (
   family?: number | undefined,
 ) => void
 
-const resolveByDns: Resolve = (name, options, done) =>
-  dnsLookup(name, { all: true, ...(options.family !== undefined && { family: options.family }) }, done)
+/** Of all gates: they share the threads. */
+const lookups = new NameLookups()
+
+const resolveByDns: Resolve = (name, { family }, done) =>
+  void lookups.find(name, family).then(
+    (addresses) => done(null, addresses),
+    (error: NodeJS.ErrnoException) => done(error, []),
+  )
 
 /** Checks destinations against a policy. */
 export class TargetGate {
