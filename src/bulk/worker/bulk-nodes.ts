@@ -50,9 +50,9 @@ export class BulkNodes {
 
   constructor(deps: BulkNodesDeps) {
     this.#deps = deps
-    const { cluster, fences } = deps
+    const { cluster, fences, clock } = deps
     cluster.handle(FENCE, async (payload) => {
-      fences.accept(readFence(payload))
+      fences.accept(readFence(payload), clock.now())
       await fences.settled()
     })
     cluster.handle(LIFT, (payload) => {
@@ -72,7 +72,7 @@ export class BulkNodes {
   async loadFences(): Promise<void> {
     const { store, clock, cluster, fences } = this.#deps
     for (const { answer } of await cluster.ask(FENCES, {})) {
-      for (const fence of Array.isArray(answer) ? answer : []) fences.accept(readFence(fence))
+      for (const fence of Array.isArray(answer) ? answer : []) fences.accept(readFence(fence), clock.now())
     }
     // What is read now is older than a change that is followed meanwhile.
     await this.#inOrder(async () => {

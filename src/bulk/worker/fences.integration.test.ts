@@ -41,6 +41,20 @@ describe('a fence', () => {
     expect(matcherOf(target)(run, 1_000)).toBe(expected)
   })
 
+  it('is forgotten once it has expired, also when no run is triggered any more', () => {
+    const fences = new Fences()
+    const fence = (accountId: string, until: number) => ({
+      actionId: `bulk_${until}`,
+      accountId,
+      target: matching({}),
+      until,
+    })
+    fences.raise(fence('gone', 10), 1)
+    for (let at = 11; at < 200; at++) fences.raise(fence('acc', at + 1), at)
+    fences.accept(fence('other', 201), 200)
+    expect(fences.all.map(({ actionId }) => actionId)).toEqual(['bulk_201'])
+  })
+
   it('waits for triggers that passed before it, so no run slips between fence and set', async () => {
     const fences = new Fences()
     await fences.load({ run: async () => [] } as unknown as Store, 0)

@@ -64,7 +64,8 @@ export class Fences implements TriggerGate {
    * @throws HomeportError `invalid_request` when the account has too many fences or they take too much memory.
    */
   raise(fence: Fence, at: number): void {
-    const others = [...(this.#byAccount.get(fence.accountId)?.values() ?? [])].filter(({ until }) => until > at)
+    this.#forgetExpired(at)
+    const others = [...(this.#byAccount.get(fence.accountId)?.values() ?? [])]
     if (others.length >= MAX_FENCES) throw tooMany(others.length)
     const bytes = others.reduce((sum, other) => sum + other.bytes, bytesOf(fence.target))
     if (bytes > MAX_BYTES) throw tooLong(bytes)
@@ -72,8 +73,14 @@ export class Fences implements TriggerGate {
   }
 
   /** Takes a fence that another node has raised, and counted. */
-  accept(fence: Fence): void {
+  accept(fence: Fence, at: number): void {
+    this.#forgetExpired(at)
     this.#raise(fence)
+  }
+
+  /** An account that triggers no run any more would keep its fences: up to 2 MiB with each cancel. */
+  #forgetExpired(at: number): void {
+    for (const { accountId, actionId, until } of this.all) if (until <= at) this.lift(accountId, actionId)
   }
 
   /** The fences in force, and those whose actions are not stored yet. */
