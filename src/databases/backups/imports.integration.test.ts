@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { basicOf, waitFor } from '../../../test/support/index.js'
+import { type Clock, systemClock } from '../../base/index.js'
 import { ImportSchema } from '../../contract/databases/backups.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
@@ -234,6 +235,22 @@ describe('an import from another server', () => {
       expect(body.error).not.toContain('secret')
     }
   })
+})
+
+it('an upload of which nothing arrives any more fails, and the database can be changed again', async () => {
+  // Its timers for hours and minutes fire at once.
+  const hurried: Clock = { ...systemClock, after: (ms, work) => systemClock.after(ms < 120_000 ? ms : 50, work) }
+  const own = await startManagement({ clock: hurried })
+  const record = await create(own)
+  const content = new PassThrough()
+  content.write('REDIS')
+  const { backups } = own.databases
+  await expect(
+    backups.importFile(own.owner, record.database_id, { content, mayGoOn: async () => true }),
+  ).rejects.toMatchObject({ code: 'import_failed', message: expect.stringContaining('nothing of the file') })
+  expect(content.destroyed).toBe(true)
+  await own.databases.remove(own.owner, record.database_id)
+  await own.close()
 })
 
 describe('an import of an RDB file', () => {

@@ -27,6 +27,7 @@ import {
 import { type BackupCreation, reasonOf } from './creation.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
 import type { Restores } from './restores.js'
+import { Stall } from './stall.js'
 
 type NewBackup = backups.NewBackup
 type BackupRow = backups.BackupRow
@@ -180,16 +181,18 @@ export class Imports {
     signal: AbortSignal,
   ): Promise<BackupRow> {
     return this.#creation.settle(backup, async () => {
-      const { fleet, files, plans } = this.#deps
+      const { fleet, files, plans, clock } = this.#deps
       const upload = await files.prepareUpload(backup)
       try {
         const limitBytes = planOf(database, plans).db_disk_threshold
         const hasSpace = (): Promise<boolean> => fleet.checkSpace(LOOK_EVERY_BYTES)
         const counting: Counting = { limitBytes, hasSpace, onBytes: (bytes) => this.#count(backup, 0, bytes) }
         const disk = createWriteStream(upload, { mode: 0o600, flush: true })
-        await pipeline(content, (chunks: AsyncIterable<Buffer>) => passing(chunks, counting), disk, { signal }).catch(
-          asImportFailure,
-        )
+        const stall = new Stall(clock, () => disk.bytesWritten)
+        const either = AbortSignal.any([signal, stall.signal])
+        await pipeline(content, (chunks: AsyncIterable<Buffer>) => passing(chunks, counting), disk, { signal: either })
+          .catch((error: unknown) => asImportFailure(stall.problem ?? error))
+          .finally(() => stall.end())
         if (!(await mayGoOn())) throw new HomeportError('unauthorized', { scheme: 'Basic' })
         await this.#note(backup, { state: 'checking' })
         const { maxMemoryBytes } = engineSpecOf(database, plans)
