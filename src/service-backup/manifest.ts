@@ -62,6 +62,12 @@ export interface ListedBackup {
 /** The name of a backup that begins now: names sort by time. */
 export const backupName = (atMs: number): string => `${PREFIX}${new Date(atMs).toISOString().replace(/[:.]/g, '-')}`
 
+/** When the backup of this name was begun, Unix milliseconds; NaN for another name. */
+export function timeOfName(name: string): number {
+  const time = name.slice(PREFIX.length).replace(/T(\d\d)-(\d\d)-(\d\d)-(\d{3})Z$/, 'T$1:$2:$3.$4Z')
+  return name.startsWith(PREFIX) ? Date.parse(time) : Number.NaN
+}
+
 /** The path of a database's snapshot in a backup. */
 export const snapshotPath = (databaseId: string): string => `${DATABASES}/${databaseId}.rdb`
 

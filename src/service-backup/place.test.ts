@@ -1,9 +1,12 @@
 import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { expect, it, onTestFinished } from 'vitest'
+import { BackupKeys, ObjectStorage } from '../objects/index.js'
+import { ObjectServer } from '../objects/testing/object-server.js'
 import { backupName } from './manifest.js'
-import { folderPlace } from './place.js'
+import { folderPlace, StoredPlace } from './place.js'
 
 const HOUR_MS = 3_600_000
 
@@ -31,4 +34,36 @@ it('removes what a server has left that was killed long ago, and nothing else', 
     `${name}.partial`,
     'somebody-else.partial',
   ])
+})
+
+it('removes what it has left in object storage, and no complete backup', async () => {
+  const now = Date.now()
+  const server = await ObjectServer.start()
+  const storage = new ObjectStorage(server.options())
+  const dir = await mkdtemp(join(tmpdir(), 'homeport-place-'))
+  onTestFinished(async () => {
+    await storage.close()
+    await server.stop()
+    await rm(dir, { recursive: true })
+  })
+  const uploaded = async (folder: string, ...files: readonly string[]) => {
+    for (const file of files) await storage.put(`service/${folder}/${file}`, Readable.from([Buffer.from('x')]), 1)
+  }
+  const [left, complete, recent] = [30, 29, 2].map((hours) => backupName(now - hours * HOUR_MS))
+  await uploaded(left ?? '', 'databases/db_1.rdb', 'homeport.sqlite')
+  await uploaded(complete ?? '', 'homeport.sqlite', 'manifest.json')
+  await uploaded(recent ?? '', 'homeport.sqlite')
+  await uploaded('somebody-else', 'homeport.sqlite')
+  const place = new StoredPlace({ storage, keys: () => BackupKeys.open(dir), workDir: join(dir, 'work') })
+  await place.begin(backupName(now), now)
+  const keys: string[] = []
+  for await (const { key } of storage.list('service/')) keys.push(key)
+  expect(keys.sort()).toEqual(
+    [
+      `service/${complete}/homeport.sqlite`,
+      `service/${complete}/manifest.json`,
+      `service/${recent}/homeport.sqlite`,
+      'service/somebody-else/homeport.sqlite',
+    ].sort(),
+  )
 })

@@ -108,8 +108,10 @@ export class StoredPlace implements BackupPlace {
     return `${this.name}/${StoredBackups.folderOf(name)}`
   }
 
-  async begin(name: string): Promise<string> {
+  async begin(name: string, nowMs: number): Promise<string> {
     const folder = join(this.#deps.workDir, `${name}${PARTIAL}`)
+    // What cannot be removed must not keep this backup from being made.
+    await (await this.#stored()).removeLeft(nowMs - LEFT_AFTER_MS).catch(() => undefined)
     // What a server has left there that was killed is not a backup.
     await rm(this.#deps.workDir, { recursive: true, force: true })
     await mkdir(folder, { recursive: true, mode: 0o700 })

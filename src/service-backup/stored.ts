@@ -13,6 +13,7 @@ import {
   type Manifest,
   parseManifest,
   type SavedFile,
+  timeOfName,
 } from './manifest.js'
 
 const FOLDER = 'service/'
@@ -63,6 +64,25 @@ export class StoredBackups {
       found.push({ name, path, manifest: parseManifest(path, await this.#text(key)) })
     }
     return found.sort((one, other) => (one.name < other.name ? 1 : -1))
+  }
+
+  /** Removes what was uploaded of backups that a killed server has left incomplete, unless one was begun since a time. */
+  async removeLeft(since: number): Promise<void> {
+    const keysOf = new Map<string, string[]>()
+    for await (const { key } of this.#storage.list(FOLDER)) {
+      const [name = ''] = key.slice(FOLDER.length).split('/')
+      if (timeOfName(name) < since) keysOf.set(name, [...(keysOf.get(name) ?? []), key])
+    }
+    for (const [name, keys] of keysOf) {
+      if (!(await this.#isComplete(name))) for (const key of keys) await this.#storage.remove(key)
+    }
+  }
+
+  /** Asked for each: a list of very many objects ends early. */
+  async #isComplete(name: string): Promise<boolean> {
+    const manifest = keyOf(name, MANIFEST_FILE)
+    for await (const { key } of this.#storage.list(manifest)) if (key === manifest) return true
+    return false
   }
 
   /** Downloads a backup into an empty folder. The caller compares the files with the manifest. */

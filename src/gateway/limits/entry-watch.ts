@@ -6,7 +6,7 @@ const SLOTS = 1024
 const SLOT_MASK = SLOTS - 1
 /** Most entries whose size is tracked; a database has few that are near its limit. */
 const MOST_TRACKED = 4096
-/** Longer names of entries are kept as digests: a name may have megabytes. */
+/** Longer names of entries are kept as digests: thousands of 32 KiB would count as memory of no client. */
 const LONGEST_NAME = 64
 const LONGEST_INTERVAL_BYTES = 1024 * 1024
 const INTERVALS_PER_LIMIT = 16
