@@ -1,6 +1,7 @@
 import { duplexPair } from 'node:stream'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import { Strangers } from '../../base/index.js'
 import type { Elsewhere } from '../../http/index.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
@@ -124,6 +125,35 @@ describe('releasing the connections to an engine', () => {
     expect(answers).toEqual(Array(4).fill({ result: expect.any(Number) }))
     const [least = 0, ...others] = answers.map(({ result }) => result).sort()
     expect(others.map((result) => result - least)).toEqual([1, 2, 3])
+  })
+
+  it('opens no event stream for a client that has gone while the database was between two homes', async () => {
+    let arrive = (): void => {}
+    const moving = new Promise<void>((resolve) => (arrive = resolve))
+    let asked = 0
+    const strangers = new Strangers()
+    const otherNodes = {
+      byToken: async () => undefined,
+      movedTo: () => undefined,
+      whileMoving: () => {
+        asked++
+        return moving
+      },
+      byServerName: async () => undefined,
+    }
+    const here = await startRig({}, undefined, undefined, [], { otherNodes, strangers })
+    const served = here.directory.find('db-one') ?? expect.fail()
+    here.directory.remove('db-one')
+    const gone = new AbortController()
+    const request = { headers: { authorization: `Bearer ${CREDENTIALS.token}` }, signal: gone.signal }
+    fetch(`${here.restUrl}/subscribe/news`, request).catch(() => undefined)
+    await waitFor(() => asked === 1, { what: 'the request' })
+    gone.abort()
+    await waitFor(() => strangers.size === 0, { what: 'the gateway to see that the client has gone' })
+    here.directory.put(served)
+    arrive()
+    await new Promise(setImmediate)
+    expect(here.gateway.usageOf('db-one')?.meter).toMatchObject({ holds: 0, connections: 0 })
   })
 
   it('waits for requests of other nodes before it stops', async () => {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { onceOver } from '../../http/index.js'
 import { isAllowed } from '../allow-list.js'
 import { DedicatedStream } from '../engine/dedicated-stream.js'
 import type { EngineLink } from '../engine/engine-link.js'
@@ -48,12 +49,32 @@ interface EventExchange {
   readonly written: (bytes: number) => void
 }
 
-/** Opens an event stream on an exchange. */
-export function openEvents(exchange: Exchange, { key, guard }: TokenGrant, lanes: Lanes): EventStream {
+/** What event streams are opened with. */
+interface EventsDeps {
+  readonly lanes: Lanes
+  /** Those that are open. */
+  readonly streams: Set<EventStream>
+}
+
+/** Opens an event stream on an exchange, and closes it when its client leaves. */
+export function openEvents(
+  exchange: Exchange,
+  { key, guard }: TokenGrant,
+  { lanes, streams }: EventsDeps,
+  command: readonly string[],
+): void {
   const { request, response, address } = exchange
+  // Of a client that has gone while it waited for its database, nothing would say so once more.
+  if (request.socket.destroyed) return
   const { answers, clock } = exchange.deps
   const written = (bytes: number): void => exchange.noteUnread(bytes)
-  return new EventStream(lanes, key, { request, response, answers, guard, clock, address, written })
+  const stream = new EventStream(lanes, key, { request, response, answers, guard, clock, address, written })
+  streams.add(stream)
+  onceOver(request, response, () => {
+    streams.delete(stream)
+    stream.close()
+  })
+  stream.open(command)
 }
 
 /**

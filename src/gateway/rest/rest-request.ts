@@ -1,6 +1,5 @@
 import { unreachable } from '../../base/index.js'
 import { type HomeportError, isError } from '../../contract/errors/errors.js'
-import { onceOver } from '../../http/index.js'
 import { type AdministrationDeps, administer } from '../commands/administer.js'
 import { selectReply } from '../commands/session-commands.js'
 import type { Lanes } from '../engine/lanes.js'
@@ -245,15 +244,8 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   /** receiving → subscribed. */
   async #subscribe(command: readonly string[]): Promise<void> {
     await permitEvents(this.#grant, command)
-    const { streams, lanes } = this.#deps
-    const stream = openEvents(this.#exchange, this.#grant, lanes)
     this.#state = SUBSCRIBED
-    streams.add(stream)
-    onceOver(this.#exchange.request, this.#exchange.response, () => {
-      streams.delete(stream)
-      stream.close()
-    })
-    stream.open(command)
+    openEvents(this.#exchange, this.#grant, this.#deps, command)
   }
 
   /** The replies have arrived, or those behind the last large one. */
