@@ -9,7 +9,7 @@ import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { laySlowWire } from '../../../test/support/slow-wire.js'
-import { ClientMemoryBudget, type MemoryConsumer, systemClock } from '../../base/index.js'
+import { ClientMemoryBudget, type Clock, type MemoryConsumer, systemClock } from '../../base/index.js'
 import { makeAuthority, makePeerCertificate } from '../../certificates/index.js'
 import type { Store } from '../../store/index.js'
 import { cuttableProxy } from '../../store/testing/cuttable-proxy.js'
@@ -31,8 +31,9 @@ async function startLink(
   onRequest: OnPeerRequest = async ({ payload }) => payload,
   onTunnel?: OnTunnel,
   memory = new ClientMemoryBudget(),
+  clock = systemClock,
 ) {
-  const deps = { store, clock: systemClock, logger, host: '127.0.0.1', port: 0, memory, ...(onTunnel && { onTunnel }) }
+  const deps = { store, clock, logger, host: '127.0.0.1', port: 0, memory, ...(onTunnel && { onTunnel }) }
   const link = createPeerLink({ ...deps, incarnation: () => incarnation, onRequest })
   await link.start()
   closing.push(() => link.stop())
@@ -256,6 +257,26 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     proxy.mend()
     const again = () => one.request(peer, 'after', 3, 5_000)
     expect(await waitFor(again, { what: 'the link to be made again' })).toBe(3)
+  })
+
+  it('ends connections of a node that has vanished, and what they carry, and no others', async () => {
+    const served: Duplex[] = []
+    // Looks at connections more often.
+    const hurried: Clock = { ...systemClock, after: (ms, look) => systemClock.after(ms === 10_000 ? 400 : ms, look) }
+    const onTunnel: OnTunnel = () => (stream) => {
+      served.push(stream)
+      stream.on('error', () => undefined).resume()
+    }
+    const [one, two] = [await startLink(store, 1), await startLink(store, 2)]
+    const other = await startLink(store, 3, undefined, onTunnel, undefined, hurried)
+    const proxy = await cuttableProxy(other.port)
+    closing.push(() => proxy.close())
+    const lost = await one.tunnel({ incarnation: 3, advertise: `127.0.0.1:${proxy.port}` }, { service: 'x', ip: '' })
+    lost.on('error', () => undefined)
+    const kept = await two.tunnel(at(other, 3), { service: 'x', ip: '' })
+    proxy.abandon()
+    await waitFor(() => served[0]?.destroyed === true, { what: 'the stream of the node that has vanished to end' })
+    expect([served.length, kept.destroyed, served[1]?.destroyed]).toEqual([2, false, false])
   })
 
   it('keeps a connection on which much is on its way before the answer to a ping', async () => {

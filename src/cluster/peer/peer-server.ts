@@ -2,10 +2,11 @@ import {
   createSecureServer,
   type Http2SecureServer,
   type IncomingHttpHeaders,
+  type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
-import type { ClientMemoryBudget, Clock } from '../../base/index.js'
+import type { ClientMemoryBudget, Clock, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { OnPeerRequest, OnTunnel, PeerRequest } from '../peer-link.js'
@@ -29,6 +30,15 @@ const MOST_HANDSHAKES = 64
 const HANDSHAKE_TIMEOUT_MS = 3_000
 const MOST_CONNECTIONS = 512
 const BODY_TIMEOUT_MS = 10_000
+/** Connections are looked at this often. One over which nothing has come between this many is of a node that has vanished. */
+const LOOK_EVERY_MS = 10_000
+const MOST_SILENT_LOOKS = 3
+
+/** What has come over a connection. */
+interface Heard {
+  readonly bytes: number
+  readonly silentLooks: number
+}
 
 /** What the server of the link is built from. */
 export interface PeerServerDeps {
@@ -44,14 +54,19 @@ export interface PeerServerDeps {
   readonly onTunnel?: OnTunnel
 }
 
-/** The listening end of the link: answers the messages of other nodes. */
+/**
+ * The listening end of the link: answers the messages of other nodes. The other end sends pings for as long as it has a
+ * connection, so one that is silent is ended: a machine that has lost its power, or its network, does not say so.
+ */
 export class PeerServer {
   readonly #deps: PeerServerDeps
   readonly #server: Http2SecureServer
   readonly #sockets = new Set<Socket>()
+  readonly #sessions = new Map<ServerHttp2Session, Heard>()
   /** Connections that have not shown a certificate yet, by the address at the other end. */
   readonly #strangers = new Set<string>()
   #unsubscribe: () => void = () => undefined
+  #look: Timer | undefined
 
   constructor(deps: PeerServerDeps) {
     this.#deps = deps
@@ -66,7 +81,7 @@ export class PeerServer {
       settings: { maxConcurrentStreams: MOST_STREAMS, enablePush: false, initialWindowSize: WINDOW_BYTES.stream },
       maxSessionMemory: MEMORY_MB,
     })
-    this.#server.on('session', (session) => session.destroyed || session.setLocalWindowSize(WINDOW_BYTES.connection))
+    this.#server.on('session', (session) => this.#greet(session))
     this.#server.maxConnections = MOST_CONNECTIONS
     this.#server.on('connection', (socket: Socket) => this.#limit(socket))
     this.#server.on('secureConnection', (socket) => void this.#strangers.delete(otherEnd(socket)))
@@ -91,11 +106,32 @@ export class PeerServer {
     })
     this.#server.on('error', (error) => this.#deps.logger.error('peer_listener_failed', { error }))
     this.#unsubscribe = credentials.own.onChange(() => this.#server.setSecureContext(tlsOf(credentials)))
+    this.#lookLater()
+  }
+
+  #greet(session: ServerHttp2Session): void {
+    if (session.destroyed) return
+    session.setLocalWindowSize(WINDOW_BYTES.connection)
+    this.#sessions.set(session, { bytes: 0, silentLooks: 0 })
+    session.once('close', () => this.#sessions.delete(session))
+  }
+
+  #lookLater(): void {
+    this.#look = this.#deps.clock.after(LOOK_EVERY_MS, () => {
+      for (const [session, heard] of this.#sessions) {
+        const { bytesRead: bytes } = session.socket
+        const silentLooks = bytes === heard.bytes ? heard.silentLooks + 1 : 0
+        if (silentLooks >= MOST_SILENT_LOOKS) session.destroy(new Error('the node does not answer'))
+        else this.#sessions.set(session, { bytes, silentLooks })
+      }
+      this.#lookLater()
+    })
   }
 
   /** Ends all connections. */
   close(): Promise<void> {
     this.#unsubscribe()
+    this.#look?.cancel()
     if (!this.#server.listening) return Promise.resolve()
     return new Promise((resolve) => {
       this.#server.close(() => resolve())
