@@ -35,8 +35,8 @@ describe('the explanation of an ended run', () => {
     const onBranch = steps.map((group) => ({ ...group, type: 'parallel' as const }))
     expect(endingOf(failed({ steps: [...onBranch, { type: 'sequential', steps: [] }] }))).toEqual(endingOf(failed()))
     expect(endingOf(failed())).toEqual(['The run has ended: failed in step "pay", after HTTP 500: no luck.', letter])
-    expect(endingOf(failed({}, { status: 0, error: 'the connection was refused' }))[0]).toContain(
-      'after the connection',
+    expect(endingOf(failed({}, { status: 0, error: 'the host name is not known' }))[0]).toBe(
+      'The run has ended: failed in step "pay": the host name is not known.',
     )
     expect(endingOf(failed({}, { error: 'HTTP 500', body: '' }))[0]).toContain('after HTTP 500.')
     expect(endingOf(failed({}, { error: 'A sentence.' }))[0]).toMatch(/after HTTP 500: A sentence\.$/)
@@ -62,6 +62,13 @@ describe('the explanation of an ended run', () => {
     }
     expect(calling(again as never)).toBe(
       `Its failure function at ${url} is called again at ${moment(Date.UTC(2026, 0, 2))}, after HTTP 503.`,
+    )
+    const unanswered = [attempt({ error: 'the host name is not known', status: 0, body: '' })]
+    expect(calling({ ...again, errors: unanswered } as never)).toMatch(
+      /; the last attempt failed: the host name is not known\.$/,
+    )
+    expect(calling({ state: 'CALLBACK_FAIL', url, errors: unanswered } as never)).toContain(
+      'has failed for good; the last attempt failed: the host name is not known. Call it again:',
     )
     expect(calling({ state: 'CALLBACK_SUCCESS' })).toContain('has been called')
     expect(calling({ state: 'CALLBACK_FAIL' })).toContain('homeport runs retry-callbacks wfr_1')

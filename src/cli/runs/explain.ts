@@ -51,7 +51,7 @@ function failureOf({ steps }: SeenRun): string {
   const failed = steps.flatMap((group) => group.steps).findLast(({ state }) => state === 'STEP_FAILED')
   const last = failed?.errors?.at(-1)
   const place = failed?.stepName === undefined ? '' : ` in step "${failed.stepName}"`
-  return last ? `${place}, after ${errorText(last)}` : place
+  return last ? `${place}${attemptText(last, ': ')}` : place
 }
 
 interface Answer {
@@ -59,17 +59,20 @@ interface Answer {
   readonly error: string
 }
 
-function errorText({ status, error }: Answer): string {
+/** How a sentence about a failed attempt ends. `unanswered` introduces the reason why there was no answer. */
+function attemptText({ status, error }: Answer, unanswered: string): string {
   const code = `HTTP ${status}`
-  // The sentence that it becomes a part of has a full stop of its own.
-  return status === 0 || error === code ? error : `${code}: ${error.replace(/\.$/, '')}`
+  // The sentence has a full stop of its own.
+  const said = error.replace(/\.$/, '')
+  if (status === 0) return `${unanswered}${said}`
+  return error === code ? `, after ${code}` : `, after ${code}: ${said}`
 }
 
 function failureFunctionText({ failureFunction, workflowRunId: id }: SeenRun): string[] {
   if (!failureFunction) return []
   const { url = '', state, errors = [], nextDeliveryTime: next } = failureFunction
   const last = errors.at(-1)
-  const after = last ? `, after ${errorText(last)}` : ''
+  const after = last ? attemptText(last, '; the last attempt failed: ') : ''
   switch (state) {
     case 'CALLBACK_INPROGRESS':
       return last && next !== undefined

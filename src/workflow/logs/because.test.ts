@@ -66,6 +66,10 @@ describe('why a run waits', () => {
     expect(await reasonsOf({ pending: failed, attempts: refused })).toEqual([
       'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z, after HTTP 503: Send less.',
     ])
+    const unanswered = [{ ...attempt, status: 0, error: 'the host name is not known (ENOTFOUND)' }]
+    expect(await reasonsOf({ pending: failed, attempts: unanswered })).toEqual([
+      'retry: retry 1 of 3 at 2023-11-14T22:13:21.000Z; the last attempt failed: the host name is not known (ENOTFOUND)',
+    ])
     const keyed = [message({ flow_key: 'k' })]
     expect(await reasonsOf({ pending: keyed, holdOf: () => ({ by: 'pause' }) })).toEqual([
       'flow-control: held by the flow-control key "k" for 2 s, which is paused',

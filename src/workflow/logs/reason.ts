@@ -112,7 +112,7 @@ function describeCause(because: Cause, now: number): string {
     case 'sleeping':
       return `sleeping until ${time(because.until)}`
     case 'retry':
-      return `retry ${because.retry} of ${because.of} at ${time(because.at)}, after ${describeFailure(because)}`
+      return `retry ${because.retry} of ${because.of} at ${time(because.at)}${describeFailure(because)}`
     case 'in-flight':
       return `${because.url} has had the request for ${seconds(now - because.since)}`
     case 'flow-control':
@@ -176,6 +176,6 @@ function describeBranches(branches: readonly string[]): string {
 }
 
 function describeFailure({ status, error }: { readonly status: number; readonly error?: string }): string {
-  if (status === 0) return error ?? 'no answer'
-  return error === undefined ? `HTTP ${status}` : `HTTP ${status}: ${error}`
+  if (status === 0) return `; the last attempt failed: ${error ?? 'no answer'}`
+  return error === undefined ? `, after HTTP ${status}` : `, after HTTP ${status}: ${error}`
 }
