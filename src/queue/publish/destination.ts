@@ -47,8 +47,10 @@ function tryUrl(text: string): URL | undefined {
   }
 }
 
-/** Matches what cannot be a name: a URL, a percent-encoded URL, or a model service. */
-const NO_NAME = /^(?:[a-z][a-z0-9+.-]*:|https?%3a|api\/)/i
+/** Matches what cannot be the name of a URL group: a URL, with its scheme or without, or a model service. */
+const NO_NAME = /[^A-Za-z0-9._-]/
+
+const SCHEME = /^[a-z][a-z0-9+.-]*:/i
 
 /** The URL group that a destination names; `undefined` for a URL. */
 export function groupNameOf(text: string): string | undefined {
@@ -72,11 +74,13 @@ export function parseDestination(text: string): Destination {
       problem: `The destination "${url.slice(0, 80)}" needs a model service, and none is configured here. Publish to the URL of a provider instead.`,
     })
   }
-  if (!/^[a-z][a-z0-9+.-]*:/i.test(url)) throw new HomeportError('url_group_not_found', { name: url.slice(0, 80) })
+  const name = groupNameOf(url)
+  if (name !== undefined) throw new HomeportError('url_group_not_found', { name: name.slice(0, 80) })
   const parsed = parseHttpUrl(url)
   if ('problem' in parsed) {
+    const orGroup = SCHEME.test(url) ? '' : ', or the name of a URL group'
     throw new HomeportError('invalid_request', {
-      problem: `The destination is "${shownUrl(url).slice(0, 200)}"; ${parsed.problem}.`,
+      problem: `The destination is "${shownUrl(url).slice(0, 200)}"; ${parsed.problem}${orGroup}.`,
     })
   }
   return parsed
