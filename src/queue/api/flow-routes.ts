@@ -42,8 +42,12 @@ function pinned(query: URLSearchParams): FlowKeyChange {
   const parallelism = amount(query, 'parallelism')
   const rate = amount(query, 'rate')
   const period_s = amount(query, 'period', LONGEST_PERIOD_S)
-  if (parallelism === undefined && rate === undefined)
-    refuseSetting('pin', query.toString(), 'name parallelism, rate or both')
+  if (parallelism === undefined && rate === undefined) {
+    throw new HomeportError('invalid_request', {
+      problem:
+        'The request names no limit to pin; send parallelism, rate or both in the query, such as ?parallelism=3.',
+    })
+  }
   return {
     ...(parallelism !== undefined && { parallelism, pinned_parallelism: 1 as const }),
     ...(rate !== undefined && { rate, period_s: period_s ?? 1, pinned_rate: 1 as const }),
