@@ -1,4 +1,4 @@
-import { define } from './entry.js'
+import { define, type None } from './entry.js'
 
 /** Errors of workflow runs and bulk actions. */
 export const workflowErrors = {
@@ -20,6 +20,12 @@ export const workflowErrors = {
   run_not_found: define<{ runId: string }>({
     status: 404,
     text: ({ runId }) => `There is no workflow run "${runId}". GET /v2/workflows/logs lists the runs of this account.`,
+  }),
+  webhook_not_found: define<None>({
+    status: 404,
+    // The caller has no credentials, so it does not learn which of these it is.
+    text: () =>
+      'There is no webhook at this address, or its run has ended. Use the whole webhookUrl that context.createWebhook returned.',
   }),
   run_events_full: define<{ runId: string }>({
     status: 429,

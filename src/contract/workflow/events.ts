@@ -241,7 +241,7 @@ const hook = (method: Endpoint['method']) =>
       description: 'The run has received the request, or will when it waits for it.',
       body: Type.Object({ received: Type.Literal(true) }),
     },
-    errors: ['run_not_found', 'run_events_full'],
+    errors: ['webhook_not_found', 'run_events_full'],
   })
 
 /**

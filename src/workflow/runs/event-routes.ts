@@ -241,10 +241,10 @@ async function callWebhook(
 ) {
   const { userId, workflowRunId: runId, eventId } = call.params
   const accountId = deps.accountOfUser(userId)
-  if (accountId === undefined) throw new HomeportError('run_not_found', { runId })
+  if (accountId === undefined) throw new HomeportError('webhook_not_found', {})
   const event = { accountId, runId, eventId: decodeEventId(eventId), by: 'webhook' as const }
   for await (const { kind } of notify(deps, { ...event, data: ownBytes(webhookData(deps, method, call)) })) {
-    if (kind === 'unknown-run') throw new HomeportError('run_not_found', { runId })
+    if (kind === 'unknown-run') throw new HomeportError('webhook_not_found', {})
   }
   return reply(200, { received: true as const })
 }

@@ -202,6 +202,8 @@ describe('waiting for events', () => {
       (await fetch(url, { method: 'POST', body })).status
     expect(await send(address.replace(/evt_.*/, 'evt_of-a-stranger'), 'x')).toBe(404)
     expect(await send(address.replace(/evt_.*/, 'go'), 'x')).toBe(404)
+    const wrong = await fetch(`${address}x`, { method: 'POST' })
+    expect([wrong.status, await wrong.text()]).toEqual([404, expect.stringContaining('webhook')])
     expect(await send(address, new Uint8Array(2 ** 20 + 1))).toBe(413)
     expect(await send(address, 'first')).toBe(200)
     const large = new Uint8Array(2 ** 20)
