@@ -2,7 +2,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
+import { parseAllDocuments, parse as parseYaml } from 'yaml'
+import { loadConfig, unknownEnvironment } from '../../src/config/index.js'
 import { run, tempDir } from '../support/index.js'
 
 /** The files of `deploy/` without a container engine or a cluster: they parse, and name what exists. */
@@ -43,7 +44,10 @@ interface StatefulSet {
       readonly spec: {
         readonly securityContext: { readonly runAsUser: number }
         readonly volumes: readonly { readonly name: string }[]
-        readonly containers: readonly { readonly volumeMounts: readonly { name: string; mountPath: string }[] }[]
+        readonly containers: readonly {
+          readonly volumeMounts: readonly { name: string; mountPath: string }[]
+          readonly env: readonly { name: string; value: string }[]
+        }[]
       }
     }
     readonly volumeClaimTemplates: readonly { readonly metadata: { readonly name: string } }[]
@@ -66,7 +70,9 @@ it('has Kubernetes manifests that follow the schemas, with every volume that is 
 })
 
 interface Compose {
-  readonly services: Readonly<Record<string, { readonly volumes?: readonly string[] }>>
+  readonly services: Readonly<
+    Record<string, { readonly volumes?: readonly string[]; readonly environment?: Readonly<Record<string, string>> }>
+  >
   readonly volumes?: Readonly<Record<string, unknown>>
 }
 
@@ -80,6 +86,26 @@ it('has compose files that mount only files and volumes that exist', () => {
       const isFile = from.startsWith('.')
       expect(isFile ? existsSync(join(DEPLOY, from)) : from in volumes, `${name}: ${source}`).toBe(true)
     }
+  }
+})
+
+it('runs the container with settings under which clients reach its databases: no proxy terminates TLS for them', () => {
+  const image = readFileSync(join(PROJECT, 'Dockerfile'), 'utf8').matchAll(/\b(HOMEPORT_\w+)=(\S+)/g)
+  const ofImage = Object.fromEntries([...image].map(([, name = '', value = '']) => [name, value]))
+  expect(ofImage).toMatchObject({ HOMEPORT_HOST: '0.0.0.0', HOMEPORT_PROXY_TERMINATES_TLS: 'true' })
+  const [compose] = documents('compose.yaml') as [Compose]
+  const set = documents('kubernetes/homeport.yaml')[3] as StatefulSet
+  const variables = set.spec.template.spec.containers[0]?.env.map(({ name, value }) => [name, value]) ?? []
+  const workflow = parseYaml(readFileSync(join(PROJECT, 'examples/ci/github-service.yaml'), 'utf8'))
+  const environments: Readonly<Record<string, string>>[] = [
+    compose.services.homeport?.environment ?? {},
+    Object.fromEntries(variables),
+    workflow.jobs.test.services.homeport.env,
+  ]
+  for (const environment of environments) {
+    const env = { ...ofImage, ...environment }
+    expect(unknownEnvironment(env)).toEqual([])
+    expect(loadConfig({ env })).toMatchObject({ redisTlsByDefault: false })
   }
 })
 

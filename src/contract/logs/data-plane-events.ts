@@ -337,7 +337,7 @@ export const DATA_PLANE_EVENTS = {
   ),
   gateway_client_unexpected_tls: gateway(
     'info',
-    'a client used TLS on a clear-text port: connect without TLS, or switch TLS on for the database',
+    'a client used TLS on a clear-text port: connect without TLS, through the proxy of proxyTerminatesTls, or switch TLS on for the database',
     'databaseId',
     'address?',
   ),
