@@ -86,7 +86,7 @@ const NUMBER = /-?\d[\d.eE+-]*/g
 
 /** Reads the body of `POST /`: one command as a JSON array. @throws HomeportError */
 export function parseCommand(body: string): CommandArguments {
-  const parsed = parseJson(body, 'ERR')
+  const parsed = parseJson(body, 'command')
   if (!Array.isArray(parsed)) throw malformed('failed to parse command: the body is not a JSON array')
   const command = toCommand(exactNumbers(parsed, body))
   if (command instanceof HomeportError) throw command
@@ -98,20 +98,21 @@ export function parseCommand(body: string): CommandArguments {
  * place. @throws HomeportError when the body as a whole cannot be read
  */
 export function parsePipeline(body: string): readonly ParsedCommand[] {
-  const parsed = parseJson(body, 'pipeline')
-  if (!Array.isArray(parsed) || !parsed.every(Array.isArray)) throw malformed('failed to parse pipeline request')
+  const parsed = parseJson(body, 'pipeline request')
+  if (!Array.isArray(parsed) || !parsed.every(Array.isArray)) {
+    const example = '[["SET","a","1"],["GET","a"]]'
+    throw malformed(`failed to parse pipeline request: send an array of commands, such as ${example}`)
+  }
   if (parsed.length === 0) throw malformed('empty pipeline request')
   const exact = exactNumbers(parsed, body)
   return exact.map((command) => toCommand(Array.isArray(command) ? command : []))
 }
 
-function parseJson(body: string, kind: 'ERR' | 'pipeline'): unknown {
+function parseJson(body: string, kind: 'command' | 'pipeline request'): unknown {
   try {
     return JSON.parse(body)
   } catch {
-    throw malformed(
-      kind === 'pipeline' ? 'failed to parse pipeline request' : 'failed to parse command: the body is not JSON',
-    )
+    throw malformed(`failed to parse ${kind}: the body is not JSON`)
   }
 }
 

@@ -94,7 +94,12 @@ describe('the event loop is not blocked by a refused body:', () => {
       () => `["SET","k",${'1'.repeat(BODY_BYTES - 32)}]`,
       '{"error":"ERR a number has more than 1024 digits, send it as text"}',
     ],
-    ['no JSON', '/pipeline', () => `[[${' '.repeat(BODY_BYTES)}x`, '{"error":"ERR failed to parse pipeline request"}'],
+    [
+      'no JSON',
+      '/pipeline',
+      () => `[[${' '.repeat(BODY_BYTES)}x`,
+      '{"error":"ERR failed to parse pipeline request: the body is not JSON"}',
+    ],
     [
       'a text that never ends',
       '/',
