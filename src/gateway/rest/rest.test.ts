@@ -244,7 +244,10 @@ describe('pipelines', () => {
 
   it.each([
     ['nonsense', 'ERR failed to parse pipeline request: the body is not JSON'],
-    ['["GET","a"]', 'ERR failed to parse pipeline request: send an array of commands, such as [["SET","a","1"],["GET","a"]]'],
+    [
+      '["GET","a"]',
+      'ERR failed to parse pipeline request: send an array of commands, such as [["SET","a","1"],["GET","a"]]',
+    ],
     ['[]', 'ERR empty pipeline request'],
   ])('refuse %s', async (body, error) => {
     expect(await post('/pipeline', body)).toMatchObject({ status: 400, body: { error } })
