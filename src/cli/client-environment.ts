@@ -1,5 +1,6 @@
 import type { Credentials } from '../accounts/credentials.js'
 import type { Config } from '../config/index.js'
+import { type RedisEndpoint, redisUrlOf } from '../contract/databases/redis-url.js'
 import { shellExports } from './shell.js'
 
 /** The addresses and credentials that a client program needs; the shape of `homeport env --json`. */
@@ -64,10 +65,7 @@ export function clientExports(environment: ClientEnvironment, database?: Databas
 }
 
 /** The fields of a database record with addresses and credentials. Secrets are absent if the caller may not see them. */
-export interface Reachable {
-  readonly endpoint: string
-  readonly port: number
-  readonly tls: boolean
+export interface Reachable extends RedisEndpoint {
   readonly password?: string
   readonly rest_url: string
   readonly rest_token?: string
@@ -75,7 +73,6 @@ export interface Reachable {
 
 /** The addresses and credentials in the record of a database. */
 export function accessOf(database: Reachable): DatabaseAccess {
-  const { tls, password = '', endpoint, port, rest_url: restUrl, rest_token: restToken = '' } = database
-  const redisUrl = `${tls ? 'rediss' : 'redis'}://default:${encodeURIComponent(password)}@${endpoint}:${port}`
-  return { restUrl, restToken, redisUrl }
+  const { password = '', rest_url: restUrl, rest_token: restToken = '' } = database
+  return { restUrl, restToken, redisUrl: redisUrlOf(database, `default:${encodeURIComponent(password)}`) }
 }

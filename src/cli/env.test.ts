@@ -124,6 +124,12 @@ describe('with a database', () => {
     expect(JSON.parse(json.out).database).toMatchObject({ restToken: 'rest-1' })
   })
 
+  it('puts an IPv6 address into brackets', async () => {
+    const flags = await listing({ ...DATABASE, endpoint: 'fd00::5', tls: true })
+    const { out } = await env(...flags, '--database', 'cache')
+    expect(out).toContain("export REDIS_URL='rediss://default:p%2Fw@[fd00::5]:8800'\n")
+  })
+
   it('lists the databases when none or several match', async () => {
     const flags = await listing(DATABASE, { ...DATABASE, database_id: 'id-2' })
     expect(await env(...flags, '--database', 'cache')).toMatchObject({

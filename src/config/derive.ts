@@ -6,6 +6,7 @@ type Derived =
   | 'publicApiUrl'
   | 'publicRestUrl'
   | 'publicQueueUrl'
+  | 'publicRedisHost'
   | 'redisTlsByDefault'
   | 'deliveryTargets'
   | 'backupsPathStyle'
@@ -31,6 +32,7 @@ export function derive(settings: Settings, workingDir: string): Config {
     publicApiUrl: publicApiUrl ?? urlOf(settings.apiPort),
     publicRestUrl: settings.publicRestUrl ?? urlOf(settings.restPort),
     publicQueueUrl: publicQueueUrl ?? urlOf(settings.queuePort),
+    publicRedisHost: settings.publicRedisHost ?? redisHost(settings.host),
     backupsPathStyle: settings.backupsPathStyle ?? settings.backupsEndpoint !== undefined,
     deliveryTargets: settings.deliveryTargets ?? (isLoopback(settings.host) ? 'everything' : 'public'),
     redisTlsByDefault: settings.redisTlsByDefault ?? (settings.redisDomain !== undefined || !isLoopback(settings.host)),
@@ -39,6 +41,11 @@ export function derive(settings: Settings, workingDir: string): Config {
 
 const absolute = (path: string | undefined, workingDir: string): string | undefined =>
   path === undefined ? undefined : resolve(workingDir, path)
+
+/** Where clients of databases connect if nothing else is set. */
+function redisHost(host: string): string {
+  return isWildcard(host) || host === '127.0.0.1' || host === '::1' ? 'localhost' : host
+}
 
 /** The host part of a URL. A wildcard is an address to listen on, not to connect to. */
 function dialable(host: string): string {

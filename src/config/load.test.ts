@@ -77,6 +77,19 @@ describe('parsing of values', () => {
     const config = loadConfig({ flags: { host: '0.0.0.0', proxyTerminatesTls: true } })
     expect(config).toMatchObject({ publicApiUrl: 'http://localhost:8700', redisTlsByDefault: true })
   })
+
+  it.each([
+    ['127.0.0.1', 'localhost'],
+    ['localhost', 'localhost'],
+    ['::1', 'localhost'],
+    ['0.0.0.0', 'localhost'],
+    ['::', 'localhost'],
+    ['127.0.0.2', '127.0.0.2'],
+    ['10.0.0.5', '10.0.0.5'],
+    ['fd00::5', 'fd00::5'],
+  ])('names for databases on %s the host %s, where they listen', (host, publicRedisHost) => {
+    expect(loadConfig({ flags: { host, proxyTerminatesTls: true } })).toMatchObject({ publicRedisHost })
+  })
 })
 
 describe('refused values', () => {

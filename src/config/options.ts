@@ -108,8 +108,9 @@ const OPTIONS = {
     relation: 'Set it when a proxy stands in front of queuePort.',
   }),
   publicRedisHost: option({
-    kind: kinds.hostName,
-    default: 'localhost',
+    kind: kinds.optional(kinds.hostName),
+    default: undefined,
+    defaultText: 'localhost, or host if that is another address than 127.0.0.1, ::1 and wildcards',
     meaning: 'The record of a database names this host as its endpoint.',
     relation: 'Clients must be able to resolve it to host.',
   }),

@@ -1,5 +1,6 @@
 /** Code that connects to a database, ready to paste. */
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
+import { redisUrlOf } from '../../../../src/contract/databases/redis-url.js'
 
 /** A way to connect. */
 export interface Snippet {
@@ -16,9 +17,11 @@ const TLS_NOTE =
 
 /** The URL for Redis clients; read-only callers get that of the read-only user. */
 function redisUrl(database: DatabaseRecord): string {
-  const { tls, endpoint, port, password, read_only_rest_token } = database
-  const login = password === undefined ? `default_ro:${read_only_rest_token ?? ''}` : `default:${password}`
-  return `${tls ? 'rediss' : 'redis'}://${login}@${endpoint}:${port}`
+  const { password, read_only_rest_token } = database
+  return redisUrlOf(
+    database,
+    password === undefined ? `default_ro:${read_only_rest_token ?? ''}` : `default:${password}`,
+  )
 }
 
 /** Every way to connect. */
