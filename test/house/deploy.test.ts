@@ -109,6 +109,14 @@ it('runs the container with settings under which clients reach its databases: no
   }
 })
 
+it('has a configuration for the nodes behind HAProxy, under which clients reach databases through it', () => {
+  const path = join(PROJECT, 'examples/cluster/homeport.config.json')
+  const config = loadConfig({ file: { path, content: JSON.parse(readFileSync(path, 'utf8')) } })
+  expect(config).toMatchObject({ redisTlsByDefault: true, publicRedisHost: new URL(config.publicApiUrl).hostname })
+  const { from, to } = config.redisPorts
+  expect(readFileSync(join(PROJECT, 'examples/cluster/haproxy.cfg'), 'utf8')).toContain(`bind :${from}-${to}`)
+})
+
 it('has a systemd unit that systemd accepts', async (context) => {
   const found = await run('systemd-analyze', ['--version']).catch(() => undefined)
   if (found?.code !== 0) return context.skip('this machine has no systemd-analyze')
