@@ -200,6 +200,21 @@ describeOnSampledStore('accounts', (openStore) => {
     expect(await ids()).toEqual(['fourth', 'third', 'second'])
   })
 
+  it('keeps the beginning of long details of an audit entry, however they are long', async () => {
+    const { store, accounts, credentials } = await fresh()
+    const caller = accounts.basic(basicOf(credentials.email, credentials.apiKey), '::1')
+    if (!caller) throw new Error('no caller')
+    const long = { name: 'kept', selector: { label: Array(100).fill('x'.repeat(8_192)), count: 7 } }
+    const deep = Array(20).fill(Array(20).fill('x'.repeat(400)))
+    for (const details of [long, { deep }]) {
+      await accounts.audit(caller, { action: 'Rotate Signing Keys', entity: 'NA', details })
+    }
+    const [omitted, cut] = await store.run(accountsTransactions.auditLog, { accountId: caller.accountId, limit: 2 })
+    expect(JSON.parse(omitted?.details ?? '')).toEqual({ omitted: expect.stringMatching(/^\d+ characters$/) })
+    const label = [...Array(20).fill(`${'x'.repeat(500)}…`), '… and 80 more']
+    expect(JSON.parse(cut?.details ?? '')).toEqual({ name: 'kept', selector: { label, count: 7 } })
+  })
+
   it('writes the audit log', async () => {
     const { store, accounts, credentials } = await fresh()
     const caller = accounts.basic(basicOf(credentials.email, credentials.apiKey), '10.0.0.7')

@@ -4,6 +4,7 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../../store/schema/accounts.js'
 import { all, change, first, insertAll, only, type Transaction } from '../../store/statement.js'
+import { shortDetails } from '../short-details.js'
 import { type NamedAuditRow, withNames } from './audit-names.js'
 import { followFirstTokens } from './first-tokens.js'
 import { lockInstallation } from './installation.js'
@@ -149,7 +150,7 @@ const forgetOldest = query<{ madeBefore: number }>(({ db, p }) => {
 /** Inserts an audit entry. Transactions of other modules call it, so that a change and its entry are committed together. */
 export function* recordAudit(entry: NewAuditRow): Transaction<void> {
   yield* change(forgetOldest, { madeBefore: entry.at - AUDIT_KEPT_SECONDS * 1000 })
-  yield* insertAll('audit_log', [entry])
+  yield* insertAll('audit_log', [{ ...entry, details: shortDetails(entry.details) }])
 }
 
 /** Inserts an audit entry in a transaction of its own. */

@@ -13,3 +13,15 @@ it('keeps the beginning and the length of every long list of a selector', () => 
     messageIds: shown,
   })
 })
+
+it('keeps values of a limited length of all lists together', () => {
+  const long = (letter: string) => Array.from({ length: 3 }, (_, index) => letter.repeat(8_000) + index)
+  expect(kept({ label: long('a'), host: long('b'), path: ['/'] })).toEqual({
+    label: long('a').slice(0, 2),
+    labelTotal: 3,
+    host: [],
+    hostTotal: 3,
+    path: [],
+    pathTotal: 1,
+  })
+})

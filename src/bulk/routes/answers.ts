@@ -23,6 +23,8 @@ type OutcomeEntry = Static<(typeof listBulkOutcomes)['success']['body']>['outcom
 const MAX_ERRORS = 100
 /** Ids that an action shows of a list. */
 const MAX_IDS_SHOWN = 100
+/** Characters that it shows of all its lists together. */
+const MAX_CHARACTERS_SHOWN = 16_384
 
 /** Counts by outcome; they add up to the number of decided items. */
 function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
@@ -102,16 +104,22 @@ export async function pageOf(
 }
 
 /**
- * JSON of a selector for the records. The row is rewritten with each batch, so long lists keep only their beginning and
- * their length; the outcomes have every id.
+ * JSON of a selector for the records. The row is rewritten with each batch, and a page of actions has a thousand of them. So
+ * long lists keep only their beginning and their length; the outcomes have every id.
  */
 export function selectorForRecords(given: object): string {
+  let characters = 0
+  const isShown = (value: unknown): boolean => {
+    characters += String(value).length
+    return characters <= MAX_CHARACTERS_SHOWN
+  }
   const members = Object.entries(given).flatMap(([name, value]): [string, unknown][] => {
     if (!Array.isArray(value)) return [[name, value]]
-    return value.length <= MAX_IDS_SHOWN
+    const shown = value.slice(0, MAX_IDS_SHOWN).filter(isShown)
+    return shown.length === value.length
       ? [[name, value]]
       : [
-          [name, value.slice(0, MAX_IDS_SHOWN)],
+          [name, shown],
           [`${name}Total`, value.length],
         ]
   })

@@ -118,7 +118,7 @@ export const BulkAction = Type.Object({
   state: Type.Enum([...BULK_STATES]),
   selector: Type.Record(Type.String(), Type.Unknown(), {
     description:
-      'The selector as it was sent. Of a long list of ids it shows the first 100, with the number of all in a separate field.',
+      'The selector as it was sent. Of a long list it shows the first values, at most 100 and of all lists together 16,384 characters, with the number of all in a separate field.',
   }),
   reason: Type.Optional(Type.String({ description: 'The reason that the caller gave.' })),
   ratePerSecond: Type.Optional(Type.Integer({ description: 'Most items per second. Absent: no limit.' })),
