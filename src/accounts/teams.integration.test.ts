@@ -9,7 +9,9 @@ import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
 import { Accounts } from './accounts.js'
+import { auditRow } from './testing/rows.js'
 import * as accountsTransactions from './transactions/accounts.js'
+import * as teamsTransactions from './transactions/teams.js'
 
 describeOnSampledStore('teams and keys', (openStore) => {
   const clock = new ManualClock()
@@ -92,6 +94,22 @@ describeOnSampledStore('teams and keys', (openStore) => {
     it('is refused beyond five owned teams', async () => {
       for (let i = 0; i < 5; i++) await newTeam(`t${i}`)
       await expect(newTeam()).rejects.toThrow('You already own 5 teams')
+    })
+
+    it('takes no more members than it may have', async () => {
+      const { team_id } = await newTeam()
+      const member = (name: string) => ({ team_id, email_key: name, email: name, role: 'dev' as const, created_at: 1 })
+      const add = (name: string) =>
+        store.run(teamsTransactions.addMember, {
+          teamId: team_id,
+          emailKey: owner.email,
+          member: member(name),
+          most: 2,
+          audit: auditRow(team_id, 1),
+        })
+      expect((await add('a@b.c')).kind).toBe('added')
+      expect((await add('a@b.c')).kind).toBe('already')
+      expect((await add('d@e.f')).kind).toBe('limit_reached')
     })
 
     it('lets owner and admins manage members, and everybody but the owner leave', async () => {

@@ -3,6 +3,7 @@ import { type Clock, sha256Hex, unreachable } from '../base/index.js'
 import {
   type AddMemberBody,
   type CreateTeamBody,
+  MOST_MEMBERS,
   MOST_OWNED_TEAMS,
   type RemoveMemberBody,
   type Team,
@@ -97,7 +98,7 @@ export class Teams {
     const audit = this.#audit(caller, { action: 'Add Team Member', entity: teamId, details })
     const created_at = this.#deps.clock.now()
     const member = { team_id: teamId, email_key: emailKeyOf(email), email, role, created_at }
-    const args = { ...memberOf(caller, teamId), member, audit }
+    const args = { ...memberOf(caller, teamId), member, most: MOST_MEMBERS, audit }
     const outcome = await this.#deps.store.run(teams.addMember, args)
     switch (outcome.kind) {
       case 'added':
@@ -105,6 +106,8 @@ export class Teams {
         return teamMemberOf(outcome.team, member)
       case 'already':
         throw new HomeportError('member_exists', { email, role: outcome.role })
+      case 'limit_reached':
+        throw new HomeportError('team_member_limit', { limit: MOST_MEMBERS })
       default:
         throw refusalOf(outcome, teamId, 'the owner or an admin')
     }

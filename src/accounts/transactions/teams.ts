@@ -188,15 +188,26 @@ export type AddMemberOutcome =
   | TeamRefusal
   | { readonly kind: 'added'; readonly team: TeamRow }
   | { readonly kind: 'already'; readonly role: TeamRole }
+  | { readonly kind: 'limit_reached' }
+
+const countOf = query<{ teamId: string }, { held: number }>(({ db, p }) =>
+  db
+    .selectFrom('team_members')
+    .select(({ fn }) => fn.countAll<number>().as('held'))
+    .where('team_id', '=', p.teamId),
+)
 
 /** Adds a member. To change a role, remove the member and add them again. */
 export const addMember = write(
   'teams.addMember',
-  function* (args: TeamOfMember & { member: MemberRow; audit: NewAuditRow }): Transaction<AddMemberOutcome> {
+  function* (
+    args: TeamOfMember & { member: MemberRow; most: number; audit: NewAuditRow },
+  ): Transaction<AddMemberOutcome> {
     const refusal = yield* refusalOf(args, MANAGERS)
     if (refusal) return refusal
     const present = yield* first(memberOf, { teamId: args.teamId, emailKey: args.member.email_key })
     if (present) return { kind: 'already', role: present.role }
+    if ((yield* only(countOf, { teamId: args.teamId })).held >= args.most) return { kind: 'limit_reached' }
     yield* insertAll('team_members', [args.member])
     yield* recordAudit(args.audit)
     return { kind: 'added', team: yield* only(teamToChange, { teamId: args.teamId }) }

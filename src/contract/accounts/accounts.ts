@@ -13,6 +13,9 @@ export const GIVEN_ROLES = ['admin', 'dev', 'finance'] as const
 /** Most teams that one person may own (reference redis 1.10). */
 export const MOST_OWNED_TEAMS = 5
 
+/** Most members of a team: every node has the members of all teams in memory, and reads them at each change. */
+export const MOST_MEMBERS = 1_000
+
 /** Most API keys of an account or team (reference redis 1.1). */
 export const MOST_API_KEYS = 37
 
@@ -163,11 +166,10 @@ export const addTeamMember = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Add a member to a team',
-  description:
-    'Only the owner and admins may add members. The e-mail needs no account on this server: such a member uses keys of the team. To change a role, remove the member and add them again.',
+  description: `Only the owner and admins may add members, ${MOST_MEMBERS} at most. The e-mail needs no account on this server: such a member uses keys of the team. To change a role, remove the member and add them again.`,
   body: { kind: 'json', schema: AddMemberSchema },
   success: { status: 200, description: 'The new member.', body: TeamMemberSchema },
-  errors: ['team_not_found', 'team_forbidden', 'member_exists', 'store_unavailable'],
+  errors: ['team_not_found', 'team_forbidden', 'member_exists', 'team_member_limit', 'store_unavailable'],
 })
 
 const RemoveMemberSchema = Type.Object({

@@ -20,6 +20,10 @@ export const accountsErrors = {
     status: 409,
     text: ({ limit }) => `You already own ${limit} teams, which is the limit. Delete one first.`,
   }),
+  team_member_limit: define<{ limit: number }>({
+    status: 409,
+    text: ({ limit }) => `The team already has ${limit} members, which is the limit. Remove one first.`,
+  }),
   team_not_empty: define<{ databases: number }>({
     status: 409,
     text: ({ databases }) =>

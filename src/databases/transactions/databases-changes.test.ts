@@ -127,7 +127,7 @@ describeOnEveryStore('changes of databases', (openStore) => {
       })
       if (role === 'owner') return teamId
       const added = { ...member, email_key: `${role}@x`, email: `${role}@x`, role }
-      await store.run(teams.addMember, { teamId, emailKey: 'boss@x', member: added, audit: auditOf(teamId) })
+      await store.run(teams.addMember, { teamId, emailKey: 'boss@x', member: added, most: 9, audit: auditOf(teamId) })
       return teamId
     }
     const move = (teamId: string, emailKey: string, limit = 10) =>
