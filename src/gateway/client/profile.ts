@@ -76,25 +76,33 @@ export function describeClient(profile: ClientProfile, session: SessionFacts, no
   )
 }
 
-/** The engine's error for an invalid client name. */
-export const NO_PLAIN_NAME = 'ERR Client names cannot contain spaces, newlines or special characters.'
+/** Every name is in each CLIENT LIST. Characters. */
+const LONGEST_NAME = 1_024
 
-/** Whether a client name is valid. */
-export function isPlainName(name: string): boolean {
-  return PLAIN_NAME.test(name)
+/** The engine's words for a name of a client or of its library that is not valid, behind what is named. */
+function problemOfName(name: string): string | undefined {
+  if (name.length > LONGEST_NAME) return `cannot be longer than ${LONGEST_NAME} characters.`
+  return PLAIN_NAME.test(name) ? undefined : 'cannot contain spaces, newlines or special characters.'
+}
+
+/** The error text for a client name that is not valid. */
+export function clientNameProblem(name: string): string | undefined {
+  const problem = problemOfName(name)
+  return problem && `ERR Client names ${problem}`
 }
 
 /** Sets the name of a client. @returns an error text if the name is invalid. */
 export function setName(profile: ClientProfile, name: string): string | undefined {
-  if (!isPlainName(name)) return NO_PLAIN_NAME
-  profile.name = name
-  return undefined
+  const problem = clientNameProblem(name)
+  if (problem === undefined) profile.name = name
+  return problem
 }
 
 /** Sets the name or version of the client's library. @returns an error text if it is invalid. */
 export function setInfo(profile: ClientProfile, attribute: string, value: string): string | undefined {
   const key = attribute.toLowerCase()
-  if (!PLAIN_NAME.test(value)) return `ERR ${key} cannot contain spaces, newlines or special characters.`
+  const problem = problemOfName(value)
+  if (problem !== undefined) return `ERR ${key} ${problem}`
   if (key === 'lib-name') profile.libraryName = value
   else if (key === 'lib-ver') profile.libraryVersion = value
   else return `ERR Unrecognized option '${attribute}'`

@@ -18,7 +18,52 @@ async function idOf(raw: RawClient): Promise<string> {
   return id
 }
 
+const command = (...words: readonly string[]): string =>
+  `*${words.length}\r\n${words.map((word) => `$${word.length}\r\n${word}\r\n`).join('')}`
+
+it('a command that the gateway answers is refused when it is very long', async () => {
+  const raw = await client()
+  const long = 'x'.repeat(300_000)
+  const answered = [
+    ['AUTH', long],
+    ['HELLO', '3', 'SETNAME', long],
+    ['CLIENT', 'SETNAME', long],
+    ['ACL', 'GENTOKEN', 'me', long],
+    ['CONFIG', 'GET', long],
+    ['INFO', long],
+  ]
+  for (const words of answered) {
+    const sent = command(...words)
+    await raw.send(sent).expect(`-ERR max request size exceeded. Limit: 262144 bytes, Actual: ${sent.length} bytes\r\n`)
+  }
+  await raw.send(command('ECHO', long)).expect(`$300000\r\n${long}\r\n`)
+  await raw.send(command('SCRIPT', 'LOAD', `return 1 --${long}`)).expect('$40\r\n')
+})
+
+it('a name of a client or of its library has a limited length', async () => {
+  const raw = await client()
+  const name = 'n'.repeat(1_024)
+  await raw.send(`CLIENT SETNAME ${name}\r\nCLIENT SETINFO lib-ver ${name}\r\n`).expect('+OK\r\n+OK\r\n')
+  const tooLong = 'cannot be longer than 1024 characters.\r\n'
+  await raw
+    .send(`CLIENT SETNAME ${name}n\r\nHELLO 2 SETNAME ${name}n\r\n`)
+    .expect(`-ERR Client names ${tooLong}`.repeat(2))
+  await raw.send(`CLIENT SETINFO lib-name ${name}n\r\n`).expect(`-ERR lib-name ${tooLong}`)
+  await raw.send('CLIENT GETNAME\r\n').expect(`$1024\r\n${name}\r\n`)
+})
+
 describe('CLIENT KILL', () => {
+  it('goes by the last of several options with one word, however many there are', async () => {
+    const [owner, one, other] = await Promise.all([client(), client(), client()])
+    const [first, last] = [await idOf(one), await idOf(other)]
+    const begun = mainThreadMs()
+    const filters = Array.from({ length: 10_000 }, () => ['TYPE', 'normal']).flat()
+    await owner.send(command('CLIENT', 'KILL', ...filters, 'ID', first, 'ID', last)).expect(':1\r\n')
+    expect((mainThreadMs() - begun) / unitMs()).toBeLessThan(100)
+    await other.expectClosed()
+    await one.send('PING\r\n').expect('+PONG\r\n')
+  })
+
   it('closes connections of other clients, by address or by a filter', async () => {
     const [owner, byAddress, byId, subscriber] = await Promise.all([client(), client(), client(), client()])
     const { localPort } = byAddress.socket
@@ -184,8 +229,8 @@ it('CLIENT INFO and LIST are verbatim texts in RESP3', async () => {
 it('reads HELLO with thousands of options in time', async () => {
   const raw = await client()
   const begun = mainThreadMs()
-  const words = ['HELLO', '2', ...Array.from({ length: 30_000 }, () => ['SETNAME', 'me']).flat(), 'MORE']
-  raw.send(`*${words.length}\r\n${words.map((word) => `$${word.length}\r\n${word}\r\n`).join('')}`)
+  const words = ['HELLO', '2', ...Array.from({ length: 12_000 }, () => ['SETNAME', 'me']).flat(), 'MORE']
+  raw.send(command(...words))
   await raw.expect("-ERR Syntax error in HELLO option 'MORE'\r\n")
   expect((mainThreadMs() - begun) / unitMs()).toBeLessThan(100)
 })

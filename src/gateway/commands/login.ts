@@ -1,5 +1,5 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import { isPlainName, NO_PLAIN_NAME } from '../client/profile.js'
+import { clientNameProblem } from '../client/profile.js'
 import type { DataUser } from '../deps.js'
 import { readGreeting } from '../engine/greeting.js'
 import { errorText } from '../error-text.js'
@@ -196,5 +196,6 @@ function readHello([version, ...args]: readonly string[]): Hello | Buffer {
 }
 
 function nameProblem(name: string | undefined): Buffer | undefined {
-  return name === undefined || isPlainName(name) ? undefined : encodeError(NO_PLAIN_NAME)
+  const problem = name === undefined ? undefined : clientNameProblem(name)
+  return problem === undefined ? undefined : encodeError(problem)
 }

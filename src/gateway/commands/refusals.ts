@@ -1,6 +1,7 @@
+import type { CommandState } from '../../contract/databases/commands.js'
 import { type HomeportError, refusal } from '../../contract/errors/errors.js'
 import { encodeError } from '../resp/encode.js'
-import type { KnownCommand } from './command-table.js'
+import type { KnownCommand, ServedCommand } from './command-table.js'
 
 /**
  * Number of arguments of the commands that the gateway answers, counted as an engine counts: with the command's name,
@@ -97,4 +98,19 @@ function shownOf(args: readonly string[]): readonly string[] {
     left -= text.length + 3
   }
   return shown
+}
+
+/** Commands about the database itself, its engine or the connection: the gateway answers them. */
+const ANSWERED_HERE: ReadonlySet<CommandState> = new Set(['managed', 'observed', 'session'])
+
+/** Whether the gateway answers a command, and no engine. */
+export const isAnsweredHere = ({ state }: ServedCommand): boolean => ANSWERED_HERE.has(state)
+
+/** Such a command is read as text, and the passwords in it are hashed, while others wait. Bytes. */
+const LONGEST_ANSWERED_BYTES = 262_144
+
+/** The refusal of such a command if it is too long. `bytes` is its length. */
+export function tooLongToAnswer(bytes: number): HomeportError | undefined {
+  if (bytes <= LONGEST_ANSWERED_BYTES) return undefined
+  return refusal('request_too_large', { limitBytes: LONGEST_ANSWERED_BYTES, actualBytes: bytes })
 }

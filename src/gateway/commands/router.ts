@@ -13,7 +13,15 @@ import { Login } from './login.js'
 import { hasTooManyArguments, type Permits, tooManyArguments } from './permits.js'
 import { Pinning } from './pinning.js'
 import type { QueuedAnswers } from './queued-answers.js'
-import { arityProblem, notForSubscribers, refusalOf, subcommandRefusal, wrongArity } from './refusals.js'
+import {
+  arityProblem,
+  isAnsweredHere,
+  notForSubscribers,
+  refusalOf,
+  subcommandRefusal,
+  tooLongToAnswer,
+  wrongArity,
+} from './refusals.js'
 import { forEngine, SCRIPT_ARGUMENTS } from './script-flags.js'
 import { answerSessionCommand, type SessionAnswer } from './session-commands.js'
 import { NOT_IN_TRANSACTION, Transactions } from './transactions.js'
@@ -93,8 +101,8 @@ export class CommandRouter {
       context.refuse(tooManyArguments())
       return
     }
-    if (command && LOGIN_COMMANDS.has(command.name)) {
-      this.#toLogin(command.name)
+    if (command?.allowed && LOGIN_COMMANDS.has(command.name)) {
+      if (!this.#refusesTooLong(command)) this.#toLogin(command.name)
       return
     }
     if (!context.user) {
@@ -104,6 +112,13 @@ export class CommandRouter {
     if (command?.allowed && command.state === 'container') this.#routeSubcommand(command)
     else if (command?.allowed) this.#routeAllowed(command)
     else context.refuse(refusalOf(command, this.#firstWords()))
+  }
+
+  /** Refuses a command that is too long to be answered here. @returns whether it did. */
+  #refusesTooLong(command: ServedCommand): boolean {
+    const tooLong = isAnsweredHere(command) ? tooLongToAnswer(this.#frameBytes) : undefined
+    if (tooLong) this.#context.refuse(tooLong)
+    return tooLong !== undefined
   }
 
   #toLogin(name: string): void {
@@ -129,7 +144,9 @@ export class CommandRouter {
 
   #routeSubcommand(container: ServedCommand): void {
     const context = this.#context
-    const [subcommand] = this.#arguments(1)
+    const { frameBuffer, frameStart, argumentCount } = context.frame
+    const [, word] = frameArguments(frameBuffer, frameStart, Math.min(argumentCount, 2))
+    const subcommand = word?.toString('utf8', 0, MOST_SHOWN_BYTES)
     if (subcommand !== undefined) {
       const row = findSubcommand(container.name, subcommand)
       context.profile.lastCommand = row?.name
@@ -143,6 +160,7 @@ export class CommandRouter {
   }
 
   #routeAllowed(command: ServedCommand): void {
+    if (this.#refusesTooLong(command)) return
     const isForEngine = command.state !== 'session' && command.state !== 'managed'
     if (isForEngine && !this.#permits.admit(command)) return
     if (isForEngine && this.#transactions.isOpen) this.#hold.note(command)

@@ -191,11 +191,14 @@ function listFilter(args: readonly string[]): FilterOutcome {
   return { filter: ({ profile }) => ids.has(profile.id) }
 }
 
-/** Parses the option pairs of CLIENT KILL. A client has to match all of them. `isUser`: whether a user exists. */
+/**
+ * Parses the option pairs of CLIENT KILL. A client has to match all of them; of several with one word the last one counts, as
+ * for engines. `isUser`: whether a user exists.
+ */
 function killFilter(args: readonly string[], isUser: (name: string) => boolean): KillOutcome {
   if (args.length % 2 === 1) return SYNTAX_PROBLEM
   let skipsSelf = true
-  const filters: ClientFilter[] = []
+  const byWord = new Map<string, ClientFilter>()
   for (let at = 0; at < args.length; at += 2) {
     const [word = '', value = ''] = [args[at]?.toUpperCase(), args[at + 1]]
     if (word === 'SKIPME') {
@@ -205,8 +208,9 @@ function killFilter(args: readonly string[], isUser: (name: string) => boolean):
     }
     const outcome = pairFilter(word, value, isUser)
     if ('problem' in outcome) return outcome
-    filters.push(outcome.filter)
+    byWord.set(word, outcome.filter)
   }
+  const filters = [...byWord.values()]
   return { skipsSelf, filter: (client) => filters.every((passes) => passes(client)) }
 }
 

@@ -1,7 +1,6 @@
-import type { CommandState } from '../../contract/databases/commands.js'
 import { HomeportError, refusal } from '../../contract/errors/errors.js'
 import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../commands/command-table.js'
-import { arityProblem, refusalOf, subcommandRefusal } from '../commands/refusals.js'
+import { arityProblem, isAnsweredHere, refusalOf, subcommandRefusal, tooLongToAnswer } from '../commands/refusals.js'
 import { forEngine } from '../commands/script-flags.js'
 import { type Argument, encodeCommand, encodeTextCommand } from '../resp/encode.js'
 import type { CommandArguments, ParsedCommand } from './parse-commands.js'
@@ -18,7 +17,8 @@ const MOST_SHOWN_WORDS = 48
 
 /**
  * Checks a command against the command table and encodes it.
- * @throws HomeportError `command_unknown`, `subcommand_unknown`, `command_not_available`, `command_not_for_rest`
+ * @throws HomeportError `command_unknown`, `subcommand_unknown`, `command_not_available`, `command_not_for_rest`,
+ * `request_too_large`
  */
 export function prepareCommand(args: CommandArguments): PreparedCommand {
   const name = textOf(args[0])
@@ -28,8 +28,12 @@ export function prepareCommand(args: CommandArguments): PreparedCommand {
   if (!row.rest || (row.state === 'blocking-option' && asksToBlock(args))) {
     throw refusal('command_not_for_rest', { name: name.toUpperCase() })
   }
+  const tooLong = isAnsweredHere(row) ? tooLongToAnswer(bytesOf(args)) : undefined
+  if (tooLong) throw tooLong
   return { wire: encode(forEngine(row.name, args) ?? args), command: row, args }
 }
+
+const bytesOf = (args: CommandArguments): number => args.reduce((sum, arg) => sum + Buffer.byteLength(arg), 0)
 
 function rowWithin(container: ServedCommand, args: CommandArguments): ServedCommand {
   return args.length > 1 ? subcommandOf(container, textOf(args[1])) : (bareContainer(container) ?? container)
@@ -99,12 +103,9 @@ export function isPrepared(slot: Slot): slot is PreparedCommand {
   return !(slot instanceof HomeportError)
 }
 
-/** Commands about the database itself, its engine or (SELECT) the connection: the gateway answers them. */
-const MANAGED_STATES: ReadonlySet<CommandState> = new Set(['managed', 'observed', 'session'])
-
 /** Whether a slot holds a command that the gateway answers. */
 export function isManaged(slot: Slot): slot is PreparedCommand {
-  return isPrepared(slot) && MANAGED_STATES.has(slot.command.state)
+  return isPrepared(slot) && isAnsweredHere(slot.command)
 }
 
 /** Whether a slot holds a command that the engine answers. */
