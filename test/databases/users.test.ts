@@ -1,6 +1,7 @@
 import { Redis } from '@upstash/redis'
 import { Redis as Client } from 'iovalkey'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { makeToken } from '../../src/databases/users/user.js'
 import { type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 
 interface Database {
@@ -155,6 +156,21 @@ describe('a user of a database', () => {
     await expect(acl(client, 'DELUSER', 'default')).rejects.toThrow("ERR The 'default' user cannot be removed")
     await expect(acl(client, 'GENTOKEN', 'alice', 'easy')).rejects.toThrow(/too easy to guess/)
     await expect(acl(client, 'SETUSER', 'homeport-x', 'on')).rejects.toThrow(/^ERR A user name has/)
+  })
+
+  it('has passwords, of which all users of a database together have a limited number', async () => {
+    const crowded = await create({ plan: 'payg' })
+    const client = owner(crowded)
+    const tokens = (name: string, count: number) =>
+      Array.from({ length: count }, () => `>${makeToken(name, undefined, crowded.rest_token)}`)
+    for (let user = 0; user < 16; user++) {
+      expect(await acl(client, 'SETUSER', `user${user}`, ...tokens(`user${user}`, 64))).toBe('OK')
+    }
+    const one = tokens('more', 1)
+    const tooMany = 'ERR The users of a database have at most 1024 passwords together'
+    await expect(acl(client, 'SETUSER', 'more', ...one)).rejects.toThrow(tooMany)
+    expect(await acl(client, 'SETUSER', 'user0', 'resetpass', ...tokens('user0', 63))).toBe('OK')
+    expect(await acl(client, 'SETUSER', 'more', 'on', ...one)).toBe('OK')
   })
 
   it('is not part of plan free', async () => {

@@ -51,6 +51,8 @@ interface Work {
 type Handler = (work: Work) => Reply | Promise<Reply>
 
 const MOST_USERS = 256
+/** Passwords of all users of a database together: each change of the database derives a REST token from each of them. */
+const MOST_PASSWORDS_OF_ALL = 1_024
 const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
 
 /** Answers ACL and CONFIG for the clients of all databases; see `index.ts`. */
@@ -126,6 +128,7 @@ export class Administration {
     const present = users.find((user) => user.name === name)
     if (!present && users.length >= MOST_USERS) throw refusal(`A database has at most ${MOST_USERS} users of its own`)
     const changed = applyRules(present ?? newUser(name), rules, { key: row.rest_token, hasNewer: this.#deps.hasNewer })
+    refusePasswords(users, present, changed)
     const next = present ? users.map((user) => (user === present ? changed : user)) : [...users, changed]
     return usersChange(next, { user: name })
   }
@@ -196,6 +199,14 @@ function restToken(row: DatabaseRow, args: readonly string[]): string {
 
 function usersChange(users: readonly StoredUser[], details: DesiredChange['details']): DesiredChange {
   return { set: { acl_users: writeUsers(users) }, action: 'Change Database Users', details }
+}
+
+/** Refuses more passwords than the users of a database may have together. Taking passwords away is always possible. */
+function refusePasswords(users: readonly StoredUser[], before: StoredUser | undefined, after: StoredUser): void {
+  const added = after.passwords.length - (before?.passwords.length ?? 0)
+  const held = users.reduce((sum, { passwords }) => sum + passwords.length, 0)
+  if (added > 0 && held + added > MOST_PASSWORDS_OF_ALL)
+    throw refusal(`The users of a database have at most ${MOST_PASSWORDS_OF_ALL} passwords together`)
 }
 
 function refuseFreePlan({ plan }: DatabaseRow): void {
