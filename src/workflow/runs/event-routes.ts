@@ -56,11 +56,9 @@ export function eventRoutes(deps: EventDeps): Route[] {
       const sent = sentId(params.event)
       const whole = refusedToRuns(() => storable(sent))
       const event = { accountId, by: 'token' as const, ...(await targetOf(deps, accountId, whole)) }
-      const answer: ReturnType<typeof toNotified>[] = []
-      for await (const { released } of notify(deps, { ...event, data: ownBytes(body) })) {
-        for (const one of released.slice(0, MOST_WAITERS - answer.length)) answer.push(toNotified(one))
-      }
-      return answer
+      const shown = new ShownWaits()
+      for await (const { released } of notify(deps, { ...event, data: ownBytes(body) })) shown.add(released)
+      return shown.waits
     }),
     route(listWaiters, async ({ params, headers, caller: { accountId } }) => {
       const limit = numberIn(headers, WAITERS_COUNT, MOST_WAITERS_OF_PAGE) ?? MOST_WAITERS
@@ -142,6 +140,11 @@ async function wait(deps: EventDeps, accountId: string, request: ReturnType<type
       throw new HomeportError('run_unknown', { runId })
     case 'ended':
       throw new HomeportError('run_ended', { runId, state: result.state })
+    case 'full': {
+      const problem =
+        'The run has too many waits for this event. Wait for fewer of them at a time, or for other events.'
+      throw new HomeportError('step_refused', { problem })
+    }
     case 'known':
       return { messageId: result.messageId }
     case 'waiting':
@@ -268,6 +271,23 @@ function webhookData(
   )
   const host = firstOf(headers['x-forwarded-host']) ?? headers.host ?? known.host
   return textBytes(JSON.stringify({ method, url: target, proto, host, header, body: base64(body) }))
+}
+
+/** What the waits in an answer to a notification may take together. All waits end, also those that are not shown. */
+const SHOWN_BYTES = 16 * 2 ** 20
+
+/** The ended waits that the answer to a notification shows. */
+class ShownWaits {
+  readonly waits: ReturnType<typeof toNotified>[] = []
+  #bytes = 0
+
+  add(released: readonly Released[]): void {
+    for (const one of released) {
+      this.#bytes += one.wait.wait.length
+      if (this.waits.length === MOST_WAITERS || this.#bytes > SHOWN_BYTES) return
+      this.waits.push(toNotified(one))
+    }
+  }
 }
 
 const toAwaited = ({ eventId, waits, isMore, since, firstDeadline }: runsAwaited.AwaitedEvent) => ({

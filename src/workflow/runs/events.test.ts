@@ -50,6 +50,35 @@ describe('waiting for events', () => {
     expect(await suite.service.client.notify({ eventId: 'order 1/paid', eventData: 'again' })).toEqual([])
   })
 
+  it('ends all waits for an event, and shows as many as an answer may hold', async () => {
+    const { client, url, auth } = suite.service
+    const notStarted = { url: 'http://127.0.0.1:9/', delay: '1h' } as const
+    const runs = await Promise.all(Array.from({ length: 5 }, () => client.trigger(notStarted)))
+    const register = async (workflowRunId: string, stepId: number) => {
+      const step = { stepId, stepName: 'x'.repeat(60_000), stepType: 'Wait' }
+      return fetch(`${url}/v2/wait/crowd`, {
+        method: 'POST',
+        headers: { ...auth, 'upstash-workflow-runid': workflowRunId },
+        body: JSON.stringify({ url: notStarted.url, timeout: '1h', step }),
+      })
+    }
+    const waits = runs.flatMap(({ workflowRunId }) =>
+      Array.from({ length: 60 }, (_, step) => [workflowRunId, step] as const),
+    )
+    await Promise.all(waits.map(([workflowRunId, step]) => register(workflowRunId, step)))
+    const [run = ''] = runs.map(({ workflowRunId }) => workflowRunId)
+    const [again, repeated] = [await register(run, 0), await register(run, 0)]
+    expect(await again.json()).toEqual(await repeated.json())
+    for (let step = 60; step < 70; step++) await register(run, step)
+    const refused = await register(run, 70)
+    expect([refused.status, await refused.json()]).toEqual([412, { error: expect.stringContaining('too many waits') }])
+    const shown = await client.notify({ eventId: 'crowd' })
+    // 16 MiB of records that are a little longer than their steps.
+    expect(shown.length).toBeGreaterThan(260)
+    expect(shown.length).toBeLessThan(280)
+    expect(await client.getWaiters({ eventId: 'crowd' })).toEqual([])
+  })
+
   it('waits beside other branches', async () => {
     const app = await host({
       '/both': {

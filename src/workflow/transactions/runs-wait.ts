@@ -1,10 +1,10 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import { intact } from '../../store/checksum.js'
 import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunEventsTable, RunState, RunWaitsTable } from '../../store/schema/runs.js'
-import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
+import { change, first, insertAll, only, type Transaction } from '../../store/statement.js'
 import { type Appending, appendElements, deliverElements } from './runs-append.js'
 import { answerOf } from './runs-repeats.js'
 import type { DeliveryColumns } from './runs-rows.js'
@@ -35,13 +35,13 @@ export interface WaitArgs {
 
 /**
  * `notified`: the event had arrived before, so the wait ends at once. `known`: this wait was registered before, and may
- * have ended.
+ * have ended. `full`: the run has as many waits for the event as it may.
  */
 export type WaitResult =
   | { readonly kind: 'waiting' | 'notified'; readonly offers: readonly PendingRow[] }
   | { readonly kind: 'known'; readonly messageId: string }
   | { readonly kind: 'ended'; readonly state: RunState }
-  | { readonly kind: 'missing' }
+  | { readonly kind: 'missing' | 'full' }
 
 /** A stored wait. */
 export type WaitRow = Selectable<RunWaitsTable>
@@ -51,8 +51,27 @@ const lockRun = query<{ accountId: string; runId: string }, { seq: number; state
     db.selectFrom('runs').select(['seq', 'state']).where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
   ),
 )
-const waitsOfRun = query<{ seq: number; eventId: string }, WaitRow>(({ db, p }) =>
-  db.selectFrom('run_waits').selectAll().where('run_seq', '=', p.seq).where('event_id', '=', p.eventId).orderBy('seq'),
+/** What the waits of a run for one event take, bytes. */
+const sizeOfWaits = query<{ seq: number; eventId: string }, { bytes: number | null }>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .select(sql<number | null>`sum(octet_length(wait))`.as('bytes'))
+    .where('run_seq', '=', p.seq)
+    .where('event_id', '=', p.eventId),
+)
+/** More than a thousand waits of usual steps. Each new one is compared with all of them, while other writes wait. */
+const MOST_BYTES_OF_WAITS = 4 * 2 ** 20
+
+/** The wait of the same step, by the beginning of its record. */
+const sameWait = query<{ seq: number; eventId: string; beginning: string }, { message_id: string }>(({ db, p, d }) =>
+  db
+    .selectFrom('run_waits')
+    .select('message_id')
+    .where('run_seq', '=', p.seq)
+    .where('event_id', '=', p.eventId)
+    .where(d.startsWith('wait', p.beginning))
+    .orderBy('seq')
+    .limit(1),
 )
 const storedEvents = query<
   { seq: number; eventId: string },
@@ -85,14 +104,15 @@ export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<W
   const run = yield* first(lockRun, { accountId: args.accountId, runId: args.runId })
   if (!run) return { kind: 'missing' }
   if (run.state !== 'RUN_STARTED') return { kind: 'ended', state: run.state }
-  const same = JSON.stringify(args.record.step)
-  const others = yield* all(waitsOfRun, { seq: run.seq, eventId: args.eventId })
-  const known = others.find((other) => JSON.stringify((JSON.parse(other.wait) as WaitRecord).step) === same)
+  const beginning = `{"step":${JSON.stringify(args.record.step)},"url":`
+  const known = yield* first(sameWait, { seq: run.seq, eventId: args.eventId, beginning })
   const messageId = known?.message_id ?? (yield* answerOf(run.seq, args.record.step))
   if (messageId !== undefined) return { kind: 'known', messageId }
   const data = yield* takeKept({ seq: run.seq, runId: args.runId }, args.eventId)
-  if (!data) return { kind: 'waiting', offers: yield* register(args, run.seq) }
-  return { kind: 'notified', offers: yield* appendElements([notified(args, run.seq, data)], args.at) }
+  if (data) return { kind: 'notified', offers: yield* appendElements([notified(args, run.seq, data)], args.at) }
+  const { bytes } = yield* only(sizeOfWaits, { seq: run.seq, eventId: args.eventId })
+  if ((bytes ?? 0) >= MOST_BYTES_OF_WAITS) return { kind: 'full' }
+  return { kind: 'waiting', offers: yield* register(args, run.seq) }
 })
 
 function* register(args: WaitArgs, runSeq: number): Transaction<PendingRow[]> {
