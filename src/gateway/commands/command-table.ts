@@ -46,8 +46,12 @@ COMMANDS.forEach((declared, index) => {
   bySlot[slot] = [...(bySlot[slot] ?? []), { command, name }]
 })
 
+/** No name is longer; a client may send one of megabytes. */
+const LONGEST_NAME = Math.max(...COMMANDS.map(({ name }) => name.length))
+
 /** Finds a command by the bytes of its name, in any case. Creates no string, because it runs for every command. */
 export function findCommand(bytes: Buffer, start: number, end: number): KnownCommand | undefined {
+  if (end - start > LONGEST_NAME) return undefined
   const rows = bySlot[slotOf(bytes, start, end)]
   if (rows === undefined) return undefined
   for (const row of rows) if (sameName(row.name, bytes, start, end)) return row.command
@@ -56,7 +60,7 @@ export function findCommand(bytes: Buffer, start: number, end: number): KnownCom
 
 /** Finds the row of a subcommand such as `CLIENT|SETNAME`; `container` is in upper case. */
 export function findSubcommand(container: string, subcommand: string): KnownCommand | undefined {
-  return byName.get(`${container}|${subcommand.toUpperCase()}`)
+  return subcommand.length > LONGEST_NAME ? undefined : byName.get(`${container}|${subcommand.toUpperCase()}`)
 }
 
 /** The row of a container that is sent without a subcommand, where engines accept that: COMMAND lists all commands. */
@@ -72,7 +76,7 @@ export function findRow(name: string): ServedCommand | undefined {
 
 /** Finds a command by its name in any case. */
 export function findCommandByName(name: string): KnownCommand | undefined {
-  return name.includes('|') ? undefined : byName.get(name.toUpperCase())
+  return name.length > LONGEST_NAME || name.includes('|') ? undefined : byName.get(name.toUpperCase())
 }
 
 function slotOf(bytes: Buffer, start: number, end: number): number {
