@@ -32,7 +32,7 @@ export { makeFolder, makeFolderSync, readFileIfThere, replaceFile, syncPath } fr
 export { IdleMemory, type IdleMemoryDeps, neverCollected, TurnoverMap } from './garbage-collection.js'
 export { idsFrom, newId, randomSecret, sha256Hex, timeOfId } from './ids.js'
 export { Joined } from './joined.js'
-export { isObject, tryParseJson } from './json.js'
+export { charactersIn, isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './network.js'
 export {

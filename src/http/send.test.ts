@@ -29,6 +29,7 @@ it.each([
     },
   ],
   [{ none: undefined, items: [{ text: 'x'.repeat(2_000_000) }] }],
+  [{ items: [{ headers: { name: ['x'.repeat(2_000_000)] } }] }],
 ])('writes an object with much text in pieces as if in one', async (object) => {
   expect(isLarge(object)).toBe(true)
   expect(Buffer.concat(await chunksOfObject(object)).toString()).toBe(JSON.stringify(object))

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isObject, TimeSlice, yieldToEventLoop } from '../base/index.js'
+import { charactersIn, isObject, TimeSlice, yieldToEventLoop } from '../base/index.js'
 import { arrivalOf, idOf } from './caller.js'
 import { PlainResponse, type WholeAnswer } from './plain/plain-messages.js'
 import { REQUEST_ID_HEADER } from './request-id.js'
@@ -64,10 +64,7 @@ export function isLarge(value: unknown): value is Readonly<Record<string, unknow
   let characters = 0
   for (const member of Object.values(value)) {
     if (!Array.isArray(member)) continue
-    for (const item of member) {
-      if (!isObject(item)) continue
-      for (const part of Object.values(item)) if (typeof part === 'string') characters += part.length
-    }
+    for (const item of member) characters += isObject(item) ? charactersIn(item) : 0
   }
   return characters > LARGE_CHARACTERS
 }

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { timeOfId } from '../../base/index.js'
+import { charactersIn, timeOfId } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { EVENT_STATES, Event } from '../../contract/queue/fields.js'
 import { listEvents, listLogs } from '../../contract/queue/messages.js'
@@ -127,7 +127,7 @@ const MESSAGES_PER_READ = 100
  * no request takes long.
  */
 const MAX_READS = 10
-/** Entries repeat the body of their message. A page with this many characters of bodies is full. */
+/** Entries repeat the body and the headers of their message. A page with this many characters of text is full. */
 const PAGE_CHARACTERS = 8 * 2 ** 20
 
 /** Query of a log request. */
@@ -247,7 +247,7 @@ class EventReader {
 
   #add(entry: EventView): void {
     this.#events.push(entry)
-    this.#characters += entry.body.length + (entry.responseBody?.length ?? 0)
+    this.#characters += charactersIn(entry)
   }
 
   /** The entries of one message that match, in the requested order. */

@@ -70,4 +70,29 @@ describeOnStore('sqlite', 'a list of large items', (openStore) => {
     expect(queues.map(({ name, lag }) => [name, lag])).toEqual(names.map((name) => [name, 1]))
     expect(largestRead).toBe(1_000)
   }, 120_000)
+
+  it('limits pages of the log by the headers that each entry repeats, with the bodies and without', async () => {
+    const headers = Object.fromEntries(
+      Array.from({ length: 7 }, (_, at) => [`Upstash-Forward-${at}`, 'h'.repeat(8_000)]),
+    )
+    const batch = Array.from({ length: 200 }, (_, at) => ({
+      destination: `http://x.test/${at}`,
+      headers: { ...headers, 'Upstash-Label': 'long', 'Upstash-Delay': '1d' },
+    }))
+    expect((await call('POST', '/v2/batch', {}, JSON.stringify(batch))).status).toBe(200)
+    for (const more of ['', '&trimBody=0']) {
+      const seen: string[] = []
+      const lengths: number[] = []
+      for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+        const answer = await call('GET', `/v2/events?label=long&count=1000${more}&cursor=${cursor}`)
+        const page = (await answer.json()) as { events: { url: string }[]; cursor?: string }
+        seen.push(...page.events.map(({ url }) => url))
+        lengths.push(JSON.stringify(page.events).length)
+        cursor = page.cursor
+      }
+      expect(new Set(seen).size).toBe(200)
+      expect(seen).toHaveLength(200)
+      expect(Math.max(...lengths)).toBeLessThan(9_000_000)
+    }
+  })
 })

@@ -7,7 +7,7 @@ import type { MessageAttemptsTable } from '../../store/schema/messages.js'
 import { all, first, type Transaction } from '../../store/statement.js'
 import { type MessageRow, PENDING_COLUMNS, partitionColumn } from './messages.js'
 import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
-import { contentBytes, firstFitting, inOrderOf } from './messages-sizes.js'
+import { contentBytes, firstFitting, headingBytes, inOrderOf } from './messages-sizes.js'
 
 /** A failed attempt as it is stored. */
 export type AttemptRow = Selectable<MessageAttemptsTable>
@@ -76,11 +76,15 @@ type HistoryOrder = 'newestFirst' | 'oldestFirst'
 export type Bodies = 'whole' | 'none'
 
 /** A message without its content, and the size of the content. */
-type MessagePlace = Pick<MessageRow, 'seq' | 'retried'> & { readonly bytes: number; readonly attempt_bytes: number }
+type MessagePlace = Pick<MessageRow, 'seq' | 'retried'> & {
+  readonly bytes: number
+  readonly heading_bytes: number
+  readonly attempt_bytes: number
+}
 
-/** Bytes of the stored responses to failed attempts. */
+/** Bytes of the stored responses to failed attempts, with their headers. */
 const attemptBytes = sql<number>`case when retried > 0
-  then (select coalesce(sum(length(a.body)), 0) from message_attempts as a where a.message_seq = messages.seq)
+  then (select coalesce(sum(coalesce(length(a.body), 0) + octet_length(a.headers)), 0) from message_attempts as a where a.message_seq = messages.seq)
   else 0 end`.as('attempt_bytes')
 
 /**
@@ -90,7 +94,7 @@ const historyQuery = (order: HistoryOrder, by: 'ids' | 'filter') =>
   query<HistoryQuery, MessagePlace>(({ db, p, d }) =>
     db
       .selectFrom('messages')
-      .select(['seq', 'retried', contentBytes, attemptBytes])
+      .select(['seq', 'retried', contentBytes, headingBytes, attemptBytes])
       .where('account_id', '=', p.accountId)
       .$if(by === 'ids', (builder) => builder.where(d.inTexts('message_id', p.messageIds)))
       .where('message_id', order === 'newestFirst' ? '<' : '>', p.after)
@@ -212,8 +216,12 @@ export const history = read('messages.history', function* (args: HistoryArgs): T
   const { limit, bodies } = args
   const { found, end } = yield* placesOf(args)
   // PostgreSQL answers a sum as a string.
-  const sized = found.map((place) => ({ ...place, bytes: place.bytes + Number(place.attempt_bytes) }))
-  const places = bodies === 'whole' ? firstFitting(sized) : sized
+  const places = firstFitting(
+    found.map(({ heading_bytes, attempt_bytes, ...place }) => {
+      const own = bodies === 'whole' ? place.bytes : heading_bytes
+      return { ...place, bytes: own + Number(attempt_bytes) }
+    }),
+  )
   const read = places.length > 0 ? yield* all(rowsOf[bodies], { seqs: places.map((place) => place.seq) }) : []
   const rows = bodies === 'whole' ? yield* listedMessages(read) : read
   const retried = places.filter((place) => place.retried > 0).map((place) => place.seq)

@@ -8,8 +8,15 @@ import { sql } from 'kysely'
 /** Content of one page. A single larger message makes a page of its own. */
 const PAGE_BYTES = 8 * 2 ** 20
 
-/** Bytes of a message's content: its body and its response body. */
-export const contentBytes = sql<number>`coalesce(length(body), 0) + coalesce(length(response_body), 0)`.as('bytes')
+const HEADING = sql`octet_length(headers) + coalesce(octet_length(config), 0) + coalesce(octet_length(response_headers), 0)`
+
+/** Bytes of what surrounds a message's content: its headers, those of its response, and its settings. */
+export const headingBytes = sql<number>`${HEADING}`.as('heading_bytes')
+
+/** Bytes of a message: its body, its response body, and what surrounds them. */
+export const contentBytes = sql<number>`coalesce(length(body), 0) + coalesce(length(response_body), 0) + ${HEADING}`.as(
+  'bytes',
+)
 
 interface Sized {
   readonly bytes: number
