@@ -141,8 +141,7 @@ async function wait(deps: EventDeps, accountId: string, request: ReturnType<type
     case 'ended':
       throw new HomeportError('run_ended', { runId, state: result.state })
     case 'full': {
-      const problem =
-        'The run has too many waits for this event. Wait for fewer of them at a time, or for other events.'
+      const problem = 'The run has too many waits: together they take 8 MiB. Wait for fewer events at a time.'
       throw new HomeportError('step_refused', { problem })
     }
     case 'known':

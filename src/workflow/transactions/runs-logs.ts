@@ -121,6 +121,9 @@ interface OfRuns {
 const MOST_BYTES = 32 * 2 ** 20
 /** Up to the result, a step has little besides its name. */
 const BEGINNING_BYTES = 1_024
+/** The same for what surrounds elements, mostly headers that every step repeats: later ones are shown without. */
+const MOST_META_BYTES = 4 * 2 ** 20
+const SHORT_META_BYTES = 1_024
 
 /** Logs do not show the body of a failure callback, which may be larger than the rest of the run. */
 const shownBody = ({
@@ -134,8 +137,17 @@ export interface LoggedElement extends ElementRow {
   readonly isCut?: true
 }
 
+const shownMeta = ({ p }: Building<{ metaCutAt: number }>) => sql<string | null>`CASE
+  WHEN position >= ${p.metaCutAt} AND octet_length(meta) > ${sql.lit(SHORT_META_BYTES)} THEN NULL ELSE meta END`
+
+/** The positions from which bodies, and what surrounds elements, are cut. */
+interface Cuts {
+  readonly cutAt: number
+  readonly metaCutAt: number
+}
+
 type ShownElement = Omit<ElementRow, 'body'> & { readonly body: Uint8Array | null }
-const elementsOf = query<OfRuns & { cutAt: number }, ShownElement>((building) => {
+const elementsOf = query<OfRuns & Cuts, ShownElement>((building) => {
   const { db, p, d } = building
   return db
     .selectFrom('steps')
@@ -144,10 +156,10 @@ const elementsOf = query<OfRuns & { cutAt: number }, ShownElement>((building) =>
       'position',
       'message_id',
       'kind',
-      'meta',
       'created_at',
       'timing',
       'body_crc',
+      shownMeta(building).as('meta'),
       shownBody(building).as('body'),
     ])
     .where(d.inNumbers('run_seq', p.seqs))
@@ -162,21 +174,46 @@ const shownElement = (row: ShownElement, cutAt: number): LoggedElement => {
   return row.position < cutAt ? { ...row, body } : { ...row, body, body_crc: null, isCut: true }
 }
 
-const bytesOfElements = query<{ seq: number }, { bytes: number }>(({ db, p }) =>
-  db.selectFrom('steps').select(BYTES).where('run_seq', '=', p.seq),
+const bytesOfElements = query<{ seq: number }, { bytes: number; meta_bytes: number }>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .select([BYTES, sql<number>`coalesce(sum(octet_length(meta)), 0)`.as('meta_bytes')])
+    .where('run_seq', '=', p.seq),
 )
-const sizesOfElements = query<{ seq: number }, { position: number; bytes: number }>(({ db, p }) =>
-  db.selectFrom('steps').select(['position', SIZE]).where('run_seq', '=', p.seq).orderBy('position'),
+interface ElementSize {
+  readonly position: number
+  readonly bytes: number
+  readonly meta_bytes: number
+}
+const sizesOfElements = query<{ seq: number }, ElementSize>(({ db, p }) =>
+  db
+    .selectFrom('steps')
+    .select(['position', SIZE, sql<number>`coalesce(octet_length(meta), 0)`.as('meta_bytes')])
+    .where('run_seq', '=', p.seq)
+    .orderBy('position'),
 )
 
-/** The position from which elements are cut. Only a page of one run is not limited in bytes. */
-function* cutOf(seqs: readonly number[], most: number): Transaction<number> {
+const UNCUT: Cuts = { cutAt: Number.MAX_SAFE_INTEGER, metaCutAt: Number.MAX_SAFE_INTEGER }
+
+/** Where elements are cut. Only a page of one run is not limited in bytes. */
+function* cutsOf(seqs: readonly number[], most: number): Transaction<Cuts> {
   const [seq, another] = seqs
-  if (seq === undefined || another !== undefined) return Number.MAX_SAFE_INTEGER
-  if ((yield* only(bytesOfElements, { seq })).bytes <= most) return Number.MAX_SAFE_INTEGER
+  if (seq === undefined || another !== undefined) return UNCUT
+  const { bytes, meta_bytes: metaBytes } = yield* only(bytesOfElements, { seq })
+  // PostgreSQL answers a sum as a string.
+  if (Number(bytes) <= most && Number(metaBytes) <= MOST_META_BYTES) return UNCUT
+  const sizes = yield* all(sizesOfElements, { seq })
+  return {
+    cutAt: firstBeyond(sizes, most, (size) => size.bytes),
+    metaCutAt: firstBeyond(sizes, MOST_META_BYTES, (size) => size.meta_bytes),
+  }
+}
+
+/** The position of the first element with which all of them take more. */
+function firstBeyond(sizes: readonly ElementSize[], most: number, measure: (size: ElementSize) => number): number {
   let total = 0
-  const over = (yield* all(sizesOfElements, { seq })).find(({ bytes }) => {
-    total += bytes
+  const over = sizes.find((size) => {
+    total += measure(size)
     return total > most
   })
   return over?.position ?? Number.MAX_SAFE_INTEGER
@@ -191,21 +228,34 @@ const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
     .orderBy('seq'),
 )
 const ATTEMPT_COLUMNS = [
-  ...(['started_at', 'status', 'headers', 'body', 'error'] as const),
+  ...(['started_at', 'status', 'headers', 'error'] as const),
   ...(['retried', 'due_at', 'held_ms', 'finished_at'] as const),
 ]
-const attemptsOf = query<OfRuns, PendingAttempt>(({ db, p, d }) =>
+/** Bytes of the response to a failed attempt that logs show: as much as is kept of attempts of finished deliveries. */
+const ATTEMPT_BODY_BYTES = 4_096
+/** Failed attempts of pending deliveries in a log: the newest. A run may have thousands of parallel branches. */
+const MAX_ATTEMPTS = 1_000
+
+const newestAttempts = query<OfRuns, PendingAttempt>(({ db, p, d }) =>
   db
     .selectFrom('message_attempts')
     .select(['message_seq', ...ATTEMPT_COLUMNS])
+    .select(sql<Uint8Array | null>`substr(body, 1, ${sql.lit(ATTEMPT_BODY_BYTES)})`.as('body'))
     .where(d.inNumbers('message_seq', p.seqs))
-    .orderBy('message_seq')
-    .orderBy('retried'),
+    .orderBy('finished_at', 'desc')
+    .orderBy('retried', 'desc')
+    .limit(MAX_ATTEMPTS),
 )
+
+function* attemptsOf(seqs: readonly number[]): Transaction<PendingAttempt[]> {
+  const newest = yield* all(newestAttempts, { seqs })
+  return newest.sort((one, other) => one.message_seq - other.message_seq || one.retried - other.retried)
+}
+
 const pastAttemptsOf = query<OfRuns, PastAttempt>(({ db, p, d }) =>
   db
     .selectFrom('run_attempts')
-    .select(['run_seq', 'message_id', ...ATTEMPT_COLUMNS])
+    .select(['run_seq', 'message_id', 'body', ...ATTEMPT_COLUMNS])
     .where(d.inNumbers('run_seq', p.seqs))
     .orderBy('started_at'),
 )
@@ -288,7 +338,7 @@ function* withLogs(
   { runs, ...rest }: MatchingRuns,
 ): Transaction<RunLogPage> {
   const seqs = runs.map((run) => run.seq)
-  const cutAt = yield* cutOf(seqs, args.mostBytes ?? MOST_BYTES)
+  const cuts = yield* cutsOf(seqs, args.mostBytes ?? MOST_BYTES)
   const pending = (yield* all(pendingOf, { seqs })).map((message) => ({
     ...message,
     next_at: dueTime(message.next_at),
@@ -297,8 +347,10 @@ function* withLogs(
     runs: yield* listedRuns(runs),
     ...rest,
     pending,
-    elements: yield* listedElements((yield* all(elementsOf, { seqs, cutAt })).map((row) => shownElement(row, cutAt))),
-    attempts: yield* all(attemptsOf, { seqs: pending.map((message) => message.seq) }),
+    elements: yield* listedElements(
+      (yield* all(elementsOf, { seqs, ...cuts })).map((row) => shownElement(row, cuts.cutAt)),
+    ),
+    attempts: yield* attemptsOf(pending.map((message) => message.seq)),
     pastAttempts: yield* all(pastAttemptsOf, { seqs }),
     waits: yield* all(waitsOf, { seqs }),
     invoked: yield* all(invokedBy, { seqs }),

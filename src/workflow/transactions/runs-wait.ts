@@ -35,7 +35,7 @@ export interface WaitArgs {
 
 /**
  * `notified`: the event had arrived before, so the wait ends at once. `known`: this wait was registered before, and may
- * have ended. `full`: the run has as many waits for the event as it may.
+ * have ended. `full`: the run has as many waits as it may.
  */
 export type WaitResult =
   | { readonly kind: 'waiting' | 'notified'; readonly offers: readonly PendingRow[] }
@@ -51,16 +51,15 @@ const lockRun = query<{ accountId: string; runId: string }, { seq: number; state
     db.selectFrom('runs').select(['seq', 'state']).where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
   ),
 )
-/** What the waits of a run for one event take, bytes. */
-const sizeOfWaits = query<{ seq: number; eventId: string }, { bytes: number | null }>(({ db, p }) =>
+/** What the waits of a run take, bytes. */
+const sizeOfWaits = query<{ seq: number }, { bytes: number | null }>(({ db, p }) =>
   db
     .selectFrom('run_waits')
     .select(sql<number | null>`sum(octet_length(wait))`.as('bytes'))
-    .where('run_seq', '=', p.seq)
-    .where('event_id', '=', p.eventId),
+    .where('run_seq', '=', p.seq),
 )
-/** More than a thousand waits of usual steps. Each new one is compared with all of them, while other writes wait. */
-const MOST_BYTES_OF_WAITS = 4 * 2 ** 20
+/** Thousands of waits of usual steps. A log reads all of them, and a new one is compared with others while writes wait. */
+const MOST_BYTES_OF_WAITS = 8 * 2 ** 20
 
 /** The wait of the same step, by the beginning of its record. */
 const sameWait = query<{ seq: number; eventId: string; beginning: string }, { message_id: string }>(({ db, p, d }) =>
@@ -110,8 +109,8 @@ export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<W
   if (messageId !== undefined) return { kind: 'known', messageId }
   const data = yield* takeKept({ seq: run.seq, runId: args.runId }, args.eventId)
   if (data) return { kind: 'notified', offers: yield* appendElements([notified(args, run.seq, data)], args.at) }
-  const { bytes } = yield* only(sizeOfWaits, { seq: run.seq, eventId: args.eventId })
-  if ((bytes ?? 0) >= MOST_BYTES_OF_WAITS) return { kind: 'full' }
+  const { bytes } = yield* only(sizeOfWaits, { seq: run.seq })
+  if (Number(bytes ?? 0) >= MOST_BYTES_OF_WAITS) return { kind: 'full' }
   return { kind: 'waiting', offers: yield* register(args, run.seq) }
 })
 

@@ -121,6 +121,24 @@ describeOnEveryStore('transactions of runs', (openStore) => {
       expect(await lengths(0)).toEqual([1_024, 1_024, 1_024])
     })
 
+    it('leaves out what surrounds the later elements of a run with long headers in its log', async () => {
+      setUp()
+      await send(start('r'))
+      const meta = JSON.stringify({ delivery: { headers: 'h'.repeat(60_000) } })
+      const steps = Array.from({ length: 80 }, (_, step) => {
+        const text = `step ${step}`
+        return { ...append('r', text), element: { ...element(text), meta } } as Submission
+      })
+      await send(...steps)
+      const page = { accountId, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 1 }
+      const { elements } = await store.run(logPage, page)
+      const metas = elements.slice(1).map((one) => one.meta)
+      // 4 MiB.
+      expect(metas.filter((one) => one === meta)).toHaveLength(69)
+      expect(metas.slice(69)).toEqual(Array(11).fill(null))
+      expect(elements.map(({ body }) => body.byteLength).slice(-1)).toEqual([7])
+    })
+
     it('stores nothing when the message of a step is refused, however the others of its time end', async () => {
       setUp()
       await send(start('r'), start('s'))
