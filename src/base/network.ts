@@ -24,12 +24,16 @@ export class TargetRefused extends Error {
 
 type Range = readonly [network: string, prefixBits: number, reason: string]
 
-/** Special-purpose IPv4 networks that no public service lives in. */
+/**
+ * Special-purpose IPv4 networks that no public service lives in, and one address that a cloud answers on each of its machines
+ * alone, although it looks public.
+ */
 const FORBIDDEN_V4: readonly Range[] = [
   ['0.0.0.0', 8, 'this network'],
   ['10.0.0.0', 8, 'a private address'],
   ['100.64.0.0', 10, 'an address behind a carrier NAT'],
   ['127.0.0.0', 8, 'a loopback address'],
+  ['168.63.129.16', 32, 'an address of the cloud that the machine runs in'],
   ['169.254.0.0', 16, 'a link-local address'],
   ['172.16.0.0', 12, 'a private address'],
   ['192.0.0.0', 24, 'a protocol address'],
