@@ -173,6 +173,17 @@ describe('a user of a database', () => {
     expect(await acl(client, 'SETUSER', 'more', 'on', ...one)).toBe('OK')
   })
 
+  it('has rules, of which all users of a database together have a limited length', async () => {
+    const crowded = await create({ plan: 'payg' })
+    const client = owner(crowded)
+    const patterns = Array.from({ length: 16 }, (_, at) => `~${at}${'x'.repeat(990)}`)
+    for (let user = 0; user < 65; user++) expect(await acl(client, 'SETUSER', `user${user}`, ...patterns)).toBe('OK')
+    const tooLong = /The users of a database take at most 1048576 characters together/
+    await expect(acl(client, 'SETUSER', 'more', ...patterns)).rejects.toThrow(tooLong)
+    expect(await acl(client, 'SETUSER', 'more', '~short')).toBe('OK')
+    expect(await acl(client, 'SETUSER', 'user0', 'resetkeys')).toBe('OK')
+  })
+
   it('is not part of plan free', async () => {
     const free = await create({ plan: 'free' })
     await expect(acl(owner(free), 'GENTOKEN', 'alice')).rejects.toThrow(/^ERR Plan "free" does not include ACL users/)

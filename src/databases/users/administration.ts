@@ -53,6 +53,8 @@ type Handler = (work: Work) => Reply | Promise<Reply>
 const MOST_USERS = 256
 /** Passwords of all users of a database together: each change of the database derives a REST token from each of them. */
 const MOST_PASSWORDS_OF_ALL = 1_024
+/** Characters of all users of a database as they are stored. They are in memory, also while the database sleeps. */
+const MOST_CHARACTERS_OF_ALL = 2 ** 20
 const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
 
 /** Answers ACL and CONFIG for the clients of all databases; see `index.ts`. */
@@ -130,6 +132,7 @@ export class Administration {
     const changed = applyRules(present ?? newUser(name), rules, { key: row.rest_token, hasNewer: this.#deps.hasNewer })
     refusePasswords(users, present, changed)
     const next = present ? users.map((user) => (user === present ? changed : user)) : [...users, changed]
+    refuseLong(row, next)
     return usersChange(next, { user: name })
   }
 
@@ -207,6 +210,14 @@ function refusePasswords(users: readonly StoredUser[], before: StoredUser | unde
   const held = users.reduce((sum, { passwords }) => sum + passwords.length, 0)
   if (added > 0 && held + added > MOST_PASSWORDS_OF_ALL)
     throw refusal(`The users of a database have at most ${MOST_PASSWORDS_OF_ALL} passwords together`)
+}
+
+function refuseLong(row: DatabaseRow, users: readonly StoredUser[]): void {
+  const { length } = writeUsers(users)
+  if (length > MOST_CHARACTERS_OF_ALL && length > row.acl_users.length)
+    throw refusal(
+      `The users of a database take at most ${MOST_CHARACTERS_OF_ALL} characters together: use fewer patterns`,
+    )
 }
 
 function refuseFreePlan({ plan }: DatabaseRow): void {
