@@ -112,12 +112,16 @@ async function* allSchedules(store: Store, accountId: string): AsyncGenerator<Sc
 
 const ACTION = /^([A-Za-z0-9._-]+)\/(pause|resume)$/
 
+/** Reads it again when it was replaced meanwhile: its next fire is computed from what was read. */
 async function setPaused(deps: ApiDeps, accountId: string, scheduleId: string, paused: 0 | 1) {
   const { store, clock, schedulesChanged } = deps
-  const found = await store.run(schedules.get, { accountId, scheduleId })
-  if (!found) throw new HomeportError('schedule_not_found', { scheduleId })
-  const nextAt = paused === 1 ? null : nextFire(found.schedule, clock.now())
-  await store.run(schedules.setPaused, { accountId, scheduleId, paused, nextAt })
+  for (let done = false; !done; ) {
+    const found = await store.run(schedules.get, { accountId, scheduleId })
+    if (!found) throw new HomeportError('schedule_not_found', { scheduleId })
+    const { cron } = found.schedule
+    const nextAt = paused === 1 ? null : nextFire(found.schedule, clock.now())
+    done = await store.run(schedules.setPaused, { accountId, scheduleId, cron, paused, nextAt })
+  }
   schedulesChanged()
   return {}
 }

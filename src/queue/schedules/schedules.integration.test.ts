@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { describeOnSampledStore } from '../../store/testing/index.js'
@@ -331,11 +331,30 @@ describeOnSampledStore('schedules', (openStore) => {
   })
 
   it('keeps its next fire when it is resumed without having been paused', async () => {
-    const { scheduleId } = await scene.client.schedules.create({ destination: 'https://e.test/', cron: '* * * * *' })
-    const stale = { accountId: scene.service.accountId, scheduleId, paused: 0 as const, nextAt: T - 30_000 }
+    const cron = '* * * * *'
+    const { scheduleId } = await scene.client.schedules.create({ destination: 'https://e.test/', cron })
+    const stale = { accountId: scene.service.accountId, scheduleId, cron, paused: 0 as const, nextAt: T - 30_000 }
     await scene.store.run(schedules.setPaused, stale)
     await scene.client.schedules.resume({ schedule: scheduleId })
     expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ nextScheduleTime: T + 30_000 })
+  })
+
+  it('resumes a schedule with the fires it has, though it is replaced and paused again meanwhile', async () => {
+    const schedule = { scheduleId: 'mine', destination: 'https://e.test/', cron: '* * * * *' }
+    await scene.client.schedules.create(schedule)
+    await scene.client.schedules.pause({ schedule: 'mine' })
+    const run = scene.store.run.bind(scene.store)
+    const spy = vi.spyOn(scene.store, 'run').mockImplementation(async (transaction, args) => {
+      const result = await run(transaction, args)
+      if (transaction.name !== 'schedules.get') return result
+      spy.mockRestore()
+      await scene.client.schedules.create({ ...schedule, cron: '0 0 1 1 *' })
+      await scene.client.schedules.pause({ schedule: 'mine' })
+      return result
+    })
+    await scene.client.schedules.resume({ schedule: 'mine' })
+    const nextScheduleTime = Date.parse('2027-01-01T00:00:00Z')
+    expect(await scene.client.schedules.get('mine')).toMatchObject({ isPaused: false, nextScheduleTime })
   })
 
   it('publishes to groups and into queues, and shows the reason when it cannot', async () => {

@@ -173,14 +173,27 @@ const pauseOne = query<ScheduleKey & { paused: number; nextAt: number | null }>(
     .where('schedule_id', '=', p.scheduleId)
     .where('paused', '<>', p.paused),
 )
+const lockSchedule = query<ScheduleKey, Pick<ScheduleRow, 'cron'>>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('schedules')
+      .select('cron')
+      .where('account_id', '=', p.accountId)
+      .where('schedule_id', '=', p.scheduleId),
+  ),
+)
 
 /**
- * Pauses a schedule, or resumes it with this next fire. Answers how many changed: 0 when it already was in that state.
+ * Pauses a schedule, or resumes it with this next fire of this cron expression. Nothing changes when it already was in that
+ * state. Answers `false` if the schedule has another expression now, or is gone.
  */
 export const setPaused = write(
   'schedules.setPaused',
-  function* (args: ScheduleKey & { paused: 0 | 1; nextAt: number | null }): Transaction<number> {
-    return yield* change(pauseOne, args)
+  function* (args: ScheduleKey & { cron: string; paused: 0 | 1; nextAt: number | null }): Transaction<boolean> {
+    const { cron, ...pause } = args
+    if ((yield* first(lockSchedule, pause))?.cron !== cron) return false
+    yield* change(pauseOne, pause)
+    return true
   },
 )
 
