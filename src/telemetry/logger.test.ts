@@ -1,5 +1,8 @@
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { constants, existsSync, openSync, readSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { tempDir, waitFor } from '../../test/support/index.js'
 import { LOG_EVENTS } from '../contract/logs/events.js'
 import { LOG_FIELDS } from '../contract/logs/fields.js'
 import { createLogger, type LogLevel } from './index.js'
@@ -107,5 +110,29 @@ it.skipIf(!existsSync('/dev/full'))('a disk without space costs lines, not the s
   const fd = openSync('/dev/full', 'w')
   const logger = createLogger({ level: 'info', destination: linesTo(fd) })
   for (let line = 0; line < 3; line++) logger.info('certificate_replaced', {})
-  closeSync(fd)
+})
+
+it('a reader that hangs costs lines, not the server, and gets lines again when it reads', async () => {
+  const path = join(tempDir(), 'pipe')
+  execFileSync('mkfifo', [path])
+  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  const lines = linesTo(fd)
+  // More than the pipe and the lines that are kept.
+  for (let line = 0; line < 20_000; line++) lines.write(`${'x'.repeat(99)}\n`)
+  const bytes = Buffer.alloc(65_536)
+  const read = (): string => {
+    try {
+      return bytes.toString('latin1', 0, readSync(fd, bytes))
+    } catch {
+      return ''
+    }
+  }
+  let received = 0
+  const hasReceivedAll = (): boolean => {
+    received += read().length
+    return received > 2 ** 20
+  }
+  await waitFor(hasReceivedAll, { what: 'what was kept' })
+  lines.write('later\n')
+  await waitFor(() => read().endsWith('later\n'), { what: 'a later line' })
 })

@@ -1,5 +1,5 @@
 import { type DestinationStream, pino } from 'pino'
-import { codeOf, isObject, printable, tryParseJson } from '../base/index.js'
+import { codeOf, isObject, printable, systemClock, tryParseJson } from '../base/index.js'
 import { type EventDeclaration, type EventLevel, nameOf } from '../contract/logs/declaration.js'
 import { type EventFields, type EventOf, isEvent, LOG_EVENTS, type LogEvent } from '../contract/logs/events.js'
 import { LOG_FIELDS } from '../contract/logs/fields.js'
@@ -17,8 +17,10 @@ export type Logger = { readonly [Level in EventLevel]: Log<Level> }
 export type LogLevel = 'trace' | EventLevel | 'silent'
 
 const STDERR = 2
-/** Lines that a full disk does not take are kept up to this size, and written when it has space again. */
+/** Lines that a full disk or the reader of a pipe does not take are kept up to this size. Further ones are dropped. */
 const MOST_UNWRITTEN_BYTES = 1_048_576
+/** They are tried again this often. */
+const RETRY_MS = 100
 
 /** Settings of a logger. */
 export interface LoggerOptions {
@@ -88,9 +90,26 @@ function errorLine(error: unknown): object {
 /** A logger that writes nothing. */
 export const silentLogger: Logger = createLogger({ level: 'silent' })
 
-/** Writes lines to an open file. Whatever becomes of that file, the server goes on. */
+/**
+ * Writes lines to a file that stays open. Whatever becomes of that file, the server goes on: by itself pino would wait on
+ * this thread until the reader of a pipe reads, and it tries nothing more once it holds as much as it may.
+ */
 export function linesTo(fd: number): DestinationStream {
-  return pino.destination({ dest: fd, sync: true, maxLength: MOST_UNWRITTEN_BYTES }).on('error', () => undefined)
+  const file = pino.destination({
+    dest: fd,
+    sync: true,
+    maxLength: MOST_UNWRITTEN_BYTES,
+    retryEAGAIN: () => false,
+  })
+  let isRetrying = false
+  return file.on('error', () => {
+    if (isRetrying) return
+    isRetrying = true
+    systemClock.after(RETRY_MS, () => {
+      isRetrying = false
+      file.write('')
+    })
+  })
 }
 
 function standardError(): DestinationStream {
