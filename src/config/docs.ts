@@ -11,7 +11,8 @@ Homeport works without any configuration. Each option below can be set in three 
    (\`{"apiPort": 9700}\`).
 
 If a value is wrong, the server does not start. It reports all wrong values together, with their names and what it
-expected. \`homeport doctor\` shows what was found. Sizes may be written as \`16MiB\`, times as \`10s\` or \`1m30s\`.
+expected. \`homeport doctor\` shows what was found. Sizes may be written as \`16MiB\`, times as \`10s\` or \`1m30s\`. In the file, a value
+with commas may be a list.
 
 This page is generated from the table in \`src/config/options.ts\` by \`npm run docs\`.
 `

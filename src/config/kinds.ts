@@ -13,6 +13,8 @@ export interface Kind<Value> {
   readonly isSwitch: boolean
   /** Whether the text may hold a password and is therefore never shown. */
   readonly isSecret: boolean
+  /** Whether the text is a list with commas, which may be a list in the file. */
+  readonly isList: boolean
   /** The value, or `undefined` when the text is wrong. */
   readonly parse: (text: string) => Value | undefined
 }
@@ -20,9 +22,9 @@ export interface Kind<Value> {
 function kind<Value>(
   expects: string,
   parse: Kind<Value>['parse'],
-  more: Partial<Pick<Kind<Value>, 'unit' | 'isSwitch' | 'isSecret'>> = {},
+  more: Partial<Pick<Kind<Value>, 'unit' | 'isSwitch' | 'isSecret' | 'isList'>> = {},
 ): Kind<Value> {
-  return { expects, parse, unit: '', isSwitch: false, isSecret: false, ...more }
+  return { expects, parse, unit: '', isSwitch: false, isSecret: false, isList: false, ...more }
 }
 
 /** The same kind, for an option that may be unset. */
@@ -124,16 +126,10 @@ export const hostAddress = kind('an IP address or localhost', (value) =>
 )
 
 /** IP addresses and networks, separated by commas. */
-export const ipRanges = kind('IP addresses and networks such as 10.0.0.0/8, separated by commas', (value) => {
-  const ranges = listed(value)
-  return ranges.every(isIpRange) ? ranges : undefined
-})
+export const ipRanges = listOf('IP addresses and networks such as 10.0.0.0/8', isIpRange)
 
 /** Host names, separated by commas. */
-export const hostNames = kind('host names such as homeport.internal, separated by commas', (value) => {
-  const names = listed(value)
-  return names.every((name) => hostName.parse(name) !== undefined) ? names : undefined
-})
+export const hostNames = listOf('host names such as homeport.internal', (name) => hostName.parse(name) !== undefined)
 
 /** The name or address of a host, for clients to connect to. */
 export const hostName = kind('a host name or an IP address', (value) =>
@@ -174,9 +170,13 @@ export function describeStore(store: StoreChoice): string {
   return 'problem' in target ? 'postgres://' : target.place
 }
 
-function listed(value: string): string[] {
-  const parts = value.split(',').map((part) => part.trim())
-  return parts.filter((part) => part !== '')
+function listOf(what: string, isValid: (item: string) => boolean): Kind<string[]> {
+  const parse = (value: string) => {
+    const items = value.split(',').map((item) => item.trim())
+    const given = items.filter((item) => item !== '')
+    return given.every(isValid) ? given : undefined
+  }
+  return kind(`${what}, separated by commas`, parse, { isList: true })
 }
 
 function wholeNumber(value: string | undefined): number | undefined {

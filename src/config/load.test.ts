@@ -140,6 +140,15 @@ describe('refused values', () => {
     expect(problemsOf({ file: file([]) })).toEqual(['/etc/homeport.json has to hold a JSON object of options'])
   })
 
+  it('takes a list of the file for an option that is one', () => {
+    const lists = { trustedProxies: ['10.0.0.2', '10.1.0.0/16'], allowedHosts: [] }
+    expect(loadConfig({ file: file(lists) })).toMatchObject(lists)
+    expect(problemsOf({ file: file({ trustedProxies: ['10.0.0.2', 5, {}], allowedHosts: [['a']] }) })).toEqual([
+      'trustedProxies in /etc/homeport.json has to be a list of texts, or one text with commas',
+      'allowedHosts in /etc/homeport.json has to be a list of texts, or one text with commas',
+    ])
+  })
+
   it('refuses ports that collide, naming both options', () => {
     expect(problemsOf({ flags: { apiPort: '9000', queuePort: '9000', redisPorts: '9500-9600' } })).toEqual([
       'apiPort and queuePort are both 9000, expected different ports',

@@ -92,7 +92,10 @@ function readEntries(file: Sources['file'], problems: string[]): ReadonlyMap<str
     const place = `${key} in ${file.path}`
     if (key === '$schema') continue
     if (!isOptionName(key)) problems.push(`${place} is not an option${suggestion(key, OPTION_NAMES)}`)
-    else if (isScalar(value)) entries.set(key, { text: String(value), place })
+    else if (Array.isArray(value) && optionOf(key).kind.isList) {
+      if (value.every((item) => typeof item === 'string')) entries.set(key, { text: value.join(','), place })
+      else problems.push(`${place} has to be a list of texts, or one text with commas`)
+    } else if (isScalar(value)) entries.set(key, { text: String(value), place })
     else problems.push(`${place} has to be a text, a number, true or false`)
   }
   return entries
