@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent, type Dispatcher, request } from 'undici'
+import { TargetGate } from '../base/index.js'
 import { type ObjectPlace, placeText } from '../config/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { type CredentialSource, readCredentials } from './credentials.js'
@@ -45,7 +46,9 @@ export class StorageRequests {
     this.options = options
     this.place = placeText(options.place)
     const timeout = options.timeoutMs ?? TIMEOUT_MS
-    this.#agent = new Agent({ headersTimeout: timeout, bodyTimeout: timeout, connect: { timeout } })
+    // Looked up with the names of destinations: a silent name server takes none of their threads.
+    const { lookup } = new TargetGate('everything')
+    this.#agent = new Agent({ headersTimeout: timeout, bodyTimeout: timeout, connect: { timeout, lookup } })
   }
 
   /** Sends a request. The caller must read or destroy the body. @throws HomeportError unless the status is 2xx. */
