@@ -87,9 +87,10 @@ function currentResolver(): Resolver {
   return resolver
 }
 
-/** The system asks for addresses of both kinds, and waits for both answers. */
+/** The system asks for addresses of both kinds, and waits for both answers. A name that nobody can ask about is no silent one. */
 async function isAnsweredByServer(name: string): Promise<boolean> {
   const server = currentResolver()
-  const asked = await Promise.allSettled([server.resolve4(name), server.resolve6(name)])
+  const ask = async (question: 'resolve4' | 'resolve6') => server[question](name)
+  const asked = await Promise.allSettled([ask('resolve4'), ask('resolve6')])
   return asked.every((one) => one.status === 'fulfilled' || codeOf(one.reason) !== 'ETIMEOUT')
 }

@@ -102,8 +102,8 @@ export function linesTo(fd: number): DestinationStream {
     retryEAGAIN: () => false,
   })
   let isRetrying = false
-  return file.on('error', () => {
-    if (isRetrying) return
+  return file.on('error', (error) => {
+    if (isRetrying || codeOf(error) === 'EPIPE') return
     isRetrying = true
     systemClock.after(RETRY_MS, () => {
       isRetrying = false
