@@ -12,6 +12,7 @@ const REFUSED: readonly Refused[] = [
   ['/v2/publish/some-group', {}, 404, 'URL group "some-group"'],
   ['/v2/publish/x.test/hook', {}, 400, 'destination is "x.test/hook"; send a URL that begins with http:// or https://'],
   ['/v2/publish/my%20group', {}, 400, 'or the name of a URL group'],
+  ['/v2/enqueue/http://x.test/hook', {}, 400, 'The queue name is "http:"'],
   ['/v2/publish/ftp://x/y', {}, 400, 'http:// or https://'],
   ['/v2/publish/http://', {}, 400, 'not a valid URL'],
   ['/v2/publish/https://u:p@x.test/', {}, 400, 'Upstash-Forward-Authorization'],

@@ -109,6 +109,8 @@ export function templateOf(
 ): MessageTemplate {
   const settings = readSettings(item.headers, now, limits)
   if (limits !== AS_ACCEPTED) refuseWithoutKey(item.headers)
+  // Before the destination: without a queue in the path, the scheme of the destination takes its place.
+  const queue = queueOf(item, settings)
   const { destination, topic, endpoint } = target ?? { destination: parseDestination(item.destination) }
   const headers = forwardedHeaders(item.headers, settings.forwardAll)
   if (settings.callback || settings.failureCallback) refuseInvalidOfCallbacks(item.headers)
@@ -117,7 +119,7 @@ export function templateOf(
     headers: JSON.stringify(headers),
     config: textOf(withRule(configOf(settings, redactionFor(destination, settings.redact)), settings.rule)),
     labels: labelColumn(settings.labels),
-    queue: queueOf(item, settings),
+    queue,
     flow_key: settings.flowKey,
   }
   return { destination, settings, headers, columns, topic, endpoint }
