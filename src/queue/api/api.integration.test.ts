@@ -10,7 +10,7 @@ type Refused = readonly [target: string, headers: Record<string, string>, status
 const REFUSED: readonly Refused[] = [
   ['/v2/publish/', {}, 400, 'destination is empty'],
   ['/v2/publish/some-group', {}, 404, 'URL group "some-group"'],
-  ['/v2/publish/x.test/hook', {}, 400, '"x.test/hook"; send a URL that begins with http:// or https://, or the name of'],
+  ['/v2/publish/x.test/hook', {}, 400, 'http:// or https://, or the name of a URL group'],
   ['/v2/enqueue/http://x.test/hook', {}, 400, 'The queue name is "http:"'],
   ['/v2/publish/ftp://x/y', {}, 400, 'http:// or https://'],
   ['/v2/publish/http://', {}, 400, 'not a valid URL'],
