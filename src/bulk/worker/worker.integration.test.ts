@@ -236,6 +236,38 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     await waitFor(async () => (await countEnded(real, 'acc', ids)) === 3, { what: 'the runs to be cancelled' })
   })
 
+  it('goes on with an action whose batch was being looked up while another one failed and ended', async () => {
+    const real = await openStore()
+    const clock = new ManualClock(Date.now())
+    const [decide, first, second] = [
+      holding('bulk.cancelBatch'),
+      holding('bulk.openChunks'),
+      holding('bulk.openChunks'),
+    ]
+    let fails = true
+    const store = gatedStore(real, async (name, args) => {
+      await ((args as { actionSeq?: number }).actionSeq === 2 ? second : first).gate(name)
+      await decide.gate(name)
+      if (fails && name === 'bulk.cancelBatch') throw new HomeportError('store_unavailable', {})
+    })
+    const service = await startBulk(store, clock)
+    const ids = { one: await startRuns(real, 'one', 1), two: await startRuns(real, 'two', 1) }
+    await service.ask('one', 'DELETE', RUNS, { async: true })
+    await first.arrived
+    await service.ask('two', 'DELETE', RUNS, { async: true })
+    first.open()
+    await second.arrived
+    decide.open()
+    await waitFor(() => clock.pendingTimers === 2, { what: 'a pause, beside the timer of retention' })
+    fails = false
+    clock.advance(500)
+    await waitFor(async () => (await countEnded(real, 'one', ids.one)) === 1, { what: 'the end of the first action' })
+    await real.settled()
+    await new Promise(setImmediate)
+    second.open()
+    await waitFor(async () => (await countEnded(real, 'two', ids.two)) === 1, { what: 'the end of the second action' })
+  })
+
   it('answers 503 to waiting callers when the server stops, and starts nothing new', async () => {
     const real = await openStore()
     const hold = holding('bulk.cancelBatch')

@@ -187,6 +187,8 @@ export class BulkWorker implements Service {
       else if (this.#inFlight.size > 0) await Promise.race(this.#inFlight.keys())
       else this.#waitForReady()
     }
+    // While it looked up a batch, the worker may have backed off and found nothing else to do: that job is queued again.
+    if (this.#state.kind === 'idle') this.#wake()
   }
 
   #waitForReady(): void {
