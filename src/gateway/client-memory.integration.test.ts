@@ -150,18 +150,10 @@ describe('many clients that make the server hold memory', () => {
     for (const { socket } of crowd) socket.destroy()
   })
 
-  it('for names or for commands that wait for EXEC are disconnected, too', async () => {
-    const name = (bytes: number): string => frame('CLIENT', 'SETNAME', 'n'.repeat(bytes))
-    const first = await new RawClient(rig.port).login()
-    first.send(`MULTI\r\n${name(MIB).repeat(70)}`)
-    await first.expectClosed()
-    const second = await new RawClient(rig.port).login()
-    await second.send(name(9 * MIB)).expect('+OK\r\n')
-    const crowd = await Promise.all(Array.from({ length: 9 }, () => new RawClient(rig.port).login()))
-    for (const client of crowd) client.send(name(9 * MIB))
-    const isAnyClosed = (): boolean => [second, ...crowd].some(({ socket }) => socket.closed)
-    await waitFor(isAnyClosed, { what: 'one to be disconnected' })
-    for (const { socket } of [second, ...crowd]) socket.destroy()
+  it('for commands that wait for EXEC are disconnected, too', async () => {
+    const client = await new RawClient(rig.port).login()
+    client.send(`MULTI\r\n${frame('CLIENT', 'SETNAME', 'n'.repeat(200_000)).repeat(350)}`)
+    await client.expectClosed()
   })
 
   it('over REST get an error to retry later', async () => {
