@@ -1,5 +1,13 @@
 import type * as usage from '../transactions/usage.js'
-import { chargesForUse, type Holding, holdingCosts, monthStartOf, NANO, type Prices } from './cost.js'
+import {
+  chargesForUse,
+  type Holding,
+  holdingCosts,
+  LONGEST_CHARGED_MS,
+  monthStartOf,
+  NANO,
+  type Prices,
+} from './cost.js'
 import type { Counted } from './meter-reader.js'
 import { countedDay, emptyDay } from './pending.js'
 
@@ -39,7 +47,8 @@ export class Bill {
 
   constructor({ prices, chargedUntil, nowMs, month }: BillOpening) {
     this.#prices = prices
-    this.#chargedUntil = Math.min(chargedUntil, nowMs)
+    // A clock that was ahead has charged the time until then; of one far ahead only the end of that time was charged.
+    this.#chargedUntil = chargedUntil - nowMs > LONGEST_CHARGED_MS ? nowMs : chargedUntil
     this.#month = { ...month, start: monthStartOf(nowMs) }
   }
 

@@ -164,6 +164,22 @@ describe('a ledger', () => {
     expect(written).toMatchObject({ accounted_at: NOON, plan: 'payg' })
   })
 
+  it('charges no time twice that a clock ahead has charged before a restart', () => {
+    const fixed = { plan: 'fixed_250mb' } as const
+    const { ledger: ahead } = ledgerOf(fixed)
+    send(ahead, 'GET')
+    ahead.collect(NOON + 10 * HOUR_MS)
+    const { standing } = ahead.take()
+    const { ledger } = ledgerOf(fixed, { standing })
+    const costAt = (nowMs: number): number => {
+      send(ledger, 'GET')
+      ledger.collect(nowMs)
+      return ledger.take().days.reduce((sum, day) => sum + day.cost_nano, 0) / NANO
+    }
+    expect(costAt(NOON + 10 * HOUR_MS)).toBe(0)
+    expect(costAt(NOON + 20 * HOUR_MS)).toBeCloseTo(10 / 30 / 2.4)
+  })
+
   it('knows every command of the table', () => {
     const { ledger } = ledgerOf()
     for (const { name } of COMMANDS) send(ledger, name)

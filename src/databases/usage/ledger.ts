@@ -102,7 +102,7 @@ export class UsageLedger {
     this.#gauges = { keys, usedBytes, diskBytes, monitors: 0 }
     this.#sampledAt = looked_at
     const { requests = 0, cost_nano: costNano = 0, bytes = 0 } = month ?? {}
-    const chargedUntil = standing?.accounted_at ?? row.created_at
+    const chargedUntil = standing?.accounted_at ?? Math.min(row.created_at, nowMs)
     this.#bill = new Bill({ prices: pricesOf(plans[plan]), chargedUntil, nowMs, month: { costNano, requests } })
     Object.assign(this.meter.month, { index: monthIndex(nowMs), requests, bytesOffset: -bytes })
     this.update(row, nowMs)
