@@ -31,12 +31,16 @@ export const OTHER_SUBJECTS = 'others'
 /** Examples of one subject in a batch. */
 const EXAMPLES = 10
 
+type Place = readonly [at: number, key: string]
+
 interface Mark {
   /** Rows up to here have been read and are not read again. */
   readonly at: number
   readonly key: string
   /** The time and key of rows after that place that have been read. */
-  readonly known: readonly (readonly [at: number, key: string])[]
+  readonly known: readonly Place[]
+  /** The clock was ahead: rows up to here that it has not reached again have been read too. */
+  readonly ahead?: Place | undefined
 }
 
 interface StoredEvent {
@@ -160,14 +164,15 @@ export const accounts = read('alerts.accounts', function* (_: object): Transacti
 /** An account that is younger is read from its beginning; of an older one only what comes from now on. */
 const YOUNG_MS = 3_600_000
 
-const isKnown = (item: unknown): boolean => Array.isArray(item) && typeof item[0] === 'number' && isText(item[1])
+const isPlace = (item: unknown): boolean => Array.isArray(item) && typeof item[0] === 'number' && isText(item[1])
 
 const isMark = (value: unknown): value is Mark =>
   isObject(value) &&
   typeof value.at === 'number' &&
   isText(value.key) &&
   Array.isArray(value.known) &&
-  value.known.every(isKnown)
+  value.known.every(isPlace) &&
+  (value.ahead === undefined || isPlace(value.ahead))
 
 /** The stored mark of an account; `undefined` without one, and if it is damaged. */
 function* storedMark(accountId: string, source: EventSource): Transaction<Mark | undefined> {
@@ -181,14 +186,17 @@ function* storedMark(accountId: string, source: EventSource): Transaction<Mark |
 function markFrom(stored: Mark | undefined, { createdAt }: Watched, now: number): Mark {
   if (!stored) return { at: createdAt > now - YOUNG_MS ? createdAt : now, key: '', known: [] }
   // The clock was set back: rows of the time that comes again would lie before the mark.
-  return stored.at > now ? { ...stored, at: now - OVERLAP_MS, key: '' } : stored
+  if (stored.at <= now) return stored
+  return { at: now - OVERLAP_MS, key: '', known: stored.known, ahead: latest([stored.ahead, [stored.at, stored.key]]) }
 }
 
 interface Read {
   readonly mark: Mark
-  /** Whether no mark is stored yet. */
-  readonly isNew: boolean
+  /** Whether no mark is stored yet, or one of a time that comes again. */
+  readonly isUnmarked: boolean
   readonly fresh: readonly EventRow[]
+  /** Rows that were read while the clock was ahead, and are not known by key yet. */
+  readonly again: readonly EventRow[]
   /** Whether rows were left for the next batch. */
   readonly isCut: boolean
 }
@@ -196,11 +204,21 @@ interface Read {
 function* readFresh(watched: Watched, source: EventSource, now: number): Transaction<Read> {
   const stored = yield* storedMark(watched.accountId, source)
   const mark = markFrom(stored, watched, now)
-  const limit = mark.known.length + BATCH
+  const isUnmarked = stored?.at !== mark.at
+  const limit = (isUnmarked ? MOST_KNOWN : mark.known.length) + BATCH
   const rows = (yield* all(ROWS[source], { accountId: watched.accountId, at: mark.at, limit })).map(withKey)
   const known = new Set(mark.known.map(([, key]) => key))
-  const fresh = rows.filter((row) => !known.has(row.key) && (row.at > mark.at || row.key > mark.key))
-  return { mark, isNew: !stored, fresh, isCut: rows.length === limit }
+  const unknown = rows.filter((row) => !known.has(row.key) && (row.at > mark.at || row.key > mark.key))
+  const { ahead } = mark
+  const isAgain = (row: EventRow): boolean => ahead !== undefined && row.at > now && byPlace(placeOf(row), ahead) <= 0
+  return {
+    mark,
+    isUnmarked,
+    fresh: unknown.filter((row) => !isAgain(row)),
+    // Later ones are new: another node may be a little ahead.
+    again: isUnmarked ? unknown.filter(isAgain) : [],
+    isCut: rows.length === limit,
+  }
 }
 
 /** The account and source of events that have not been read. */
@@ -209,7 +227,7 @@ export interface Waiting {
   readonly source: EventSource
 }
 
-/** Where there are new events, or no mark yet. Ask for few accounts at a time: thousands of rows may be read of each. */
+/** Where there are new events, or no mark of the present yet. Ask for few accounts at a time: thousands of rows may be read of each. */
 export const waiting = read(
   'alerts.waiting',
   function* (args: {
@@ -220,8 +238,8 @@ export const waiting = read(
     const found: Waiting[] = []
     for (const watched of args.watched) {
       for (const source of args.sources) {
-        const { isNew, fresh } = yield* readFresh(watched, source, args.now)
-        if (isNew || fresh.length > 0) found.push({ watched, source })
+        const { isUnmarked, fresh } = yield* readFresh(watched, source, args.now)
+        if (isUnmarked || fresh.length > 0) found.push({ watched, source })
       }
     }
     return found
@@ -240,18 +258,17 @@ export const collect = write(
   ): Transaction<boolean> {
     const { watched, source, ids, episodeIds, now } = args
     const { accountId } = watched
-    const { mark, fresh, isCut } = yield* readFresh(watched, source, now)
+    const found = yield* readFresh(watched, source, now)
+    const { fresh, isCut } = found
     if (fresh.length > 0 && (yield* isEnabled(accountId, source))) {
       let next = 0
-      for (const found of groupsOf(source, fresh)) {
+      for (const group of groupsOf(source, fresh)) {
         const [alertId = '', freshId = ''] = [ids[next], episodeIds[next++]]
-        yield* raise(accountId, found, { alertId, now, episodeId: yield* episodeOf(accountId, found, freshId, now) })
+        yield* raise(accountId, group, { alertId, now, episodeId: yield* episodeOf(accountId, group, freshId, now) })
       }
     }
     yield* change(dropMark, { accountId, source })
-    yield* insertAll('alert_marks', [
-      { account_id: accountId, source, mark: JSON.stringify(markAfter(mark, fresh, now)) },
-    ])
+    yield* insertAll('alert_marks', [{ account_id: accountId, source, mark: JSON.stringify(markAfter(found, now)) }])
     return isCut && fresh.length > 0
   },
 )
@@ -271,16 +288,27 @@ function* episodeOf(
 export const MOST_RAISED = MOST_SUBJECTS + 1
 
 /** The place moves on so that only rows of the overlap, and no more than a bounded number of them, are known by key. */
-function markAfter(mark: Mark, fresh: readonly EventRow[], now: number): Mark {
-  const read = [...mark.known, ...fresh.map((row) => [row.at, row.key] as const)].sort(byPlace)
-  const recent = read.findIndex(([at]) => at > now - OVERLAP_MS)
-  const from = Math.max(recent < 0 ? read.length : recent, read.length - MOST_KNOWN)
-  const place = read[from - 1] ?? [mark.at, mark.key]
-  return { at: place[0], key: place[1], known: read.slice(from) }
+function markAfter({ mark, fresh, again }: Read, now: number): Mark {
+  const read = [...mark.known, ...fresh.map(placeOf), ...again.map(placeOf)].sort(byPlace)
+  const startOf = (after: number): number => read.filter(([at]) => at <= after).length
+  // Never ahead of the clock: the place would be one of the future, and be given up at the next look.
+  const from = Math.max(startOf(now - OVERLAP_MS), Math.min(startOf(now), read.length - MOST_KNOWN))
+  const [at, key] = read[from - 1] ?? [mark.at, mark.key]
+  const known = read.slice(from, from + MOST_KNOWN)
+  const ahead = latest([mark.ahead, read.slice(from + MOST_KNOWN).at(-1)])
+  return { at, key, known, ahead: ahead && ahead[0] > now ? ahead : undefined }
 }
 
-const byPlace = (one: readonly [number, string], other: readonly [number, string]): number =>
-  one[0] - other[0] || (one[1] < other[1] ? -1 : 1)
+const placeOf = ({ at, key }: EventRow): Place => [at, key]
+
+const byPlace = (one: Place, other: Place): number =>
+  one[0] - other[0] || (one[1] === other[1] ? 0 : one[1] < other[1] ? -1 : 1)
+
+const latest = (places: readonly (Place | undefined)[]): Place | undefined =>
+  places
+    .filter((place) => place !== undefined)
+    .sort(byPlace)
+    .at(-1)
 
 const ADVICE: Readonly<Record<EventSource, string>> = {
   dead_letter: 'See `homeport queue dlq list` or Dead letters in the console; retry or delete them there.',
