@@ -48,6 +48,27 @@ const WATCH_EVERY_MS = 5_000
 /** Smaller differences come from NTP adjusting the clock, or from a timer that fires late. */
 const SMALLEST_JUMP_MS = 1_000
 
+/** After a jump ahead by this much or more, the clock may be wrong: nothing is deleted by age for as long again. */
+const TRUST_AFTER_MS = 86_400_000
+
+/** Whether the clock may say what is old enough to be deleted. */
+export class AgeTrust {
+  #from = 0
+
+  /** The clock was set, or a machine was suspended. @returns whether nothing is deleted by age for a while from now on. */
+  jumped(byMs: number, nowMs: number): boolean {
+    if (byMs <= -TRUST_AFTER_MS) this.#from = 0
+    if (byMs < TRUST_AFTER_MS) return false
+    this.#from = nowMs + TRUST_AFTER_MS
+    return true
+  }
+
+  /** Whether things may be deleted for their age. */
+  at(nowMs: number): boolean {
+    return nowMs >= this.#from
+  }
+}
+
 /** Receives a jump of the clock, milliseconds: positive when it was set ahead, negative when it was set back. */
 export type OnJump = (byMs: number) => void
 

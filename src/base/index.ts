@@ -1,8 +1,8 @@
 /**
  * Small utilities that every module uses and that know nothing of any module. One file holds one idea:
  *
- * - `clock.ts`: `Clock`, the only source of time (tests advance a `ManualClock`), and `ClockWatch`, which notices that the
- *   system clock was set.
+ * - `clock.ts`: `Clock`, the only source of time (tests advance a `ManualClock`), `ClockWatch`, which notices that the
+ *   system clock was set, and `AgeTrust`, which says whether things may be deleted for their age then.
  * - `duration.ts`: durations and times as people and clients write them, and times that were given in the wrong unit.
  * - `event-loop.ts`: how long work yields to the event loop, so that it delays nobody.
  * - `client-memory.ts`: one limit for the memory that the requests and replies of all clients hold.
@@ -24,7 +24,7 @@
  */
 
 export { ClientMemoryBudget, type MemoryConsumer, WORTH_NOTING_BYTES } from './client-memory.js'
-export { type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
+export { AgeTrust, type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
 export { formatDuration, goTime, otherUnitOf, parseDuration } from './duration.js'
 export { codeOf, isUnwritable, unreachable } from './errors.js'
 export { inNextTurn, isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } from './event-loop.js'

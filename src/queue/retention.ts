@@ -1,11 +1,9 @@
-import type { Clock, Service, Timer } from '../base/index.js'
+import { AgeTrust, type Clock, type Service, type Timer } from '../base/index.js'
 import { isError } from '../contract/errors/errors.js'
 import type { Logger } from '../telemetry/index.js'
 import type { BudgetResult, BudgetStep } from './transactions/messages-retention.js'
 
 const SWEEP_INTERVAL_MS = 10 * 60_000
-/** After a jump ahead by this much or more, the clock may be wrong: nothing is deleted by age for as long again. */
-const TRUST_AFTER_MS = 86_400_000
 /** Rows scanned in one transaction. Other traffic runs between two of them. */
 const CHUNK = 500
 /** A sweep skips at most this many damaged rows; the next sweep starts again. */
@@ -47,8 +45,7 @@ export class Retention implements Service {
   #timer: Timer | undefined
   #stopped = false
   #sweeping: Promise<void> = Promise.resolve()
-  /** Nothing is deleted by age before. */
-  #trustFrom = 0
+  readonly #trust = new AgeTrust()
 
   constructor(deps: RetentionDeps) {
     this.name = `${deps.name} retention`
@@ -77,18 +74,15 @@ export class Retention implements Service {
 
   /** The timer waits for a span of time whatever happens to the clock. A machine that was suspended looks the same. */
   #noteJump(byMs: number): void {
-    if (byMs <= -TRUST_AFTER_MS) this.#trustFrom = 0
-    if (byMs < TRUST_AFTER_MS) return
     const { clock, logger, name } = this.#deps
-    this.#trustFrom = clock.now() + TRUST_AFTER_MS
-    logger.warn('queue_retention_waits', { what: name, byMs })
+    if (this.#trust.jumped(byMs, clock.now())) logger.warn('queue_retention_waits', { what: name, byMs })
   }
 
   async #sweep(): Promise<void> {
     const { logger, name } = this.#deps
     const shouldContinue = (): boolean => !this.#stopped
     try {
-      if (this.#deps.clock.now() >= this.#trustFrom) await this.#sweepOld(shouldContinue)
+      if (this.#trust.at(this.#deps.clock.now())) await this.#sweepOld(shouldContinue)
       await this.#deps.afterSweep?.(shouldContinue)
     } catch (error) {
       if (!this.#stopped) logger.warn('queue_retention_failed', { what: name, error })

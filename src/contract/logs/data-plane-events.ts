@@ -166,6 +166,11 @@ export const DATA_PLANE_EVENTS = {
   quarantine_not_deleted: databases('warn', 'old files in quarantine cannot be deleted yet', 'error'),
   usage_not_stored: databases('warn', 'usage is not stored yet', 'error'),
   usage_not_rolled_up: databases('warn', 'usage series are not rolled up yet', 'error'),
+  usage_retention_waits: databases(
+    'warn',
+    'the clock was set ahead by days; if that is wrong, set it back within a day: until then no usage is deleted for its age',
+    'byMs',
+  ),
 
   backup_failed: backups('error', 'a backup has failed', 'backupId', 'error'),
   import_failed: backups('info', 'an import has failed; its answer says why', 'backupId', 'error'),

@@ -212,6 +212,8 @@ export class Usage implements Service {
     const now = clock.now()
     const next = Math.min(now - (now % flushMs) + flushMs, dayOf(now) + DAY_MS)
     this.#timer = clock.after(next - now, () => {
+      // The timer waits for a span of time whatever happens to the clock.
+      this.#rollUps.jumped(clock.now() - next, clock.now())
       this.#flushing = this.#flush()
         .catch((error: unknown) => this.#deps.logger.warn('usage_not_stored', { error }))
         .finally(() => this.#schedule())

@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/index.js'
+import { AgeTrust, type Clock } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
@@ -100,6 +100,7 @@ export class RollUps {
   /** End of the last bucket of the longest tier that has samples. */
   #neededTo = 0
   #state: 'running' | 'stopped' = 'running'
+  readonly #trust = new AgeTrust()
 
   constructor(deps: RollUpsDeps) {
     this.#deps = deps
@@ -121,6 +122,11 @@ export class RollUps {
     this.#working = this.#working.then(() => this.#work(nowMs)).catch((error: unknown) => this.#onFailure(error))
   }
 
+  /** The clock was set. Nothing is deleted for its age for a while after a large jump ahead, which may be a mistake. */
+  jumped(byMs: number, nowMs: number): void {
+    if (this.#trust.jumped(byMs, nowMs)) this.#deps.logger.warn('usage_retention_waits', { byMs })
+  }
+
   /** Starts no further batch, and waits for the active one. */
   async stop(): Promise<void> {
     this.#state = 'stopped'
@@ -129,6 +135,7 @@ export class RollUps {
 
   async #work(nowMs: number): Promise<void> {
     for (const tier of [1, 2] as const) await this.#rollUp(tier, nowMs)
+    if (!this.#trust.at(nowMs)) return
     const tiers = [nowMs - RETENTION_MS[0], nowMs - RETENTION_MS[1], nowMs - RETENTION_MS[2]] as const
     const expiry = { tiers, days: dayOf(nowMs - DAYS_RETENTION_MS) }
     while (this.#state === 'running') {
