@@ -1,4 +1,4 @@
-import { newId, randomSecret, sha256Hex, unreachable } from '../base/index.js'
+import { newId, randomSecret, sha256Hex, Turns, unreachable } from '../base/index.js'
 import { type ApiKey, type CreateApiKeyBody, MOST_API_KEYS, type NewApiKey } from '../contract/accounts/accounts.js'
 import type { RotateBody } from '../contract/accounts/credentials.js'
 import { HomeportError } from '../contract/errors/errors.js'
@@ -20,6 +20,8 @@ type ApiKeyRow = accounts.ApiKeyRow
  */
 export class ApiKeys {
   readonly #deps: TeamDeps
+  /** Rotations of a key: the credentials file follows from one secret to the next. */
+  readonly #rotations = new Turns()
 
   constructor(deps: TeamDeps) {
     this.#deps = deps
@@ -70,6 +72,10 @@ export class ApiKeys {
   /** Gives a key a new secret. Only this answer has it; the old one is accepted for the overlap. */
   async rotate(caller: Caller, keyId: string, teamId: string | undefined, body: RotateBody = {}): Promise<NewApiKey> {
     const accountId = await this.#accountOf(caller, teamId)
+    return this.#rotations.take(keyId, () => this.#rotate(caller, keyId, accountId, body))
+  }
+
+  async #rotate(caller: Caller, keyId: string, accountId: string, body: RotateBody): Promise<NewApiKey> {
     const secret = randomSecret(32)
     const rotation = rotationOf(secret, body, this.#deps.clock.now())
     const audit = this.#audit(caller, { action: 'Rotate API Key', entity: keyId, details: overlapOf(body) })

@@ -107,6 +107,15 @@ describeOnSampledStore('credentials', (openStore, on) => {
     expect(accounts.ownCredentials?.apiKey).toBe(rotated.api_key)
   })
 
+  it('the credentials file has the last secret of rotations at once', async () => {
+    const [{ key_id } = { key_id: '' }] = await accounts.keys.list(owner, undefined)
+    const rotated = await Promise.all(
+      [1, 2, 3].map(() => accounts.keys.rotate(owner, key_id, undefined, { overlap: 0 })),
+    )
+    const accepted = rotated.map(({ api_key }) => api_key).filter((secret) => byKey(secret))
+    expect([(await readCredentials(dataDir))?.apiKey]).toEqual(accepted)
+  })
+
   it('only what expires gets another expiry, so that the last key cannot lock its owner out', async () => {
     const [{ key_id } = { key_id: '' }] = await accounts.keys.list(owner, undefined)
     await expect(accounts.keys.rotate(owner, key_id, undefined, { expires_in: 5 })).rejects.toThrow('does not')
