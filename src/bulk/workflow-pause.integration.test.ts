@@ -3,13 +3,15 @@ import { waitFor } from '../../test/support/wait-for.js'
 import { newId } from '../base/index.js'
 import { type Sink, startSink } from '../queue/testing/sink.js'
 import type { Store } from '../store/index.js'
-import { describeOnSampledStore } from '../store/testing/index.js'
+import { describeOnSampledStore, describeOnStore } from '../store/testing/index.js'
+import { raw } from '../store/testing/inspect.js'
 import * as runsCancel from '../workflow/transactions/runs-cancel.js'
 import * as runsLogs from '../workflow/transactions/runs-logs.js'
 import * as runsPause from '../workflow/transactions/runs-pause.js'
 import * as runsSubmit from '../workflow/transactions/runs-submit.js'
 import { type BulkServer, gatedStore, startBulkServer } from './testing/harness.js'
 import * as bulkAction from './transactions/bulk-action.js'
+import * as bulkPaused from './transactions/bulk-paused.js'
 import * as bulkSelect from './transactions/bulk-select.js'
 import * as bulkUndo from './transactions/bulk-undo.js'
 
@@ -262,5 +264,31 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     await ask('POST', '/v2/workflows/pause', { workflowUrl: `https://a.test/${wide}` }, 400)
     await ask('POST', '/v2/workflows/pause', {}, 400)
     await ask('POST', '/v2/workflows/resume', { workflowUrl: urlOf('x'), clock: 'hold' }, 400)
+  })
+})
+
+describeOnStore('postgres', 'pause of a workflow', (openStore, on) => {
+  it('of which another pause was first, and was ended before it was read', async () => {
+    const place = await on.newPlace()
+    const store = await openStore(place)
+    // The first insert finds a row that is gone at the next statement.
+    await raw(place).execute(`
+      CREATE SEQUENCE inserts;
+      CREATE FUNCTION lose_first() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF nextval('inserts') = 1 THEN RETURN NULL; END IF; RETURN NEW; END $$;
+      CREATE TRIGGER lose_first BEFORE INSERT ON paused_workflows FOR EACH ROW EXECUTE FUNCTION lose_first()`)
+    const row = { account_id: ACCOUNT, url: 'http://held.test/w', paused_at: 1, pause: '{}' }
+    const who = { actor: 'a', source: 'QUEUE_TOKEN', ip: '::1' }
+    const audit = {
+      log_id: newId('log_', 1),
+      account_id: ACCOUNT,
+      ...who,
+      action: 'p',
+      entity: 'e',
+      details: '{}',
+      at: 1,
+    }
+    expect(await store.run(bulkPaused.pause, { row, most: 1, audit })).toEqual(row)
+    expect(await store.run(bulkPaused.paused, { accountId: ACCOUNT })).toEqual([row])
   })
 })

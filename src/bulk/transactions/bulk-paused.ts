@@ -69,10 +69,12 @@ export const pause = write('bulkPaused.pause', function* ({ row, most, audit }: 
   PausedRow | undefined
 > {
   const name = { accountId: row.account_id, url: row.url }
-  const found = yield* first(named, name)
-  if (found) return found
-  if ((yield* only(countOf, name)).count >= most) return undefined
-  if ((yield* change(put, row)) === 0) return yield* only(named, name)
+  // Again if another pause was first: it may be ended before it is read.
+  do {
+    const found = yield* first(named, name)
+    if (found) return found
+    if ((yield* only(countOf, name)).count >= most) return undefined
+  } while ((yield* change(put, row)) === 0)
   yield* recordAudit(audit)
   return row
 })
