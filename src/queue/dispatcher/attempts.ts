@@ -249,7 +249,7 @@ export class Attempts {
   /** The commit of an outcome takes effect in memory. */
   #apply(entry: Entry, settled: Settled): void {
     const { backlog, partitions, clock, onSettled } = this.#deps
-    const retry = entry.state === 'dropped' ? undefined : settled.retry
+    const { retry } = settled
     const isOwn = partitions.sends(entry.partition)
     if (retry && isOwn) backlog.reschedule(entry, retry, clock.now())
     else backlog.release(entry)

@@ -148,14 +148,15 @@ describe('the backlog', () => {
     expect(taken(backlog)).toEqual(sent)
   })
 
-  it('asks the store for the next attempt of a message that was parked while it was in flight', () => {
+  it.each(['in flight', 'being stored'])('asks the store for the retry of what was parked while %s', (when) => {
     for (const isResumed of [false, true]) {
       const backlog = new Backlog(FREE, new FlowControl())
       drainLoads(backlog, [row(1, 0)], 0)
       const entry = backlog.due.take(0) as Entry
-      entry.abort = () => undefined
-      expect(backlog.drop({ seqs: [1], inFlight: 'ends' })).toEqual([])
-      backlog.due.answered(entry)
+      if (when === 'in flight') entry.abort = () => undefined
+      else backlog.due.answered(entry)
+      expect(backlog.drop({ seqs: [1], inFlight: 'ends' })).toEqual(entry.abort ? [] : [entry])
+      if (entry.abort) backlog.due.answered(entry)
       backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 20 }, 10)
       // Another node has resumed it, so that no drop or offer tells this one.
       drainLoads(backlog, isResumed ? [row(1, 20)] : [row(1, 4e15)], 10)

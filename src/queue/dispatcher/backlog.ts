@@ -98,7 +98,8 @@ export class Backlog {
 
   /** Puts a taken message back, with its next attempt, which is committed. */
   reschedule(entry: Entry, message: PendingMessage, now: number): void {
-    const isLeaving = this.#leaving.has(entry)
+    // It may have been parked while its outcome was being stored, and be resumed by now: then, too, the store knows.
+    const isLeaving = this.#leaving.has(entry) || entry.state === 'dropped'
     this.release(entry)
     const kept = entry.bodyInStore ? { ...message, body: undefined } : message
     if (isLeaving) this.recall([{ nextAt: message.nextAt, seq: entry.seq }], 'hint')

@@ -174,8 +174,7 @@ export class SimulatedDispatcher {
   async settle(flight: Flight, outcome: AttemptOutcome): Promise<Settled> {
     this.#flights.delete(flight)
     const settled = await this.#kindOf(flight.message).settle(flight.message, outcome)
-    if (settled.retry && flight.entry.state !== 'dropped')
-      this.#backlog.reschedule(flight.entry, settled.retry, this.#deps.clock.now())
+    if (settled.retry) this.#backlog.reschedule(flight.entry, settled.retry, this.#deps.clock.now())
     else this.#backlog.release(flight.entry)
     return settled
   }
