@@ -154,6 +154,7 @@ export class Scheduler implements Service {
       if (this.#check === 'due') await this.#moveFiresBack()
       const now = clock.now()
       const due = await store.run(schedules.due, { now, limit: FIRES_PER_READ })
+      if (due.length < FIRES_PER_READ) this.#forgetFailures(due)
       for (const batch of batchesOf(due.map(weighed), AT_ONCE)) {
         // In parallel: many schedules are due at the same minute, and together they need one commit.
         const fires = await Promise.allSettled(batch.map((key) => this.#fireIfDue(key)))
@@ -173,6 +174,13 @@ export class Scheduler implements Service {
       await this.#fireOneByOne().catch(() => undefined)
       return LONGEST_SLEEP_MS
     }
+  }
+
+  /** What failed and is due no more was deleted, paused or replaced. */
+  #forgetFailures(due: readonly ScheduleKey[]): void {
+    if (this.#failures.size === 0) return
+    const failing = new Set(due.map(keyOf))
+    for (const key of this.#failures.keys()) if (!failing.has(key)) this.#failures.delete(key)
   }
 
   /** Fires schedules one by one when a damaged page prevents reading them together. */
