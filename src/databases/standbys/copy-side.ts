@@ -154,6 +154,9 @@ export class CopySide {
   /** Deletes the copies that no row asks for any more. A database that this node is the home of is not a copy. */
   sweep(rows: readonly PlacedStandby[]): void {
     this.#rows = new Map(rows.filter((row) => this.#isHere(row)).map((row) => [row.database_id, row]))
+    for (const databaseId of this.#promisedMs.keys()) {
+      if (!this.#rows.has(databaseId) && this.promisedFor(databaseId) === 0) this.#promisedMs.delete(databaseId)
+    }
     for (const [databaseId, copy] of this.#copies) {
       if (this.#rows.has(databaseId)) continue
       this.#copies.delete(databaseId)

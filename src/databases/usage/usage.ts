@@ -82,6 +82,8 @@ export class Usage implements Service {
       this.#expected.delete(id)
     }
     this.#unfollow = directory.follow({ put, remove: (databaseId) => void this.#ledgers.delete(databaseId) })
+    // They would stay in memory with `put`; what comes later is expected.
+    for (const read of [standingOf, monthOf]) read.clear()
     this.#state = 'running'
     for (const ledger of this.#ledgers.values()) void this.#suspension.begin(ledger)
     if (!this.#deps.cluster) this.#rollUps.begin(now)
