@@ -56,15 +56,17 @@ const ON_POSTGRES: readonly FaultKind[] = [...ON_EITHER, 'backend', 'backend', '
 /** Plays one round. Everything that it opens is closed at cleanup. */
 export async function playRound(options: RoundOptions): Promise<RoundReport> {
   const random = randomFrom(options.seed)
-  const server = new SoakServer({ place: options.place, store: options.store })
+  const { place, store, kinds = store === undefined ? ON_EITHER : ON_POSTGRES } = options
+  const losesCommits = kinds.some((kind) => kind === 'backend' || kind === 'backends')
+  const server = new SoakServer({ place, store, losesCommits })
   const scene = await prepare(server, await server.start(), options.pace ?? FAST)
   startLoads(scene)
-  const kinds = deal(options.kinds ?? (options.store === undefined ? ON_EITHER : ON_POSTGRES), random)
+  const nextKind = deal(kinds, random)
   for (let fault = 0; fault < options.faults; fault++) {
     // Most lives are short; some are long enough for a restore.
     await pause(SHORTEST_LIFE_MS + random() ** 2 * (options.longestLifeMs - SHORTEST_LIFE_MS))
     await server.checkAlive()
-    await makeFault(scene, kinds(), options, random)
+    await makeFault(scene, nextKind(), options, random)
     options.say?.(progressOf(scene))
   }
   scene.loads.finish()

@@ -30,6 +30,8 @@ export interface SoakServerOptions {
   readonly place: Place
   /** URL of the PostgreSQL database; absent: SQLite in the data directory. */
   readonly store?: string | undefined
+  /** Backends are killed, so the answers to commits are lost, and messages are missing in memory until a sweep finds them. */
+  readonly losesCommits: boolean
 }
 
 /** Whether clients are active when a server is asked to stop. */
@@ -100,9 +102,10 @@ export class SoakServer {
   }
 
   #startOnce(): Promise<RunningHomeport> {
-    const { place, store } = this.#options
+    const { place, store, losesCommits } = this.#options
     const env: Record<string, string> = store === undefined ? {} : { HOMEPORT_STORE: store }
-    return startHomeport({ ...place, env, deadlineMs: START_DEADLINE_MS })
+    const strays = losesCommits ? { mayHaveStrays: true as const } : {}
+    return startHomeport({ ...place, ...strays, env, deadlineMs: START_DEADLINE_MS })
   }
 
   /** Causes a fault. After `down` the server has to be restarted. */
