@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 import Type from 'typebox'
@@ -43,6 +45,8 @@ const guests = [declare('messages', 'GET', 'queue', 'bearer'), declare('publish'
 const COOKIE = cookieNameOf('0b6f9c1e-7d41-4a57-9a53-0d5a8f3f0a11')
 const PAGE = '<!doctype html><title>console</title>'
 const SCRIPT = 'console.log("it runs")'.repeat(50)
+/** More than the system takes for a client that does not read. */
+const LARGE_SCRIPT = SCRIPT.repeat(16_000)
 
 function site(): Site | undefined {
   const folder = tempDir()
@@ -50,6 +54,8 @@ function site(): Site | undefined {
   writeFileSync(join(folder, 'index.html'), PAGE)
   writeFileSync(join(folder, 'assets', 'app-1a2b.js'), SCRIPT)
   writeFileSync(join(folder, 'assets', 'app-1a2b.js.br'), brotliCompressSync(SCRIPT))
+  writeFileSync(join(folder, 'assets', 'large-3c4d.js'), LARGE_SCRIPT)
+  writeFileSync(join(folder, 'assets', 'large-3c4d.js.br'), brotliCompressSync(LARGE_SCRIPT))
   return Site.read({ folder, connectTo: ['http://rest.example'] })
 }
 
@@ -173,6 +179,18 @@ describe('the pages of the console', () => {
   ])('for clients that accept %s have the encoding %s', async (accepted, encoding) => {
     const response = await get('/assets/app-1a2b.js', { 'accept-encoding': accepted })
     expect([response.headers.get('content-encoding'), await response.text()]).toEqual([encoding, SCRIPT])
+  })
+
+  it('are unpacked once for all clients that are sent them at the same time', async () => {
+    const before = process.memoryUsage().arrayBuffers
+    const sockets = Array.from({ length: 20 }, () => connect(server.port, '127.0.0.1').pause())
+    for (const socket of sockets) {
+      socket.on('error', () => undefined)
+      socket.write('GET /assets/large-3c4d.js HTTP/1.1\r\nHost: x\r\n\r\n')
+      await once(socket, 'readable')
+    }
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(3 * LARGE_SCRIPT.length)
+    for (const socket of sockets) socket.destroy()
   })
 
   it('are not sent again if the client has them', async () => {

@@ -34,10 +34,20 @@ interface SiteFile {
   readonly kept: { readonly as: 'plain' | 'brotli'; readonly bytes: Buffer }
   readonly etag: string
   readonly cacheControl: string
+  /** Clients that are sent it at the same time share it. */
+  unpacked?: WeakRef<Buffer>
   gzip?: Buffer
 }
 
-const plainOf = ({ as, bytes }: SiteFile['kept']): Buffer => (as === 'brotli' ? brotliDecompressSync(bytes) : bytes)
+function plainOf(file: SiteFile): Buffer {
+  const { as, bytes } = file.kept
+  if (as === 'plain') return bytes
+  const shared = file.unpacked?.deref()
+  if (shared) return shared
+  const unpacked = brotliDecompressSync(bytes)
+  file.unpacked = new WeakRef(unpacked)
+  return unpacked
+}
 
 /** Settings of a site. */
 export interface SiteOptions {
@@ -105,8 +115,8 @@ function send(file: SiteFile, headers: IncomingHttpHeaders, response: FastifyRep
   if (kept.as === 'brotli' && /\bbr\b/.test(accepted)) {
     return response.header('content-encoding', 'br').send(kept.bytes)
   }
-  if (!/\bgzip\b/.test(accepted) || !COMPRESSIBLE.test(type)) return response.send(plainOf(kept))
-  file.gzip ??= gzipSync(plainOf(kept))
+  if (!/\bgzip\b/.test(accepted) || !COMPRESSIBLE.test(type)) return response.send(plainOf(file))
+  file.gzip ??= gzipSync(plainOf(file))
   return response.header('content-encoding', 'gzip').send(file.gzip)
 }
 
