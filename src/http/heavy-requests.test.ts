@@ -1,9 +1,11 @@
+import { once } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
-import { PassThrough } from 'node:stream'
+import { connect, Socket } from 'node:net'
+import { PassThrough, Readable } from 'node:stream'
 import Type from 'typebox'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
 import { endpoint } from '../contract/endpoint.js'
 import { HeavyRequests, type HttpServer, type Route, reply, route } from './index.js'
 import { listener } from './testing/listener.js'
@@ -43,6 +45,9 @@ it('heavy requests of one account take turns, and those of another are served be
   expect(await Promise.all([...first, ...last, added])).toEqual(['a1', 'a2', 'a4', 'a5', 'a7'])
 })
 
+/** More than the system takes for a client that does not read. */
+const ANSWER_BYTES = 32 * 2 ** 20
+
 const search = endpoint({
   id: 'search',
   service: 'queue',
@@ -60,10 +65,11 @@ const search = endpoint({
   success: { status: 200, description: 'nothing', body: Type.Any() },
 })
 
-async function listen(handler: Route): Promise<HttpServer> {
+async function listen(handler: Route, heavy?: HeavyRequests): Promise<HttpServer> {
   const caller = { accountId: 'a', email: 'a@x.test', accountType: 'paid', source: 'QUEUE_TOKEN' } as const
   const server = listener({
     routes: [handler],
+    ...(heavy && { heavy }),
     authenticator: { basic: () => undefined, bearer: () => ({ ...caller, access: 'read', ip: '' }) },
   })
   await server.start()
@@ -112,4 +118,30 @@ it('an answer that is a stream keeps its turn until it is sent or its client is 
   for (const body of bodies.slice(2)) body.end(']')
   for (const other of others) expect(await (await other).json()).toEqual([])
   await server.stop()
+})
+
+it('a client that takes nothing of a streamed answer loses its turn, even if all of it is written', async () => {
+  const clock = new ManualClock()
+  let asked = 0
+  const answer = route(search, async () => {
+    asked++
+    return reply(200, Readable.from(['x'.repeat(ANSWER_BYTES)]), { 'content-type': 'text/plain' })
+  })
+  const server = await listen(answer, new HeavyRequests(9, clock))
+  onTestFinished(() => server.stop(0))
+  const silent = [1, 2].map(() => connect(server.port, '127.0.0.1').pause())
+  for (const socket of silent) {
+    socket.on('error', () => undefined)
+    socket.write('GET /v2/search HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t\r\n\r\n')
+    await once(socket, 'readable')
+  }
+  const third = fetch(`http://127.0.0.1:${server.port}/v2/search`, { headers: { authorization: 'Bearer t' } })
+  expect(asked).toBe(2)
+  const isServed = (): boolean => {
+    clock.advance(60_000)
+    return asked === 3
+  }
+  await waitFor(isServed, { what: 'the turn of the third' })
+  expect((await (await third).text()).length).toBe(ANSWER_BYTES)
+  for (const socket of silent) socket.destroy()
 })

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { FewAtOnce } from '../base/index.js'
+import { type Clock, FewAtOnce, systemClock, type Timer } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { onceOver } from './received-call.js'
 import { isReply } from './route.js'
@@ -8,6 +8,11 @@ import { isReply } from './route.js'
 /** SQLite has one reader: one request more keeps it busy, and further ones only make others wait. */
 const MOST_AT_ONCE = 2
 const MOST_WAITING = 1_000
+/**
+ * A client that takes no piece of a streamed answer between two looks is disconnected: others of its account wait for its
+ * turn. A piece may have megabytes, and a client may be slow.
+ */
+const LOOK_EVERY_MS = 4 * 60_000
 
 /** A request over HTTP with its answer. */
 interface Exchange {
@@ -22,9 +27,11 @@ interface Exchange {
 export class HeavyRequests {
   readonly #turns = new FewAtOnce(MOST_AT_ONCE)
   readonly #mostWaiting: number
+  readonly #clock: Clock
 
-  constructor(mostWaiting = MOST_WAITING) {
+  constructor(mostWaiting = MOST_WAITING, clock: Clock = systemClock) {
     this.#mostWaiting = mostWaiting
+    this.#clock = clock
   }
 
   /**
@@ -41,7 +48,7 @@ export class HeavyRequests {
     try {
       const result = await work()
       // More is read while the client takes what it has.
-      if (isReply(result) && result.value instanceof Readable) onceEnded(exchange, end)
+      if (isReply(result) && result.value instanceof Readable) this.#onceEnded(exchange, end)
       else end()
       return result
     } catch (error) {
@@ -49,9 +56,22 @@ export class HeavyRequests {
       throw error
     }
   }
-}
 
-function onceEnded({ request, response }: Exchange, callback: () => void): void {
-  if (request.socket.destroyed || response.destroyed || response.writableFinished) callback()
-  else onceOver(request, response, callback)
+  #onceEnded({ request, response }: Exchange, end: () => void): void {
+    if (request.socket.destroyed || response.destroyed || response.writableFinished) {
+      end()
+      return
+    }
+    let timer: Timer | undefined
+    const look = (before: number): void => {
+      const unread = response.writableLength
+      if (unread > 0 && unread === before) request.socket.destroy()
+      else timer = this.#clock.after(LOOK_EVERY_MS, () => look(unread))
+    }
+    look(0)
+    onceOver(request, response, () => {
+      timer?.cancel()
+      end()
+    })
+  }
 }
