@@ -18,11 +18,12 @@ export function splitTarget(target: string): Target {
   return at < 0 ? { path: url, query: '' } : { path: url.slice(0, at), query: url.slice(at + 1) }
 }
 
-/** The value of the first query parameter of this name. */
-export function queryValue(query: string, name: string): string | undefined {
-  if (query === '') return undefined
-  for (const [key, value] of queryPairs(query)) if (key === name) return value ?? ''
-  return undefined
+const TOKEN = /(?:^|&)_token(?:=([^&]*))?(?:&|$)/
+
+/** The value of the first query parameter `_token`. The others are not decoded: anybody may send thousands of them. */
+export function queryToken(query: string): string | undefined {
+  const found = query === '' ? null : TOKEN.exec(query)
+  return found ? decodeText(found[1] ?? '') : undefined
 }
 
 /**
@@ -48,10 +49,11 @@ function queryPairs(query: string): (readonly [string, string | undefined])[] {
     .filter((pair) => pair !== '')
     .map((pair) => {
       const at = pair.indexOf('=')
-      const decode = (text: string): string => decodeSegment(text.replaceAll('+', ' ')).toString()
-      return at < 0 ? [decode(pair), undefined] : [decode(pair.slice(0, at)), decode(pair.slice(at + 1))]
+      return at < 0 ? [decodeText(pair), undefined] : [decodeText(pair.slice(0, at)), decodeText(pair.slice(at + 1))]
     })
 }
+
+const decodeText = (text: string): string => decodeSegment(text.replaceAll('+', ' ')).toString()
 
 /** Percent-decodes a segment; into bytes when it is not UTF-8, since values are binary. */
 function decodeSegment(segment: string): string | Buffer {

@@ -10,7 +10,7 @@ import type { Guards } from '../limits/guards.js'
 import type { LoginWatch } from '../limits/login-watch.js'
 import { encodeCommand } from '../resp/encode.js'
 import type { Exchange } from './exchange.js'
-import { queryValue, type Target } from './parse-commands.js'
+import { queryToken, type Target } from './parse-commands.js'
 
 /** What a token gives access to, with all that its requests need. */
 export class TokenGrant {
@@ -99,7 +99,7 @@ const BEARER = /^bearer +(\S+) *$/i
 /** The token that a request carries, if any (reference redis 4.1). */
 export function tokenOf({ headers }: IncomingMessage, target: Target): string | undefined {
   const { authorization } = headers
-  return authorization === undefined ? queryValue(target.query, '_token') : BEARER.exec(authorization)?.[1]
+  return authorization === undefined ? queryToken(target.query) : BEARER.exec(authorization)?.[1]
 }
 
 /**
