@@ -3,7 +3,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { pick, type Random, randomOf } from '../testing/random-commands.js'
 import { readLargeCommand, readLargePipeline } from './body-commands.js'
 import { parseCommand, parsePipeline } from './parse-commands.js'
-import { prepareSlots } from './slots.js'
+import { isPrepared, prepareSlots, type Slot } from './slots.js'
 
 const FIRST_SEED = 20_261_122
 const BODIES = 60
@@ -45,6 +45,9 @@ async function outcomeOf(read: () => unknown): Promise<unknown> {
 }
 
 function shown(value: unknown): unknown {
+  // As the engine gets it: half a surrogate pair becomes a replacement character.
+  if (typeof value === 'string') return Buffer.from(value).toString()
+  if (Buffer.isBuffer(value)) return value.toString()
   if (value instanceof HomeportError) return value.message
   return Array.isArray(value) ? value.map(shown) : value
 }
@@ -62,4 +65,54 @@ it.each(['command', 'pipeline'] as const)('reads a %s in slices with the same ou
     const [found, expected] = [await outcomeOf(mapInSlices), await outcomeOf(atOnce)]
     if (JSON.stringify(found) !== JSON.stringify(expected)) expect.fail(`seed ${seed}: the slices give other commands`)
   }
+})
+
+/** What a long text is made of, among it halves of surrogate pairs and bytes that are no UTF-8. */
+const LETTERS = [
+  ...['x', ' ', 'u', 'é', '😀', '\\"', '\\\\', '\\n', '\\u00e9', '\\ud83d\\ude00', '\\ud83d'].map((text) =>
+    Buffer.from(text),
+  ),
+  ...[[0x80], [0xff], [0xe2, 0x82], [0xf0, 0x9f, 0x98], [0xc3]].map((bytes) => Buffer.from(bytes)),
+]
+
+/** A body with a text of several slices, whose cuts may fall into any letter. */
+function longTextBody(random: Random, kind: 'command' | 'pipeline'): Buffer {
+  const letters = Array.from({ length: 400_000 + Math.floor(random() * 400_000) }, () => pick(random, LETTERS))
+  const text = Buffer.concat([Buffer.from('["SET","k","'), ...letters, Buffer.from('"]')])
+  return kind === 'command' ? text : Buffer.concat([Buffer.from('[["a"],'), text, Buffer.from(',["b"]]')])
+}
+
+it.each(['command', 'pipeline'] as const)('reads long texts of a %s with the same outcome as at once', async (kind) => {
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + 6; seed++) {
+    const random = randomOf(seed)
+    const body = longTextBody(random, kind)
+    if (random() < 0.5) body[Math.floor(random() * body.length)] = pick(random, DAMAGE).charCodeAt(0)
+    const [inSlices, atOnce] =
+      kind === 'command'
+        ? [() => readLargeCommand(body), () => parseCommand(body.toString())]
+        : [
+            async () => argsOf(await readLargePipeline(body, { commands: 100 })),
+            () => argsOf(prepareSlots(parsePipeline(body.toString()))),
+          ]
+    const [found, expected] = [await outcomeOf(inSlices), await outcomeOf(atOnce)]
+    if (JSON.stringify(found) !== JSON.stringify(expected)) expect.fail(`seed ${seed}: the slices give another text`)
+  }
+})
+
+const argsOf = (slots: readonly Slot[]): unknown => slots.map((slot) => (isPrepared(slot) ? slot.args : slot))
+
+it.each([
+  '[["a"BLANKS,"b"]]',
+  '[["a",BLANKS]]',
+  '[["a"],BLANKS]',
+  '[[BLANKS,"a"]]',
+  '[["LONG",]]',
+  '[["LONG"],]',
+  '[[,"LONG"]]',
+  '[["LONG",,"b"]]',
+])('refuses and accepts what JSON does at the end of a slice: %s', async (pattern) => {
+  const texts = { BLANKS: ' '.repeat(70_000), LONG: 'x'.repeat(70_000) }
+  const body = pattern.replace(/BLANKS|LONG/, (name) => texts[name as keyof typeof texts])
+  const inSlices = await outcomeOf(async () => argsOf(await readLargePipeline(Buffer.from(body), { commands: 9 })))
+  expect(inSlices).toEqual(await outcomeOf(() => argsOf(prepareSlots(parsePipeline(body)))))
 })

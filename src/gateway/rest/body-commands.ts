@@ -1,14 +1,19 @@
-import { yieldToEventLoop } from '../../base/index.js'
+import { randomUUID } from 'node:crypto'
+import { TimeSlice, yieldToEventLoop } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import type { Argument } from '../resp/encode.js'
+import { type LongText, readLongText } from './large-commands.js'
 import {
   type CommandArguments,
+  notJson,
   type ParsedCommand,
   parseCommand,
+  parseJson,
   parsePipeline,
   pathCommand,
   type Target,
 } from './parse-commands.js'
-import { prepareCommand, prepareSlots, type Slot } from './slots.js'
+import { prepareCommand, prepareLargeCommand, prepareLargeSlot, prepareSlots, type Slot } from './slots.js'
 
 /** Limits of a body, checked before it is parsed. */
 export interface BodyLimits {
@@ -37,18 +42,37 @@ const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 const COLON = 0x3a
+const LOWER_U = 0x75
+/** Of an escape such as `\u00e9`. */
+const UNICODE_ESCAPE_BYTES = 6
 const LAST_BLANK = 0x20
+
+/** A string of at least this many bytes is read by itself. */
+const LONG_TEXT_BYTES = 65_536
+/** Most bytes of an array or object among the arguments; all of them are mistakes. */
+const MOST_NESTED_BYTES = 1_048_576
+/** Blanks between a comma and a bracket, up to which a slice may begin or end at the comma. */
+const MOST_BLANKS = 64
 
 /** What the array in a body holds: arguments, or arrays of arguments. */
 export type BodyKind = 'command' | 'pipeline'
+
+/** A comma where a body may be cut. */
+interface Cut {
+  readonly at: number
+  /** Between arguments of a command, not between commands. */
+  readonly isWithinCommand: boolean
+}
 
 /**
  * Counts the values of a JSON text without parsing it, and finds where its array can be cut into slices. Text that is no
  * JSON passes: parsing the slices finds that out.
  */
 export class JsonScan {
-  /** Where the array may be cut: positions of commas between its elements. */
-  readonly cuts: number[] = []
+  /** Where the array may be cut. */
+  readonly cuts: Cut[] = []
+  /** Its long strings, in their order. */
+  readonly longTexts: LongText[] = []
   readonly #body: Buffer
   readonly #kind: BodyKind
   readonly #limits: BodyLimits
@@ -62,6 +86,11 @@ export class JsonScan {
   #bareBytes = 0
   #lastCut = 0
   #valuesAtCut = 0
+  /** The opening quote of the current string. */
+  #textAt = 0
+  #textCuts: number[] = []
+  /** Where the outermost array or object among the arguments begins. */
+  #nestedAt = 0
 
   constructor(body: Buffer, kind: BodyKind, limits: BodyLimits) {
     this.#body = body
@@ -76,21 +105,41 @@ export class JsonScan {
       if (this.#isInString) this.#skipString(end)
       else this.#readByte(this.#body[this.#at++] ?? 0)
     }
+    if (this.#isInString) this.#textCuts.push(this.#at)
+    if (this.#depth > this.#argumentDepth && this.#at - this.#nestedAt > MOST_NESTED_BYTES) throw nested()
     return this.#at < this.#body.length
+  }
+
+  /** Whether the text ends within a string. */
+  get isTorn(): boolean {
+    return this.#isInString
+  }
+
+  /** Levels of arrays around an argument. */
+  get #argumentDepth(): number {
+    return this.#kind === 'pipeline' ? 2 : 1
   }
 
   #skipString(end: number): void {
     let at = this.#at
     for (; at < end; at++) {
       const byte = this.#body[at]
-      if (byte === BACKSLASH) at++
+      if (byte === BACKSLASH) at += this.#body[at + 1] === LOWER_U ? UNICODE_ESCAPE_BYTES - 1 : 1
       else if (byte === QUOTE) {
-        this.#isInString = false
         at++
+        this.#endString(at)
         break
       }
     }
     this.#at = at
+  }
+
+  #endString(to: number): void {
+    this.#isInString = false
+    const [from, cuts] = [this.#textAt, this.#textCuts]
+    const isLong = to - from >= LONG_TEXT_BYTES
+    if (isLong) this.longTexts.push({ from, to, cuts })
+    if (isLong || cuts.length > 0) this.#textCuts = []
   }
 
   #readByte(byte: number): void {
@@ -100,23 +149,25 @@ export class JsonScan {
       return
     }
     this.#bareBytes = 0
-    if (byte === QUOTE) this.#isInString = true
-    else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) this.#open()
+    if (byte === QUOTE) {
+      this.#isInString = true
+      this.#textAt = this.#at - 1
+    } else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) this.#open()
     else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) this.#depth--
     else if (byte === COMMA) this.#next()
   }
 
   #open(): void {
-    if (++this.#depth > MOST_LEVELS)
-      throw malformed('objects and arrays are not supported as arguments, send them as text')
+    if (++this.#depth > MOST_LEVELS) throw nested()
+    if (this.#depth === this.#argumentDepth + 1) this.#nestedAt = this.#at
     this.#countValue()
     if (this.#kind === 'pipeline' && this.#depth === 2) this.#beginCommand()
   }
 
   #next(): void {
     this.#countValue()
-    if (this.#depth === 1) this.#cut()
-    const isBetweenArguments = this.#depth === (this.#kind === 'pipeline' ? 2 : 1)
+    if (this.#depth === 1 || this.#depth === this.#argumentDepth) this.#cut()
+    const isBetweenArguments = this.#depth === this.#argumentDepth
     if (isBetweenArguments && ++this.#arguments >= MOST_ARGUMENTS) {
       throw new HomeportError('too_many_arguments', { limit: MOST_ARGUMENTS, of: 'command' })
     }
@@ -137,11 +188,24 @@ export class JsonScan {
   #cut(): void {
     const at = this.#at - 1
     if (at - this.#lastCut < SLICE_BYTES && this.#values - this.#valuesAtCut < SLICE_VALUES) return
-    this.cuts.push(at)
+    // With nothing between the comma and a bracket, both slices could be JSON although the whole is none.
+    if (!this.#hasValue(at, -1, OPEN_ARRAY) || !this.#hasValue(at, 1, CLOSE_ARRAY)) return
+    this.cuts.push({ at, isWithinCommand: this.#depth > 1 })
     this.#lastCut = at
     this.#valuesAtCut = this.#values
   }
+
+  /** Whether something else than `bracket` is soon found in this direction. */
+  #hasValue(comma: number, direction: 1 | -1, bracket: number): boolean {
+    for (let blanks = 0; blanks <= MOST_BLANKS; blanks++) {
+      const byte = this.#body[comma + direction * (blanks + 1)] ?? bracket
+      if (byte > LAST_BLANK) return byte !== bracket
+    }
+    return false
+  }
 }
+
+const nested = (): HomeportError => malformed('objects and arrays are not supported as arguments, send them as text')
 
 function isStructure(byte: number): boolean {
   switch (byte) {
@@ -197,7 +261,7 @@ export function readSlots(
   }
   if (target.path !== '/') return [prepareCommand(pathCommand(target, body))]
   return isLarge
-    ? readLargeCommand(body).then((args) => [prepareCommand(args)])
+    ? readLargeCommand(body).then(async (args) => [await prepareLargeCommand(args)])
     : [prepareCommand(parseCommand(body.toString()))]
 }
 
@@ -209,57 +273,89 @@ const SCAN_BYTES = 1_048_576
  * slice by slice. @throws HomeportError as `parseCommand` does, `too_many_arguments`
  */
 export async function readLargeCommand(body: Buffer): Promise<CommandArguments> {
-  const cuts = await cutsOf(body, 'command', { commands: 1 })
-  const args: (string | Buffer)[] = []
-  for (const slice of slicesOf(body, cuts)) {
-    for (const arg of parseCommand(slice)) args.push(arg)
-    await yieldToEventLoop()
+  const args: Argument[] = []
+  for await (const { json, texts } of slicesOf(body, 'command', { commands: 1 })) {
+    for (const arg of parseCommand(json)) args.push(withText(arg, texts))
   }
   return args
 }
 
 /** The same for the body of `/pipeline` and `/multi-exec`. @throws HomeportError `too_many_commands` as well */
 export async function readLargePipeline(body: Buffer, limits: BodyLimits): Promise<readonly Slot[]> {
-  const cuts = await cutsOf(body, 'pipeline', limits)
   const parsed: ParsedCommand[] = []
   // A syntax error anywhere refuses the whole body, so all of it is parsed before any command is prepared.
-  for (const slice of slicesOf(body, cuts)) {
-    for (const command of parsePipeline(slice)) parsed.push(command)
-    await yieldToEventLoop()
+  for await (const { json, texts, isWithinCommand } of slicesOf(body, 'pipeline', limits)) {
+    const commands = parsePipeline(json).map((command) => withTexts(command, texts))
+    const [first] = commands
+    const open = isWithinCommand ? parsed.pop() : undefined
+    if (open && first) commands[0] = joined(open, first)
+    for (const command of commands) parsed.push(command)
   }
   return prepareInSlices(parsed)
 }
 
-/** Commands that are prepared in one turn of the event loop. */
-const PREPARED_COMMANDS = 1_000
+function joined(begun: ParsedCommand, rest: ParsedCommand): ParsedCommand {
+  if (begun instanceof HomeportError) return begun
+  return rest instanceof HomeportError ? rest : begun.concat(rest)
+}
 
 async function prepareInSlices(parsed: readonly ParsedCommand[]): Promise<readonly Slot[]> {
   const slots: Slot[] = []
-  for (let at = 0; at < parsed.length; at += PREPARED_COMMANDS) {
-    for (const slot of prepareSlots(parsed.slice(at, at + PREPARED_COMMANDS))) slots.push(slot)
-    await yieldToEventLoop()
+  const slice = new TimeSlice()
+  for (const command of parsed) {
+    slots.push(await prepareLargeSlot(command))
+    if (slice.isOver) await slice.rest()
   }
   return slots
 }
 
-async function cutsOf(body: Buffer, kind: 'command' | 'pipeline', limits: BodyLimits): Promise<readonly number[]> {
-  const scan = new JsonScan(body, kind, limits)
-  while (scan.scan(SCAN_BYTES)) await yieldToEventLoop()
-  return scan.cuts
+/** Some elements of the array in a body. */
+interface Slice {
+  /** They as an array, with a name in place of each long string. */
+  readonly json: string
+  /** The long strings by their names. */
+  readonly texts: ReadonlyMap<string, Buffer>
+  /** Begins with more arguments of the command that the slice before has begun. */
+  readonly isWithinCommand: boolean
 }
 
-/** The array in a body as several arrays, each with some of its elements. */
-function* slicesOf(body: Buffer, cuts: readonly number[]): Generator<string> {
-  let from = 0
-  for (const to of [...cuts, body.length]) {
-    yield sliceOf(body, from, to)
+/** The array in a body as several arrays, with a yield after each. */
+async function* slicesOf(body: Buffer, kind: BodyKind, limits: BodyLimits): AsyncGenerator<Slice> {
+  const scan = new JsonScan(body, kind, limits)
+  while (scan.scan(SCAN_BYTES)) await yieldToEventLoop()
+  const shown = kind === 'pipeline' ? 'pipeline request' : kind
+  if (scan.isTorn) throw notJson(shown)
+  const parse = (json: string): string => String(parseJson(json, shown))
+  const longTexts = scan.longTexts.values()
+  // Nobody can guess the names.
+  const prefix = randomUUID()
+  let long = longTexts.next().value
+  let from: Cut | undefined
+  for (const to of [...scan.cuts, undefined]) {
+    const texts = new Map<string, Buffer>()
+    // The comma before a slice becomes its opening brackets, the comma behind it the closing ones.
+    let json = from ? bracketsOf(from, '[') : ''
+    let at = from ? from.at + 1 : 0
+    for (const end = to?.at ?? body.length; long && long.from < end; long = longTexts.next().value) {
+      const name = `${prefix}${texts.size}`
+      texts.set(name, await readLongText(body, long, parse))
+      json += `${body.toString('utf8', at, long.from)}"${name}"`
+      at = long.to
+    }
+    json += body.toString('utf8', at, to?.at) + (to ? bracketsOf(to, ']') : '')
+    yield { json, texts, isWithinCommand: from?.isWithinCommand === true }
+    await yieldToEventLoop()
     from = to
   }
 }
 
-/** The comma before a slice becomes its opening bracket, the comma behind it the closing one. */
-function sliceOf(body: Buffer, from: number, to: number): string {
-  const opening = body[from] === COMMA ? '[' : ''
-  const text = body.toString('utf8', opening === '' ? from : from + 1, to)
-  return `${opening}${text}${to < body.length ? ']' : ''}`
+const bracketsOf = ({ isWithinCommand }: Cut, bracket: string): string => bracket.repeat(isWithinCommand ? 2 : 1)
+
+function withTexts(command: ParsedCommand, texts: Slice['texts']): ParsedCommand {
+  if (command instanceof HomeportError || texts.size === 0) return command
+  return command.map((arg) => withText(arg, texts))
+}
+
+function withText(arg: Argument, texts: Slice['texts']): Argument {
+  return (texts.size > 0 && typeof arg === 'string' && texts.get(arg)) || arg
 }

@@ -1,14 +1,12 @@
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
+import { JOINED_AT_ONCE_BYTES, joinInSlices } from './join-in-slices.js'
 import type { LargeReplySink, RepliesClient, RepliesReader } from './replies-reader.js'
-import { joinInSlices } from './reply-reader.js'
 
 /** A bulk string of this length or more is passed on while it arrives, bytes. */
 const LARGE_REPLY_BYTES = 1024 * 1024
 /** With more replies than this before it, bytes, a large one is gathered too: they would have to be read at once. */
 const MOST_BEFORE_BYTES = 1024 * 1024
-/** More bytes than this are joined in slices. */
-const JOINED_AT_ONCE_BYTES = 4 * 1024 * 1024
 const LF = 10
 const LINE_END_BYTES = 2
 

@@ -110,12 +110,18 @@ export function parsePipeline(body: string): readonly ParsedCommand[] {
   return exact.map((command) => toCommand(Array.isArray(command) ? command : []))
 }
 
-function parseJson(body: string, kind: 'command' | 'pipeline request'): unknown {
+/** Parses JSON. @throws HomeportError `command_malformed` */
+export function parseJson(body: string, kind: 'command' | 'pipeline request'): unknown {
   try {
     return JSON.parse(body)
   } catch {
-    throw malformed(`failed to parse ${kind}: the body is not JSON`)
+    throw notJson(kind)
   }
+}
+
+/** The error for a body that is no JSON. */
+export function notJson(kind: 'command' | 'pipeline request'): HomeportError {
+  return malformed(`failed to parse ${kind}: the body is not JSON`)
 }
 
 function malformed(problem: string): HomeportError {

@@ -4,6 +4,7 @@ import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
 import type { KeptBytes, LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
+import { joinInSlices } from './join-in-slices.js'
 import { isPrepared, type Slot } from './slots.js'
 
 /** The encoding of strings in an answer (reference redis 4.4). */
@@ -16,6 +17,7 @@ export type RestReply = { readonly json: string } | { readonly error: string }
 const MOST_LEVELS = 1_000
 
 const CR = 13
+const LINE_END_BYTES = 2
 const PLUS = 0x2b
 const MINUS = 0x2d
 const COLON = 0x3a
@@ -68,6 +70,20 @@ export class ReplyReader {
       this.#element()
     }
     return this.#end()
+  }
+
+  /** Reads the next reply if that is a bulk string of at least `bytes` bytes. @returns its bytes */
+  takeBulk(bytes: number): KeptBytes | undefined {
+    const start = this.#at
+    if (this.#open.length > 0 || this.#bytes[start] !== DOLLAR) return undefined
+    const length = Number(this.#line())
+    if (length < bytes) {
+      this.#at = start
+      return undefined
+    }
+    const value = this.#bytes.subarray(this.#at, this.#at + length)
+    this.#at += length + LINE_END_BYTES
+    return value
   }
 
   /** Reads the head of an array. @returns how many replies follow, or undefined when the next reply is no array */
@@ -152,7 +168,7 @@ export class ReplyReader {
     if (length < 0) return 'null'
     const start = this.#at
     const end = start + length
-    this.#at = end + 2
+    this.#at = end + LINE_END_BYTES
     if (this.#encoding === 'base64') return `"${this.#bytes.toString('base64', start, end)}"`
     return JSON.stringify(this.#bytes.toString('utf8', start, end))
   }
@@ -166,31 +182,13 @@ export class ReplyReader {
     const start = this.#at + 1
     let end = start
     while (this.#bytes[end] !== CR && end < this.#bytes.length) end++
-    this.#at = end + 2
+    this.#at = end + LINE_END_BYTES
     return this.#bytes.toString('utf8', start, end)
   }
 }
 
 /** Replies up to this length are read at once, bytes. */
 export const READ_AT_ONCE_BYTES = 262_144
-/** Bytes that are copied in one turn of the event loop; copying is much faster than reading. */
-const JOINED_AT_ONCE_BYTES = 4_194_304
-
-/** Joins any number of bytes in slices, between which other requests run. */
-export async function joinInSlices(parts: readonly KeptBytes[]): Promise<Buffer> {
-  const joined = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  let copiedBytes = 0
-  for (const part of parts) {
-    at += part.copy(joined, at)
-    copiedBytes += part.length
-    if (copiedBytes < JOINED_AT_ONCE_BYTES) continue
-    copiedBytes = 0
-    await yieldToEventLoop()
-  }
-  return joined
-}
-
 /** Reads any number of replies in slices, between which other requests run. */
 export class SlicedReader {
   readonly #reader: ReplyReader
@@ -211,6 +209,11 @@ export class SlicedReader {
     }
   }
 
+  /** See `ReplyReader.takeBulk`: a string that would take too long to read in one turn. */
+  takeLong(): KeptBytes | undefined {
+    return this.#reader.takeBulk(READ_AT_ONCE_BYTES)
+  }
+
   async #yieldToEventLoop(): Promise<void> {
     await yieldToEventLoop()
     this.#until = this.#reader.position + READ_AT_ONCE_BYTES
@@ -223,14 +226,18 @@ export function readReplies(slots: readonly Slot[], replies: LentBytes, encoding
   return slots.map((slot) => (isPrepared(slot) ? reader.next() : { error: errorText(slot) }))
 }
 
-/** The same for any number of replies, in slices between which other requests run. */
+/** The same for any number of replies, in slices between which other requests run. The bytes of a long string are not read. */
 export async function* readRepliesInSlices(
   slots: readonly Slot[],
   replies: KeptBytes,
   encoding: ReplyEncoding,
-): AsyncGenerator<RestReply> {
+): AsyncGenerator<RestReply | { readonly long: KeptBytes }> {
   const reader = new SlicedReader(new ReplyReader(replies, encoding))
-  for (const slot of slots) yield isPrepared(slot) ? await reader.next() : { error: errorText(slot) }
+  for (const slot of slots) {
+    const long = isPrepared(slot) ? reader.takeLong() : undefined
+    if (long) yield { long }
+    else yield isPrepared(slot) ? await reader.next() : { error: errorText(slot) }
+  }
 }
 
 /** The bytes of the replies of a pipeline, one for each slot. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { PlainRequest } from '../../http/index.js'
+import { JOINED_AT_ONCE_BYTES, joinInSlices } from './join-in-slices.js'
 
 const EMPTY = Buffer.alloc(0)
 /** A body is kept until the answer if it is not longer than this, bytes: the database may get another home before. */
@@ -74,7 +75,11 @@ class BodyGathering {
     else if (this.#bytes > this.#limitBytes) this.#refuse()
   }
 
-  readonly #onEnd = (): void => this.#reader.onBody(Buffer.concat(this.#chunks))
+  readonly #onEnd = (): void => {
+    const chunks = this.#chunks
+    if (this.#bytes <= JOINED_AT_ONCE_BYTES) this.#reader.onBody(Buffer.concat(chunks))
+    else void joinInSlices(chunks).then((body) => this.#reader.onBody(body))
+  }
 
   #stop(): void {
     this.#request.off('data', this.#onData).off('end', this.#onEnd)

@@ -106,7 +106,9 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     this.#deps = deps
     this.#grant = grant
     this.#target = target
-    this.#form = replyFormOf(exchange.request.headers)
+    const form = replyFormOf(exchange.request.headers)
+    // The answer to a transaction is JSON whatever the response format (reference redis 4.2).
+    this.#form = shapeOf(target) === 'transaction' ? { ...form, format: 'json' } : form
   }
 
   /** Starts to read the body, or to pass it on. @param read the body, if it was read before */
@@ -201,22 +203,19 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     runSlots(lane, this.#translated(slots), this)
   }
 
-  /** checking → running → answered, of a transaction. Its answer is JSON whatever the response format (reference redis 4.2). */
+  /** checking → running → answered, of a transaction. */
   async #runTransaction({ lane, shape }: Checking, read: readonly Slot[] | Promise<readonly Slot[]>): Promise<void> {
     const slots = checkArities(await read)
     await this.#whenResumed(slots)
     const permitted = await permitAll(lane, slots)
     this.#state = { kind: 'running', shape, lane, slots: permitted }
     showToMonitors(lane.guard, permitted, this.#exchange)
-    const outcome = await runTransaction(lane, this.#translated(permitted), this.#form.encoding)
-    this.#state = ANSWERED
-    if ('error' in outcome) {
+    const outcome = await runTransaction(lane, this.#translated(permitted))
+    if ('replies' in outcome) this.onReplies(outcome.replies)
+    else {
+      this.#state = ANSWERED
       this.#exchange.answerError(400, outcome.error)
-      return
     }
-    const json = `[${outcome.map(replyJson).join(',')}]`
-    lane.guard.meter.bytesOut += json.length
-    this.#exchange.answer(json, lane.replica?.moment)
   }
 
   /** receiving → checking → running, of a command whose large body is passed on to the engine while it arrives. */
@@ -346,7 +345,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     }
     const read = readReplies(slots, replies, encoding)
     const [first] = read
-    if (shape === 'pipeline') this.#exchange.answer(`[${read.map(replyJson).join(',')}]`, moment)
+    if (shape !== 'single') this.#exchange.answer(`[${read.map(replyJson).join(',')}]`, moment)
     else if (first) this.#answerOne(first, moment)
   }
 

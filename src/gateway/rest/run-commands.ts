@@ -15,7 +15,7 @@ import type { BodyUpload } from './body-upload.js'
 import type { Exchange } from './exchange.js'
 import { awaitedOf, type Limiter, measure, turnOf } from './permit.js'
 import type { RepliesClient, RepliesReader } from './replies-reader.js'
-import { type ReplyEncoding, ReplyReader, type RestReply, SlicedReader } from './reply-reader.js'
+import { ReplyReader, type RestReply } from './reply-reader.js'
 import { failureAfterReplies, type SendOptions, sendCommands, sentCommands, sentTogether } from './send-commands.js'
 import { isForEngine, isManaged, isPrepared, type PreparedCommand, type Slot } from './slots.js'
 import type { TokenGrant } from './token-grants.js'
@@ -205,8 +205,8 @@ export function showToMonitors({ monitors }: DatabaseGuard, slots: readonly Slot
   }
 }
 
-/** The outcome of a transaction: one reply for each command, or the one error that discarded all of them. */
-export type TransactionOutcome = readonly RestReply[] | { readonly error: string }
+/** The outcome of a transaction: the replies to all commands, or the one error that discarded all of them. */
+export type TransactionOutcome = { readonly replies: Buffer } | { readonly error: string }
 
 const MULTI = encodeTextCommand(['MULTI'])
 const EXEC = encodeTextCommand(['EXEC'])
@@ -216,11 +216,7 @@ const DISCARDED = 'EXECABORT Transaction discarded because of: '
  * Runs commands as one transaction. MULTI to EXEC is sent at once on the shared lane, so no command of another client can
  * come between. Commands that no engine answers run after EXEC, in order.
  */
-export async function runTransaction(
-  lane: RequestLane,
-  slots: readonly Slot[],
-  encoding: ReplyEncoding,
-): Promise<TransactionOutcome> {
+export async function runTransaction(lane: RequestLane, slots: readonly Slot[]): Promise<TransactionOutcome> {
   const refused = slots.find((slot) => slot instanceof HomeportError)
   if (refused instanceof HomeportError) return { error: errorText(refused) }
   if (!(await lane.mayOpenTransaction()))
@@ -230,7 +226,7 @@ export async function runTransaction(
   const settled = measure(lane.guard, commands)
   try {
     const replies = await askPrimary(lane, () => sendTransaction(lane, commands))
-    return await readTransaction(lane, slots, replies, encoding)
+    return await readTransaction(lane, slots, replies)
   } finally {
     settled()
   }
@@ -252,23 +248,17 @@ async function readTransaction(
   lane: RequestLane,
   slots: readonly Slot[],
   replies: KeptBytes,
-  encoding: ReplyEncoding,
 ): Promise<TransactionOutcome> {
-  const reader = new ReplyReader(replies, encoding)
+  const reader = new ReplyReader(replies, 'plain')
   const queueing = [reader.next(), ...slots.filter(isForEngine).map(() => reader.next())]
-  const executed = new ReplyReader(await fillOwnReplies(lane, slots, replies.subarray(reader.position)), encoding)
-  if (executed.arrayLength() === slots.length) return readEach(slots.length, new SlicedReader(executed))
+  const all = await fillOwnReplies(lane, slots, replies.subarray(reader.position))
+  const executed = new ReplyReader(all, 'plain')
+  if (executed.arrayLength() === slots.length) return { replies: all.subarray(executed.position) }
   const cause = queueing.find(isRefusal)
   if (cause) return { error: DISCARDED + cause.error }
   // The engine runs what it queues, unless EXEC itself returns an error.
   const outcome = executed.next()
   return isRefusal(outcome) ? outcome : { error: `${DISCARDED}the engine did not run it` }
-}
-
-async function readEach(count: number, reader: SlicedReader): Promise<readonly RestReply[]> {
-  const read: RestReply[] = []
-  while (read.length < count) read.push(await reader.next())
-  return read
 }
 
 function isRefusal(reply: RestReply): reply is { readonly error: string } {

@@ -1,9 +1,11 @@
+import { mapInSlices } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { Awaited, ReplySink } from '../engine/reply-sink.js'
 import { ReplyWindow } from '../engine/reply-window.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { GatheredReplies } from './gathered-replies.js'
+import { JOINED_AT_ONCE_BYTES, joinInSlices } from './join-in-slices.js'
 import type { RepliesClient, RepliesReader } from './replies-reader.js'
 
 /** An encoded command. */
@@ -46,12 +48,19 @@ export function sentCommands(
 }
 
 /** The same in one batch: no command of another client comes between. */
-export function sentTogether(
+export async function sentTogether(
   link: EngineLink,
   commands: readonly EncodedCommand[],
   options: SendOptions,
 ): Promise<KeptBytes> {
-  return asPromise((reader) => new SentCommands(link, commands, options, reader, undefined).send())
+  const joined = await joinedWires(commands)
+  return asPromise((reader) => new SentCommands(link, commands, options, reader, undefined).send(joined))
+}
+
+/** What must be sent at once is joined before, in slices between which other requests run; undefined if it is short. */
+async function joinedWires(commands: readonly EncodedCommand[]): Promise<Buffer | undefined> {
+  const characters = commands.reduce((sum, { wire }) => sum + wire.length, 0)
+  return characters > JOINED_AT_ONCE_BYTES ? joinInSlices(await mapInSlices(commands, bytesOf)) : undefined
 }
 
 function asPromise(send: (reader: RepliesReader) => void): Promise<KeptBytes> {
@@ -101,8 +110,8 @@ class SentCommands<Command extends EncodedCommand> implements ReplySink {
     this.#window = window
   }
 
-  /** Sends the next batch. */
-  send(): void {
+  /** Sends the next batch. @param joined the batch as one, if that is there */
+  send(joined?: Buffer): void {
     const all = this.#commands
     this.#from = this.#to
     this.#to = Math.min(this.#from + (this.#window?.size ?? all.length), all.length)
@@ -110,7 +119,8 @@ class SentCommands<Command extends EncodedCommand> implements ReplySink {
     this.#bytes = 0
     const batch = this.#pending === all.length ? all : all.slice(this.#from, this.#to)
     this.#settled = this.#options.onSend?.(batch) ?? NOTHING_TO_SETTLE
-    sendBatch(this.#link, this, batch)
+    if (joined) this.#link.send(this, joined, 0, joined.length, batch.length)
+    else sendBatch(this.#link, this, batch)
   }
 
   deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
@@ -157,10 +167,24 @@ function sendBatch(link: EngineLink, sink: ReplySink, commands: readonly Encoded
     link.sendText(sink, commands.map(({ wire }) => wire).join(''), commands.length)
     return
   }
-  const parts = commands.map(({ wire }) => (typeof wire === 'string' ? Buffer.from(wire) : wire))
-  const [only] = parts
-  const bytes = only && parts.length === 1 ? only : Buffer.concat(parts)
+  if (commands.some(isLong)) {
+    // Sent as they are: a copy would take long.
+    for (const { wire } of commands) {
+      if (typeof wire === 'string') link.sendText(sink, wire, 1)
+      else link.send(sink, wire, 0, wire.length, 1)
+    }
+    return
+  }
+  const bytes = Buffer.concat(commands.map(bytesOf))
   link.send(sink, bytes, 0, bytes.length, commands.length)
+}
+
+const bytesOf = ({ wire }: EncodedCommand): Buffer => (typeof wire === 'string' ? Buffer.from(wire) : wire)
+
+const LONG_BYTES = 16_384
+
+function isLong({ wire }: EncodedCommand): boolean {
+  return wire.length >= LONG_BYTES && typeof wire !== 'string'
 }
 
 function hasText(command: EncodedCommand): command is { readonly wire: string } {

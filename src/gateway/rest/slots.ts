@@ -3,6 +3,7 @@ import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } 
 import { arityProblem, isAnsweredHere, refusalOf, subcommandRefusal, tooLongToAnswer } from '../commands/refusals.js'
 import { forEngine } from '../commands/script-flags.js'
 import { type Argument, encodeCommand, encodeTextCommand } from '../resp/encode.js'
+import { encodeInSlices, isLargeCommand } from './large-commands.js'
 import type { CommandArguments, ParsedCommand } from './parse-commands.js'
 
 /** A command that may be sent to the engine. */
@@ -14,6 +15,7 @@ export interface PreparedCommand {
 
 /** Most words of a command that an error repeats. */
 const MOST_SHOWN_WORDS = 48
+const LONGEST_WORD_BYTES = 65_536
 
 /**
  * Checks a command against the command table and encodes it.
@@ -21,6 +23,19 @@ const MOST_SHOWN_WORDS = 48
  * `request_too_large`
  */
 export function prepareCommand(args: CommandArguments): PreparedCommand {
+  const { command, words } = checked(args)
+  return { wire: encode(words), command, args }
+}
+
+/** The same for a command of any length, in slices between which other requests run. */
+export async function prepareLargeCommand(args: CommandArguments): Promise<PreparedCommand> {
+  if (!isLargeCommand(args)) return prepareCommand(args)
+  const { command, words } = checked(args)
+  return { wire: await encodeInSlices(words), command, args }
+}
+
+/** The row of a command, and what the engine is sent. */
+function checked(args: CommandArguments): { readonly command: ServedCommand; readonly words: CommandArguments } {
   const name = textOf(args[0])
   const command = findCommandByName(name)
   if (!command?.allowed) throw refusalOf(command, args.slice(0, MOST_SHOWN_WORDS).map(textOf))
@@ -30,7 +45,7 @@ export function prepareCommand(args: CommandArguments): PreparedCommand {
   }
   const tooLong = isAnsweredHere(row) ? tooLongToAnswer(bytesOf(args)) : undefined
   if (tooLong) throw tooLong
-  return { wire: encode(forEngine(row.name, args) ?? args), command: row, args }
+  return { command: row, words: forEngine(row.name, args) ?? args }
 }
 
 const bytesOf = (args: CommandArguments): number => args.reduce((sum, arg) => sum + Buffer.byteLength(arg), 0)
@@ -56,8 +71,9 @@ function asksToBlock(args: CommandArguments): boolean {
   return false
 }
 
+/** The text of a word. No name is as long as what is left out. */
 function textOf(arg: string | Buffer | undefined): string {
-  return typeof arg === 'string' ? arg : (arg ?? '').toString()
+  return typeof arg === 'string' ? arg : (arg?.toString('utf8', 0, LONGEST_WORD_BYTES) ?? '')
 }
 
 function encode(args: CommandArguments): string | Buffer {
@@ -81,9 +97,18 @@ function prepareSlot(command: ParsedCommand): Slot {
   try {
     return prepareCommand(command)
   } catch (error) {
-    if (error instanceof HomeportError) return error
-    throw error
+    return refusalIn(error)
   }
+}
+
+/** The same for a command of any length, in slices between which other requests run. */
+export async function prepareLargeSlot(command: ParsedCommand): Promise<Slot> {
+  return command instanceof HomeportError ? command : prepareLargeCommand(command).catch(refusalIn)
+}
+
+function refusalIn(error: unknown): HomeportError {
+  if (error instanceof HomeportError) return error
+  throw error
 }
 
 /**

@@ -1,4 +1,5 @@
 import { StringDecoder } from 'node:string_decoder'
+import { yieldToEventLoop } from '../../base/index.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { type ReplyForm, replyJson } from './http-answers.js'
 import type { LargeReplySink } from './replies-reader.js'
@@ -183,8 +184,15 @@ export class StreamedPipeline {
     }
     let text = ''
     for await (const reply of readRepliesInSlices(this.#slots, replies, this.#form.encoding)) {
-      text += this.#separator + replyJson(reply)
+      text += this.#separator
       this.#separator = ','
+      if ('long' in reply) {
+        this.#body.write(text)
+        text = ''
+        await this.#writeLong(reply.long)
+        continue
+      }
+      text += replyJson(reply)
       if (text.length < WRITTEN_AT_ONCE) continue
       this.#body.write(text)
       text = ''
@@ -192,6 +200,16 @@ export class StreamedPipeline {
     }
     this.#body.write(`${text}]`)
     this.#body.end()
+  }
+
+  async #writeLong(bytes: KeptBytes): Promise<void> {
+    const sink = new LargeReply(this.#body, this.#form, bytes.length, () => {}).begin()
+    for (let at = 0; at < bytes.length; at += READ_AT_ONCE_BYTES) {
+      sink.take(bytes.subarray(at, at + READ_AT_ONCE_BYTES))
+      await this.#body.whenRead()
+      await yieldToEventLoop()
+    }
+    sink.end()
   }
 
   breakOff(): void {

@@ -18,6 +18,7 @@ beforeAll(async () => {
 })
 
 interface Sent {
+  readonly url?: string
   readonly path?: string
   readonly token?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -32,9 +33,9 @@ interface Got {
 }
 
 /** Sends a request, reads its answer and drops it. */
-function send({ path = '/', token = CREDENTIALS.token, headers = {}, body }: Sent): Promise<Got> {
+function send({ url = rig.restUrl, path = '/', token = CREDENTIALS.token, headers = {}, body }: Sent): Promise<Got> {
   return new Promise((resolve, reject) => {
-    const sent = request(rig.restUrl + path, {
+    const sent = request(url + path, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-length': Buffer.byteLength(body), ...headers },
     })
@@ -183,6 +184,18 @@ describe('the event loop is not blocked by a large reply:', () => {
     expect([got.status, got.bytes > 1_000_000]).toEqual([200, true])
   })
 })
+
+it('the event loop is not blocked by the longest text of the largest plan, and by reading it in a transaction', async () => {
+  const { restUrl } = await startRig({ maxRequestBytes: 100 * MIB, maxEntryBytes: 100 * MIB })
+  const text = 'é'.repeat(45 * MIB)
+  const set = Buffer.from(`["SET","k","${text}"]`)
+  expect((await measure('a text of 90 MiB', () => send({ url: restUrl, body: set }))).status).toBe(200)
+  const get = { url: restUrl, path: '/multi-exec', body: '[["STRLEN","k"],["GET","k"]]' }
+  const got = await measure('that text in a transaction', () => send(get))
+  const begin = `[{"result":${90 * MIB}},{"result":"${text.slice(0, 9)}`
+  expect(Buffer.from(got.text, 'latin1').toString()).toContain(begin)
+  expect(got.bytes).toBe(`[{"result":${90 * MIB}},{"result":""}]`.length + 90 * MIB)
+}, 60_000)
 
 it('a reply that is nested too deeply becomes an error in its slot', async () => {
   const NESTED = 'local t = {} for i = 1, 6000 do t = {t} end return t'
