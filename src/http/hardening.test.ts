@@ -3,6 +3,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { mainThreadMs, unitMs } from '../../test/support/processor-time.js'
 import { Strangers } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import { HostNames } from './host-names.js'
@@ -151,4 +152,19 @@ describe('connections of clients that show no credentials', () => {
     for (const each of [known, ...others]) each.destroy()
     await limited.stop()
   })
+})
+
+it('does little work for a stranger with thousands of query parameters', async () => {
+  const target = `/bearer?${'a=%ff&'.repeat(10_000)}qstash_token=wrong`
+  const tries: number[] = []
+  while (tries.length < 5) {
+    const begun = mainThreadMs()
+    const { status } = await fetch(`http://127.0.0.1:${server.port}${target}`, {
+      headers: { host: 'homeport.example' },
+    })
+    expect(status).toBe(401)
+    tries.push(mainThreadMs() - begun)
+  }
+  // Decoding all of them takes longer than this.
+  expect(Math.min(...tries) / unitMs()).toBeLessThan(1)
 })

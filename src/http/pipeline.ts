@@ -268,8 +268,12 @@ const tokenOfHeader = (header: string | undefined): string | undefined =>
 /** The query parameter `qstash_token`, for clients that cannot send a header (reference queue 1.1). */
 function tokenOfQuery(target: string): string | undefined {
   const start = target.indexOf('?')
-  return start < 0 ? undefined : (new URLSearchParams(target.slice(start + 1)).get('qstash_token') ?? undefined)
+  // Nothing else is decoded: anybody may send thousands of parameters.
+  const pair = start < 0 ? undefined : TOKEN_PAIR.exec(target.slice(start + 1))?.[1]
+  return pair === undefined ? undefined : (new URLSearchParams(pair).get('qstash_token') ?? undefined)
 }
+
+const TOKEN_PAIR = /(?:^|&)(qstash_token(?:=[^&]*)?)(?:&|$)/
 
 const NO_BYTES = new Uint8Array()
 
