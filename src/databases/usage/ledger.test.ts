@@ -129,6 +129,19 @@ describe('a ledger', () => {
     expect(hitsAfter({ ...engines(1), lookups: [{ generation: 2, hits: 3, misses: 0 }] })).toBe(3)
   })
 
+  it('keeps hits and misses of an engine that answers after what was collected before has been stored', () => {
+    const { ledger } = ledgerOf()
+    send(ledger, 'GET')
+    ledger.collect(NOON)
+    ledger.beginSampling()
+    ledger.take()
+    ledger.addEngineSample(engines(1, 10), NOON)
+    const late = { counters: { requests: 0, hits: 10, misses: 1 }, gauges: { keys: 3 } }
+    expect(ledger.take().sample).toMatchObject(late)
+    ledger.addEngineSample(engines(1, 10), NOON)
+    expect(ledger.pending.isEmpty).toBe(true)
+  })
+
   it('writes whole numbers without losing remainders', () => {
     const { ledger } = ledgerOf({ plan: 'fixed_250mb' })
     ledger.addEngineSample(engines(1000), NOON)

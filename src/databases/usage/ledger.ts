@@ -9,7 +9,7 @@ import type * as usage from '../transactions/usage.js'
 import type * as usageSample from '../transactions/usage-sample.js'
 import { Bill, type Held } from './bill.js'
 import { dayOf, pricesOf } from './cost.js'
-import { type Counted, LookupReader, MeterReader } from './meter-reader.js'
+import { type Counted, LookupReader, MeterReader, NOTHING_COUNTED } from './meter-reader.js'
 import { Pending, type PendingUsage } from './pending.js'
 
 type StandingRow = usage.StandingRow
@@ -207,6 +207,8 @@ export class UsageLedger {
     this.#gauges = { keys, usedBytes, diskBytes, monitors }
     this.#sampledAt = nowMs
     const { hits, misses } = this.#lookups.read(sample.lookups)
+    // What was collected before may have been stored while the engine was asked.
+    if (!this.pending.sample && hits + misses > 0) this.pending.addSample(this.#sampleOf(NOTHING_COUNTED))
     this.pending.amendSample(({ counters, ...rest }) => ({
       ...rest,
       counters: { ...counters, hits: counters.hits + hits, misses: counters.misses + misses },

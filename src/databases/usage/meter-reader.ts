@@ -18,6 +18,15 @@ export interface Counted {
   readonly writeLatency: LatencyCounts
 }
 
+/** Where no command was counted. */
+export const NOTHING_COUNTED: Counted = {
+  counters: { requests: 0, reads: 0, writes: 0, scripts: 0, others: 0, bytesIn: 0, bytesOut: 0 },
+  commands: {},
+  connections: 0,
+  readLatency: NO_LATENCY,
+  writeLatency: NO_LATENCY,
+}
+
 const KINDS = COMMANDS.map(countedAs)
 const WRITES = COMMANDS.map((command) => command.allowed && command.access === 'write')
 
