@@ -41,6 +41,8 @@ const COMPILED = { strict: new WeakMap<TSchema, Compiled>(), lenient: new WeakMa
 
 interface Compiled {
   readonly schema: TSchema
+  /** Names of the members that are numbers, or lists of numbers. */
+  readonly numbers: readonly string[]
   readonly isRight: ValidateFunction
 }
 
@@ -49,7 +51,7 @@ function compiled(declared: TSchema, strictness: keyof typeof AJV): Compiled {
   const known = COMPILED[strictness].get(declared)
   if (known) return known
   const schema = withExactIntegers(declared)
-  const made = { schema, isRight: AJV[strictness].first.compile(schema) }
+  const made = { schema, numbers: numbersIn(schema), isRight: AJV[strictness].first.compile(schema) }
   COMPILED[strictness].set(declared, made)
   return made
 }
@@ -60,8 +62,8 @@ export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
   let known: Compiled | undefined
   return (value) => {
     known ??= compiled(declared, strictness)
-    const { schema, isRight } = known
-    if (place !== 'body') emptyBlankNumbers(value, schema)
+    const { schema, numbers, isRight } = known
+    if (place !== 'body') emptyBlanks(value, numbers)
     if (isRight(value)) return
     const errors = isSmall(value) ? errorsOf(AJV[strictness].all.compile(schema), value) : isRight.errors
     const problems = withoutNulls((errors ?? []).filter(isSpecific)).map((error) => describe(error, place))
@@ -71,22 +73,23 @@ export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
 }
 
 /** A text of spaces, which would be coerced to 0, becomes an empty one, which is no number: a filter must not become 0. */
-function emptyBlankNumbers(
-  value: unknown,
-  { properties }: TSchema & { properties?: Record<string, NumberSchema> },
-): void {
-  if (!isObject(value) || !properties) return
-  for (const [name, given] of Object.entries(value)) {
-    const { type, items } = properties[name] ?? {}
-    if (!isNumeric(type) && !isNumeric(items?.type)) continue
-    const emptied = Array.isArray(given) ? given.map((one) => (isBlank(one) ? '' : one)) : isBlank(given) ? '' : given
-    Object.assign(value, { [name]: emptied })
+function emptyBlanks(value: unknown, names: readonly string[]): void {
+  if (!isObject(value)) return
+  for (const name of names) {
+    const given = value[name]
+    if (Array.isArray(given)) Object.assign(value, { [name]: given.map((one) => (isBlank(one) ? '' : one)) })
+    else if (isBlank(given)) Object.assign(value, { [name]: '' })
   }
 }
 
 interface NumberSchema {
   readonly type?: string
   readonly items?: { readonly type?: string }
+}
+
+function numbersIn({ properties = {} }: TSchema & { properties?: Record<string, NumberSchema> }): readonly string[] {
+  const members = Object.entries(properties)
+  return members.flatMap(([name, { type, items }]) => (isNumeric(type) || isNumeric(items?.type) ? [name] : []))
 }
 
 const isNumeric = (type: string | undefined): boolean => type === 'integer' || type === 'number'
