@@ -49,7 +49,7 @@ export class Usage implements Service {
   readonly name = 'usage'
   readonly #deps: UsageDeps
   readonly #ledgers = new Map<string, UsageLedger>()
-  /** Stored usage of databases that come from another node. */
+  /** Stored usage of databases that this node is about to serve. */
   readonly #expected = new Map<string, Known>()
   readonly #writer: Writer
   readonly #suspension: Suspension
@@ -74,16 +74,19 @@ export class Usage implements Service {
     const now = clock.now()
     this.#startedAtMs = now
     const { standings, month } = await store.run(usage.load, monthAround(now))
-    const standingOf = new Map(standings.map((row) => [row.database_id, row]))
-    const monthOf = new Map(month.map((row) => [row.database_id, row]))
+    for (const standing of standings) this.#expected.set(standing.database_id, { standing, month: undefined })
+    for (const row of month) {
+      const standing = this.#expected.get(row.database_id)?.standing
+      this.#expected.set(row.database_id, { standing, month: row })
+    }
     const put = (row: DatabaseRow): void => {
       const { database_id: id } = row
-      this.#put(row, this.#expected.get(id) ?? { standing: standingOf.get(id), month: monthOf.get(id) })
+      this.#put(row, this.#expected.get(id) ?? { standing: undefined, month: undefined })
       this.#expected.delete(id)
     }
     this.#unfollow = directory.follow({ put, remove: (databaseId) => void this.#ledgers.delete(databaseId) })
-    // They would stay in memory with `put`; what comes later is expected.
-    for (const read of [standingOf, monthOf]) read.clear()
+    // The rest is of databases that other nodes serve, or of deleted ones.
+    this.#expected.clear()
     this.#state = 'running'
     for (const ledger of this.#ledgers.values()) void this.#suspension.begin(ledger)
     if (!this.#deps.cluster) this.#rollUps.begin(now)
