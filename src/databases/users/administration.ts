@@ -132,8 +132,9 @@ export class Administration {
     const changed = applyRules(present ?? newUser(name), rules, { key: row.rest_token, hasNewer: this.#deps.hasNewer })
     refusePasswords(users, present, changed)
     const next = present ? users.map((user) => (user === present ? changed : user)) : [...users, changed]
-    refuseLong(row, next)
-    return usersChange(next, { user: name })
+    const change = usersChange(next, { user: name })
+    refuseLong(row, change)
+    return change
   }
 
   async #deleteUsers(work: Work): Promise<Reply> {
@@ -200,7 +201,9 @@ function restToken(row: DatabaseRow, args: readonly string[]): string {
   throw refusal(`Wrong password or user "${name.slice(0, 64)}" does not exist`)
 }
 
-function usersChange(users: readonly StoredUser[], details: DesiredChange['details']): DesiredChange {
+type UsersChange = DesiredChange & { readonly set: { readonly acl_users: string } }
+
+function usersChange(users: readonly StoredUser[], details: DesiredChange['details']): UsersChange {
   return { set: { acl_users: writeUsers(users) }, action: 'Change Database Users', details }
 }
 
@@ -212,8 +215,9 @@ function refusePasswords(users: readonly StoredUser[], before: StoredUser | unde
     throw refusal(`The users of a database have at most ${MOST_PASSWORDS_OF_ALL} passwords together`)
 }
 
-function refuseLong(row: DatabaseRow, users: readonly StoredUser[]): void {
-  const { length } = writeUsers(users)
+/** Refuses users that take more than they may together. Making them shorter is always possible. */
+function refuseLong(row: DatabaseRow, { set }: UsersChange): void {
+  const { length } = set.acl_users
   if (length > MOST_CHARACTERS_OF_ALL && length > row.acl_users.length)
     throw refusal(
       `The users of a database take at most ${MOST_CHARACTERS_OF_ALL} characters together: use fewer patterns`,
