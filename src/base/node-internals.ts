@@ -205,22 +205,14 @@ function handleOf(server: Server): ServerHandle | undefined {
   return isServerHandle(handle) ? handle : undefined
 }
 
-function isServerHandle(value: unknown): value is ServerHandle {
-  return (
-    isObject(value) &&
-    typeof value.onconnection === 'function' &&
-    typeof value.setNoDelay === 'function' &&
-    typeof value.setKeepAlive === 'function'
-  )
-}
+const isServerHandle = (value: unknown): value is ServerHandle =>
+  hasMethods(value, 'onconnection', 'setNoDelay', 'setKeepAlive')
 
-function isConnectionHandle(value: unknown): value is ConnectionHandle {
-  return (
-    isObject(value) &&
-    typeof value.useUserBuffer === 'function' &&
-    typeof value.close === 'function' &&
-    typeof value.writeBuffer === 'function'
-  )
+const isConnectionHandle = (value: unknown): value is ConnectionHandle =>
+  hasMethods(value, 'useUserBuffer', 'close', 'writeBuffer')
+
+function hasMethods(value: unknown, ...names: readonly string[]): boolean {
+  return isObject(value) && names.every((name) => typeof value[name] === 'function')
 }
 
 function isStreamBinding(value: unknown): value is StreamBinding {
