@@ -30,8 +30,9 @@ const MOST_HANDSHAKES = 64
 const HANDSHAKE_TIMEOUT_MS = 3_000
 const MOST_CONNECTIONS = 512
 const BODY_TIMEOUT_MS = 10_000
-/** Connections are looked at this often. One over which nothing has come between this many is of a node that has vanished. */
+/** How often connections are looked at. */
 const LOOK_EVERY_MS = 10_000
+/** After this many looks without a byte in between, the node at the other end has vanished. */
 const MOST_SILENT_LOOKS = 3
 
 /** What has come over a connection. */

@@ -195,7 +195,7 @@ export class JsonScan {
     this.#valuesAtCut = this.#values
   }
 
-  /** Whether something else than `bracket` is soon found in this direction. */
+  /** Whether the next byte in this direction that is no blank is another one than `bracket`. */
   #hasValue(comma: number, direction: 1 | -1, bracket: number): boolean {
     for (let blanks = 0; blanks <= MOST_BLANKS; blanks++) {
       const byte = this.#body[comma + direction * (blanks + 1)] ?? bracket
@@ -311,7 +311,7 @@ async function prepareInSlices(parsed: readonly ParsedCommand[]): Promise<readon
 
 /** Some elements of the array in a body. */
 interface Slice {
-  /** They as an array, with a name in place of each long string. */
+  /** JSON of an array of these elements, with a name in place of each long string. */
   readonly json: string
   /** The long strings by their names. */
   readonly texts: ReadonlyMap<string, Buffer>

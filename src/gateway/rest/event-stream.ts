@@ -64,7 +64,7 @@ export function openEvents(
   command: readonly string[],
 ): void {
   const { request, response, address } = exchange
-  // Of a client that has gone while it waited for its database, nothing would say so once more.
+  // A client may leave while it waits for its database. No later event would say so.
   if (request.socket.destroyed) return
   const { answers, clock } = exchange.deps
   const written = (bytes: number): void => exchange.noteUnread(bytes)

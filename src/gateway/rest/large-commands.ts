@@ -40,8 +40,8 @@ const isFirstHalf = (unit: number): boolean => (unit & 0xfc00) === 0xd800
 /** Text that is encoded in one turn of the event loop, characters. */
 const ENCODED_AT_ONCE = 262_144
 
-/** A longer command is encoded as bytes, which are sent without another copy. */
-const LARGE_COMMAND = 16_384
+/** A command of more characters is encoded as bytes, which are sent without another copy. */
+export const LARGE_COMMAND = 16_384
 
 /** Whether a command is encoded in slices. */
 export function isLargeCommand(args: readonly Argument[]): boolean {

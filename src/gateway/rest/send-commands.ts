@@ -6,6 +6,7 @@ import { ReplyWindow } from '../engine/reply-window.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { GatheredReplies } from './gathered-replies.js'
 import { JOINED_AT_ONCE_BYTES, joinInSlices } from './join-in-slices.js'
+import { LARGE_COMMAND } from './large-commands.js'
 import type { RepliesClient, RepliesReader } from './replies-reader.js'
 
 /** An encoded command. */
@@ -181,10 +182,8 @@ function sendBatch(link: EngineLink, sink: ReplySink, commands: readonly Encoded
 
 const bytesOf = ({ wire }: EncodedCommand): Buffer => (typeof wire === 'string' ? Buffer.from(wire) : wire)
 
-const LONG_BYTES = 16_384
-
 function isLong({ wire }: EncodedCommand): boolean {
-  return wire.length >= LONG_BYTES && typeof wire !== 'string'
+  return wire.length >= LARGE_COMMAND && typeof wire !== 'string'
 }
 
 function hasText(command: EncodedCommand): command is { readonly wire: string } {

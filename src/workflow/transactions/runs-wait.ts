@@ -9,7 +9,7 @@ import { type Appending, appendElements, deliverElements } from './runs-append.j
 import { answerOf } from './runs-repeats.js'
 import type { DeliveryColumns } from './runs-rows.js'
 
-/** A registered wait; JSON in `run_waits.wait`. */
+/** A registered wait; JSON in `run_waits.wait`, with `step` and `url` first: `sameWait` finds a wait by this beginning. */
 export interface WaitRecord {
   /** The step to append when the wait ends, without its `out`. */
   readonly step: Readonly<Record<string, unknown>>
