@@ -8,11 +8,13 @@ import { isReply } from './route.js'
 /** SQLite has one reader: one request more keeps it busy, and further ones only make others wait. */
 const MOST_AT_ONCE = 2
 const MOST_WAITING = 1_000
+/** How often it is looked whether the client of a streamed answer reads. A piece may have megabytes, and a client may be slow. */
+const LOOK_EVERY_MS = 2 * 60_000
 /**
- * A client that takes no piece of a streamed answer between two looks is disconnected: others of its account wait for its
- * turn. A piece may have megabytes, and a client may be slow.
+ * A client that has taken nothing at this many looks in a row is disconnected: others of its account wait for its turn. One
+ * look is not enough, because this process may have been paused itself.
  */
-const LOOK_EVERY_MS = 4 * 60_000
+const MOST_SILENT_LOOKS = 2
 
 /** A request over HTTP with its answer. */
 interface Exchange {
@@ -63,12 +65,13 @@ export class HeavyRequests {
       return
     }
     let timer: Timer | undefined
-    const look = (before: number): void => {
+    const look = (before: number, silentLooks: number): void => {
       const unread = response.writableLength
-      if (unread > 0 && unread === before) request.socket.destroy()
-      else timer = this.#clock.after(LOOK_EVERY_MS, () => look(unread))
+      const silent = unread > 0 && unread === before ? silentLooks + 1 : 0
+      if (silent >= MOST_SILENT_LOOKS) request.socket.destroy()
+      else timer = this.#clock.after(LOOK_EVERY_MS, () => look(unread, silent))
     }
-    look(0)
+    look(0, 0)
     onceOver(request, response, () => {
       timer?.cancel()
       end()
