@@ -3,6 +3,8 @@ import { HomeportError } from '../../contract/errors/errors.js'
 
 /** Time after which an upload fails of which nothing has arrived: its client may hang without closing its connection. */
 const STALL_MS = 5 * 60_000
+/** Nothing has arrived at this many looks in a row: at one of them, this process may just have been paused. */
+const SILENT_LOOKS = 2
 
 /** Notices that nothing of a file arrives any more. */
 export class Stall {
@@ -15,10 +17,10 @@ export class Stall {
   constructor(clock: Clock, received: () => number) {
     this.#clock = clock
     this.#received = received
-    this.#timer = this.#next(-1)
+    this.#timer = this.#next(-1, 0)
   }
 
-  /** Aborted when nothing has arrived for 5 to 10 minutes. */
+  /** Aborted when nothing has arrived for 5 to 7.5 minutes. */
   get signal(): AbortSignal {
     return this.#abort.signal
   }
@@ -33,11 +35,12 @@ export class Stall {
     this.#timer.cancel()
   }
 
-  #next(before: number): Timer {
-    return this.#clock.after(STALL_MS, () => {
+  #next(before: number, silentLooks: number): Timer {
+    return this.#clock.after(STALL_MS / SILENT_LOOKS, () => {
       const received = this.#received()
-      if (received === before) this.#abort.abort()
-      else this.#timer = this.#next(received)
+      const silent = received === before ? silentLooks + 1 : 0
+      if (silent === SILENT_LOOKS) this.#abort.abort()
+      else this.#timer = this.#next(received, silent)
     })
   }
 }
