@@ -1,5 +1,6 @@
 /**
- * The head of a plain request: the strict form of HTTP/1.1 in which clients send nearly all requests. It is a subset of what Node's parser accepts, with the same meaning, so a request means the same whichever of the two reads it.
+ * The head of a plain request: the strict form of HTTP/1.1 in which clients send nearly all requests. It is a subset of what
+ * Node's parser accepts, with the same meaning, so a request means the same whichever of the two reads it.
  */
 
 /** The headers of a request by their lower-case names, of which each occurs once. */
