@@ -329,3 +329,29 @@ it('holds nothing for a client that has left before its replies arrive', async (
   await (await fetch(`${rig.restUrl}/ping`, init)).text()
   expect(held.size).toBe(0)
 })
+
+it.each([
+  ['a command', '/', ['RPUSH', 'pushed', ...Array<string>(100_000).fill('x')], { result: 100_000 }],
+  [
+    'a transaction',
+    '/multi-exec',
+    [
+      ['PING', 'x'.repeat(300_000)],
+      ['INCR', 'n'],
+    ],
+    { 1: { result: 1 } },
+  ],
+])('does not run %s whose client got an error while its body was read', async (_what, path, commands, answer) => {
+  const body = JSON.stringify(commands)
+  const memory = new ClientMemoryBudget()
+  let evicted = 0
+  memory.grow = (consumer) => {
+    // The body has arrived. It is read in slices, in the next turns of the event loop.
+    if (consumer.heldBytes === body.length && evicted++ === 0) setImmediate(() => consumer.evict())
+  }
+  const rig = await startRig({}, undefined, undefined, [], { memory })
+  const init = { method: 'POST', headers: { authorization: `Bearer ${CREDENTIALS.token}` }, body }
+  expect((await fetch(rig.restUrl + path, init)).status).toBe(503)
+  // Reading this one takes as many turns, so it would run behind the first.
+  expect(await (await fetch(rig.restUrl + path, init)).json()).toMatchObject(answer)
+})

@@ -63,7 +63,7 @@ export interface RestRequestDeps {
  * - answered: the answer is written, or the sink of a large reply writes the rest of it.
  *
  * When memory is short, the exchange answers or breaks off by itself. The request learns of it from
- * `exchange.isAnswered`, when the next replies arrive.
+ * `exchange.isAnswered`, before the commands run and when the next replies arrive.
  */
 type RequestState =
   | { readonly kind: 'receiving' }
@@ -198,9 +198,18 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   #run({ lane, shape }: Checking, slots: readonly Slot[]): void {
     const [first] = slots
     if (shape === 'single' && first && !isPrepared(first)) throw first
-    this.#state = { kind: 'running', shape, lane, slots }
-    showToMonitors(this.#grant.guard, slots, this.#exchange)
-    runSlots(lane, this.#translated(slots), this)
+    if (this.#start({ kind: 'running', shape, lane, slots })) runSlots(lane, this.#translated(slots), this)
+  }
+
+  /**
+   * checking → running, or → answered: a client that got an error while its body was read must not find its commands run.
+   * @returns whether they are to run
+   */
+  #start(running: Running): boolean {
+    const isWanted = !this.#exchange.isAnswered
+    this.#state = isWanted ? running : ANSWERED
+    if (isWanted) showToMonitors(this.#grant.guard, running.slots, this.#exchange)
+    return isWanted
   }
 
   /** checking → running → answered, of a transaction. */
@@ -208,8 +217,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     const slots = checkArities(await read)
     await this.#whenResumed(slots)
     const permitted = await permitAll(lane, slots)
-    this.#state = { kind: 'running', shape, lane, slots: permitted }
-    showToMonitors(lane.guard, permitted, this.#exchange)
+    if (!this.#start({ kind: 'running', shape, lane, slots: permitted })) return
     const outcome = await runTransaction(lane, this.#translated(permitted))
     if ('replies' in outcome) this.onReplies(outcome.replies)
     else {
