@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_IDS, MOST_ITEM_HEADERS } from '../request-limits.js'
 import { searchedTo, searchFilter } from '../search.js'
-import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message, MessageLog } from './fields.js'
+import { DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message, MessageLog } from './fields.js'
 import { PUBLISH_HEADERS } from './setting-headers.js'
 
 /** The operations on messages: publish, read, cancel, logs, signing keys. */
@@ -266,7 +266,11 @@ const eventFilters = Type.Object({
     }),
   ),
   count: Type.Optional(Type.Integer({ minimum: 1, description: 'Entries per page, at most 1000. Default 100.' })),
-  cursor: CURSOR,
+  cursor: Type.Optional(
+    Type.String({
+      description: 'Where the page begins: the `cursor` of the previous page, or a time in Unix milliseconds.',
+    }),
+  ),
   trimBody: Type.Optional(Type.Integer({ minimum: 0, description: 'Truncate bodies to this many bytes.' })),
   groupBy: Type.Optional(Type.Enum(['messageId'], { description: 'Group the entries by message, as `messages`.' })),
 })

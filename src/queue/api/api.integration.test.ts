@@ -309,6 +309,25 @@ describeOnSampledStore('the queue API', (openStore) => {
     },
   )
 
+  it('begins a page of the log at a time, as the SDK describes its cursor', async () => {
+    const { messageId } = await scene.client.publish({ url: scene.sink.url, ...later })
+    const at = async (cursor: number, order = '') => {
+      const { answer } = await scene.ask('GET', `/v2/logs?cursor=${cursor}${order}`)
+      return (answer as { logs: EventView[] }).logs.map((entry) => entry.messageId)
+    }
+    const { logs } = await scene.client.logs({ cursor: Date.now() + 60_000 })
+    expect(logs).toMatchObject([{ messageId, state: 'CREATED' }])
+    const time = logs[0]?.time ?? 0
+    expect(await at(time - 1)).toEqual([])
+    expect(await at(time)).toEqual([messageId])
+    expect(await at(time, '&order=earliestFirst')).toEqual([messageId])
+    expect(await at(time + 1, '&order=earliestFirst')).toEqual([])
+    expect(await scene.ask('GET', `/v2/logs?cursor=${Math.floor(time / 1000)}`)).toMatchObject({
+      status: 400,
+      answer: { error: expect.stringMatching(/^cursor is \d+, which looks like seconds; send Unix milliseconds/) },
+    })
+  })
+
   it('pages through the log without gaps or repetitions, in both orders', async () => {
     for (let n = 0; n < 5; n++) {
       const { messageId } = await scene.client.publish({ url: scene.sink.url, ...later })

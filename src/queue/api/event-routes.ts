@@ -9,7 +9,7 @@ import type { AttemptRow, MessageHistory } from '../transactions/messages-read.j
 import * as messagesRead from '../transactions/messages-read.js'
 import { dueOf } from '../transactions/priority.js'
 import { type ApiDeps, PLAIN } from './deps.js'
-import { readSelection, type WireFilters } from './filters.js'
+import { checkUnit, readSelection, type WireFilters } from './filters.js'
 import { groupByMessage, type MessageLogView } from './grouped-events.js'
 import {
   bodyBase64,
@@ -182,6 +182,22 @@ function placeOf(cursor: string | undefined): Place | undefined {
   })
 }
 
+/** A time in milliseconds. The ids of places begin with letters. */
+const TIME = /^\d{1,15}$/
+
+/**
+ * The SDK describes a cursor as Unix milliseconds, and its example begins with the present time: the log up to that time, or
+ * from it on where the earliest entries come first.
+ */
+function withoutTimeCursor(wire: WireEvents): WireEvents {
+  const { cursor, order, ...rest } = wire
+  if (cursor === undefined || !TIME.test(cursor)) return wire
+  const at = Number(cursor)
+  checkUnit('cursor', at)
+  if (order === 'earliestFirst') return { ...rest, order, fromDate: Math.max(at, wire.fromDate ?? at) }
+  return { ...rest, toDate: Math.min(at, wire.toDate ?? at) }
+}
+
 /** Collects entries message by message until the page is full. */
 class EventReader {
   readonly #deps: ApiDeps
@@ -270,7 +286,8 @@ function justBefore(messageId: string, order: 'oldestFirst' | 'newestFirst'): st
 
 /** The log of messages, under both of its names. */
 export function eventRoutes(deps: ApiDeps): Route[] {
-  const answer = async (accountId: string, wire: WireEvents): Promise<LogAnswer> => {
+  const answer = async (accountId: string, given: WireEvents): Promise<LogAnswer> => {
+    const wire = withoutTimeCursor(given)
     const selection = readSelection(wire)
     if (selection.kind === 'nothing') return { events: [], logs: [], ...(wire.groupBy && { messages: [] }) }
     const page = await new EventReader(deps, wire).page(accountId, selection.filter)
