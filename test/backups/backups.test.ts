@@ -104,7 +104,7 @@ it('fails with one sentence and the exit code of the failure', async () => {
   for (const [args, wanted, reason] of [
     [['backup', 'nobody'], 3, 'no database with the id or name "nobody"'],
     [['restore', 'lonely'], 3, 'no completed backup'],
-    [['import', 'lonely', '/nowhere'], 2, 'cannot be read'],
+    [['import', 'lonely', join(tempDir(), 'none')], 2, 'cannot be read'],
     [['import', 'lonely', 'redis://127.0.0.1', '--yes'], 2, 'give "-" as the source'],
     [['export', 'lonely', '-'], 2, 'not to the standard output'],
     [['import', 'lonely', bad, '--yes'], 2, 'cannot load it'],
