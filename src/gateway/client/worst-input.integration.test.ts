@@ -135,3 +135,27 @@ describe('after login, other clients are not delayed by', () => {
     await measure('many clients', () => Promise.all(Array.from({ length: 20 }, () => exchange(rig.port, bytes))))
   })
 })
+
+describe('on the largest plan, other clients are not delayed by', () => {
+  const MANY = 'local t = {} for i = 1, 12000000 do t[i] = 1 end return t'
+  const script = command('EVAL', MANY, '0')
+  const cases = [
+    ['a reply of 12 million numbers', script],
+    ['it in a transaction', `MULTI\r\n${script}EXEC\r\n`],
+    ['it beside an answer of the gateway in a transaction', `MULTI\r\nCLIENT ID\r\n${script}EXEC\r\n`],
+    ['it on a connection that tracks keys', `HELLO 3\r\nCLIENT TRACKING ON\r\n${script}`],
+    [
+      'it beside an answer of the gateway there',
+      `HELLO 3\r\nCLIENT TRACKING ON\r\nMULTI\r\nCLIENT ID\r\n${script}EXEC\r\n`,
+    ],
+    ['a status of 90 MB', command('EVAL', "return redis.status_reply(string.rep('x', 90000000))", '0')],
+  ] as const
+  let port: number
+  beforeAll(async () => {
+    ;({ port } = await startRig({ maxRequestBytes: 100 * MIB, maxEntryBytes: 100 * MIB }))
+  })
+  it.each(sampled(cases, 6))('%s', async (name, text) => {
+    const bytes = Buffer.from(`AUTH ${CREDENTIALS.password}\r\n${text}QUIT\r\n`)
+    await measure(name, async () => expect(await exchange(port, bytes)).toBeGreaterThan(40 * MIB))
+  })
+})

@@ -1,9 +1,9 @@
 import { isTurnSpent, yieldToEventLoop } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
-import { arrayLength } from '../resp/elements.js'
+import { arrayLength, ElementReader } from '../resp/elements.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
-import { ReplyFramer } from '../resp/reply-framer.js'
+import { joinInSlices } from '../resp/join-in-slices.js'
 
 /** What the gateway does to the reply to EXEC at the engine's element number `at`. */
 export type Place =
@@ -30,38 +30,17 @@ export async function fillTransactionReply(
   const filled = new FilledReply(maxReplyBytes)
   let next = 0
   for (const place of places) {
-    filled.add(elements.take(place.at - next))
+    filled.add(await elements.take(place.at - next))
     next = place.at
     if (place.kind === 'insert') filled.insertedCount++
     else next++
-    const element = elements.take(next - place.at)
+    const element = await elements.take(next - place.at)
     filled.add(place.kind === 'change' ? place.change(element) : await place.answer())
     // Ten thousand answers may take seconds.
     if (isTurnSpent()) await yieldToEventLoop()
   }
-  filled.add(elements.take(count - next))
+  filled.add(await elements.take(count - next))
   return filled.reply(count)
-}
-
-/** Reads the elements of an array in order. There may be millions, so those that stay as they are, stay together. */
-class ElementReader {
-  readonly #reply: Buffer
-  readonly #framer = new ReplyFramer()
-  #at: number
-
-  constructor(reply: Buffer) {
-    this.#reply = reply
-    this.#at = reply.indexOf(LF) + 1
-  }
-
-  /** The next `count` elements, or those that are left. */
-  take(count: number): Buffer {
-    const start = this.#at
-    for (let left = count; left > 0 && this.#at < this.#reply.length; left -= this.#framer.completed) {
-      this.#at = this.#framer.scan(this.#reply, this.#at, left)
-    }
-    return this.#reply.subarray(start, this.#at)
-  }
 }
 
 /** The elements of a reply, as long as they are not too long together. */
@@ -83,9 +62,9 @@ class FilledReply {
   }
 
   /** @param count elements of the engine's reply. */
-  reply(count: number): Buffer {
+  async reply(count: number): Promise<Buffer> {
     if (this.#bytes <= this.#maxBytes) {
-      return Buffer.concat([Buffer.from(`*${count + this.insertedCount}\r\n`), ...this.#parts])
+      return joinInSlices([Buffer.from(`*${count + this.insertedCount}\r\n`), ...this.#parts])
     }
     const facts = { limitBytes: this.#maxBytes, actualBytes: this.#bytes }
     return encodeError(errorText(new HomeportError('request_too_large', facts)))
@@ -93,7 +72,6 @@ class FilledReply {
 }
 
 const QUEUED = encodeSimple('QUEUED')
-const LF = 10
 /** Queued in the engine in place of a command of the gateway: every user may send it, and it changes nothing. */
 const PLACEHOLDER = encodeCommand(['HELLO'])
 /** Places in one transaction; each takes memory until EXEC. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { elementsOf } from '../resp/elements.js'
+import { arrayLength, ElementReader } from '../resp/elements.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import type { LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
@@ -228,6 +228,12 @@ export class DedicatedStream {
       isEmpty: false,
       headCount: Number.POSITIVE_INFINITY,
       deliver: (chunk: LentBytes, start: number, end: number) => this.push(chunk.subarray(start, end)),
+      deliverHeld: (pieces: readonly LentBytes[]) => {
+        const last = pieces.length - 1
+        pieces.forEach((piece, place) => {
+          this.#take(piece, place === last)
+        })
+      },
     }
     return new ReplyGate(taker, {
       reword: limits.reword,
@@ -278,11 +284,8 @@ export class DedicatedStream {
     if (this.#greeting && this.#takeGreeting(this.#greeting, frame)) return
     this.#noteSubscriptions(frame)
     const fill = this.#exec.isWatching && this.#mayBeReply(frame) ? this.#exec.see(frame) : undefined
-    if (fill) {
-      // Also what subscribed in the transaction is confirmed there.
-      for (const element of elementsOf(frame) ?? []) this.#noteSubscriptions(element)
-      void this.#fill(frame, fill)
-    } else this.#pass(this.#filtered(frame))
+    if (fill) void this.#fill(frame, fill)
+    else this.#pass(this.#filtered(frame))
   }
 
   /** @returns whether the frame answers HELLO; a message may arrive before it */
@@ -298,6 +301,9 @@ export class DedicatedStream {
   /** Frames that arrive meanwhile wait. Never rejects, as `fill` does not. */
   async #fill(reply: Buffer, fill: FillReply): Promise<void> {
     this.#late = []
+    // Also what subscribed in the transaction is confirmed there.
+    const elements = new ElementReader(reply)
+    for (let left = arrayLength(reply) ?? 0; left > 0; left--) this.#noteSubscriptions(await elements.take(1))
     this.#pass(await fill(reply))
     const late = this.#late
     this.#late = undefined

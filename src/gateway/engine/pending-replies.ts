@@ -78,6 +78,21 @@ export class PendingReplies {
     if (left === 0) this.#deliverNotes()
   }
 
+  /** Delivers one reply that was held until it was whole. */
+  deliverHeld(pieces: readonly LentBytes[]): void {
+    const sink = this.headSink
+    if (this.#ours[this.#head] === undefined && sink?.deliverHeld) {
+      const left = this.#settle(1)
+      sink.deliverHeld(pieces)
+      if (left === 0) this.#deliverNotes()
+      return
+    }
+    const last = pieces.length - 1
+    pieces.forEach((piece, place) => {
+      this.deliver(piece, 0, piece.length, place === last ? 1 : 0)
+    })
+  }
+
   /**
    * Fails all pending replies but the last `kept`. Notes before those are still delivered. `partial`: the beginning of the
    * first was delivered.

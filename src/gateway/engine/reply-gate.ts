@@ -39,7 +39,7 @@ export function countedIn(held: HeldMemory | undefined, limits: ReplyLimits): Re
 }
 
 /** Distributes the replies of an engine. */
-export type ReplyReceiver = Pick<PendingReplies, 'isEmpty' | 'headCount' | 'deliver'>
+export type ReplyReceiver = Pick<PendingReplies, 'isEmpty' | 'headCount' | 'deliver' | 'deliverHeld'>
 
 /** Length of an error up to which its wording may be replaced, bytes. An error in a script names the script first. */
 const LONGEST_ERROR_BYTES = 512
@@ -181,8 +181,7 @@ export class ReplyGate {
       this.#refuse(actualBytes)
       return
     }
-    for (const piece of held) this.#receiver.deliver(piece, 0, piece.length, 0)
-    this.#receiver.deliver(chunk, start, end, 1)
+    this.#receiver.deliverHeld([...held, chunk.subarray(start, end)])
   }
 
   #refuse(actualBytes: number): void {

@@ -13,6 +13,11 @@ export interface ReplySink {
    * one more.
    */
   deliver(chunk: LentBytes, start: number, end: number, completed: number): void
+  /**
+   * One reply that was held until it was whole, in its pieces: for sinks that would look for its end in megabytes. Others
+   * get the pieces one by one.
+   */
+  deliverHeld?(pieces: readonly LentBytes[]): void
   /** `count` replies will never arrive. `partial`: the beginning of the first of them was delivered. */
   fail(count: number, error: HomeportError, partial: boolean): void
 }

@@ -1,3 +1,4 @@
+import { isTurnSpent, yieldToEventLoop } from '../../base/index.js'
 import { ReplyFramer } from './reply-framer.js'
 
 const STAR = 0x2a
@@ -21,4 +22,32 @@ export function elementsOf(reply: Buffer): readonly Buffer[] | undefined {
     at = end
   }
   return elements
+}
+
+/** Bytes that are searched at once for the ends of elements. */
+const SEARCHED_AT_ONCE = 262_144
+
+/**
+ * Reads the elements of an array in order, in slices between which others run. There may be millions, so those that stay as
+ * they are, stay together.
+ */
+export class ElementReader {
+  readonly #reply: Buffer
+  readonly #framer = new ReplyFramer()
+  #at: number
+
+  constructor(reply: Buffer) {
+    this.#reply = reply
+    this.#at = reply.indexOf(CR) + 2
+  }
+
+  /** The next `count` elements, or those that are left. */
+  async take(count: number): Promise<Buffer> {
+    const start = this.#at
+    for (let left = count; left > 0 && this.#at < this.#reply.length; left -= this.#framer.completed) {
+      this.#at = this.#framer.scan(this.#reply.subarray(0, this.#at + SEARCHED_AT_ONCE), this.#at, left)
+      if (isTurnSpent()) await yieldToEventLoop()
+    }
+    return this.#reply.subarray(start, this.#at)
+  }
 }

@@ -17,7 +17,7 @@ import type { ReplyForm } from './http-answers.js'
 import { type HttpAnswers, SYNC_TOKEN_HEADER } from './http-answers.js'
 import type { RepliesClient } from './replies-reader.js'
 import type { Slot } from './slots.js'
-import { type AnswerBody, LargeReply, StreamedPipeline } from './streamed-answer.js'
+import { type AnswerBody, LargeReply, StreamedPipeline, writeLargeResult } from './streamed-answer.js'
 
 /** What the exchanges of a listener share. */
 export interface ExchangeDeps {
@@ -181,6 +181,12 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
   answer(json: string, moment: number | undefined): void {
     this.deps.answers.ok(this.request, this.response, json, moment)
     this.#written(json.length)
+  }
+
+  /** Answers with a large result. */
+  async answerLarge(pieces: readonly string[], moment: number | undefined): Promise<void> {
+    this.deps.answers.begin(this.request, this.response, 'json', undefined, moment)
+    await writeLargeResult(this, pieces)
   }
 
   /** Answers with the bytes of replies. */

@@ -1,6 +1,6 @@
+import { JOINED_AT_ONCE_BYTES, joinInSlices } from '../resp/join-in-slices.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
-import { JOINED_AT_ONCE_BYTES, joinInSlices } from './join-in-slices.js'
 import type { LargeReplySink, RepliesClient, RepliesReader } from './replies-reader.js'
 
 /** A bulk string of this length or more is passed on while it arrives, bytes. */
@@ -47,9 +47,19 @@ export class GatheredReplies {
   take(chunk: LentBytes): void {
     const behind = this.#skip(this.#passOn(chunk))
     if (behind.length === 0 || this.#isGivenUp || this.#beginsLarge(behind)) return
-    const refusal = this.#client.holdReplies(behind.length)
+    this.#hold(behind)
+  }
+
+  /** Takes one whole reply that is no large bulk string, without a search for its end. */
+  takeHeld(pieces: readonly LentBytes[]): void {
+    for (const piece of pieces) if (!this.#isGivenUp) this.#hold(piece)
+    this.#count++
+  }
+
+  #hold(replies: LentBytes): void {
+    const refusal = this.#client.holdReplies(replies.length)
     if (refusal) this.giveUp(refusal)
-    else this.#gather(keep(behind))
+    else this.#gather(keep(replies))
   }
 
   /** All replies have arrived. */

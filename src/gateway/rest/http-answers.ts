@@ -10,7 +10,8 @@ import {
   sendWhole,
 } from '../../http/index.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
-import type { ReplyEncoding, RestReply } from './reply-reader.js'
+import type { RestReply } from './reply-reader.js'
+import type { ReplyEncoding } from './string-pieces.js'
 
 /** The form of the answer that a client asks for (reference redis 4.2). */
 export interface ReplyForm {

@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { yieldToEventLoop } from '../../base/index.js'
 import type { Argument } from '../resp/encode.js'
-import { joinInSlices } from './join-in-slices.js'
+import { joinInSlices } from '../resp/join-in-slices.js'
 
 /** A long string in a JSON text. */
 export interface LongText {

@@ -355,3 +355,27 @@ it.each([
   // Reading this one takes as many turns, so it would run behind the first.
   expect(await (await fetch(rig.restUrl + path, init)).json()).toMatchObject(answer)
 })
+
+it.each(['/', '/pipeline', '/multi-exec'])(
+  'answers with every byte of long strings in an array, at %s',
+  async (path) => {
+    const rig = await startRig()
+    const ask = async (command: readonly unknown[], headers: Record<string, string> = {}): Promise<unknown> => {
+      const authorization = `Bearer ${CREDENTIALS.token}`
+      const body = JSON.stringify(path === '/' ? command : [command])
+      const answer = await fetch(rig.restUrl + path, { method: 'POST', headers: { authorization, ...headers }, body })
+      const [one] = [(await answer.json()) as { result: unknown } | { result: unknown }[]].flat()
+      return one?.result
+    }
+    // Characters of one to four bytes, and some that JSON escapes, at all places where a slice may end.
+    const long = `${'é"\\\n€😀x'.repeat(70_000)}!`
+    await ask(['MSET', 'long', long, 'short', 'é'])
+    const nested = "return {{redis.call('GET', 'short'), {redis.call('GET', 'long')}}, 1, redis.status_reply('OK')}"
+    expect(await ask(['MGET', 'long', 'none', 'short', 'long'])).toEqual([long, null, 'é', long])
+    expect(await ask(['EVAL', nested, 0])).toEqual([['é', [long]], 1, 'OK'])
+    const encoded = (text: string): string => Buffer.from(text).toString('base64')
+    const base64 = { 'upstash-encoding': 'base64' }
+    expect(await ask(['MGET', 'short', 'long'], base64)).toEqual([encoded('é'), encoded(long)])
+    expect(await ask(['EVAL', nested, 0], base64)).toEqual([[encoded('é'), [encoded(long)]], 1, encoded('OK')])
+  },
+)

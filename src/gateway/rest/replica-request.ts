@@ -153,7 +153,11 @@ async function answer(exchange: Exchange, answered: Answered): Promise<number | 
   }
   if (replies.length > READ_AT_ONCE_BYTES) {
     if (shape === 'pipeline') await exchange.beginPipeline(form, commands, moment).endInSlices(replies)
-    else exchange.answer(replyJson(await new SlicedReader(new ReplyReader(replies, form.encoding)).next()), moment)
+    else {
+      const reply = await new SlicedReader(new ReplyReader(replies, form.encoding)).next()
+      if ('error' in reply) return undefined
+      await exchange.answerLarge(reply.pieces, moment)
+    }
     return replies.length
   }
   const read = readReplies(commands, replies, form.encoding)

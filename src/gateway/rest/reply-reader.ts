@@ -2,36 +2,53 @@ import { yieldToEventLoop } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
+import { joinInSlices } from '../resp/join-in-slices.js'
 import type { KeptBytes, LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
-import { joinInSlices } from './join-in-slices.js'
 import { isPrepared, type Slot } from './slots.js'
-
-/** The encoding of strings in an answer (reference redis 4.4). */
-export type ReplyEncoding = 'plain' | 'base64'
+import { type ReplyEncoding, type StringPieces, stringPieces } from './string-pieces.js'
 
 /** A reply in an answer: JSON text of its value, or the text of an error. */
 export type RestReply = { readonly json: string } | { readonly error: string }
+
+/** The same for a reply that is read in slices: the JSON text in pieces, which are not too long to be written at once. */
+export type SlicedReply = { readonly pieces: readonly string[] } | { readonly error: string }
+
+/** A string that is too long for a slice. */
+interface LongString {
+  readonly pieces: StringPieces
+  readonly end: number
+}
 
 /** Recursive JSON parsers run out of stack at a few thousand levels, some at a thousand. */
 const MOST_LEVELS = 1_000
 
 const CR = 13
 const LINE_END_BYTES = 2
+const OK = 'OK'
 const PLUS = 0x2b
 const MINUS = 0x2d
 const COLON = 0x3a
 const DOLLAR = 0x24
 const STAR = 0x2a
 
+/** A line with a number is shorter, bytes. Longer ones are searched in one call. */
+const SHORT_LINE_BYTES = 32
+/** More of an error than anybody reads, bytes. */
+const MOST_ERROR_BYTES = 65_536
+
 /**
  * Converts whole RESP2 replies to JSON. Numbers are copied digit by digit, so none is rounded. It may pause between any
- * two elements of an array, and needs no stack for nested arrays.
+ * two elements of an array and within a string, and needs no stack for nested arrays.
  */
 export class ReplyReader {
   readonly #bytes: Buffer
   readonly #encoding: ReplyEncoding
   #at = 0
+  /** Where this slice ends. */
+  #until = 0
+  /** The string that the slice before has begun. */
+  #string: LongString | undefined
   /** Elements that each enclosing array still lacks, the innermost last. */
   readonly #open: number[] = []
   /** JSON of the current array: the pieces of this call, and one text for each call before. */
@@ -52,30 +69,35 @@ export class ReplyReader {
 
   /** Reads one reply. */
   next(): RestReply {
-    return this.readSome(Number.POSITIVE_INFINITY) ?? this.#end()
+    const reply = this.readSome(Number.POSITIVE_INFINITY) ?? this.#end()
+    return 'pieces' in reply ? { json: reply.pieces.join('') } : reply
   }
 
   /** Reads on for about `bytes` bytes. @returns the reply, if that was the rest of it */
-  readSome(bytes: number): RestReply | undefined {
-    if (this.#open.length === 0) {
+  readSome(bytes: number): SlicedReply | undefined {
+    this.#until = this.#at + bytes
+    if (!this.#isOpen) {
       const type = this.#bytes[this.#at]
-      if (type === MINUS) return { error: this.#line() }
-      if (type === PLUS) return this.#status()
-      if (type !== STAR) return { json: this.#scalar() }
-      this.#array()
+      if (type === MINUS) return { error: this.#error() }
+      if (type === STAR) this.#array()
+      else this.#write(type === PLUS ? this.#status() : this.#scalar())
     }
-    const until = this.#at + bytes
-    while (this.#open.length > 0) {
-      if (this.#at >= until) return this.#pause()
-      this.#element()
+    while (this.#isOpen) {
+      if (this.#at >= this.#until) return this.#pause()
+      if (this.#string) this.#readString(this.#string)
+      else this.#element()
     }
     return this.#end()
+  }
+
+  get #isOpen(): boolean {
+    return this.#open.length > 0 || this.#string !== undefined
   }
 
   /** Reads the next reply if that is a bulk string of at least `bytes` bytes. @returns its bytes */
   takeBulk(bytes: number): KeptBytes | undefined {
     const start = this.#at
-    if (this.#open.length > 0 || this.#bytes[start] !== DOLLAR) return undefined
+    if (this.#isOpen || this.#bytes[start] !== DOLLAR) return undefined
     const length = Number(this.#line())
     if (length < bytes) {
       this.#at = start
@@ -92,24 +114,33 @@ export class ReplyReader {
     return Number(this.#line())
   }
 
-  /** A plain OK is not encoded, but only here: inside an array clients decode it. */
-  #status(): RestReply {
-    const text = this.#line()
-    return { json: text === 'OK' ? '"OK"' : this.#text(text) }
+  #error(): string {
+    const start = this.#at + 1
+    const end = this.#lineEnd()
+    this.#at = end + LINE_END_BYTES
+    return this.#bytes.toString('utf8', start, Math.min(end, start + MOST_ERROR_BYTES))
   }
 
-  #end(): RestReply {
-    if (this.#slices.length > 0) this.#pause()
-    const json = (this.#slices.length > 0 ? this.#slices : this.#parts).join('')
+  /** A plain OK is not encoded, but only here: inside an array clients decode it. */
+  #status(): string {
+    const start = this.#at + 1
+    const end = this.#lineEnd()
+    if (end - start !== OK.length || this.#bytes.toString('latin1', start, end) !== OK) return this.#text(start, end)
+    this.#at = end + LINE_END_BYTES
+    return `"${OK}"`
+  }
+
+  #end(): SlicedReply {
+    this.#pause()
+    const pieces = this.#slices
     const isTooDeep = this.#isTooDeep
-    this.#parts = []
     this.#slices = []
     this.#isFirst = true
     this.#isTooDeep = false
-    return isTooDeep ? { error: errorText(new HomeportError('reply_too_deep', { limit: MOST_LEVELS })) } : { json }
+    return isTooDeep ? { error: errorText(new HomeportError('reply_too_deep', { limit: MOST_LEVELS })) } : { pieces }
   }
 
-  /** Joins the pieces so far, so that the end of a long reply is no more work than the rest of it. */
+  /** Joins the pieces so far: a piece for each element would cost more than its text. */
   #pause(): undefined {
     this.#slices.push(this.#parts.join(''))
     this.#parts = []
@@ -159,36 +190,59 @@ export class ReplyReader {
       case DOLLAR:
         return this.#bulk()
       default:
-        return this.#text(this.#line())
+        return this.#text(this.#at + 1, this.#lineEnd())
     }
   }
 
   #bulk(): string {
     const length = Number(this.#line())
-    if (length < 0) return 'null'
-    const start = this.#at
-    const end = start + length
+    return length < 0 ? 'null' : this.#text(this.#at, this.#at + length)
+  }
+
+  /** JSON of the string in [start, end), or its opening quote if it is too long for this slice. */
+  #text(start: number, end: number): string {
+    if (end > this.#until) {
+      this.#at = start
+      this.#string = { pieces: stringPieces(this.#encoding), end }
+      return '"'
+    }
     this.#at = end + LINE_END_BYTES
     if (this.#encoding === 'base64') return `"${this.#bytes.toString('base64', start, end)}"`
     return JSON.stringify(this.#bytes.toString('utf8', start, end))
   }
 
-  #text(text: string): string {
-    return JSON.stringify(this.#encoding === 'base64' ? Buffer.from(text).toString('base64') : text)
+  /** Reads as much of a long string as fits into this slice. */
+  #readString({ pieces, end }: LongString): void {
+    const to = Math.min(end, this.#until)
+    this.#write(pieces.piece(this.#bytes.subarray(this.#at, to)))
+    this.#at = to
+    if (to < end) return
+    this.#write(`${pieces.rest()}"`)
+    this.#at += LINE_END_BYTES
+    this.#string = undefined
   }
 
   /** The text behind the type byte, up to the end of the line. */
   #line(): string {
     const start = this.#at + 1
-    let end = start
-    while (this.#bytes[end] !== CR && end < this.#bytes.length) end++
+    const end = this.#lineEnd()
     this.#at = end + LINE_END_BYTES
     return this.#bytes.toString('utf8', start, end)
+  }
+
+  #lineEnd(): number {
+    const start = this.#at + 1
+    for (let end = start; end < start + SHORT_LINE_BYTES; end++) if (this.#bytes[end] === CR) return end
+    const end = this.#bytes.indexOf(CR, start)
+    return end < 0 ? this.#bytes.length : end
   }
 }
 
 /** Replies up to this length are read at once, bytes. */
 export const READ_AT_ONCE_BYTES = 262_144
+/** Bytes of longer ones that are read in one turn of the event loop. */
+const SLICE_BYTES = 65_536
+
 /** Reads any number of replies in slices, between which other requests run. */
 export class SlicedReader {
   readonly #reader: ReplyReader
@@ -197,11 +251,11 @@ export class SlicedReader {
 
   constructor(reader: ReplyReader) {
     this.#reader = reader
-    this.#until = reader.position + READ_AT_ONCE_BYTES
+    this.#until = reader.position + SLICE_BYTES
   }
 
   /** Reads one reply. */
-  async next(): Promise<RestReply> {
+  async next(): Promise<SlicedReply> {
     for (;;) {
       if (this.#reader.position >= this.#until) await this.#yieldToEventLoop()
       const reply = this.#reader.readSome(this.#until - this.#reader.position)
@@ -216,7 +270,7 @@ export class SlicedReader {
 
   async #yieldToEventLoop(): Promise<void> {
     await yieldToEventLoop()
-    this.#until = this.#reader.position + READ_AT_ONCE_BYTES
+    this.#until = this.#reader.position + SLICE_BYTES
   }
 }
 
@@ -231,7 +285,7 @@ export async function* readRepliesInSlices(
   slots: readonly Slot[],
   replies: KeptBytes,
   encoding: ReplyEncoding,
-): AsyncGenerator<RestReply | { readonly long: KeptBytes }> {
+): AsyncGenerator<SlicedReply | { readonly long: KeptBytes }> {
   const reader = new SlicedReader(new ReplyReader(replies, encoding))
   for (const slot of slots) {
     const long = isPrepared(slot) ? reader.takeLong() : undefined

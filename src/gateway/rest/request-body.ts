@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { PlainRequest } from '../../http/index.js'
-import { JOINED_AT_ONCE_BYTES, joinInSlices } from './join-in-slices.js'
+import { JOINED_AT_ONCE_BYTES, joinInSlices } from '../resp/join-in-slices.js'
 
 const EMPTY = Buffer.alloc(0)
 /** A body is kept until the answer if it is not longer than this, bytes: the database may get another home before. */

@@ -362,9 +362,11 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     const { format, encoding } = this.#form
     const moment = lane.replica?.moment
     if (format === 'resp2') this.#exchange.answerBytes(await replyBytesInSlices(slots, replies), moment)
-    else if (shape === 'single')
-      this.#answerOne(await new SlicedReader(new ReplyReader(replies, encoding)).next(), moment)
-    else await this.#endStream(this.#beginStream(running, moment), replies)
+    else if (shape === 'single') {
+      const reply = await new SlicedReader(new ReplyReader(replies, encoding)).next()
+      if ('error' in reply) this.#exchange.answerError(400, reply.error)
+      else await this.#exchange.answerLarge(reply.pieces, moment)
+    } else await this.#endStream(this.#beginStream(running, moment), replies)
   }
 
   #answerOne(reply: RestReply, moment: number | undefined): void {

@@ -3,9 +3,9 @@ import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { Awaited, ReplySink } from '../engine/reply-sink.js'
 import { ReplyWindow } from '../engine/reply-window.js'
+import { JOINED_AT_ONCE_BYTES, joinInSlices } from '../resp/join-in-slices.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { GatheredReplies } from './gathered-replies.js'
-import { JOINED_AT_ONCE_BYTES, joinInSlices } from './join-in-slices.js'
 import { LARGE_COMMAND } from './large-commands.js'
 import type { RepliesClient, RepliesReader } from './replies-reader.js'
 
@@ -127,17 +127,33 @@ class SentCommands<Command extends EncodedCommand> implements ReplySink {
   deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
     if (this.#isLost) return
     const replies = chunk.subarray(start, end)
-    this.#pending -= completed
+    this.#complete(completed)
+    if (this.#isAnswered && this.#gathering === undefined) this.#reader.onReplies(replies)
+    else this.#gather(replies.length, (gathering) => gathering.take(replies))
+  }
+
+  deliverHeld(pieces: readonly LentBytes[]): void {
+    if (this.#isLost) return
+    this.#complete(1)
+    const bytes = pieces.reduce((sum, { length }) => sum + length, 0)
+    this.#gather(bytes, (gathering) => gathering.takeHeld(pieces))
+  }
+
+  #complete(count: number): void {
+    this.#pending -= count
     if (this.#pending === 0) this.#settled()
-    const isLast = this.#pending === 0 && this.#to === this.#commands.length
-    if (isLast && this.#gathering === undefined) {
-      this.#reader.onReplies(replies)
-      return
-    }
-    this.#bytes += replies.length
+  }
+
+  /** Whether the replies to all commands have arrived. */
+  get #isAnswered(): boolean {
+    return this.#pending === 0 && this.#to === this.#commands.length
+  }
+
+  #gather(bytes: number, take: (gathering: GatheredReplies) => void): void {
+    this.#bytes += bytes
     this.#gathering ??= new GatheredReplies(this.#options.client, this.#reader)
-    this.#gathering.take(replies)
-    if (isLast) this.#gathering.end()
+    take(this.#gathering)
+    if (this.#isAnswered) this.#gathering.end()
     else if (this.#pending === 0) void this.#proceed(this.#gathering)
   }
 

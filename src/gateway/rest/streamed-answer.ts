@@ -1,10 +1,10 @@
-import { StringDecoder } from 'node:string_decoder'
 import { yieldToEventLoop } from '../../base/index.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { type ReplyForm, replyJson } from './http-answers.js'
 import type { LargeReplySink } from './replies-reader.js'
 import { READ_AT_ONCE_BYTES, readReplies, readRepliesInSlices, replyBytes, replyBytesInSlices } from './reply-reader.js'
 import { isPrepared, type Slot } from './slots.js'
+import { base64Length, type StringPieces, stringPieces } from './string-pieces.js'
 
 /** The body of an answer that is written piece by piece. */
 export interface AnswerBody {
@@ -17,118 +17,68 @@ export interface AnswerBody {
   breakOff(): void
 }
 
-const JSON_BEGIN = '{"result":"'
-const JSON_END = '"}'
-const BASE64_GROUP_BYTES = 3
+const RESULT_BEGIN = '{"result":'
+const STRING_BEGIN = `${RESULT_BEGIN}"`
+const STRING_END = '"}'
 
-/** Encodes a large bulk string piece by piece, in the form that the client asked for. */
-interface PieceWriter {
+/** How a large bulk string is written, in the form that the client asked for. */
+interface LargeForm {
   /** Length of the whole body, bytes; undefined when it depends on the content. */
   readonly bodyBytes: number | undefined
   readonly begin: string
+  readonly pieces: StringPieces | typeof AS_THEY_ARE
   readonly end: string
-  piece(bytes: LentBytes): string | Buffer
-  rest(): string
 }
 
-function writerOf({ format, encoding }: ReplyForm, bytes: number): PieceWriter {
-  if (format === 'resp2') return new RawPieces(bytes)
-  return encoding === 'base64' ? new Base64Pieces(bytes) : new TextPieces()
-}
+/** The bytes of a reply of RESP2. */
+const AS_THEY_ARE = { piece: keep, rest: () => '' }
 
-/** The bytes as they are, as a reply of RESP2. */
-class RawPieces implements PieceWriter {
-  readonly bodyBytes: number
-  readonly begin: string
-  readonly end = '\r\n'
-
-  constructor(bytes: number) {
-    this.begin = `$${bytes}\r\n`
-    this.bodyBytes = this.begin.length + bytes + this.end.length
+function largeForm({ format, encoding }: ReplyForm, bytes: number): LargeForm {
+  if (format === 'resp2') {
+    const [begin, end] = [`$${bytes}\r\n`, '\r\n']
+    return { bodyBytes: begin.length + bytes + end.length, begin, pieces: AS_THEY_ARE, end }
   }
-
-  piece(bytes: LentBytes): KeptBytes {
-    return keep(bytes)
-  }
-
-  rest(): string {
-    return ''
+  const bodyBytes = STRING_BEGIN.length + base64Length(bytes) + STRING_END.length
+  return {
+    bodyBytes: encoding === 'base64' ? bodyBytes : undefined,
+    begin: STRING_BEGIN,
+    pieces: stringPieces(encoding),
+    end: STRING_END,
   }
 }
-
-/** Base64 in JSON: three bytes become four characters, so up to two bytes wait for the next piece. */
-class Base64Pieces implements PieceWriter {
-  readonly bodyBytes: number
-  readonly begin = JSON_BEGIN
-  readonly end = JSON_END
-  #left = Buffer.alloc(0)
-
-  constructor(bytes: number) {
-    this.bodyBytes = JSON_BEGIN.length + 4 * Math.ceil(bytes / BASE64_GROUP_BYTES) + JSON_END.length
-  }
-
-  piece(bytes: LentBytes): string {
-    const all = this.#left.length === 0 ? bytes : Buffer.concat([this.#left, bytes])
-    const whole = all.length - (all.length % BASE64_GROUP_BYTES)
-    this.#left = Buffer.from(all.subarray(whole))
-    return all.toString('base64', 0, whole)
-  }
-
-  rest(): string {
-    return this.#left.toString('base64')
-  }
-}
-
-/** UTF-8 in JSON; a character may be spread over two pieces. */
-class TextPieces implements PieceWriter {
-  readonly bodyBytes = undefined
-  readonly begin = JSON_BEGIN
-  readonly end = JSON_END
-  readonly #decoder = new StringDecoder('utf8')
-
-  piece(bytes: LentBytes): string {
-    return escaped(this.#decoder.write(bytes))
-  }
-
-  rest(): string {
-    return escaped(this.#decoder.end())
-  }
-}
-
-const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
 
 /**
  * Writes a large bulk string into an answer while it arrives from the engine, so that it is never held as a whole.
  */
 export class LargeReply implements LargeReplySink {
   readonly #body: AnswerBody
-  readonly #writer: PieceWriter
+  readonly #form: LargeForm
   readonly #ended: () => void
 
   /** `ended` is called when all of it has been written. */
   constructor(body: AnswerBody, form: ReplyForm, bytes: number, ended: () => void) {
     this.#body = body
-    this.#writer = writerOf(form, bytes)
+    this.#form = largeForm(form, bytes)
     this.#ended = ended
   }
 
   /** Length of the whole body, bytes; undefined when it is not known beforehand. */
   get writtenBytes(): number | undefined {
-    return this.#writer.bodyBytes
+    return this.#form.bodyBytes
   }
 
   /** Writes what stands before the string. */
   begin(): this {
-    this.#body.write(this.#writer.begin)
+    this.#body.write(this.#form.begin)
     return this
   }
 
   take(bytes: LentBytes): void {
-    if (bytes.length > 0) this.#body.write(this.#writer.piece(bytes))
+    if (bytes.length > 0) this.#body.write(this.#form.pieces.piece(bytes))
   }
 
   end(): void {
-    this.#body.write(this.#writer.rest() + this.#writer.end)
+    this.#body.write(this.#form.pieces.rest() + this.#form.end)
     this.#ended()
   }
 
@@ -139,6 +89,45 @@ export class LargeReply implements LargeReplySink {
 
 /** Characters of an answer that are gathered before they are written. */
 const WRITTEN_AT_ONCE = 65_536
+
+/** Writes a large answer in pieces: lets other requests run, and waits for a client that reads slowly. */
+class SlicedBody {
+  readonly #body: AnswerBody
+  #text = ''
+
+  constructor(body: AnswerBody) {
+    this.#body = body
+  }
+
+  /** Writes more of the answer. */
+  async write(text: string): Promise<void> {
+    this.#text += text
+    if (this.#text.length >= WRITTEN_AT_ONCE) await this.flush()
+  }
+
+  /** Writes `{"result":…}`. */
+  async writeResult(pieces: readonly string[]): Promise<void> {
+    await this.write(RESULT_BEGIN)
+    for (const piece of pieces) await this.write(piece)
+    await this.write('}')
+  }
+
+  /** Passes on what is gathered. */
+  async flush(): Promise<void> {
+    this.#body.write(this.#text)
+    this.#text = ''
+    await this.#body.whenRead()
+    await yieldToEventLoop()
+  }
+}
+
+/** Writes a large result, and ends the answer. `body` is an answer whose head has been written. */
+export async function writeLargeResult(body: AnswerBody, pieces: readonly string[]): Promise<void> {
+  const sliced = new SlicedBody(body)
+  await sliced.writeResult(pieces)
+  await sliced.flush()
+  body.end()
+}
 
 /** The answer to a pipeline with large replies, or many, which is written while they arrive or are read. */
 export class StreamedPipeline {
@@ -182,23 +171,19 @@ export class StreamedPipeline {
       this.#body.end()
       return
     }
-    let text = ''
+    const sliced = new SlicedBody(this.#body)
     for await (const reply of readRepliesInSlices(this.#slots, replies, this.#form.encoding)) {
-      text += this.#separator
+      await sliced.write(this.#separator)
       this.#separator = ','
-      if ('long' in reply) {
-        this.#body.write(text)
-        text = ''
+      if ('pieces' in reply) await sliced.writeResult(reply.pieces)
+      else if ('error' in reply) await sliced.write(replyJson(reply))
+      else {
+        await sliced.flush()
         await this.#writeLong(reply.long)
-        continue
       }
-      text += replyJson(reply)
-      if (text.length < WRITTEN_AT_ONCE) continue
-      this.#body.write(text)
-      text = ''
-      await this.#body.whenRead()
     }
-    this.#body.write(`${text}]`)
+    await sliced.write(']')
+    await sliced.flush()
     this.#body.end()
   }
 

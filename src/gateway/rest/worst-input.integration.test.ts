@@ -185,17 +185,50 @@ describe('the event loop is not blocked by a large reply:', () => {
   })
 })
 
-it('the event loop is not blocked by the longest text of the largest plan, and by reading it in a transaction', async () => {
-  const { restUrl } = await startRig({ maxRequestBytes: 100 * MIB, maxEntryBytes: 100 * MIB })
+describe('the event loop is not blocked by the longest text of the largest plan:', () => {
   const text = 'é'.repeat(45 * MIB)
-  const set = Buffer.from(`["SET","k","${text}"]`)
-  expect((await measure('a text of 90 MiB', () => send({ url: restUrl, body: set }))).status).toBe(200)
-  const get = { url: restUrl, path: '/multi-exec', body: '[["STRLEN","k"],["GET","k"]]' }
-  const got = await measure('that text in a transaction', () => send(get))
-  const begin = `[{"result":${90 * MIB}},{"result":"${text.slice(0, 9)}`
-  expect(Buffer.from(got.text, 'latin1').toString()).toContain(begin)
-  expect(got.bytes).toBe(`[{"result":${90 * MIB}},{"result":""}]`.length + 90 * MIB)
-}, 60_000)
+  const base64 = { 'upstash-encoding': 'base64' }
+  const inBase64 = 'w6nDqcOp'
+  const MANY = 'local t = {} for i = 1, 12000000 do t[i] = 1 end return t'
+  let url: string
+  beforeAll(async () => {
+    ;({ restUrl: url } = await startRig({ maxRequestBytes: 100 * MIB, maxEntryBytes: 100 * MIB }))
+    const body = Buffer.from(`["SET","k","${text}"]`)
+    expect((await measure('the text', () => send({ url, body }))).status).toBe(200)
+  })
+
+  const cases = [
+    [
+      'in a transaction',
+      { path: '/multi-exec', body: '[["STRLEN","k"],["GET","k"]]' },
+      `[{"result":${90 * MIB}},{"result":"é`,
+    ],
+    ['in an array', { body: '["MGET","k","none"]' }, '{"result":["é'],
+    ['in an array of a pipeline', { path: '/pipeline', body: '[["MGET","k"]]' }, '[{"result":["é'],
+    ['in an array of a transaction', { path: '/multi-exec', body: '[["MGET","k"]]' }, '[{"result":["é'],
+    ['in an array in base64', { body: '["MGET","k"]', headers: base64 }, `{"result":["${inBase64}`],
+    [
+      'beside 12 million numbers in a transaction',
+      { path: '/multi-exec', body: `[["ACL","WHOAMI"],["EVAL","${MANY}",0]]` },
+      '[{"error":"ERR Command is not available',
+    ],
+    ['as a status', { body: `["EVAL","return redis.status_reply(redis.call('GET','k'))",0]` }, '{"result":"é'],
+    [
+      'as an error',
+      { body: `["EVAL","return redis.error_reply('ERR ' .. redis.call('GET','k'))",0]` },
+      '{"error":"ERR é',
+    ],
+  ] as const
+  it.each(sampled(cases, 6))(
+    '%s',
+    async (name, sent, begin) => {
+      const got = await measure(name, () => send({ url, ...sent }))
+      expect(Buffer.from(got.text, 'latin1').toString()).toContain(begin)
+      if (!begin.includes('error')) expect(got.bytes).toBeGreaterThan(90 * MIB)
+    },
+    60_000,
+  )
+})
 
 it('a reply that is nested too deeply becomes an error in its slot', async () => {
   const NESTED = 'local t = {} for i = 1, 6000 do t = {t} end return t'

@@ -166,7 +166,7 @@ function fuzzReplies(random: Random): void {
     replies.map((reply) => (end += reply.length)),
     endsOf(pieces(random, whole)),
   )
-  if (protocol === 2) readAll(whole, replies.length)
+  if (protocol === 2) readAll(whole, replies.length, 1 + below(random, 40))
 }
 
 /** The ends of replies; `broken` as the last item when bytes that are no reply follow. */
@@ -195,13 +195,22 @@ function compareEnds(expected: readonly unknown[], found: readonly unknown[]): v
   }
 }
 
-/** Checks that the replies become valid JSON. */
-function readAll(bytes: Buffer, count: number): void {
+/** Checks that the replies become valid JSON, and the same one when they are read in slices of a few bytes. */
+function readAll(bytes: Buffer, count: number, sliceBytes: number): void {
   for (const encoding of ['plain', 'base64'] as const) {
     const reader = new ReplyReader(bytes, encoding)
+    const sliced = new ReplyReader(bytes, encoding)
     for (let i = 0; i < count; i++) {
       const reply = reader.next()
       if ('json' in reply) JSON.parse(reply.json)
+      let inSlices = sliced.readSome(sliceBytes)
+      while (inSlices === undefined) inSlices = sliced.readSome(sliceBytes)
+      const same = 'pieces' in inSlices ? { json: inSlices.pieces.join('') } : inSlices
+      if (JSON.stringify(same) !== JSON.stringify(reply)) {
+        throw new Error(
+          `a reply is ${JSON.stringify(same)} when it is read in slices, and ${JSON.stringify(reply)} at once`,
+        )
+      }
     }
     if (reader.position !== bytes.length) throw new Error(`${bytes.length - reader.position} bytes were not read`)
   }

@@ -1,5 +1,5 @@
 import { yieldToEventLoop } from '../../base/index.js'
-import type { KeptBytes } from '../resp/lent-memory.js'
+import type { KeptBytes } from './lent-memory.js'
 
 /** Bytes that are copied in one turn of the event loop; copying is much faster than reading. */
 export const JOINED_AT_ONCE_BYTES = 4_194_304
