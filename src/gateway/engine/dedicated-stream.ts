@@ -5,8 +5,8 @@ import type { LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
 import type { EngineLink } from './engine-link.js'
 import { ExecWatch, type FillReply } from './exec-watch.js'
+import { GatheredFrame } from './gathered-frame.js'
 import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
-import type { HeldMemory } from './held-memory.js'
 import { ReplyGate, type ReplyLimits } from './reply-gate.js'
 import { CollectedReplies } from './reply-sink.js'
 
@@ -105,8 +105,7 @@ export class DedicatedStream {
   /** How many of those are patterns. */
   #patterns = 0
   #shardChannels = 0
-  #held: Buffer[] = []
-  #memory: HeldMemory | undefined
+  readonly #gathered = new GatheredFrame()
   /** Whether the beginning of the current frame was passed on, so its rest has to be, too. */
   #passing = false
 
@@ -128,9 +127,10 @@ export class DedicatedStream {
     return { channels: this.#channels - patterns, patterns, shardChannels: this.#shardChannels }
   }
 
-  /** Passes every frame through `filter` from now on. */
+  /** Passes every frame through `filter` from now on: the client monitors. Long lines are cut. */
   filterWith(filter: FrameFilter): void {
     this.#filter = filter
+    this.#gathered.cutsLines = true
   }
 
   /** Drops replies from now on, or no longer. */
@@ -222,7 +222,7 @@ export class DedicatedStream {
 
   /** A gate in front of this stream. Its limits do not apply to a RESP2 subscriber, who gets only messages. */
   behind(limits: ReplyLimits): ReplyGate {
-    this.#memory = limits.held
+    this.#gathered.memory = limits.held
     const getsReplies = (): boolean => this.#protocol === 3 || !this.isSubscribed
     const taker = {
       isEmpty: false,
@@ -255,19 +255,13 @@ export class DedicatedStream {
   }
 
   #take(piece: Buffer, ends: boolean): void {
-    if (this.#passing || (!this.#inspects && this.#held.length === 0)) {
+    if (this.#passing || (!this.#inspects && this.#gathered.isEmpty)) {
       this.#passing = !ends
       this.#toClient(piece)
       return
     }
-    this.#held.push(piece)
-    if (!ends) this.#memory?.add(piece.length)
-    if (ends) this.#emit(Buffer.concat(this.#takeHeld()))
-  }
-
-  #takeHeld(): readonly Buffer[] {
-    for (const { length } of this.#held.slice(0, -1)) this.#memory?.add(-length)
-    return this.#held.splice(0)
+    const frame = this.#gathered.take(piece, ends)
+    if (frame) this.#emit(frame)
   }
 
   #emit(frame: Buffer): void {

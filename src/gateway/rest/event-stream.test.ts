@@ -39,6 +39,37 @@ it('delivers messages by pattern, as lines of text', async () => {
   expect(stream.text).toBe('data: psubscribe,n*,1\n\ndata: pmessage,n*,news,a,b c\n\n')
 })
 
+it('delivers every byte of a long message', async () => {
+  const [stream, pattern] = await Promise.all([open('/subscribe/long'), open('/psubscribe/lon*')])
+  await waitFor(() => `${stream.text}${pattern.text}`.match(/,1\n\n/g)?.length === 2, { what: 'the confirmations' })
+  // Line breaks and characters of several bytes stand at all places where the message may be cut.
+  const long = `${'é€😀\r\n'.repeat(150_000)}\n.`
+  const shown = long.replaceAll(/[\r\n]+/g, ' ')
+  expect(await redis.publish('long', long)).toBe(2)
+  await redis.publish('long', 'short')
+  for (const { text } of [stream, pattern]) expect(text).not.toContain('\r')
+  await waitFor(() => [stream, pattern].every(({ text }) => text.endsWith('short\n\n')), { what: 'the messages' })
+  const events = (message: string): string => `data: message,long,${message}\n\ndata: message,long,short\n\n`
+  expect(stream.text === `data: subscribe,long,1\n\n${events(shown)}`).toBe(true)
+  const matched = events(shown).replaceAll('message,long', 'pmessage,lon*,long')
+  expect(pattern.text === `data: psubscribe,lon*,1\n\n${matched}`).toBe(true)
+})
+
+it('shows the beginning of a long command to MONITOR, on both protocols', async () => {
+  const stream = await open('/monitor')
+  const client = await new RawClient(rig.port).login()
+  await client.send('MONITOR\r\n').expect('+OK\r\n')
+  await waitFor(() => stream.text.startsWith('data: "OK"\n\n'), { what: 'the beginning' })
+  await redis.set('long', 'x'.repeat(2_000_000))
+  await redis.set('short', 'y')
+  await waitFor(() => stream.text.includes('"short"') && client.received.includes('"short"'), { what: 'the commands' })
+  expect(stream.text).toMatch(/\n\ndata: [\d.]+ \[0 [\d.:]+\] "set" "long" "x{99}/i)
+  for (const text of [stream.text, client.received]) {
+    expect(text).toMatch(/x\.\.\."\r?\n/)
+    expect(text.length).toBeLessThan(70_000)
+  }
+})
+
 it('ends with its connection even while it waits for earlier answers', async () => {
   const { port } = new URL(rig.restUrl)
   const raw = new RawClient(Number(port))
@@ -102,7 +133,7 @@ async function open(path: string, { restUrl }: Rig = rig): Promise<OpenStream> {
 
 async function collect(response: Response, stream: OpenStream): Promise<void> {
   try {
-    for await (const chunk of response.body ?? []) stream.text += Buffer.from(chunk).toString()
+    for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) stream.text += text
   } catch {
     // aborted at cleanup
   }

@@ -10,6 +10,7 @@ import { errorText } from '../error-text.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { MonitorView } from '../monitor/monitors.js'
 import { encodeTextCommand } from '../resp/encode.js'
+import { type EventSink, EventText } from './event-text.js'
 import type { Exchange } from './exchange.js'
 import type { HttpAnswers } from './http-answers.js'
 import { pathCommand, type Target } from './parse-commands.js'
@@ -81,11 +82,12 @@ export function openEvents(
  * Messages of the engine as server-sent events (reference redis 4.5), on a dedicated lane, until the client or the engine
  * leaves. When the engine refuses the command, the answer is an ordinary error.
  */
-export class EventStream {
+export class EventStream implements EventSink {
   readonly #lanes: Lanes
   readonly #key: LaneKey
   readonly #exchange: EventExchange
   readonly #link: EngineLink
+  readonly #text = new EventText(this)
   #heartbeat: Timer | undefined
   #view: MonitorView | undefined
   #isClosed = false
@@ -102,9 +104,8 @@ export class EventStream {
   /** Sends the command and passes on what the engine sends, until `close`. */
   open(command: readonly string[]): void {
     const { response } = this.#exchange
-    const stream = new DedicatedStream(this.#link, 2, (frame) => this.#onFrame(frame))
-    if (command[0]?.toUpperCase() === 'MONITOR') this.#watch(stream)
-    this.#link.streamTo((chunk) => stream.push(chunk))
+    if (command[0]?.toUpperCase() === 'MONITOR') this.#watch()
+    else this.#link.streamTo((chunk) => this.#passOn(chunk))
     this.#link.onLost = () => this.#onLost()
     response.on('drain', () => this.#link.resumeReading())
     // Node emits `error` for a write after the end; without a listener that would end the process.
@@ -113,8 +114,10 @@ export class EventStream {
     this.#link.sendStreamed(bytes, 0, bytes.length)
   }
 
-  #watch(stream: DedicatedStream): void {
+  #watch(): void {
     const { guard, clock } = this.#exchange
+    const stream = new DedicatedStream(this.#link, 2, (line) => this.#passOn(line))
+    this.#link.streamTo((chunk) => stream.push(chunk))
     this.#view = guard.monitors.watch({ now: () => clock.now(), show: (line) => stream.insert(line) })
     stream.filterWith(this.#view.filter)
   }
@@ -138,27 +141,34 @@ export class EventStream {
     this.#exchange.response.end()
   }
 
-  #onFrame(frame: Buffer): void {
+  #passOn(chunk: Buffer): void {
     if (this.#isClosed) return
-    const { request, response, answers } = this.#exchange
-    const { kind, text } = eventText(frame)
-    if (kind === 'event') {
-      if (!response.headersSent) answers.beginEvents(request, response)
-      this.#write(`data: ${text}\n\n`)
-      if (response.writableLength > SLOW_READER_BYTES) this.#link.pauseReading()
-      return
-    }
-    if (!response.headersSent) answers.error(request, response, 400, text)
-    this.close()
+    this.#text.push(chunk)
+    if (this.#exchange.response.writableLength > SLOW_READER_BYTES) this.#link.pauseReading()
   }
 
-  #write(text: string): void {
-    const { response, guard, clock } = this.#exchange
+  /** More of the text of the events. */
+  write(text: string): void {
+    const { request, response, answers, guard, clock } = this.#exchange
+    if (this.#isClosed) return
+    if (!response.headersSent) answers.beginEvents(request, response)
     guard.meter.bytesOut += Buffer.byteLength(text)
     response.write(text)
     this.#exchange.written(text.length)
     this.#heartbeat?.cancel()
-    this.#heartbeat = clock.after(HEARTBEAT_MS, () => this.#write(HEARTBEAT))
+    this.#heartbeat = clock.after(HEARTBEAT_MS, () => this.#beat())
+  }
+
+  #beat(): void {
+    // A client that reads slowly has the beginning of an event.
+    if (!this.#text.isMidEvent) this.write(HEARTBEAT)
+  }
+
+  /** The engine has refused the command. */
+  refuse(error: string): void {
+    const { request, response, answers } = this.#exchange
+    if (!response.headersSent) answers.error(request, response, 400, error)
+    this.close()
   }
 
   #onLost(): void {
@@ -167,59 +177,4 @@ export class EventStream {
     if (!response.headersSent) answers.error(request, response, error.status, errorText(error))
     this.close()
   }
-}
-
-/** The text of an event, or of the error that ends the stream. */
-interface EventText {
-  readonly kind: 'event' | 'error'
-  readonly text: string
-}
-
-const LF = 10
-const MINUS = 0x2d
-const PLUS = 0x2b
-const DOLLAR = 0x24
-const STAR = 0x2a
-
-/**
- * Reads a frame of a subscription or of MONITOR. The fields of a list are joined by commas, and their line breaks become
- * spaces, which an event cannot contain. Any other frame is a line of MONITOR. Payloads are read by length, without a
- * search: a message may have many megabytes.
- */
-function eventText(frame: Buffer): EventText {
-  const lineEnd = frame.indexOf(LF)
-  const line = frame.toString('utf8', 1, lineEnd - 1)
-  switch (frame[0]) {
-    case MINUS:
-      return { kind: 'error', text: line }
-    case PLUS:
-      return { kind: 'event', text: line === 'OK' ? '"OK"' : line }
-    case STAR:
-      return {
-        kind: 'event',
-        text: fieldsOf(frame, lineEnd + 1, Number(line))
-          .join(',')
-          .replace(/[\r\n]+/g, ' '),
-      }
-    default:
-      return { kind: 'event', text: line }
-  }
-}
-
-/** The fields of a flat list. */
-function fieldsOf(frame: Buffer, start: number, count: number): readonly string[] {
-  const fields: string[] = []
-  for (let at = start; fields.length < count && at < frame.length; ) {
-    const lineEnd = frame.indexOf(LF, at)
-    const line = frame.toString('utf8', at + 1, lineEnd - 1)
-    const isBulk = frame[at] === DOLLAR
-    at = lineEnd + 1
-    if (!isBulk) fields.push(line)
-    else if (line.startsWith('-')) fields.push('')
-    else {
-      fields.push(frame.toString('utf8', at, at + Number(line)))
-      at += Number(line) + 2
-    }
-  }
-  return fields
 }

@@ -1,0 +1,46 @@
+import type { HeldMemory } from './held-memory.js'
+
+/** More of a line of MONITOR than anybody reads, bytes. Engines show a value of megabytes with up to four times its bytes. */
+const MOST_LINE_BYTES = 65_536
+const CUT = Buffer.from('..."\r\n')
+const PLUS = 0x2b
+
+/** The pieces of a frame until it is whole. */
+export class GatheredFrame {
+  /** Where the bytes are counted until then. */
+  memory: HeldMemory | undefined
+  /** Whether lines are those of MONITOR. */
+  cutsLines = false
+  #pieces: Buffer[] = []
+  #bytes = 0
+  #isCut = false
+
+  get isEmpty(): boolean {
+    return this.#pieces.length === 0
+  }
+
+  /** Takes the next piece. @returns the frame, when the piece `ends` it */
+  take(piece: Buffer, ends: boolean): Buffer | undefined {
+    const fitting = this.#fitting(piece)
+    if (fitting.length < piece.length) this.#isCut = true
+    if (fitting.length > 0) this.#pieces.push(fitting)
+    if (ends) return this.#whole()
+    this.#bytes += fitting.length
+    this.memory?.add(fitting.length)
+    return undefined
+  }
+
+  #fitting(piece: Buffer): Buffer {
+    const first = this.#pieces[0] ?? piece
+    return this.cutsLines && first[0] === PLUS ? piece.subarray(0, MOST_LINE_BYTES - this.#bytes) : piece
+  }
+
+  #whole(): Buffer {
+    const pieces = this.#isCut ? [...this.#pieces, CUT] : this.#pieces
+    this.memory?.add(-this.#bytes)
+    this.#pieces = []
+    this.#bytes = 0
+    this.#isCut = false
+    return Buffer.concat(pieces)
+  }
+}
