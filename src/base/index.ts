@@ -33,6 +33,7 @@ export { IdleMemory, type IdleMemoryDeps, neverCollected, TurnoverMap } from './
 export { idsFrom, newId, randomSecret, sha256Hex, timeOfId } from './ids.js'
 export { Joined } from './joined.js'
 export { charactersIn, isObject, tryParseJson } from './json.js'
+export { type ExceededLimit, type JsonLimits, JsonScan } from './json-scan.js'
 export { nearest } from './nearest.js'
 export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './network.js'
 export {

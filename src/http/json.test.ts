@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { type ExceededLimit, type JsonLimits, JsonScan, parseJson } from './json.js'
+import { type ExceededLimit, type JsonLimits, JsonScan } from '../base/index.js'
+import { parseJson } from './json.js'
 
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 const FREE: JsonLimits = { levels: 1e9, values: 1e9, members: 1e9, text: 1e9 }

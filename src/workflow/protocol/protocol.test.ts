@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import type { LoggedElement } from '../transactions/runs-logs.js'
 import { announces, belongsToRun, classify, type ItemKind, passesToEndpoint } from './protocol.js'
-import { webhookOf } from './sent-steps.js'
+import { parseText, toSent, webhookOf } from './sent-steps.js'
 
 describe('an item of a publish request', () => {
   const id = { 'upstash-workflow-runid': 'wfr_1' }
@@ -54,6 +55,19 @@ describe('an item of a publish request', () => {
       'upstash-workflow-invoke-count',
     ])
   })
+})
+
+it('a step that would take long to parse is shown without its result', () => {
+  const stepOf = (out: string) => {
+    const body = new TextEncoder().encode(`{"stepId":1,"stepName":"many","stepType":"Run","out":${out}}`)
+    return toSent({ body } as Partial<LoggedElement> as LoggedElement).step
+  }
+  const shown = { stepId: 1, stepName: 'many', stepType: 'Run' }
+  const many = `[${'[],'.repeat(100_000)}[]]`
+  expect(stepOf(many)).toEqual({ ...shown, out: expect.stringMatching(/^\(left out, because it has more than 50000/) })
+  expect(stepOf(JSON.stringify(many))).toEqual({ ...shown, out: many })
+  expect(parseText(many)).toBeUndefined()
+  expect(parseText('[[]]')).toEqual([[]])
 })
 
 describe('a step that creates a webhook', () => {

@@ -1,4 +1,4 @@
-import { isObject, mapInSlices, tryParseJson } from '../../base/index.js'
+import { isObject, type JsonLimits, JsonScan, mapInSlices, tryParseJson } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { storedLink } from '../runs/columns.js'
 import type { InvokedRun, LoggedElement } from '../transactions/runs-logs.js'
@@ -21,7 +21,10 @@ export async function sentSteps(elements: readonly LoggedElement[]): Promise<Sen
 /** Parses a step. */
 export function toSent(element: LoggedElement): SentStep {
   const { body, isCut } = element
-  return { element, step: asObject(parseJson(body)) ?? (isCut && withoutResult(body)) ?? {} }
+  const step = asObject(parseJson(body))
+  if (step) return { element, step }
+  if (isCut) return { element, step: withoutResult(body, 'the steps of this run take more than 32 MiB') ?? {} }
+  return { element, step: (isTooMuch(body) && withoutResult(body, TOO_MUCH)) || {} }
 }
 
 /** Parses the body of a step; without fields if it is not a JSON object. */
@@ -29,14 +32,15 @@ export function parseStep(body: Uint8Array | undefined): SentStep['step'] {
   return asObject(parseJson(body)) ?? {}
 }
 
-const LEFT_OUT = '(left out, because the steps of this run take more than 32 MiB)'
+/** SDKs send what stands before the result, such as the name, in less, bytes. */
+const HEAD_BYTES = 65_536
 
-/** A step that was cut in its result. SDKs send the result after the name; within a text its quotes would be escaped. */
-function withoutResult(body: Uint8Array): SentStep['step'] | undefined {
-  const text = new TextDecoder().decode(body)
+/** A step without its result. SDKs send the result after the name; within a text its quotes would be escaped. */
+function withoutResult(body: Uint8Array, because: string): SentStep['step'] | undefined {
+  const text = new TextDecoder().decode(body.subarray(0, HEAD_BYTES))
   const end = text.indexOf(',"out":')
   const step = end < 0 ? undefined : asObject(tryParseJson(`${text.slice(0, end)}}`))
-  return step && { ...step, out: LEFT_OUT }
+  return step && { ...step, out: `(left out, because ${because})` }
 }
 
 /** SDKs may send a step twice; the first counts, for them as well. */
@@ -83,9 +87,10 @@ export function linkOf({ parent }: InvokedRun): ParentLink {
   return storedLink(parent)
 }
 
-/** Parses JSON text; `undefined` if it is invalid. */
+/** Parses JSON text; `undefined` if it is invalid, or has too many values. */
 export function parseText(text: string | null | undefined): unknown {
-  return tryParseJson(text ?? '')
+  const isLong = text && text.length > SURELY_QUICK_BYTES
+  return isLong ? parseJson(new TextEncoder().encode(text)) : tryParseJson(text ?? '')
 }
 
 /** The request of a run that invokes another one (reference workflow 4.8). */
@@ -136,9 +141,21 @@ export function asObject(value: unknown): Readonly<Record<string, unknown>> | un
   return isObject(value) && !Array.isArray(value) ? value : undefined
 }
 
-/** Parses bytes as JSON; `undefined` if they are not JSON. */
+/** A text up to this length is parsed in a few milliseconds, whatever is in it. */
+const SURELY_QUICK_BYTES = 65_536
+/** Most values of a longer one. Those of SDKs have a handful, because results are texts in them. */
+const MOST_VALUES = 50_000
+const TOO_MUCH = `it has more than ${MOST_VALUES} values, or more than 64 levels`
+const LIMITS: JsonLimits = { levels: 64, values: MOST_VALUES, members: MOST_VALUES, text: Number.POSITIVE_INFINITY }
+
+/** Whether parsing would hold up others: ten megabytes of empty lists take a second. */
+function isTooMuch(json: Uint8Array): boolean {
+  return json.length > SURELY_QUICK_BYTES && new JsonScan(json, LIMITS).advance(json.length) !== undefined
+}
+
+/** Parses bytes as JSON; `undefined` if they are not JSON, or have too many values. */
 export function parseJson(bytes: Uint8Array | undefined): unknown {
-  return tryParseJson(new TextDecoder().decode(bytes))
+  return bytes && isTooMuch(bytes) ? undefined : tryParseJson(new TextDecoder().decode(bytes))
 }
 
 /** A step that creates a webhook contains little besides the address. */
