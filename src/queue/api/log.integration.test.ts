@@ -45,7 +45,7 @@ describeOnSampledStore('the log of messages', (openStore) => {
     'repeats no entry, %s, of a message that is retried between two pages',
     async (order) => {
       scene.sink.answer = () => ({ status: 500 })
-      const { messageId } = await scene.client.publish({ url: scene.sink.url, retries: 9, retryDelay: '400' })
+      const { messageId } = await scene.client.publish({ url: scene.sink.url, retries: 25, retryDelay: '400' })
       const page = async (count: number, cursor = '') => {
         const target = `/v2/logs?messageId=${messageId}&order=${order}&count=${count}&cursor=${cursor}`
         const { logs, ...rest } = (await scene.ask('GET', target)).answer as { logs: EventView[]; cursor?: string }
