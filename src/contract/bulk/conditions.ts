@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { MOST_FILTER_VALUES } from '../request-limits.js'
+import { LONGEST_VALUE, MOST_FILTER_VALUES } from '../request-limits.js'
 
 /**
  * Conditions that a selector may have beside the filters of the SDKs. They are tested on the items that pass the
@@ -24,7 +24,7 @@ export const MESSAGE_STANDINGS = ['held', 'delayed', 'retry', 'in-delivery'] as 
 
 const texts = (description: string) =>
   Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+    Type.Array(Type.String({ minLength: 1, maxLength: LONGEST_VALUE }), {
       minItems: 1,
       maxItems: MOST_FILTER_VALUES,
       description,
