@@ -259,6 +259,7 @@ const OPTIONS = {
     kind: kinds.sizeBytes(1024, 64 * MIB),
     default: MIB,
     meaning: 'A request to the management API with a larger body gets status 413.',
+    relation: 'An RDB file to import may be as large as the plan of its database allows.',
   }),
   queueBodyLimitBytes: option({
     kind: kinds.sizeBytes(1024, 256 * MIB),

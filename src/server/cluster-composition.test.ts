@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { differences } from '../cluster/agreement.js'
 import { loadConfig } from '../config/index.js'
@@ -18,4 +19,11 @@ it('nodes agree on the public URL that is set, also when it is the address of on
   expect(differing('10.0.0.6', {}, {})).toEqual([])
   expect(differing('10.0.0.6', url, {})).toEqual(['publicApiUrl'])
   expect(differing('10.0.0.6', url, { publicApiUrl: 'http://10.0.0.6:8700' })).toEqual(['publicApiUrl'])
+})
+
+it('the documentation names the options that nodes must agree on', () => {
+  const page = readFileSync(new URL('../../docs/nodes.md', import.meta.url), 'utf8')
+  const [, list = ''] = /^- The same options as the other nodes([\s\S]+?)A node that differs/m.exec(page) ?? []
+  const named = [...list.matchAll(/`(\w+)`/g)].map(([, name]) => name)
+  expect(named.toSorted()).toEqual(Object.keys(agreedOptions(loadConfig({ flags: {} }), {})).toSorted())
 })

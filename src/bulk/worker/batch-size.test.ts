@@ -91,8 +91,11 @@ it('makes one batch at a time, of fewer items, while others use PostgreSQL', () 
 
 it('has the bounds of the documentation', () => {
   const page = readFileSync(new URL('../../../docs/bulk-cancel.md', import.meta.url), 'utf8').replaceAll(/\s+/g, ' ')
-  const bounds = ({ smallest, largest }: typeof LIMITS.sqlite) => `${smallest} to ${largest.toLocaleString('en-US')} items`
+  const bounds = ({ smallest, largest }: typeof LIMITS.sqlite) =>
+    `${smallest} to ${largest.toLocaleString('en-US')} items`
   const { sqlite, postgres } = LIMITS
-  expect(page).toContain(`${bounds(sqlite)}: as many as this machine processes in about ${sqlite.targetMs} milliseconds`)
+  expect(page).toContain(
+    `${bounds(sqlite)}: as many as this machine processes in about ${sqlite.targetMs} milliseconds`,
+  )
   expect(page).toContain(`${bounds(postgres)}, up to about ${postgres.targetMs} milliseconds`)
 })
