@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { expect, it } from 'vitest'
 import { runCli } from './index.js'
@@ -85,4 +86,20 @@ it('shows all options of the server on demand', async () => {
   expect(code).toBe(0)
   expect(said.join('')).toContain('--retention-bytes')
   expect(all.find(({ path }) => path === 'homeport start')?.help).not.toContain('--retention-bytes')
+})
+
+it('has no command that docs/cli.md lacks', () => {
+  const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
+  const rows = [...page.matchAll(/^\| (`[^|]+) \| (.+) \|$/gm)].map(([, names = '', text = '']) => ({ names, text }))
+  const missing = all
+    .map(({ path }) => path.split(' '))
+    .filter(([, command, inner]) => {
+      const row = rows.find(({ names }) => new RegExp(`\`${command}\\b`).test(names))
+      // Rows of large groups are lists of their commands.
+      const isList = row !== undefined && /^\w[\w-]*(?:, \w[\w-]*)+(?:$|:)/.test(row.text)
+      return (
+        command !== undefined && (!row || (isList && inner !== undefined && !row.text.split(/[:,] ?/).includes(inner)))
+      )
+    })
+  expect(missing).toEqual([])
 })

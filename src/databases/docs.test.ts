@@ -42,7 +42,9 @@ it('the documentation has the limits that are not in the table', () => {
 
 it('the documentation says which fields a row of your own plans has', () => {
   const limits = Object.keys(PlanSchema.properties)
-  const others = Object.keys(DatabaseRecordSchema.properties).filter((name) => /^db_/.test(name) && !limits.includes(name))
+  const others = Object.keys(DatabaseRecordSchema.properties).filter(
+    (name) => /^db_/.test(name) && !limits.includes(name),
+  )
   const [, without = '', further = ''] = /begin with `db_` except ([^;]+); and ([^.]+)\./.exec(text) ?? []
   const names = (part: string): string[] => [...part.matchAll(/`(\w+)`/g)].map(([, name = '']) => name)
   expect(names(without).toSorted()).toEqual(others.toSorted())

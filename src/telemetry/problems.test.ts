@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { Problems } from './problems.js'
+import { PROBLEM_KINDS, Problems } from './problems.js'
 import { recordedLog } from './testing/recorded-log.js'
 
 const DAMAGE = {
@@ -62,4 +63,10 @@ it('the number of problems in memory is limited', () => {
   for (let index = 0; index < 1_500; index++) problems.report({ ...DAMAGE, subject: `table ${index}` })
   expect(problems.count).toBe(1_000)
   expect(lines).toHaveLength(1_500)
+})
+
+it('has only kinds that the documentation explains', () => {
+  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const rows = page.match(/^\| (?:`\w+`(?:, )?)+ \|/gm) ?? []
+  expect(PROBLEM_KINDS.filter((kind) => !rows.some((row) => row.includes(`\`${kind}\``)))).toEqual([])
 })

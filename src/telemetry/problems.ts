@@ -1,20 +1,24 @@
 import type { Clock, Timer } from '../base/index.js'
 import type { Logger } from './logger.js'
 
+/** All kinds of problems. `docs/operations.md` says what each is about. */
+export const PROBLEM_KINDS = [
+  'backup_storage',
+  'crash',
+  'data_missing',
+  'engine_hung',
+  'log_truncated',
+  'node_lost',
+  'quarantine',
+  'service_backup',
+  'store_clock',
+  'store_damaged',
+  'store_full',
+  'tls_files',
+] as const
+
 /** Kind of a problem. Kind and subject together identify it. */
-export type ProblemKind =
-  | 'backup_storage'
-  | 'crash'
-  | 'data_missing'
-  | 'engine_hung'
-  | 'log_truncated'
-  | 'node_lost'
-  | 'quarantine'
-  | 'service_backup'
-  | 'store_clock'
-  | 'store_damaged'
-  | 'store_full'
-  | 'tls_files'
+export type ProblemKind = (typeof PROBLEM_KINDS)[number]
 
 /** Something that only a person can put right, as reported by the module that found it. */
 export interface ProblemReport {

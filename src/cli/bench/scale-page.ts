@@ -70,7 +70,7 @@ own, so slow commands and large databases use further cores, but every command p
 is the bound, use several nodes. A plan limits the commands a second of one database as well:
 [limits](limits.md).
 
-Disk: an operation adds this many bytes to the SQLite file until [retention](operations.md) deletes it. Larger bodies,
+Disk: an operation adds this many bytes to the SQLite file until [retention](configuration.md#retentionms) deletes it. Larger bodies,
 headers and results add their size.
 `
 

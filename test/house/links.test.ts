@@ -1,0 +1,52 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+const filesOf = (folder: string, ending: string): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith(ending) && !path.includes('node_modules'))
+    .map((path) => join(folder, path))
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'bench/RESULTS.md', 'console/README.md']
+const all = [...PAGES, ...filesOf('docs', '.md'), ...filesOf('examples', '.md')]
+
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-')
+const headingsOf = (path: string): string[] =>
+  [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading)
+
+/** Whether a file is there, and a page has the heading of an anchor. */
+function leadsSomewhere(path: string, anchor: string | undefined): boolean {
+  if (!existsSync(join(ROOT, path))) return false
+  return anchor === undefined || headingsOf(path).map(anchorOf).includes(anchor)
+}
+
+it('each link of a page leads to a file or a heading', () => {
+  const dead = all.flatMap((page) => {
+    const links = [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)]
+    const isDead = ([, path = '', anchor]: RegExpExecArray): boolean =>
+      !leadsSomewhere(path === '' ? page : normalize(join(page, '..', path)), anchor)
+    return links.filter(isDead).map(([link]) => `${page}: ${link}`)
+  })
+  expect(dead).toEqual([])
+})
+
+it('each section of a page that a text of the product names is there', () => {
+  const sources = ['src', 'console/src', 'deploy', 'scripts'].flatMap((folder) =>
+    ['.ts', '.tsx', '.mjs', '.yaml'].flatMap((ending) => filesOf(folder, ending)),
+  )
+  const gone = sources.flatMap((source) => {
+    const text = read(source)
+    const links = [...text.matchAll(/\b(docs\/[\w/-]+\.md)(?:#([\w-]+))?/g)]
+    const dead = links.filter(([, path = '', anchor]) => !leadsSomewhere(path, anchor)).map(([link]) => link)
+    const named = [...text.matchAll(/"([A-Z][^"\n]{2,60})" in (docs\/[\w-]+\.md)/g)]
+    const absent = named.filter(([, heading = '', path = '']) => !headingsOf(path).includes(heading))
+    return [...dead, ...absent.map(([section]) => section)].map((what) => `${source}: ${what}`)
+  })
+  expect(gone).toEqual([])
+})
