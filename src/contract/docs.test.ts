@@ -5,6 +5,7 @@ import { ALERT_KINDS, ruleShape } from './alerts/kinds.js'
 import { BULK_KINDS, BULK_STATES, CancelSelector } from './bulk/actions.js'
 import { Outcome } from './bulk/answers.js'
 import { CONDITION_NAMES, MESSAGE_STANDINGS, RUN_STANDINGS } from './bulk/conditions.js'
+import { COMMANDS, enginesWith } from './databases/commands.js'
 import { deleteDeadLetters } from './queue/dead-letters.js'
 import { cancelMessages } from './queue/messages.js'
 import { Because } from './workflow/because.js'
@@ -51,4 +52,14 @@ it.each(ALERT_KINDS)('the documentation has the alert rule %s with its threshold
   const { threshold } = ruleShape(kind)
   const row = new RegExp(`^\\| \`${kind}\` \\|.*$`, 'm').exec(page('alerts'))?.[0] ?? ''
   expect(row).toContain(threshold ? ` | ${threshold.default} ${threshold.unit} | ` : ' | | ')
+})
+
+it('the documentation has every command that is refused, answered by Homeport, or only in newer engines', () => {
+  const text = page('redis')
+  const named = COMMANDS.filter(
+    ({ name, ...row }) => !row.allowed || row.state === 'session' || row.state === 'tracking' || enginesWith(name),
+  ).map(({ name }) => name.split('|').at(-1) ?? '')
+  const wildcards = /^(?:JSON\.|V[A-Z]+$|HELP$)/
+  const missing = named.filter((name) => !wildcards.test(name) && !new RegExp(`\`(?:[A-Z]+ )?${name}[\` ]`).test(text))
+  expect(missing).toEqual([])
 })
