@@ -83,7 +83,7 @@ export { parseDestination, parseHttpUrl, refuseForbidden, refuseForbiddenCallbac
 export { configOf, DEFAULT_RETRIES, draftMessage, firstAttemptAt, labelColumn } from './publish/draft.js'
 export { redactionForUrl } from './publish/provider-secrets.js'
 export { quotaOf } from './publish/publishing.js'
-export { itemOfRequest } from './publish/request.js'
+export { headersOfItem, itemOfRequest } from './publish/request.js'
 export { LONGEST_DELAY_MS } from './publish/setting-values.js'
 export {
   AS_ACCEPTED,

@@ -1,11 +1,10 @@
 import { isObject, TimeSlice, tryParseJson } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue/messages.js'
-import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Call, compileChecker, type Route, reply, route, type TooLarge } from '../../http/index.js'
-import { areSameHeaders, isTelemetry } from '../headers.js'
+import { areSameHeaders } from '../headers.js'
 import { refuseTooMany } from '../publish/groups.js'
-import { itemOfRequest } from '../publish/request.js'
+import { headersOfItem, itemOfRequest } from '../publish/request.js'
 import type { BatchReply, GroupReply, PublishItem } from '../types.js'
 import type { ApiDeps } from './deps.js'
 
@@ -46,37 +45,16 @@ class HeaderReader {
 
   read(wire: WireHeaders = NO_HEADERS): WireHeaders {
     if (areSameHeaders(wire, this.#wire)) return this.#headers
-    this.#headers = withLowerNames(wire)
+    this.#headers = headersOfItem(wire)
     this.#wire = wire
     return this.#headers
   }
-}
-
-function withLowerNames(wire: WireHeaders): WireHeaders {
-  const headers: Record<string, string> = {}
-  let bytes = 0
-  for (const [name, value] of Object.entries(wire)) {
-    bytes += name.length + value.length
-    const lower = name.toLowerCase()
-    if (!isTelemetry(lower)) headers[lower] = value
-  }
-  if (bytes > MOST_ITEM_HEADER_BYTES) throw tooManyHeaders(bytes)
-  return headers
 }
 
 const itemOfBatch = (wire: WireItem, headers: WireHeaders, body: Uint8Array | undefined): PublishItem =>
   wire.queue === undefined
     ? { destination: wire.destination, headers, body }
     : { destination: wire.destination, headers, body, queue: wire.queue }
-
-function tooManyHeaders(bytes: number): HomeportError {
-  const limit = `${MOST_ITEM_HEADER_BYTES} bytes`
-  return new HomeportError('setting_limit', {
-    setting: 'The length of the headers of an item',
-    found: String(bytes),
-    limit,
-  })
-}
 
 const checkBatch = compileChecker(publishBatch.body.schema, 'body')
 
@@ -138,7 +116,7 @@ function readableItems(body: unknown): PublishItem[] {
     const texts = Object.entries(headers).filter(
       (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length < LONGEST_READABLE,
     )
-    const own = withLowerNames(Object.fromEntries(texts.slice(0, MAX_READABLE)))
+    const own = headersOfItem(Object.fromEntries(texts.slice(0, MAX_READABLE)))
     return [itemOfBatch({ destination: '' }, own, undefined)]
   })
 }

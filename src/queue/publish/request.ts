@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, tryParseJson } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { isOwnSetting, isTelemetry } from '../headers.js'
 import type { PublishItem } from '../types.js'
 
@@ -24,6 +26,26 @@ export function itemOfRequest(request: PublishRequest): PublishItem {
     headers[name] = typeof value === 'string' ? value : value.join(', ')
   }
   return { destination, headers, body: request.body.byteLength > 0 ? request.body : undefined }
+}
+
+/**
+ * The headers of an item of a batch, with lower-case names.
+ * @throws HomeportError `setting_limit` if they are longer than those of a request may be.
+ */
+export function headersOfItem(wire: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {}
+  let bytes = 0
+  for (const [name, value] of Object.entries(wire)) {
+    bytes += name.length + value.length
+    const lower = name.toLowerCase()
+    if (!isTelemetry(lower)) headers[lower] = value
+  }
+  if (bytes <= MOST_ITEM_HEADER_BYTES) return headers
+  throw new HomeportError('setting_limit', {
+    setting: 'The length of the headers of an item',
+    found: String(bytes),
+    limit: `${MOST_ITEM_HEADER_BYTES} bytes`,
+  })
 }
 
 /**

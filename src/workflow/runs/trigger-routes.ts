@@ -2,7 +2,14 @@ import { type Clock, mapInSlices, newId } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { triggerRun, triggerRuns } from '../../contract/workflow/runs.js'
 import { type Route, route } from '../../http/index.js'
-import { endAll, itemOfRequest, type Publisher, type PublishItem, parseDestination } from '../../queue/index.js'
+import {
+  endAll,
+  headersOfItem,
+  itemOfRequest,
+  type Publisher,
+  type PublishItem,
+  parseDestination,
+} from '../../queue/index.js'
 import type { PublicationEnd, Tracer } from '../../telemetry/index.js'
 import { newRunIdOf } from '../protocol/settings.js'
 import { type Accepted, effectOfRule } from './accepted.js'
@@ -32,7 +39,7 @@ export function triggerRoutes(deps: TriggerDeps): Route[] {
     route(triggerRuns, async ({ body, caller, ip, requestId }) => {
       const items = await mapInSlices(body, ({ destination, headers = {}, body: text }) => ({
         destination,
-        headers: lowerCase(headers),
+        headers: headersOfItem(headers),
         body: text === undefined ? undefined : new TextEncoder().encode(text),
       }))
       return [...(await trigger(deps, { caller, ip, requestId }, items))]
@@ -115,8 +122,4 @@ function answerOf(accepted: Accepted): Triggered {
   const { runId: workflowRunId, createdAt: workflowCreatedAt } = outcome
   const existing = outcome.kind === 'exists' && { deduplicated: true as const }
   return { workflowRunId, workflowCreatedAt, ...existing, ...effectOfRule(accepted) }
-}
-
-function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 }

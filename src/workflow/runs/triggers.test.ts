@@ -198,6 +198,18 @@ describe('triggering runs without the workflow client', () => {
     expect((await post('/v2/batch/trigger', JSON.stringify([...items, { destination: 'nowhere' }])))[0]).toBe(400)
   })
 
+  it('refuses more headers than a request may have', async () => {
+    const named = (count: number) => Array.from({ length: count }, (_, index) => [`Upstash-Forward-A${index}`, 'x'])
+    const trigger = (headers: object) =>
+      post('/v2/batch/trigger', JSON.stringify([{ destination: 'http://127.0.0.1:9/many', headers }]))
+    expect(await trigger(Object.fromEntries(named(501)))).toEqual([
+      400,
+      { error: expect.stringContaining('500 members') },
+    ])
+    const long = await trigger({ 'Upstash-Forward-A': 'x'.repeat(65_536) })
+    expect(long).toEqual([412, { error: expect.stringContaining('at most 65536 bytes') }])
+  })
+
   it('starts a run for a payload published to the endpoint', async () => {
     const app = await host({
       '/publish': {

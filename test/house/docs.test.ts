@@ -50,3 +50,15 @@ it('each section of a page that a text of the product names is there', () => {
   })
   expect(gone).toEqual([])
 })
+
+it('each text of the console that its page quotes is there', () => {
+  const console = ['.ts', '.tsx']
+    .flatMap((ending) => filesOf('console/src', ending))
+    .map(read)
+    .join('\n')
+  const quoted = [...read('docs/console.md').matchAll(/(?:"|\*\*)([A-Z][^"*]+?)…?(?:"|\*\*)/g)].map(
+    ([, text = '']) => text,
+  )
+  expect(quoted.length).toBeGreaterThan(10)
+  expect(quoted.filter((text) => !console.includes(text.replaceAll(/\s+/g, ' ')))).toEqual([])
+})
