@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { configurationPage, OPTION_NAMES, optionOf } from './index.js'
 
@@ -9,4 +9,14 @@ it('docs/configuration.md matches the table of options (run `npm run docs` to up
 
 it('every option has a meaning of one sentence', () => {
   for (const name of OPTION_NAMES) expect(optionOf(name).meaning, name).toMatch(/^[A-Z].*[^.]\.$/)
+})
+
+it('no other page repeats the default of an option', () => {
+  const docs = new URL('../../docs/', import.meta.url)
+  const option = `\`(?:${OPTION_NAMES.join('|')})\``
+  const repeated = new RegExp(`${option}(?:\\]\\([^)]*\\))? \\(\\d|\\d[^(|]{0,12} \\(\\[?${option}`, 'g')
+  const found = readdirSync(docs)
+    .filter((name) => name.endsWith('.md') && name !== 'configuration.md')
+    .flatMap((name) => readFileSync(new URL(name, docs), 'utf8').match(repeated) ?? [])
+  expect(found).toEqual([])
 })

@@ -1,9 +1,9 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { MOST_FILTER_VALUES, MOST_IDS, MOST_ITEM_HEADERS } from '../request-limits.js'
+import { MOST_FILTER_VALUES, MOST_IDS } from '../request-limits.js'
 import { searchedTo, searchFilter } from '../search.js'
 import { DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message, MessageLog } from './fields.js'
-import { PUBLISH_HEADERS } from './setting-headers.js'
+import { itemHeaders, PUBLISH_HEADERS } from './setting-headers.js'
 
 /** The operations on messages: publish, read, cancel, logs, signing keys. */
 
@@ -109,12 +109,7 @@ export const enqueueMessage = endpoint({
 
 const BatchItem = Type.Object({
   destination: Type.String({ description: 'A URL, or the name of a URL group.' }),
-  headers: Type.Optional(
-    Type.Record(Type.String(), Type.String(), {
-      maxProperties: MOST_ITEM_HEADERS,
-      description: 'The headers of a publish request: at most 500 fields and 65,536 bytes.',
-    }),
-  ),
+  headers: itemHeaders('The headers of a publish request.'),
   body: Type.Optional(Type.String({ description: 'The body as text.' })),
   queue: Type.Optional(Type.String({ description: 'The queue of the message.' })),
 })

@@ -1,4 +1,6 @@
 import Type, { type TObject, type TSchema } from 'typebox'
+import { MOST_ITEM_HEADER_BYTES, MOST_ITEM_HEADERS } from '../request-limits.js'
+import { whole } from '../words/figures.js'
 import { GREATEST_PRIORITY } from './priority.js'
 
 /**
@@ -133,3 +135,12 @@ export const TRIGGER_HEADERS: TObject = Type.Object({
   ...RULES,
   ...NOT_BEFORE,
 })
+
+/** The member of an item of a batch that stands for the headers of a request. */
+export const itemHeaders = (description: string) =>
+  Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      maxProperties: MOST_ITEM_HEADERS,
+      description: `${description} At most ${MOST_ITEM_HEADERS} fields and ${whole(MOST_ITEM_HEADER_BYTES)} bytes.`,
+    }),
+  )

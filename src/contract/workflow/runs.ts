@@ -1,7 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
-import { MOST_ITEM_HEADERS } from '../request-limits.js'
+import { itemHeaders, TRIGGER_HEADERS } from '../queue/setting-headers.js'
 import { searchedTo, searchFilter } from '../search.js'
 import { Because } from './because.js'
 import { BroughtBack, CancelledBy, ReplacedBy, RunOrigin, RunPaused } from './run-history.js'
@@ -60,12 +59,7 @@ export const triggerRun = endpoint({
 const TriggerItem = Type.Object({
   destination: Type.String({ minLength: 1, description: 'URL of the workflow.' }),
   body: Type.Optional(Type.String({ description: 'Payload of the run.' })),
-  headers: Type.Optional(
-    Type.Record(Type.String(), Type.String(), {
-      maxProperties: MOST_ITEM_HEADERS,
-      description: `${settings} At most 500 fields and 65,536 bytes.`,
-    }),
-  ),
+  headers: itemHeaders(settings),
 })
 
 /** Triggers many runs at once. */
