@@ -1,15 +1,29 @@
 import { readFileSync } from 'node:fs'
 import type { TObject } from 'typebox'
 import { expect, it } from 'vitest'
-import { ALERT_KINDS, ruleShape } from './alerts/kinds.js'
+import * as accounts from './accounts/accounts.js'
+import { MOST_AUDIT_SEARCHED } from './accounts/audit-limits.js'
+import { MOST_QUEUE_TOKENS } from './accounts/credentials.js'
+import * as alerts from './alerts/kinds.js'
 import { BULK_KINDS, BULK_STATES, CancelSelector } from './bulk/actions.js'
 import { Outcome } from './bulk/answers.js'
 import { CONDITION_NAMES, MESSAGE_STANDINGS, RUN_STANDINGS } from './bulk/conditions.js'
+import { LONGEST_PAUSED_URL_BYTES, MOST_PAUSED_WORKFLOWS } from './bulk/paused.js'
+import { MOST_SAVED_SELECTORS } from './bulk/saved.js'
+import { MOST_ALLOWED_IPS } from './databases/changes.js'
 import { COMMANDS, enginesWith } from './databases/commands.js'
+import * as databases from './databases/databases.js'
 import { deleteDeadLetters } from './queue/dead-letters.js'
 import { cancelMessages } from './queue/messages.js'
+import { GREATEST_PRIORITY } from './queue/priority.js'
+import { MOST_PARALLEL } from './queue/queues.js'
+import * as limits from './request-limits.js'
+import { LONGEST_SEARCH } from './search.js'
+import { whole } from './words/figures.js'
 import { Because } from './workflow/because.js'
 import { deleteDeadRuns } from './workflow/dead-letters.js'
+import { MOST_WAITERS } from './workflow/events.js'
+import { MOST_SORTED } from './workflow/run-order.js'
 import { listRunMessageLogs } from './workflow/runs.js'
 
 /** A page of `docs/`, or one of its sections. */
@@ -48,8 +62,8 @@ it.each<[what: string, names: readonly string[], text: string]>([
   expect(names.filter((name) => !new RegExp(`[\`"]${name}\\b`).test(text))).toEqual([])
 })
 
-it.each(ALERT_KINDS)('the documentation has the alert rule %s with its threshold', (kind) => {
-  const { threshold } = ruleShape(kind)
+it.each(alerts.ALERT_KINDS)('the documentation has the alert rule %s with its threshold', (kind) => {
+  const { threshold } = alerts.ruleShape(kind)
   const row = new RegExp(`^\\| \`${kind}\` \\|.*$`, 'm').exec(page('alerts'))?.[0] ?? ''
   expect(row).toContain(threshold ? ` | ${threshold.default} ${threshold.unit} | ` : ' | | ')
 })
@@ -62,4 +76,39 @@ it('the documentation has every command that is refused, answered by Homeport, o
   const wildcards = /^(?:JSON\.|V[A-Z]+$|HELP$)/
   const missing = named.filter((name) => !wildcards.test(name) && !new RegExp(`\`(?:[A-Z]+ )?${name}[\` ]`).test(text))
   expect(missing).toEqual([])
+})
+
+it.each<[page: string, text: string]>([
+  ['limits', `(\`workflowRunIds\`, \`messageIds\`, \`dlqIds\`) | ${whole(limits.MOST_IDS)} |`],
+  ['limits', `(\`/v2/dlq\`, \`/v2/workflows/dlq\`) | ${whole(limits.MOST_PAGE_IDS)} |`],
+  ['limits', `values of any other filter | ${limits.MOST_FILTER_VALUES} |`],
+  ['limits', `one value of a filter | ${whole(limits.LONGEST_VALUE)} characters |`],
+  ['limits', `${limits.MOST_ITEM_HEADERS} fields; ${limits.MOST_ITEM_HEADER_BYTES / 1024} KiB |`],
+  ['limits', `parallelism of a queue | ${whole(MOST_PARALLEL)} |`],
+  ['limits', `text of a search | ${LONGEST_SEARCH} characters |`],
+  ['limits', `paused as a whole | ${whole(LONGEST_PAUSED_URL_BYTES)} bytes |`],
+  ['workflow', `at most ${whole(MOST_PAUSED_WORKFLOWS)} an account`],
+  ['workflow', `sorts the newest ${whole(MOST_SORTED)}`],
+  ['workflow', `up to ${whole(MOST_WAITERS)} and 16 MiB`],
+  ['bulk-cancel', `An account has at most ${MOST_SAVED_SELECTORS},`],
+  ['queue', `| -${GREATEST_PRIORITY} to ${GREATEST_PRIORITY},`],
+  ['databases', `1 to ${databases.LONGEST_NAME} characters`],
+  ['databases', `0 to ${whole(databases.MOST_BUDGET)};`],
+  ['databases', `(up to ${databases.LONGEST_IDEMPOTENCY_KEY} characters)`],
+  ['databases', `For ${databases.IDEMPOTENCY_KEPT_MS / 3_600_000} hours`],
+  ['databases', `Up to ${MOST_ALLOWED_IPS} IPv4 and IPv6 addresses`],
+  ['accounts', `An account has at most ${accounts.MOST_API_KEYS} keys`],
+  ['accounts', `at most ${MOST_QUEUE_TOKENS} named tokens`],
+  ['accounts', `up to ${whole(accounts.MOST_MEMBERS)} members`],
+  ['accounts', `the newest ${whole(MOST_AUDIT_SEARCHED)} entries`],
+  [
+    'alerts',
+    `${alerts.MOST_ALERT_CHANNELS} channels and ${alerts.MOST_SILENCES} silences, of ${alerts.LONGEST_SILENCE_DAYS} days`,
+  ],
+  ['alerts', `keeps alerts for ${alerts.ALERT_HISTORY_DAYS} days`],
+  ['alerts', `has not found the state for ${alerts.CALM_MINUTES} minutes`],
+  ['alerts', `\`--group-minutes\` | ${alerts.DEFAULT_GROUP_MINUTES} | 1 to ${whole(alerts.GROUP_MINUTES.most)}.`],
+  ['alerts', `\`--hourly\` | ${alerts.DEFAULT_HOURLY_LIMIT} |`],
+])('the page %s has the limit: %s', (name, text) => {
+  expect(page(name).replaceAll(/\s+/g, ' ')).toContain(text)
 })

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
+import { GENERATION } from '../../src/store/migrations/migration.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
@@ -61,4 +62,9 @@ it('each text of the console that its page quotes is there', () => {
   )
   expect(quoted.length).toBeGreaterThan(10)
   expect(quoted.filter((text) => !console.includes(text.replaceAll(/\s+/g, ' ')))).toEqual([])
+})
+
+it('the page of nodes and the changelog name the generation of this version', () => {
+  expect(read('docs/nodes.md')).toContain(`This version has generation ${GENERATION},`)
+  expect(read('CHANGELOG.md')).toMatch(new RegExp(`generation ${GENERATION}\\b`))
 })
