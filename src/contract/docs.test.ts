@@ -10,9 +10,11 @@ import { Outcome } from './bulk/answers.js'
 import { CONDITION_NAMES, MESSAGE_STANDINGS, RUN_STANDINGS } from './bulk/conditions.js'
 import { LONGEST_PAUSED_URL_BYTES, MOST_PAUSED_WORKFLOWS } from './bulk/paused.js'
 import { MOST_SAVED_SELECTORS } from './bulk/saved.js'
+import { BackupSchema } from './databases/backups.js'
 import { MOST_ALLOWED_IPS } from './databases/changes.js'
 import { COMMANDS, enginesWith } from './databases/commands.js'
 import * as databases from './databases/databases.js'
+import { DatabaseStatsSchema } from './databases/stats.js'
 import { deleteDeadLetters } from './queue/dead-letters.js'
 import { cancelMessages } from './queue/messages.js'
 import { GREATEST_PRIORITY } from './queue/priority.js'
@@ -39,7 +41,7 @@ const firstCells = (name: string, heading: string): string =>
   (page(name, heading).match(/^\|[^|]+\|/gm) ?? []).join('\n')
 
 /** The fields of an object, without other spellings of them. */
-function fieldsOf({ properties = {} }: Partial<TObject> = {}): string[] {
+function fieldsOf({ properties = {} }: Partial<Pick<TObject, 'properties'>> = {}): string[] {
   const isAlias = (field: object): boolean =>
     'description' in field && /^(?:Older|Other|The same)/.test(String(field.description))
   return Object.entries(properties).flatMap(([name, field]) => (isAlias(field) ? [] : [name]))
@@ -49,6 +51,8 @@ it.each<[what: string, names: readonly string[], text: string]>([
   ['filters of runs', fieldsOf(listRunMessageLogs.query), page('workflow', 'Logs')],
   ['filters of failed runs', fieldsOf(deleteDeadRuns.query), page('workflow', 'Dead letters')],
   ['reasons why a run waits', Because.properties.kind.enum, firstCells('workflow', 'Why a run waits')],
+  ['figures of a database', fieldsOf(DatabaseStatsSchema), firstCells('usage', 'The figures')],
+  ['fields of a backup', fieldsOf(BackupSchema), page('backups')],
   ['filters of messages', fieldsOf(cancelMessages.query), page('queue', 'Inspect and cancel')],
   ['filters of dead letters', fieldsOf(deleteDeadLetters.query), page('queue', 'Dead letters')],
   ['kinds of bulk actions', BULK_KINDS, firstCells('bulk-cancel', 'Other bulk actions')],
