@@ -28,6 +28,23 @@ it('names the option of the port that databases share', () => {
   expect(describeError(taken, loadConfig({ flags: {} }))).toContain('or choose another port with --redis-domain-port.')
 })
 
+it.each([
+  [
+    { code: 'EADDRNOTAVAIL', address: '192.0.2.1', port: 8_700 },
+    'This machine does not have the address 192.0.2.1. Correct',
+  ],
+  [{ code: 'EAFNOSUPPORT', address: '::1', port: 8_700 }, 'This machine does not have the address ::1. Correct --host'],
+  [
+    { code: 'ENOTFOUND', syscall: 'getaddrinfo', hostname: 'localhost' },
+    'The name localhost cannot be resolved (ENOTFOUND).',
+  ],
+  [{ code: 'EACCES', address: '127.0.0.1', port: 443 }, 'This user may not listen on port 443.'],
+  [{ code: 'EMFILE' }, 'This process may not open more files. Raise the limit (`ulimit -n`'],
+  [{ code: 'ENOENT', syscall: 'uv_cwd' }, 'The current folder does not exist any more. Change to another one'],
+])('says what to do about %o', (fields, expected) => {
+  expect(describeError(Object.assign(new Error('of the system'), fields))).toContain(expected)
+})
+
 it('describes errors of the catalogue, several errors at once, and unknown errors', () => {
   const locked = new HomeportError('data_dir_locked', { directory: '/d', pid: 7 })
   expect(describeError(locked)).toContain('Another Homeport (process 7) already uses the data directory /d.')

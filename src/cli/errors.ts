@@ -26,13 +26,40 @@ export function noCredentialsAt(path: string): HomeportError {
 
 /** Describes an error in one sentence: what is wrong, what was found, what to do. */
 export function describeError(error: unknown, config?: Config): string {
-  if (isError(error, 'port_taken')) return portTaken(error.details.port, config)
+  if (isError(error, 'port_taken')) {
+    const { port } = error.details
+    return codeOf(error.cause) === 'EACCES' ? portForbidden(port) : portTaken(port, config)
+  }
   if (error instanceof HomeportError) return error.message + causeOf(error)
   if (error instanceof AggregateError) return error.errors.map((one) => describeError(one, config)).join('; ')
-  if (isSystemError(error, 'EADDRINUSE')) return portTaken(error.port, config)
-  if (isSystemError(error, 'EACCES') && error.port !== undefined) return portForbidden(error.port)
-  if (isSystemError(error, 'ENOSPC')) return DISK_FULL
-  return error instanceof Error ? error.message : String(error)
+  const fromSystem = hasCode(error) ? ofSystem(error, config) : undefined
+  return fromSystem ?? (error instanceof Error ? error.message : String(error))
+}
+
+/** What is known about an error of the operating system. */
+function ofSystem(error: SystemError, config: Config | undefined): string | undefined {
+  const { port, path, address, hostname, syscall } = error
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return portTaken(port, config)
+    case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+      return `This machine does not have the address ${address}. Correct --host, or start again once its network is up.`
+    case 'EACCES':
+    case 'EPERM':
+      if (port !== undefined) return portForbidden(port)
+      return path === undefined ? undefined : pathForbidden(path, config)
+    case 'EMFILE':
+      return 'This process may not open more files. Raise the limit (`ulimit -n`, LimitNOFILE of systemd) and try again.'
+    case 'ENFILE':
+      return 'The machine has too many open files (sysctl fs.file-max). End other programs, or raise its limit.'
+    case 'ENOSPC':
+      return DISK_FULL
+    case 'ENOENT':
+      return syscall === 'uv_cwd' ? NO_FOLDER : undefined
+    default:
+      return syscall === 'getaddrinfo' ? nameUnknown(hostname ?? '', error.code) : undefined
+  }
 }
 
 /** What PostgreSQL said, which callers of the API do not hear. */
@@ -42,13 +69,18 @@ function causeOf(error: HomeportError): string {
 }
 
 const DISK_FULL = 'The disk is full. Free space on the disk of the data directory and try again.'
+const NO_FOLDER = 'The current folder does not exist any more. Change to another one and try again.'
 
 interface SystemError extends Error {
   readonly code: string
   readonly port?: number
+  readonly path?: string
+  readonly address?: string
+  readonly hostname?: string
+  readonly syscall?: string
 }
 
-const isSystemError = (error: unknown, code: string): error is SystemError => codeOf(error) === code
+const hasCode = (error: unknown): error is SystemError => codeOf(error) !== ''
 
 function portTaken(port: number | undefined, config: Config | undefined): string {
   const names = ['apiPort', 'restPort', 'queuePort', 'redisDomainPort'] as const
@@ -59,4 +91,16 @@ function portTaken(port: number | undefined, config: Config | undefined): string
 
 function portForbidden(port: number): string {
   return `This user may not listen on port ${port}. Ports below 1024 require special rights. Choose a higher port.`
+}
+
+function pathForbidden(path: string, config: Config | undefined): string {
+  const hint =
+    config && path.startsWith(config.dataDir)
+      ? ` If another user, such as root, has run Homeport there, give the files back: chown -R <user> ${config.dataDir}`
+      : ''
+  return `This user may not use ${path}.${hint}`
+}
+
+function nameUnknown(name: string, code: string): string {
+  return `The name ${name} cannot be resolved (${code}). Check /etc/hosts and the name servers of this machine.`
 }

@@ -6,7 +6,8 @@ import type { DatabaseUsage, ReadsElsewhere } from './deps.js'
 export interface Gateway extends Service {
   /**
    * Resolves when the TCP port of a database listens. Rejects with `port_taken` when another program holds it, with
-   * `tls_not_configured`, and with `database_not_found` when the directory does not list the database.
+   * the error of the system when no other port would do, with `tls_not_configured`, and with `database_not_found` when the
+   * directory does not list the database.
    */
   openDatabase(databaseId: string): Promise<void>
   /**

@@ -41,6 +41,19 @@ it('ends with one sentence when a port is in use, and leaves nothing behind', as
   expect(processesMarked(place.dataDir)).toEqual([])
 })
 
+it('names the address that it should listen on when the machine does not have it', async () => {
+  const { code, stderr } = await runHomeport([
+    'start',
+    ...placeFlags(place),
+    ...['--host', '192.0.2.1', '--proxy-terminates-tls', 'true'],
+  ])
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^error: This machine does not have the address 192\.0\.2\.1\./m),
+  ])
+  expect(processesMarked(place.dataDir)).toEqual([])
+})
+
 it('prints the credentials once, at the first start that serves, and shares its data directory with no other', async () => {
   const first = await startHomeport(place)
   // The listeners respond shortly before the whole server is healthy.

@@ -12,6 +12,7 @@ import { TlsFront } from '../tls/tls-front.js'
 import { asClientSocket, type ClientSocket } from './client-socket.js'
 import { type Doorway, turnAway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
+import { listenError } from './listen-error.js'
 import { Session } from './session.js'
 
 /** Collaborators and settings of all listeners. */
@@ -82,13 +83,13 @@ export class DatabaseListener {
     this.#scheduleSweep()
   }
 
-  /** Resolves when clients can connect; rejects with `port_taken`, and may be called again then. */
+  /** Resolves when clients can connect; rejects with the error of `listenError`, and may be called again then. */
   listen(): Promise<void> {
     const { port } = this.database
     return new Promise((resolve, reject) => {
       const onError = (cause: Error): void => {
         this.#server.off('listening', onListening)
-        reject(new HomeportError('port_taken', { port }, { cause }))
+        reject(listenError(port, cause))
       }
       const onListening = (): void => {
         this.#server.off('error', onError)

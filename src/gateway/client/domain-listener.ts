@@ -10,6 +10,7 @@ import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
 import { asClientSocket } from './client-socket.js'
 import { type Doorway, turnAway } from './doorway.js'
+import { listenError } from './listen-error.js'
 import { PassedClients } from './passed-clients.js'
 
 /** Serves the clients of one database. */
@@ -69,11 +70,11 @@ export class DomainListener {
     return typeof address === 'object' && address !== null ? address.port : this.#options.port
   }
 
-  /** Resolves when clients can connect; rejects with `port_taken`. */
+  /** Resolves when clients can connect; rejects with the error of `listenError`. */
   listen(): Promise<void> {
     const { port, settings } = this.#options
     return new Promise((resolve, reject) => {
-      const onError = (cause: Error): void => reject(new HomeportError('port_taken', { port }, { cause }))
+      const onError = (cause: Error): void => reject(listenError(port, cause))
       this.#server.once('error', onError)
       this.#server.listen({ port, host: settings.host, backlog: BACKLOG }, () => {
         this.#server.off('error', onError)

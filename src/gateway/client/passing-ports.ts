@@ -8,6 +8,7 @@ import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
 import type { ClientSocket } from './client-socket.js'
 import { type Doorway, turnAway } from './doorway.js'
+import { listenError } from './listen-error.js'
 import { PassedClients } from './passed-clients.js'
 import { ReplicaSession } from './replica-session.js'
 
@@ -222,7 +223,7 @@ class PassingPort {
     return this.#connections.size
   }
 
-  /** Resolves when clients can connect; rejects with `port_taken`. */
+  /** Resolves when clients can connect; rejects with the error of `listenError`. */
   listen(): Promise<void> {
     this.#listening ??= this.#listenOnce()
     return this.#listening
@@ -232,7 +233,7 @@ class PassingPort {
     const { port } = this
     const { settings, doorway, logger } = this.#options
     return new Promise((resolve, reject) => {
-      const onError = (cause: Error): void => reject(new HomeportError('port_taken', { port }, { cause }))
+      const onError = (cause: Error): void => reject(listenError(port, cause))
       this.#server.once('error', onError)
       // Of several processes of one machine, only one listens on a port: they do not share it.
       this.#server.listen({ port, host: settings.host, backlog: BACKLOG, exclusive: true }, () => {

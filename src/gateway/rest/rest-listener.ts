@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ClientMemoryBudget, Clock, Strangers } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { isError } from '../../contract/errors/errors.js'
 import {
   BACKLOG,
   ClientAddresses,
@@ -17,6 +17,7 @@ import {
 } from '../../http/index.js'
 import type { Tracer } from '../../telemetry/index.js'
 import type { Doorway } from '../client/doorway.js'
+import { listenError } from '../client/listen-error.js'
 import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings, OtherNodes } from '../deps.js'
 import type { Lanes } from '../engine/lanes.js'
 import type { Guards } from '../limits/guards.js'
@@ -125,12 +126,12 @@ export class RestListener {
     return typeof address === 'object' && address !== null ? address.port : this.#options.settings.restPort
   }
 
-  /** Resolves when requests are served. Rejects with `port_taken`. */
+  /** Resolves when requests are served. Rejects with the error of `listenError`. */
   listen(): Promise<void> {
     const { host, restPort: port } = this.#options.settings
     this.#grants.open()
     return new Promise((resolve, reject) => {
-      this.#server.once('error', (cause) => reject(new HomeportError('port_taken', { port }, { cause })))
+      this.#server.once('error', (cause) => reject(listenError(port, cause)))
       this.#server.listen({ host, port, backlog: BACKLOG }, () => {
         this.#plain.take(this.#server)
         this.#options.doorway.pace(this.#server)
