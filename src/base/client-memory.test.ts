@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { totalmem } from 'node:os'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ClientMemoryBudget, type MemoryConsumer } from './client-memory.js'
 
 class Client implements MemoryConsumer {
@@ -68,5 +69,18 @@ describe('the memory budget of clients', () => {
     const next = new Client('a')
     grow(memory, next, LIMIT_BYTES)
     expect([gone, next].map(({ isEvicted }) => isEvicted)).toEqual([false, false])
+  })
+})
+
+describe('the default limit', () => {
+  afterEach(() => void vi.restoreAllMocks())
+
+  it.each([
+    ['of the limit of a container', 512 * 2 ** 20, 64 * 2 ** 20],
+    ['of the machine, where nothing is limited', 0, Math.min(2 ** 30, Math.floor(totalmem() / 8))],
+    ['of the machine, where the limit is beyond it', 2 ** 63, Math.min(2 ** 30, Math.floor(totalmem() / 8))],
+  ])('is an eighth %s', (_what, constrainedBytes, limitBytes) => {
+    vi.spyOn(process, 'constrainedMemory').mockReturnValue(constrainedBytes)
+    expect(new ClientMemoryBudget().limitBytes).toBe(limitBytes)
   })
 })

@@ -1,4 +1,4 @@
-import { totalmem } from 'node:os'
+import { usableMemoryBytes } from './usable-memory.js'
 
 /** A client for which memory is held: its incomplete request or its unread replies. */
 export interface MemoryConsumer {
@@ -14,7 +14,7 @@ export interface MemoryConsumer {
 export const WORTH_NOTING_BYTES = 64 * 1024
 
 const MAX_LIMIT_BYTES = 2 ** 30
-const SHARE_OF_SYSTEM = 1 / 8
+const SHARE_OF_MEMORY = 1 / 8
 /** The total is counted again whenever the reported growth reaches this share of the limit. */
 const RECOUNT_SHARE = 1 / 32
 
@@ -38,11 +38,11 @@ export class ClientMemoryBudget {
   #grownBytes = 0
 
   /**
-   * @param limitBytes default: one eighth of system memory, at most 1 GiB.
+   * @param limitBytes default: one eighth of the memory that this server may use, at most 1 GiB.
    * @param onFault receives the error of a consumer whose `evict` throws; the client being served is not to blame.
    */
   constructor(
-    limitBytes = Math.min(MAX_LIMIT_BYTES, Math.floor(totalmem() * SHARE_OF_SYSTEM)),
+    limitBytes = Math.min(MAX_LIMIT_BYTES, Math.floor(usableMemoryBytes() * SHARE_OF_MEMORY)),
     onFault: (error: unknown) => void = () => undefined,
   ) {
     this.limitBytes = limitBytes

@@ -6,6 +6,7 @@
  * - `duration.ts`: durations and times as people and clients write them, and times that were given in the wrong unit.
  * - `event-loop.ts`: how long work yields to the event loop, so that it delays nobody.
  * - `client-memory.ts`: one limit for the memory that the requests and replies of all clients hold.
+ *   `usable-memory.ts`: how much there is, also in a container.
  * - `strangers.ts`: one limit for the connections without credentials. `open-files.ts`: how many the system allows.
  * - `garbage-collection.ts`: where V8's garbage collector needs help.
  * - `network.ts`: IP ranges, and the gate that decides which addresses the server may contact on behalf of a user.
@@ -51,5 +52,6 @@ export { firstColumn, missingSqliteDriver, openSqlite, sqliteDriver } from './sq
 export type { SqliteDatabase, SqliteStatement } from './sqlite/types.js'
 export { type StrangerConnection, Strangers } from './strangers.js'
 export { FewAtOnce, Turns } from './turns.js'
+export { usableMemoryBytes } from './usable-memory.js'
 export { homeOfUser, userId } from './user.js'
 export { VERSION } from './version.js'

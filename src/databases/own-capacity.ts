@@ -1,4 +1,4 @@
-import { totalmem } from 'node:os'
+import { usableMemoryBytes } from '../base/index.js'
 import type { DatabasesDeps } from './deps.js'
 import { dataBoundOf, planOf } from './desired-engine.js'
 import type { Capacity } from './placement.js'
@@ -24,7 +24,7 @@ export async function capacityHere({ deps, ledgers, isAwake }: CapacityFacts): P
     databases: ledgers.length,
     promisedBytes: awake.reduce((sum, { row }) => sum + dataBoundOf(planOf(row, plans)), 0),
     engineBytes: awake.reduce((sum, { usedBytes }) => sum + usedBytes, 0),
-    memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
+    memoryBytes: usableMemoryBytes(),
     availableBytes: process.availableMemory(),
     keepsReplicas: true,
   }

@@ -7,7 +7,7 @@
  * The limit is set after the engine has loaded, so it never keeps data from loading.
  */
 import { readFile } from 'node:fs/promises'
-import { totalmem } from 'node:os'
+import { usableMemoryBytes } from '../base/index.js'
 import { unreadLimit } from './engine-config.js'
 import type { Launcher } from './launcher/client.js'
 import { usableProgram } from './programs.js'
@@ -59,8 +59,8 @@ export function createMemoryLimiter({ launcher, logger }: MemoryLimiterOptions):
       hasWarned = true
       return
     }
-    const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
-    const bytes = processLimit({ maxMemoryBytes, presentBytes: await presentBytes(pid), machineBytes })
+    const facts = { maxMemoryBytes, presentBytes: await presentBytes(pid), machineBytes: usableMemoryBytes() }
+    const bytes = processLimit(facts)
     const setting = await launcher.spawn(tool, ['--pid', `${pid}`, `--data=${bytes}`])
     const { code, output } = await setting.exited
     if (code !== 0) throw new Error(`prlimit ended with ${code}: ${output}`)
