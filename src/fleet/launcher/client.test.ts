@@ -1,10 +1,15 @@
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { systemClock } from '../../base/index.js'
+import { tempDir, waitFor } from '../../../test/support/index.js'
+import { type Clock, systemClock } from '../../base/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { createLauncher } from './client.js'
 
 const logger = silentLogger
-const create = () => createLauncher({ dataDir: '/', clock: systemClock, logger, endLeftovers: async () => undefined })
+const create = (clock: Clock = systemClock) =>
+  createLauncher({ dataDir: '/', clock, logger, endLeftovers: async () => undefined })
 
 /** As when Node itself was replaced. */
 async function withoutNode(work: () => Promise<void>, path = '/nowhere/node'): Promise<void> {
@@ -62,4 +67,38 @@ it('serves on when the system refuses a process, and is tried again when it refu
   expect(await (await launcher.spawn('true', [])).exited).toMatchObject({ code: 0 })
   await launcher.stop()
   process.kill(lasting.pid, 'SIGKILL')
+})
+
+/** A program that does nothing, as a Node that is refused its threads. */
+function hangingNode(): string {
+  const path = join(tempDir(), 'node')
+  writeFileSync(path, '#!/bin/sh\nexec sleep 600\n')
+  chmodSync(path, 0o755)
+  return path
+}
+
+it('does not wait for a process that hangs before it is ready', async () => {
+  const clock = new ManualClock()
+  const launcher = create(clock)
+  let failure = ''
+  await withoutNode(async () => {
+    const started = launcher.start().catch(({ message }: Error) => {
+      failure = message
+    })
+    const { pid } = launcher
+    await clock.advance(60_000)
+    await started
+    expect(failure).toBe('the launcher ended before it was ready')
+    await waitFor(() => launcher.pid !== pid, { what: 'its end to be noticed' })
+  }, hangingNode())
+  await launcher.stop()
+})
+
+it('ends a process that is not ready yet at once when it is stopped', async () => {
+  const launcher = create(new ManualClock())
+  await withoutNode(async () => {
+    const started = launcher.start().catch(({ message }: Error) => message)
+    await launcher.stop()
+    expect(await started).toBe('the launcher ended before it was ready')
+  }, hangingNode())
 })

@@ -62,6 +62,8 @@ const RETRY_MS = 1_000
 const PING_EVERY_MS = 2_000
 /** Unanswered pings in a row after which a launcher counts as hung: it has next to nothing to do. */
 const MAX_UNANSWERED = 5
+/** Time for the launcher to start. Where the system refuses threads, Node may hang before it runs any program. */
+const START_LIMIT_MS = 60_000
 /** Time for the launcher to end; it kills slow engines within less. */
 const LAUNCHER_GRACE_MS = 15_000
 const STOPPED = 'the launcher was stopped'
@@ -131,7 +133,9 @@ class LauncherClient implements Launcher {
     if (child) {
       const exited = new Promise((resolve) => child.once('exit', resolve))
       const killer = this.#options.clock.after(LAUNCHER_GRACE_MS, () => child.kill('SIGKILL'))
-      if (child.connected) child.disconnect()
+      // Without engines there is nothing to end in order, and a launcher that is not ready yet may hang.
+      if (this.#pending.size + this.#running.size === 0) child.kill('SIGKILL')
+      else if (child.connected) child.disconnect()
       await exited
       killer.cancel()
     }
@@ -143,23 +147,27 @@ class LauncherClient implements Launcher {
     this.#child = child
     this.#launchedAtMs = this.#options.clock.now()
     this.#unanswered = 0
-    let watch: Timer | undefined
+    let watch = this.#options.clock.after(START_LIMIT_MS, () => this.#endHung(child))
     child.once('exit', (code, signal) => {
-      watch?.cancel()
+      watch.cancel()
       this.#recovered = this.#recover(code, signal)
     })
     return new Promise((resolve, reject) => {
       child.on('message', (report: LauncherReport) => {
         this.#unanswered = 0
         if (report.kind === 'ready') {
+          watch.cancel()
           watch = this.#startPinging(child)
           resolve()
         } else if (report.kind !== 'pong') this.#handleReport(report)
       })
       child.on('error', (error) => {
-        // A process that failed to start never exits. The next engine tries again.
-        if (child.pid === undefined) [this.#child, this.#ready] = [undefined, undefined]
         reject(error)
+        if (child.pid !== undefined) return
+        // A process that failed to start never exits. The next engine tries again.
+        watch.cancel()
+        this.#child = undefined
+        this.#ready = undefined
       })
       child.once('exit', () => reject(new Error('the launcher ended before it was ready')))
     })
@@ -172,17 +180,18 @@ class LauncherClient implements Launcher {
   #startPinging(child: ChildProcess): Timer {
     let timer: Timer
     const check = (): void => {
-      if (this.#unanswered >= MAX_UNANSWERED) {
-        this.#options.logger.error('launcher_hung', { pid: child.pid })
-        child.kill('SIGKILL')
-        return
-      }
+      if (this.#unanswered >= MAX_UNANSWERED) return void this.#endHung(child)
       this.#unanswered++
       this.#send({ kind: 'ping' })
       timer = this.#options.clock.after(PING_EVERY_MS, check)
     }
     timer = this.#options.clock.after(PING_EVERY_MS, check)
     return { cancel: () => timer.cancel() }
+  }
+
+  #endHung(child: ChildProcess): void {
+    this.#options.logger.error('launcher_hung', { pid: child.pid })
+    child.kill('SIGKILL')
   }
 
   #send(request: LauncherRequest): void {
