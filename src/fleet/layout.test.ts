@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, realpathSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
 import { type Clock, systemClock } from '../base/index.js'
-import { memberPaths, prepareLayout, socketDirFor } from './layout.js'
+import { memberPaths, nearSocketDir, prepareLayout } from './layout.js'
 import { endEngines, isEngineCommand } from './processes.js'
+
+afterEach(() => void vi.unstubAllEnvs())
 
 describe('the directories of the fleet', () => {
   test('are private and have one name, whatever path leads to the data directory', async () => {
@@ -20,17 +22,28 @@ describe('the directories of the fleet', () => {
       expect(statSync(directory).mode & 0o777).toBe(0o700)
   })
 
-  test('keep socket paths short however long the name of the data directory', () => {
-    expect(socketDirFor('/srv/homeport', '/tmp', 7)).toBe('/srv/homeport/run')
-    const long = `/srv/${'x'.repeat(80)}`
-    expect(socketDirFor(long, '/tmp', 7)).toMatch(/^\/tmp\/homeport-7-[0-9a-f]{12}$/)
-    expect(socketDirFor(long, '/tmp', 7)).toBe(socketDirFor(long, '/tmp', 7))
-    expect(socketDirFor(`${long}y`, '/tmp', 7)).not.toBe(socketDirFor(long, '/tmp', 7))
+  test('keep socket paths short however long the name of the data directory', async () => {
+    expect(nearSocketDir('/srv/homeport')).toBe('/srv/homeport/run')
     const longest = `/srv/${'x'.repeat(100 - '/srv//run/0123456789abcdef.sock'.length)}`
-    const layout = { databasesDir: '/d', quarantineDir: '/q', socketDir: socketDirFor(longest, '/tmp', 7) }
+    expect(nearSocketDir(`${longest}x`)).toBeUndefined()
+    const layout = { databasesDir: '/d', quarantineDir: '/q', socketDir: nearSocketDir(longest) ?? '' }
     expect(layout.socketDir).toBe(`${longest}/run`)
     expect(memberPaths(layout, 'db', 'us-east-1').socket).toHaveLength(100)
   })
+
+  test.each(['/nowhere/of/anybody', '/proc', `/dev/shm/${'x'.repeat(90)}`])(
+    'are elsewhere for a long name, also when TMPDIR is %s',
+    async (folder) => {
+      const dataDir = join(tempDir(), 'x'.repeat(100))
+      mkdirSync(dataDir)
+      vi.stubEnv('TMPDIR', folder)
+      const { socketDir } = await prepareLayout(dataDir)
+      onTestFinished(() => rmSync(socketDir, { recursive: true }))
+      expect(socketDir).toMatch(/^\/tmp\/homeport-\d+-[0-9a-f]{12}$/)
+      expect((await prepareLayout(dataDir)).socketDir).toBe(socketDir)
+      expect(statSync(socketDir).mode & 0o777).toBe(0o700)
+    },
+  )
 
   test('are refused where somebody else could write', async () => {
     const dataDir = tempDir()

@@ -9,21 +9,20 @@
  * <dataDir>/run/<16 hex digits>.sock                      Unix sockets, deleted when the fleet stops
  * ```
  *
- * The path of a Unix socket is limited to about 100 bytes. If `<dataDir>/run` is too long, a directory in the temporary
- * directory of the machine replaces it, always the same for one data directory and user.
+ * The path of a Unix socket is limited to about 100 bytes. If `<dataDir>/run` is too long, a directory in a temporary
+ * directory of the machine replaces it.
  */
 import { lstat, mkdir, realpath } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { sha256Hex, userId } from '../base/index.js'
+import { codeOf, makeFolder, sha256Hex, userId } from '../base/index.js'
 import type { EnginePaths } from './engine-config.js'
+import { firstUsableFolder, SOCKET_PATH_LIMIT_BYTES, TEMPORARY_FOLDERS } from './socket-folders.js'
 
 /** File name of every configuration file. */
 export const CONFIG_FILE = 'engine.conf'
 
-/** Smallest limit of the supported systems (macOS: 104 with the closing zero), with a margin. */
-const SOCKET_PATH_LIMIT_BYTES = 100
 const SOCKET_NAME_DIGITS = 16
+const LONGEST_NAME = `${'0'.repeat(SOCKET_NAME_DIGITS)}.sock`
 
 /** The directories of the fleet, created and checked. */
 export interface Layout {
@@ -35,29 +34,36 @@ export interface Layout {
   readonly quarantineDir: string
 }
 
-/** The socket directory of a data directory. Pure. */
-export function socketDirFor(dataDir: string, temporaryDir: string, userId: number): string {
+/** The socket directory of a data directory; undefined when its sockets would have too long paths. Pure. */
+export function nearSocketDir(dataDir: string): string | undefined {
   const near = join(dataDir, 'run')
-  const longest = Buffer.byteLength(join(near, `${'0'.repeat(SOCKET_NAME_DIGITS)}.sock`))
-  if (longest <= SOCKET_PATH_LIMIT_BYTES) return near
-  return join(temporaryDir, `homeport-${userId}-${sha256Hex(dataDir).slice(0, 12)}`)
+  return Buffer.byteLength(join(near, LONGEST_NAME)) <= SOCKET_PATH_LIMIT_BYTES ? near : undefined
+}
+
+/** The one that replaces it, always the same for one data directory and user. */
+function farSocketDir(dataDir: string): Promise<string> {
+  const name = `homeport-${userId()}-${sha256Hex(dataDir).slice(0, 12)}`
+  return firstUsableFolder(TEMPORARY_FOLDERS(), join(name, LONGEST_NAME), (folder) => privateDir(join(folder, name)))
 }
 
 /** Creates a private directory, or refuses one that is not ours: anybody may create names in `/tmp`. */
-async function privateDir(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o700 })
+async function privateDir(path: string): Promise<string> {
+  await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error
+  })
   const found = await lstat(path)
   const isOurs = found.isDirectory() && found.uid === userId() && (found.mode & 0o077) === 0
   if (!isOurs) throw new Error(`${path} must be a directory of this user with mode 0700. Remove it and start again.`)
+  return path
 }
 
 /** Creates the directories of the fleet. Resolves symbolic links, so that one directory always has one name. */
 export async function prepareLayout(dataDir: string): Promise<Layout> {
   const databasesDir = join(resolve(dataDir), 'databases')
-  await mkdir(databasesDir, { recursive: true, mode: 0o700 })
+  await makeFolder(databasesDir)
   const realRoot = await realpath(resolve(dataDir))
-  const socketDir = socketDirFor(realRoot, tmpdir(), userId())
-  await privateDir(socketDir)
+  const near = nearSocketDir(realRoot)
+  const socketDir = near === undefined ? await farSocketDir(realRoot) : await privateDir(near)
   return { databasesDir: join(realRoot, 'databases'), socketDir, quarantineDir: join(realRoot, 'quarantine') }
 }
 

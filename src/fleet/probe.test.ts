@@ -1,6 +1,6 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
 import { probeEngine, requireUsableEngine } from './probe.js'
 import { isFixedPackage, isFixedUpstream, problemsOf } from './safety.js'
@@ -23,24 +23,54 @@ describe('probing', () => {
     await expect(probeEngine('/no/such/engine')).rejects.toMatchObject({ code: 'engine_missing' })
   })
 
-  test('refuses a program that is not an engine', async () => {
-    await expect(probeEngine('/bin/echo')).rejects.toMatchObject({ code: 'engine_missing' })
+  /** A program that does this, as a shell script. */
+  const programOf = (script: string, mode = 0o755): string => {
+    const binary = join(tempDir(), 'redis-server')
+    writeFileSync(binary, `#!/bin/sh\n${script}\n`)
+    chmodSync(binary, mode)
+    return binary
+  }
+  const SAYS_VERSION = '[ "$1" = --version ] && echo "Redis server v=7.0.1 sha=0" && exit 0'
+
+  test.each([
+    ['is no engine', 'echo hello', 'it is no Redis or Valkey'],
+    ['crashes', 'kill -SEGV $$', 'it ends with SIGSEGV'],
+    [
+      'lacks a library',
+      'echo libjemalloc.so.2 is missing >&2; exit 127',
+      'code 127 and says "libjemalloc.so.2 is missing"',
+    ],
+    [
+      'reports a version but does not run',
+      `${SAYS_VERSION}; echo no threads; exit 1`,
+      'it does not start and says "no threads"',
+    ],
+  ])('names a program that %s, and what it said', async (_what, script, problem) => {
+    const binary = programOf(script)
+    const message = expect.stringContaining(problem)
+    await expect(probeEngine(binary)).rejects.toMatchObject({ code: 'engine_unusable', details: { binary }, message })
   })
+
+  test('names a file that may not be run', async () => {
+    const binary = programOf('exit 0', 0o644)
+    const problem = 'it is no file that this user may run'
+    await expect(probeEngine(binary)).rejects.toMatchObject({ code: 'engine_unusable', details: { binary, problem } })
+  })
+
+  test.each(['/nowhere/of/anybody', '/proc', `/dev/shm/${'x'.repeat(90)}`])(
+    'needs no usable TMPDIR, such as %s',
+    async (folder) => {
+      vi.stubEnv('TMPDIR', folder)
+      onTestFinished(() => void vi.unstubAllEnvs())
+      const { binary } = await localEngine()
+      expect(await probeEngine(binary)).toMatchObject({ binary })
+    },
+  )
 
   test('reports the version of an engine that is too old to list its commands', async () => {
-    const binary = join(tempDir(), 'redis-server')
-    writeFileSync(binary, '#!/bin/sh\n[ "$1" = --version ] && echo "Redis server v=6.0.16 sha=0" && exit 0\nexit 1\n')
-    chmodSync(binary, 0o755)
+    const binary = programOf('[ "$1" = --version ] && echo "Redis server v=6.0.16 sha=0" && exit 0\nexit 1')
     const { problems } = await probeEngine(binary)
     expect(problems).toEqual(['redis 6.0.16 is older than 7.0.0, the oldest that works.'])
-  })
-
-  test('does not hang on an engine that reports a version but does not run', async () => {
-    const binary = join(tempDir(), 'redis-server')
-    const script = '#!/bin/sh\n[ "$1" = --version ] && echo "Redis server v=7.0.1 sha=0" && exit 0\nexit 1\n'
-    writeFileSync(binary, script)
-    chmodSync(binary, 0o755)
-    await expect(probeEngine(binary)).rejects.toMatchObject({ code: 'engine_missing' })
   })
 })
 

@@ -1,16 +1,16 @@
 /** Finds the engine program of this machine, and learns its version, commands and settings by running it. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { access, mkdtemp, open, readFile, realpath, rm } from 'node:fs/promises'
 import { basename, isAbsolute, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { Redis } from 'iovalkey'
-import { systemClock } from '../base/index.js'
+import { codeOf } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { OWN_DEFAULTS, quoted } from './engine-config.js'
 import { findProgram, isProgram } from './programs.js'
 import { CVE, isTooOld, problemsOf } from './safety.js'
+import { firstUsableFolder, TEMPORARY_FOLDERS } from './socket-folders.js'
 import type { EngineCapability, EngineInfo } from './types.js'
 
 const run = promisify(execFile)
@@ -20,15 +20,49 @@ const NAMES = ['valkey-server', 'redis-server'] as const
 /** Directories of package managers that the short PATH of a service lacks. */
 const MORE_DIRECTORIES = ['/usr/local/bin', '/usr/bin', '/opt/homebrew/bin', '/opt/local/bin']
 const RUN_TIMEOUT_MS = 30_000
+/** Characters of what a program said that an error repeats. */
+const LONGEST_LINE = 200
 const VERSION = /^(Redis|Valkey) server v=(\d+\.\d+\.\d+)/
 
-/** The standard output of a command, or undefined when it fails or is not there. */
+/** The system cannot start another process now. */
+const SHORTAGES = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE'])
+
+const unusable = (binary: string, problem: string, cause?: unknown): HomeportError =>
+  new HomeportError('engine_unusable', { binary, problem }, { cause })
+
+/** The standard output of a command, or undefined when it fails or is not there. Rejects when the system cannot start it. */
 async function outputOf(command: string, args: readonly string[]): Promise<string | undefined> {
-  return run(command, args, { timeout: RUN_TIMEOUT_MS }).then(
-    ({ stdout }) => stdout.trim(),
-    () => undefined,
-  )
+  try {
+    return (await run(command, args, { timeout: RUN_TIMEOUT_MS })).stdout.trim()
+  } catch (error) {
+    if (SHORTAGES.has(codeOf(error))) throw unusable(command, notStarted(codeOf(error)), error)
+    return undefined
+  }
 }
+
+const notStarted = (code: string): string => `the system could not start it (${code})`
+
+/** The first line that an engine says about its version. */
+async function versionLineOf(binary: string): Promise<string> {
+  try {
+    return (await run(binary, ['--version'], { timeout: RUN_TIMEOUT_MS })).stdout.trim()
+  } catch (error) {
+    throw unusable(binary, failureOf(error), error)
+  }
+}
+
+/** What kept a program from ending well, in words. */
+function failureOf(error: unknown): string {
+  if (!(error instanceof Error) || !('code' in error)) return String(error)
+  if (typeof error.code === 'string') return notStarted(error.code)
+  if ('killed' in error && error.killed === true)
+    return `it does not answer --version within ${RUN_TIMEOUT_MS / 1_000} s`
+  const said = 'stderr' in error ? lastLineOf(String(error.stderr)) : ''
+  const ended = 'signal' in error && error.signal ? `it ends with ${error.signal}` : `it ends with code ${error.code}`
+  return said === '' ? ended : `${ended} and says "${said}"`
+}
+
+const lastLineOf = (text: string): string => text.trimEnd().split('\n').at(-1)?.slice(0, LONGEST_LINE) ?? ''
 
 /** The absolute path of a program, given as a path or as a name in the `PATH`. */
 async function locate(nameOrPath: string): Promise<string | undefined> {
@@ -43,8 +77,16 @@ async function findBinary(desired: string | undefined): Promise<string> {
     const path = await locate(name)
     if (path) return path
   }
+  if (desired?.includes('/') && (await isThere(desired)))
+    throw unusable(desired, 'it is no file that this user may run')
   throw new HomeportError('engine_missing', { looked: names.join(' and ') })
 }
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
 
 /** Whether a package lists a file as its own. */
 async function hasFile(packageName: string, path: string): Promise<boolean> {
@@ -75,24 +117,23 @@ async function originOf(binary: string): Promise<{ packageVersion?: string; chan
 }
 
 /** The abilities of an engine; empty for a version that is refused for its age and would not understand the queries. */
-async function abilitiesOrMissing(binary: string, version: string): Promise<Abilities> {
+async function abilitiesOrNone(binary: string, version: string): Promise<Abilities> {
   if (isTooOld(version)) return { commands: new Set(), settings: new Map() }
-  return abilitiesOf(binary).catch((error: unknown) => {
-    throw new HomeportError('engine_missing', { looked: `${binary}, which does not run` }, { cause: error })
-  })
+  return abilitiesOf(binary)
 }
 
 /**
  * Learns about the engine of this machine by running it for a moment.
  * @param binary a path or name; by default `valkey-server`, then `redis-server`.
- * Rejects with `engine_missing` when there is none, or when the program is not an engine or does not run.
+ * Rejects with `engine_missing` when there is none, with `engine_unusable` when the program is not an engine or does not run,
+ * and with `no_temporary_folder`.
  */
 export async function probeEngine(binary?: string): Promise<EngineInfo> {
   const path = await findBinary(binary)
-  const [, maker, version] = VERSION.exec((await outputOf(path, ['--version'])) ?? '') ?? []
-  if (!maker || !version) throw new HomeportError('engine_missing', { looked: `${path}, which is not an engine` })
+  const [, maker, version] = VERSION.exec(await versionLineOf(path)) ?? []
+  if (!maker || !version) throw unusable(path, 'it is no Redis or Valkey')
   const kind = maker === 'Valkey' ? 'valkey' : 'redis'
-  const [origin, known] = await Promise.all([originOf(path), abilitiesOrMissing(path, version)])
+  const [origin, known] = await Promise.all([originOf(path), abilitiesOrNone(path, version)])
   const problems = problemsOf({ kind, version, ...origin })
   const { packageVersion } = origin
   const abilities = { ...known, capabilities: capabilitiesOf(known.commands) }
@@ -108,7 +149,6 @@ export function requireUsableEngine(engine: EngineInfo, allowUnsafe: boolean): v
 /** Commands and settings of an engine program. */
 type Abilities = Pick<EngineInfo, 'commands' | 'settings'>
 
-const DEADLINE_MS = 5_000
 const RETRY_MS = 5
 
 /** Commands whose presence shows a capability. */
@@ -126,22 +166,25 @@ function capabilitiesOf(commands: ReadonlySet<string>): readonly EngineCapabilit
   return SHOWN_BY.flatMap(([capability, command]) => (commands.has(command) ? [capability] : []))
 }
 
-/** Starts an engine that reads its configuration from stdin, keeps nothing and listens on one socket. */
-function spawnBare(binary: string, socketPath: string): ChildProcess {
-  const child = spawn(binary, ['-'], { env: {}, cwd: '/', stdio: ['pipe', 'ignore', 'ignore'] })
-  child.stdin?.on('error', () => {})
-  child.stdin?.end(
-    `port 0\nunixsocket ${quoted(socketPath)}\nsave ""\nappendonly no\ndaemonize no\n${OWN_DEFAULTS.join('\n')}\n`,
-  )
-  return child
+/** Starts an engine that reads its configuration from stdin, keeps nothing, listens on one socket, and writes its log to a file. */
+async function spawnBare(binary: string, socketPath: string, logPath: string): Promise<ChildProcess> {
+  const log = await open(logPath, 'w')
+  try {
+    const child = spawn(binary, ['-'], { env: {}, cwd: '/', stdio: ['pipe', log.fd, log.fd] })
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(
+      `port 0\nunixsocket ${quoted(socketPath)}\nsave ""\nappendonly no\ndaemonize no\n${OWN_DEFAULTS.join('\n')}\n`,
+    )
+    return child
+  } finally {
+    await log.close()
+  }
 }
 
 async function askAbilities(socketPath: string, child: ChildProcess): Promise<Abilities> {
-  const retryUntilMs = systemClock.now() + DEADLINE_MS
-  const mayStillStart = (): boolean =>
-    child.exitCode === null && child.signalCode === null && systemClock.now() < retryUntilMs
-  const retryStrategy = (): number | null => (mayStillStart() ? RETRY_MS : null)
-  const engine = new Redis({ path: socketPath, retryStrategy, maxRetriesPerRequest: null, enableReadyCheck: false })
+  const retryStrategy = (): number | null => (child.exitCode === null && child.signalCode === null ? RETRY_MS : null)
+  const patience = { retryStrategy, maxRetriesPerRequest: null, commandTimeout: RUN_TIMEOUT_MS } as const
+  const engine = new Redis({ path: socketPath, enableReadyCheck: false, ...patience })
   engine.on('error', () => {})
   try {
     const names = textsIn(await engine.call('COMMAND', 'LIST'))
@@ -161,21 +204,39 @@ function textsIn(reply: unknown): readonly string[] {
 }
 
 /**
- * Reads the commands and settings of an engine program by running it. Rejects when it does not start or answer.
+ * Reads the commands and settings of an engine program by running it. Rejects with `engine_unusable` when it does not start or
+ * answer.
  * @param binary absolute path.
  */
 async function abilitiesOf(binary: string): Promise<Abilities> {
-  const directory = await mkdtemp(join(tmpdir(), 'homeport-probe-'))
-  const child = spawnBare(binary, join(directory, 's'))
+  const directory = await firstUsableFolder(TEMPORARY_FOLDERS(), 'homeport-probe-000000/s', (folder) =>
+    mkdtemp(join(folder, 'homeport-probe-')),
+  )
+  try {
+    return await abilitiesBySocket(binary, directory)
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+async function abilitiesBySocket(binary: string, directory: string): Promise<Abilities> {
+  const [socketPath, logPath] = [join(directory, 's'), join(directory, 'log')]
+  const child = await spawnBare(binary, socketPath, logPath)
+  let problem = 'it does not start'
   const ended = new Promise<void>((resolve) => {
-    child.once('close', () => resolve())
-    child.once('error', () => resolve())
+    child.once('exit', () => resolve())
+    child.once('error', (error) => {
+      problem = notStarted(codeOf(error))
+      resolve()
+    })
   })
   try {
-    return await askAbilities(join(directory, 's'), child)
+    return await askAbilities(socketPath, child)
+  } catch (error) {
+    const said = lastLineOf(await readFile(logPath, 'utf8'))
+    throw unusable(binary, said === '' ? problem : `${problem} and says "${said}"`, error)
   } finally {
     child.kill('SIGKILL')
     await ended
-    await rm(directory, { recursive: true, force: true })
   }
 }

@@ -78,6 +78,16 @@ export const operatorErrors = {
     text: ({ looked }) =>
       `No engine was found (looked for ${looked}). Install one, for example with "apt-get install redis-server" or "brew install valkey", or set the path of its program with --engine-binary.`,
   }),
+  engine_unusable: define<{ binary: string; problem: string }>({
+    status: 503,
+    text: ({ binary, problem }) =>
+      `The engine ${binary} cannot be used: ${problem}. Correct this, or set the path of another one with --engine-binary.`,
+  }),
+  no_temporary_folder: define<{ tried: string }>({
+    status: 503,
+    text: ({ tried }) =>
+      `No folder for temporary files can be used (${tried}). Free space in one of them, or set TMPDIR to another one with a short path.`,
+  }),
   engine_unsafe_version: define<{ problem: string }>({
     status: 503,
     text: ({ problem }) =>
