@@ -17,6 +17,8 @@ const DAY_MS = 86_400_000
 /** Certificates are valid from a day ago: clocks of clients may run behind. */
 const BACKDATE_MS = DAY_MS
 const AUTHORITY_DAYS = 3_650
+/** Before this program was written: a clock that says less is wrong, as on machines that forget the time when they are off. */
+const EARLIEST_MS = Date.UTC(2026, 0, 1)
 /** The longest validity of a server certificate that clients accept today. */
 const SERVER_DAYS = 397
 
@@ -25,14 +27,18 @@ type X509 = typeof import('./x509.js')['x509']
 /** Loaded only to make certificates. A module of our own, because a bundle imports a CommonJS package otherwise than Node does. */
 const loadX509 = async (): Promise<X509> => (await import('./x509.js')).x509
 
-/** Creates a self-signed certificate authority with this name, valid for ten years. */
+/**
+ * Creates a self-signed certificate authority with this name, valid for ten years. It is never replaced, so it is also valid
+ * if the clock is wrong now and is set later.
+ */
 export async function makeAuthority(nowMs: number, name = 'Homeport local authority'): Promise<KeyPair> {
   const x509 = await loadX509()
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     name: `CN=${name}`,
     serialNumber: serialNumber(),
-    ...validity(nowMs, AUTHORITY_DAYS),
+    notBefore: new Date(0),
+    notAfter: new Date(Math.max(nowMs, EARLIEST_MS) + AUTHORITY_DAYS * DAY_MS),
     keys,
     signingAlgorithm: ALGORITHM,
     extensions: [
@@ -84,14 +90,14 @@ async function makeCertificate(authority: KeyPair, { names, nowMs, days, uses }:
   return { certificate: certificate.toString('pem'), key: await exportKey(x509, keys.privateKey) }
 }
 
-/** Whether a certificate is for exactly these names and valid for at least `forMs` more. */
+/** Whether a certificate is for exactly these names, and is valid now and for at least `forMs` more. */
 export function isGoodFor(certificate: string, names: readonly string[], nowMs: number, forMs: number): boolean {
   const parsed = new X509Certificate(certificate)
   const held = parsed.subjectAltName?.split(', ') ?? []
   // An IPv6 address has more than one spelling.
   const isHeld = (name: string) => (isIP(name) ? parsed.checkIP(name) !== undefined : held.includes(`DNS:${name}`))
   const sameNames = held.length === names.length && names.every(isHeld)
-  return sameNames && Date.parse(parsed.validTo) - nowMs > forMs
+  return sameNames && Date.parse(parsed.validFrom) <= nowMs && Date.parse(parsed.validTo) - nowMs > forMs
 }
 
 function validity(nowMs: number, days: number): { notBefore: Date; notAfter: Date } {

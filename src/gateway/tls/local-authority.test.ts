@@ -42,6 +42,24 @@ describe('the local authority', () => {
     await expect(handshake('elsewhere.test')).rejects.toThrow(/does not match/)
   })
 
+  it.each([
+    ['at 1970, as machines without a battery have it', 10_000],
+    ['30 years ahead', now + 30 * 365 * DAY_MS],
+  ])('is trusted for long after a first start with the clock %s', async (_what, nowMs) => {
+    await localCertificate({ dataDir, hostNames: ['data.example.test'], nowMs })
+    expect((await handshake('localhost')).subject.CN).toBe('Homeport')
+  })
+
+  it('is reported when it has expired, and still signs', async () => {
+    await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
+    const problems: Error[] = []
+    const options = { dataDir, hostNames: ['a'], nowMs: now + 20 * 365 * DAY_MS }
+    const later = await localCertificate({ ...options, onProblem: (error) => void problems.push(error) })
+    expect(problems).toMatchObject([{ code: 'tls_authority_unusable', details: { file: 'ca.crt' } }])
+    expect(problems[0]?.message).toMatch(/it expired on 20\d\d-\d\d-\d\d\./)
+    expect(await localCertificate(options)).toEqual(later)
+  })
+
   it('keeps its files private and creates them once', async () => {
     const first = await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
     expect(await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })).toEqual(first)

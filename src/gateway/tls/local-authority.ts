@@ -17,7 +17,7 @@ export interface LocalAuthorityOptions {
   readonly hostNames: readonly string[]
   /** Unix milliseconds. */
   readonly nowMs: number
-  /** Called when the authority cannot be used but the certificate is still valid. */
+  /** Called when the authority cannot be used but the certificate is still valid, and when the authority has expired. */
   readonly onProblem?: ((problem: HomeportError) => void) | undefined
 }
 
@@ -38,9 +38,17 @@ export async function localCertificate(options: LocalAuthorityOptions): Promise<
     if (!isGood || !(error instanceof HomeportError)) throw error
     onProblem?.(error)
   })
+  const expiry = authority && expiryOf(authority.certificate, nowMs)
+  if (expiry !== undefined) onProblem?.(unusable('ca.crt', expiry))
   if (isGood) return stored
   if (!authority) throw new Error('the authority is missing, and its absence was not reported')
   return writePair(directory, 'server', await makeServerCertificate(authority, names, nowMs))
+}
+
+/** That an authority has expired, in words. The clock may be wrong, too, so nothing is changed. */
+function expiryOf(certificate: string, nowMs: number): string | undefined {
+  const validToMs = Date.parse(new X509Certificate(certificate).validTo)
+  return nowMs < validToMs ? undefined : `it expired on ${new Date(validToMs).toISOString().slice(0, 10)}`
 }
 
 /** Path of the authority's certificate, for clients that should trust it. */

@@ -134,3 +134,22 @@ it('the certificate of the local authority is renewed while the server runs', as
   ).toBe(true)
   await source.stop()
 })
+
+it('the certificate of the local authority is renewed within a minute after the clock was set', async () => {
+  const clock = new ManualClock(10_000)
+  const silent = (): void => {}
+  const logger = { debug: silent, info: silent, warn: silent, error: silent }
+  const source = await openServerCertificate({ dataDir: directory, hostNames: [], clock, logger })
+  await source.start()
+  atCleanup(() => source.stop())
+  const before = source.current
+  clock.advance(Date.now())
+  let minutes = 0
+  const isRenewed = (): boolean => {
+    clock.advance(60_000)
+    minutes++
+    return source.current !== before
+  }
+  await waitFor(isRenewed, { what: 'the renewal' })
+  expect(minutes).toBeLessThan(12 * 60)
+})

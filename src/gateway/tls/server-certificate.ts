@@ -32,13 +32,12 @@ export interface CertificateFiles {
 /** The certificate of this server, reloaded or renewed from `start` to `stop`. */
 export interface ServerCertificate extends Service, CertificateSource {}
 
-/** Interval of checks of the files, for file systems that do not report changes. */
-const CHECK_FILES_MS = 60_000
+/** Interval of checks: file systems need not report changes, and the clock may be set. */
+const CHECK_MS = 60_000
 /** Pause after a change: certificate and key are replaced one after the other. */
 const SETTLE_MS = 200
 /** Longest pause, however often something in the folder changes. */
 const LONGEST_SETTLE_MS = 2_000
-const CHECK_LOCAL_MS = 12 * 3_600_000
 
 /**
  * Reads or creates the certificate.
@@ -107,17 +106,13 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
     if (this.#phase !== 'new') return
     this.#phase = 'kept'
     this.#watch()
-    this.#checkLater(this.#intervalMs)
+    this.#checkLater(CHECK_MS)
   }
 
   async stop(): Promise<void> {
     this.#phase = 'stopped'
     this.#cancelTimers()
     for (const watcher of this.#watchers.splice(0)) watcher.close()
-  }
-
-  get #intervalMs(): number {
-    return this.#options.files ? CHECK_FILES_MS : CHECK_LOCAL_MS
   }
 
   /** Watches the directories: a file that is replaced by renaming is another file. */
@@ -162,7 +157,7 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
     } catch (error) {
       this.#logOnce(error)
     }
-    this.#checkLater(this.#intervalMs)
+    this.#checkLater(CHECK_MS)
   }
 
   #logOnce(error: unknown): void {
