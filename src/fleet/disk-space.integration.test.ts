@@ -188,6 +188,26 @@ it('damaged data on a full disk leaves nothing in quarantine until there is spac
   await fleet.stop()
 })
 
+it('a disk without inodes is reported once, and tried rarely', async (context) => {
+  const [clock, dataDir] = [new ManualClock(0), smallDisk(context)]
+  expect(spawnSync('mount', ['-o', 'remount,nr_inodes=1', dataDir]).status).toBe(0)
+  const { logger, texts } = recordedLog()
+  const space = new DiskSpace({ dataDir, clock, logger, isInUse: () => true, reclaimSpace: async () => undefined })
+  await space.start()
+  for (let second = 0; second < 15; second++) {
+    clock.advance(1_000)
+    await waitFor(() => clock.pendingTimers === 1, { what: 'the check' })
+  }
+  expect(texts).toEqual([expect.stringContaining('the reserve cannot be written')])
+  expect(spawnSync('mount', ['-o', 'remount,nr_inodes=100', dataDir]).status).toBe(0)
+  const hasReserve = (): boolean => {
+    clock.advance(1_000)
+    return existsSync(join(dataDir, 'reserve'))
+  }
+  await waitFor(hasReserve, { what: 'the reserve' })
+  await space.stop()
+})
+
 it('a disk that is read-only counts as full until it can be written again', async (context) => {
   const [clock, dataDir] = [new ManualClock(0), smallDisk(context)]
   const { logger, texts } = recordedLog()

@@ -23,8 +23,8 @@ import { type Clock, codeOf, type Timer } from '../base/index.js'
 import type { FleetLogger } from './types.js'
 
 const CHECK_MS = 1_000
-/** Checks between two test writes while a quota is exhausted. */
-const CHECKS_PER_TEST_WRITE = 10
+/** Checks between two tries to write the reserve after one has failed: a used-up quota lasts, and each try writes megabytes. */
+const CHECKS_PER_TRY = 10
 const MAX_MARGIN_BYTES = 64 * 2 ** 20
 const MARGIN_SHARE = 1 / 64
 const MAX_RESERVE_BYTES = 4 * 2 ** 20
@@ -65,8 +65,10 @@ export class DiskSpace {
   readonly #file: string
   #state: 'ample' | 'short' | 'refused' = 'ample'
   /** Checks are counted, because the clock may be set back. */
-  #checksUntilTestWrite = 0
+  #checksUntilTry = 0
   #hasReserve = false
+  /** Why the reserve could not be written, logged once. */
+  #reserveProblem = ''
   /** At the last check. */
   #freeBytes = 0
   #marginBytes = 0
@@ -116,7 +118,7 @@ export class DiskSpace {
 
   #refuse(): void {
     this.#state = 'refused'
-    this.#checksUntilTestWrite = CHECKS_PER_TEST_WRITE
+    this.#checksUntilTry = CHECKS_PER_TRY
     this.#checking = this.#checking
       .then(() => this.#deleteReserve())
       .catch((error: unknown) => this.#onCheckFailed(error))
@@ -135,13 +137,8 @@ export class DiskSpace {
     if (this.hasSpace && !this.#options.isInUse()) return
     const hasSpace = await this.check()
     if (this.#stopped) return
-    if (hasSpace) await this.#ensureReserve()
-    else await this.#options.reclaimSpace(this.#freeBytes)
-    if (this.#state === 'refused' && --this.#checksUntilTestWrite <= 0) await this.#testWrite()
-  }
-
-  async #testWrite(): Promise<void> {
-    this.#checksUntilTestWrite = CHECKS_PER_TEST_WRITE
+    if (!hasSpace) await this.#options.reclaimSpace(this.#freeBytes)
+    if (this.#state === 'short' || --this.#checksUntilTry > 0) return
     await this.#ensureReserve()
     if (this.#hasReserve && this.#state === 'refused') this.#recover(this.#freeBytes)
   }
@@ -187,10 +184,13 @@ export class DiskSpace {
       if (freeBytes < marks.ampleBytes) return
       await writeReserve(this.#file, marks.reserveBytes)
       this.#hasReserve = true
+      this.#reserveProblem = ''
     } catch (error) {
+      this.#checksUntilTry = CHECKS_PER_TRY
       // A file that cannot be written may not be removable either.
       await rm(this.#file, { force: true }).catch(() => undefined)
-      this.#onCheckFailed(error)
+      if (String(error) !== this.#reserveProblem) this.#onCheckFailed(error)
+      this.#reserveProblem = String(error)
     }
   }
 
