@@ -57,5 +57,7 @@ it('describes errors of the catalogue, several errors at once, and unknown error
 
 it('says what to do when the disk is full', () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
-  expect(describeError(full)).toBe('The disk is full. Free space on the disk of the data directory and try again.')
+  expect(describeError(full)).toBe(
+    'The disk is full, or has no inode left (`df -i`). Free space on the disk of the data directory and try again.',
+  )
 })

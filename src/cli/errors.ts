@@ -68,7 +68,8 @@ function causeOf(error: HomeportError): string {
   return isOfStore && error.cause instanceof Error ? ` The reason: ${error.cause.message}.` : ''
 }
 
-const DISK_FULL = 'The disk is full. Free space on the disk of the data directory and try again.'
+const DISK_FULL =
+  'The disk is full, or has no inode left (`df -i`). Free space on the disk of the data directory and try again.'
 const NO_FOLDER = 'The current folder does not exist any more. Change to another one and try again.'
 
 interface SystemError extends Error {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -73,4 +73,8 @@ it('reports why a directory cannot be used', () => {
   expect(inspectDataDir(path)).toEqual({ state: 'unusable', reason: 'it is not a directory' })
   expect(errorOf(() => lockDataDir(path)).message).toContain('cannot be used: there is a file of that name.')
   expect(errorOf(() => lockDataDir(join(path, 'below'))).message).toContain('a part of the path is a file')
+  const link = join(root, 'link')
+  symlinkSync(join(root, 'unmounted'), link)
+  expect(errorOf(() => lockDataDir(link)).message).toContain('it is a link to a place that does not exist')
+  expect(errorOf(() => lockDataDir(join(root, 'x'.repeat(300)))).message).toContain('its path is too long')
 })
