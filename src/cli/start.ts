@@ -1,3 +1,4 @@
+import { runInThisContext } from 'node:vm'
 import { Command } from 'commander'
 import { systemClock } from '../base/index.js'
 import {
@@ -16,6 +17,7 @@ import {
   storageVariablesOfProcess,
   telemetryVariablesOfProcess,
 } from '../config/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
 import { describeError } from './errors.js'
 import { type ExitCode, FAILED } from './exit-codes.js'
@@ -64,6 +66,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   let removeNote = (): void => undefined
   try {
     await prepare?.()
+    requireWebAssembly()
     // Loaded late, so that other commands do not load the whole server. The engine answers while the rest is loaded.
     const { probeEngine } = await import('../fleet/index.js')
     const probing = probeEngine(config.engineBinary)
@@ -101,6 +104,16 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
     ignoreDefects()
     removeNote()
     lock.release()
+  }
+}
+
+/** The HTTP client runs on WebAssembly, whose memory reserves gigabytes of addresses. Without it, the client ends the process. */
+function requireWebAssembly(): void {
+  try {
+    // The types of Node do not know it.
+    runInThisContext('new WebAssembly.Memory({ initial: 1 })')
+  } catch (cause) {
+    throw new HomeportError('no_web_assembly', { reason: String(cause) }, { cause })
   }
 }
 

@@ -6,6 +6,7 @@ import { expect, it } from 'vitest'
 import {
   atCleanup,
   childEnv,
+  MAIN_JS,
   newPlace,
   placeFlags,
   processesMarked,
@@ -93,6 +94,15 @@ it('says what to do when the engine is missing, and leaves nothing behind', asyn
   expect(code).toBe(1)
   expect(stderr).toMatch(/^error: .*--engine-binary/m)
   expect(processesMarked(place.dataDir)).toEqual([])
+})
+
+it.skipIf(process.platform !== 'linux')('says what to do when its address space is limited', async () => {
+  const place = await newPlace()
+  const start = [process.execPath, MAIN_JS, 'start', ...placeFlags(place)]
+  expect(await run('prlimit', ['--as=4000000000', ...start])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('`ulimit -v unlimited`'),
+  })
 })
 
 it('exits with 2 and lists all problems of an invalid configuration', async () => {

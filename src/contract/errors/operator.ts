@@ -83,6 +83,11 @@ export const operatorErrors = {
     text: ({ binary, problem }) =>
       `The engine ${binary} cannot be used: ${problem}. Correct this, or set the path of another one with --engine-binary.`,
   }),
+  no_web_assembly: define<{ reason: string }>({
+    status: 500,
+    text: ({ reason }) =>
+      `This process has no WebAssembly, which deliveries need (${reason}). Lift the limit of its address space (\`ulimit -v unlimited\`), or leave out --jitless.`,
+  }),
   no_temporary_folder: define<{ tried: string }>({
     status: 503,
     text: ({ tried }) =>
