@@ -184,7 +184,11 @@ export class ClientCommands implements FlowOwner {
     if (command?.allowed && command.state === 'stateless' && client.user && this.#permits.passes(command)) {
       client.deps.guard.count(command, 1)
       this.flow.group.add(this.parser, command)
-    } else if (this.flow.flush()) this.router.route(command)
+    } else if (this.flow.flush()) {
+      this.router.route(command)
+      // Commands of more than 32 KB come this way, too.
+      this.flow.commandsSent()
+    }
     if (client.deps.guard.monitors.isWatched) monitorCommand(client, command)
     this.#conclude(skips)
   }
