@@ -18,6 +18,9 @@ it('is twice the data plus unread replies, within the machine, and never below w
 const limitOf = async (pid: number): Promise<number> =>
   Number(/^Max data size +(\d+)/m.exec(await readFile(`/proc/${pid}/limits`, 'utf8'))?.[1] ?? Number.POSITIVE_INFINITY)
 
+const outOfMemoryScoreOf = async (pid: number): Promise<number> =>
+  Number(await readFile(`/proc/${pid}/oom_score_adj`, 'utf8'))
+
 it.runIf(process.platform === 'linux')(
   'ends a script that takes all memory, and nothing else, and follows a change of the plan',
   async () => {
@@ -25,6 +28,8 @@ it.runIf(process.platform === 'linux')(
     const spec = specOf('db_memory', ['eu-west-1'])
     await fleet.ensure({ ...spec, maxMemoryBytes: 128 * MIB })
     const pids = fleet.observe('db_memory').map(({ pid = 0 }) => pid)
+    // When the memory of the machine or container ends, the kernel ends an engine and not the server, which has all of them.
+    for (const pid of pids) expect(await outOfMemoryScoreOf(pid)).toBeGreaterThan(await outOfMemoryScoreOf(process.pid))
     const areLimited = async (bytes: number): Promise<boolean> =>
       (await Promise.all(pids.map(limitOf))).every((limit) => limit === bytes)
     await waitFor(() => areLimited(256 * MIB + GIB), { what: 'the primary and the replica to be limited' })
