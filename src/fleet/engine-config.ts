@@ -74,9 +74,9 @@ const COMMON = [
   'enable-module-command no',
   'enable-protected-configs no',
   'dynamic-hz yes',
-  // When memory runs out, the kernel ends a child that saves, else an engine, rather than the server with all of them.
+  // When memory runs out, the kernel ends a child that saves before its engine. What it makes of engines: launcher.ts.
   'oom-score-adj relative',
-  'oom-score-adj-values 500 500 800',
+  'oom-score-adj-values 0 0 300',
   ...OWN_DEFAULTS,
   // A stopping primary does not wait for replicas: they hold nothing of their own.
   'shutdown-timeout 0',

@@ -8,6 +8,7 @@
  * because Homeport decides when engines end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { IdleMemory, systemClock } from '../../base/index.js'
 import type { LauncherReport, LauncherRequest } from './protocol.js'
 
@@ -16,6 +17,9 @@ const OUTPUT_LIMIT_CHARACTERS = 8_192
 const GRACE_MS = 10_000
 /** Time to wait for the last output after an exit: a child of the engine may hold the pipe open much longer. */
 const LAST_LINES_MS = 50
+/** Added to what the kernel thinks of a process when it looks for one to end: half of all memory. */
+const ENGINE_SCORE = 500
+const MOST_SCORE = 1_000
 
 // Engines create world-readable files by default; their files are as private as the rest of the data directory.
 process.umask(0o077)
@@ -41,6 +45,17 @@ function keepOutput(child: ChildProcess): () => string {
 }
 
 /**
+ * Has the kernel end an engine, rather than the server with all of them, when memory runs out. The engine itself could ask
+ * for that only after it has loaded its data. Does nothing where the system has no such scores.
+ */
+function endFirst(pid: number | undefined): void {
+  try {
+    const own = Number(readFileSync('/proc/self/oom_score_adj', 'utf8'))
+    writeFileSync(`/proc/${pid}/oom_score_adj`, String(Math.min(own + ENGINE_SCORE, MOST_SCORE)))
+  } catch {}
+}
+
+/**
  * Starts an engine in its own session, so Ctrl-C in a terminal does not reach it; with an empty environment, so it
  * inherits no secret; and with the root as working directory, so it blocks no other.
  */
@@ -53,6 +68,7 @@ function start(id: number, command: string, args: readonly string[]): void {
     report({ kind: 'failed', id, reason: error instanceof Error ? error.message : String(error) })
     return
   }
+  endFirst(child.pid)
   const output = keepOutput(child)
   child.once('spawn', () => {
     children.set(id, child)
