@@ -119,7 +119,7 @@ export type MadeReply =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'number'; readonly value: number }
   | { readonly kind: 'nothing' }
-  | { readonly kind: 'list'; readonly items: readonly MadeReply[] }
+  | { readonly kind: 'list' | 'set'; readonly items: readonly MadeReply[] }
   | { readonly kind: 'map'; readonly entries: readonly (readonly [key: string, value: MadeReply])[] }
 
 /** Answers commands about the database itself. */

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect as connectSocket } from 'node:net'
 import { Redis } from '@upstash/redis'
 import { Redis as Client } from 'iovalkey'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -49,6 +51,17 @@ function connect(username: string, password: string, { port }: Database = databa
   })
   onTestFinished(() => client.disconnect())
   return { client, closed: () => isClosed }
+}
+
+/** What the database answers to inline commands that end with QUIT, as bytes, without the reply to HELLO. */
+async function inResp3(commands: string): Promise<string> {
+  const socket = connectSocket(database.port, '127.0.0.1').setEncoding('latin1')
+  onTestFinished(() => void socket.destroy())
+  let received = ''
+  socket.on('data', (text) => (received += String(text)))
+  socket.write(`HELLO 3 AUTH default ${database.password}\r\nECHO hello\r\n${commands}`)
+  await once(socket, 'end')
+  return received.slice(received.indexOf('hello\r\n') + 'hello\r\n'.length)
 }
 
 const owner = (of: Database = database): Client => connect('default', of.password, of).client
@@ -104,6 +117,20 @@ describe('a user of a database', () => {
     expect(body).toMatchObject({ db_acl_enabled: 'true', db_acl_default_user_status: 'true' })
     const audit = await server.api('GET', '/v2/auditlogs')
     expect(JSON.stringify(audit.body)).toContain('REDIS_USER - default')
+  })
+
+  it('and the settings are shown as maps and sets in RESP3', async () => {
+    await newUser('third', '~a', '&b', '+get')
+    const settings = 'CONFIG GET appendfsync\r\nCONFIG GET nosuch\r\n'
+    const replies = await inResp3(`${settings}ACL GETUSER third\r\nQUIT\r\n`)
+    expect(replies.replace(/[0-9a-f]{64}/, 'hash')).toBe(
+      [
+        ...['%1', '$11', 'appendfsync', '$8', 'everysec', '%0'],
+        ...['%5', '$5', 'flags', '~1', '$2', 'on', '$9', 'passwords', '*1', '$64', 'hash'],
+        ...['$8', 'commands', '$10', '-@all +get', '$4', 'keys', '$2', '~a', '$8', 'channels', '$2', '&b'],
+        ...['+OK', ''],
+      ].join('\r\n'),
+    )
   })
 
   it('has a REST token with its current rules', async () => {

@@ -15,7 +15,18 @@ import {
   type StoredUser,
   writeUsers,
 } from './user.js'
-import { BUILT_IN_VIEWS, OK, type Reply, text, texts, type UserView, userLine, userReply, viewOf } from './views.js'
+import {
+  BUILT_IN_VIEWS,
+  mapOfTexts,
+  OK,
+  type Reply,
+  text,
+  texts,
+  type UserView,
+  userLine,
+  userReply,
+  viewOf,
+} from './views.js'
 
 /** An ACL or CONFIG command of a client of the data plane. */
 export interface AdministrationRequest {
@@ -107,7 +118,7 @@ export class Administration {
     // SETUSER has stored the user and updated the engines already, so there is nothing to load or save.
     'ACL|LOAD': () => OK,
     'ACL|SAVE': () => OK,
-    'CONFIG|GET': ({ row, args }) => texts(configGet(row, this.#deps.factsOf(row), args)),
+    'CONFIG|GET': ({ row, args }) => mapOfTexts(configGet(row, this.#deps.factsOf(row), args)),
     'CONFIG|SET': (work) => this.#setConfiguration(work),
   }
 

@@ -25,13 +25,17 @@ const TOO_MANY_PATTERNS = `CONFIG GET takes at most ${MOST_PATTERNS} different p
 const LONGEST_TEXT = 128
 const KEYSPACE_EVENTS = 'notify-keyspace-events'
 
-/** Names and values of the settings that fit one of the patterns, as pairs (reference redis 3.6). */
-export function configGet(row: DatabaseRow, facts: SettingFacts, patterns: readonly string[]): readonly string[] {
+/** The settings that match one of the patterns (reference redis 3.6). */
+export function configGet(
+  row: DatabaseRow,
+  facts: SettingFacts,
+  patterns: readonly string[],
+): ReadonlyMap<string, string> {
   if (patterns.length === 0) throw wrongArity('config|get')
   const globs = [...new Set(patterns)].filter(({ length }) => length <= LONGEST_TEXT).map((text) => text.toLowerCase())
   if (globs.length > MOST_PATTERNS) throw new HomeportError('command_malformed', { problem: TOO_MANY_PATTERNS })
   const isMatch = (name: string): boolean => globs.some((pattern) => globMatches(pattern, name))
-  return [...valuesOf(row, facts)].filter(([name]) => isMatch(name)).flat()
+  return new Map([...valuesOf(row, facts)].filter(([name]) => isMatch(name)))
 }
 
 /** What CONFIG SET changes, and its first problem. Settings before the invalid one are set nevertheless, as in Redis. */

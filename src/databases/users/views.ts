@@ -7,7 +7,7 @@ export type Reply =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'number'; readonly value: number }
   | { readonly kind: 'nothing' }
-  | { readonly kind: 'list'; readonly items: readonly Reply[] }
+  | { readonly kind: 'list' | 'set'; readonly items: readonly Reply[] }
   | { readonly kind: 'map'; readonly entries: readonly (readonly [key: string, value: Reply])[] }
 
 /** `OK`. */
@@ -18,6 +18,12 @@ export const text = (value: string): Reply => ({ kind: 'text', text: value })
 
 /** A list of text replies. */
 export const texts = (values: readonly string[]): Reply => ({ kind: 'list', items: values.map(text) })
+
+/** Texts by their names. */
+export const mapOfTexts = (values: ReadonlyMap<string, string>): Reply => ({
+  kind: 'map',
+  entries: [...values].map(([key, value]) => [key, text(value)]),
+})
 
 /** A user as ACL commands show it. */
 export interface UserView {
@@ -54,7 +60,7 @@ export function userReply(view: UserView): Reply {
   return {
     kind: 'map',
     entries: [
-      ['flags', texts([view.status])],
+      ['flags', { kind: 'set', items: [text(view.status)] }],
       ['passwords', texts(view.passwords)],
       ['commands', text(view.commands)],
       ['keys', text(view.keys)],

@@ -20,6 +20,7 @@ import {
   encodeInteger,
   encodeMap,
   encodeNull,
+  encodeSet,
   encodeSimple,
 } from '../resp/encode.js'
 import { findRow } from './command-table.js'
@@ -87,6 +88,11 @@ function encodeMadeReply(reply: MadeReply, protocol: 2 | 3): Buffer {
       return encodeNull(protocol)
     case 'list':
       return encodeArray(reply.items.map((item) => encodeMadeReply(item, protocol)))
+    case 'set':
+      return encodeSet(
+        protocol,
+        reply.items.map((item) => encodeMadeReply(item, protocol)),
+      )
     case 'map':
       return encodeMap(
         protocol,

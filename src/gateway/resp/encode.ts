@@ -62,6 +62,11 @@ export function encodeArray(elements: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.from(`*${elements.length}\r\n`), ...elements])
 }
 
+/** Encoded elements as a set, which RESP2 writes as an array. */
+export function encodeSet(protocol: 2 | 3, elements: readonly Buffer[]): Buffer {
+  return Buffer.concat([Buffer.from(`${protocol === 3 ? '~' : '*'}${elements.length}\r\n`), ...elements])
+}
+
 /** Encoded keys and values as a map, which RESP2 writes as a flat array. */
 export function encodeMap(protocol: 2 | 3, entries: readonly (readonly [Buffer, Buffer])[]): Buffer {
   const header = protocol === 3 ? `%${entries.length}\r\n` : `*${entries.length * 2}\r\n`
