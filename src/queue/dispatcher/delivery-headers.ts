@@ -4,7 +4,7 @@ import type { Outbound, ToSign } from '../types.js'
 
 /** Lifetime of a signature. */
 const VALID_SECONDS = 300
-const EMPTY_HASH = hash('sha256', '', 'base64url')
+const EMPTY_HASH = `${hash('sha256', '', 'base64url')}=`
 /** The first part of each token. */
 const TOKEN_HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url')
 /** Prepared keys kept in memory. */
@@ -23,8 +23,9 @@ function prepared(key: string): KeyObject {
   return made
 }
 
+/** With its padding: the SDKs ignore it, but programs that verify without them compare it. */
 function bodyHash(body: Uint8Array | undefined): string {
-  return body && body.byteLength > 0 ? hash('sha256', body, 'base64url') : EMPTY_HASH
+  return body && body.byteLength > 0 ? `${hash('sha256', body, 'base64url')}=` : EMPTY_HASH
 }
 
 /** Input of a signature. */
@@ -49,8 +50,8 @@ export function signDelivery({ key, url, body, now }: Signing): string {
     iss: 'Upstash',
     sub: url,
     exp: seconds + VALID_SECONDS,
-    // 0, so that a receiver whose clock is behind accepts it.
-    nbf: 0,
+    // Long ago, so that a receiver whose clock is behind accepts it. Go's libraries take 0 for a missing claim.
+    nbf: 1,
     iat: seconds,
     jti: newId('jwt_', now),
     body: bodyHash(body),
