@@ -196,6 +196,17 @@ describeOnSampledStore('delivery', (openStore) => {
     ])
   })
 
+  it('takes a batch in which absent fields are null, as the SDK for Python sends it', async () => {
+    const absent = { headers: {}, body: null, queue: null }
+    const items = [{ ...absent, destination: `${scene.sink.url}/a` }]
+    expect(await scene.ask('POST', '/v2/batch', items)).toMatchObject({
+      status: 200,
+      answer: [{ messageId: expect.stringMatching(/^msg_/) }],
+    })
+    await scene.arrived(1)
+    expect(scene.sink.received[0]).toMatchObject({ target: '/a', body: '' })
+  })
+
   it('stores publications with the same deduplication id once', async () => {
     const publish = () => scene.client.publish({ url: scene.sink.url, body: 'x', deduplicationId: 'once' })
     const first = await publish()

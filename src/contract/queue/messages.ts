@@ -107,11 +107,14 @@ export const enqueueMessage = endpoint({
   errors: PUBLISH_ERRORS,
 })
 
+/** The SDK for Python sends null for what is absent. */
+const textOrNull = (description: string) => Type.Optional(Type.Union([Type.String(), Type.Null()], { description }))
+
 const BatchItem = Type.Object({
   destination: Type.String({ description: 'A URL, or the name of a URL group.' }),
   headers: itemHeaders('The headers of a publish request.'),
-  body: Type.Optional(Type.String({ description: 'The body as text.' })),
-  queue: Type.Optional(Type.String({ description: 'The queue of the message.' })),
+  body: textOrNull('The body as text.'),
+  queue: textOrNull('The queue of the message.'),
 })
 
 /** Publishes many messages. */

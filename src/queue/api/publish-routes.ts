@@ -11,8 +11,8 @@ import type { ApiDeps } from './deps.js'
 interface WireItem {
   readonly destination: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
-  readonly queue?: string
+  readonly body?: string | null
+  readonly queue?: string | null
 }
 
 const encoder = new TextEncoder()
@@ -52,7 +52,7 @@ class HeaderReader {
 }
 
 const itemOfBatch = (wire: WireItem, headers: WireHeaders, body: Uint8Array | undefined): PublishItem =>
-  wire.queue === undefined
+  typeof wire.queue !== 'string'
     ? { destination: wire.destination, headers, body }
     : { destination: wire.destination, headers, body, queue: wire.queue }
 
@@ -77,7 +77,7 @@ async function readBatch({ publishing }: ApiDeps, body: unknown): Promise<Publis
   const reader = new HeaderReader()
   const slice = new TimeSlice()
   for (const group of inGroups(wires)) {
-    const bodies = encodeTogether(group.map((wire) => wire.body))
+    const bodies = encodeTogether(group.map((wire) => wire.body ?? undefined))
     for (const [index, wire] of group.entries()) items.push(itemOfBatch(wire, reader.read(wire.headers), bodies[index]))
     if (slice.isOver) await slice.rest()
   }
