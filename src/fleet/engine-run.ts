@@ -182,9 +182,10 @@ class Run implements EngineRun {
   #startHealthCheck(pid: number): void {
     const { context, paths, secrets } = this.#options
     const onHung = (how: string): void => this.#onHung(pid, how)
-    const onCheck = (): void => this.#data?.recordSizes()
+    const onPing = async (): Promise<void> => this.#data?.measure()
+    const onPong = (): void => this.#data?.confirm()
     const address = { socketPath: paths.socket, secrets }
-    this.#healthCheck = new HealthCheck({ pid, address, clock: context.clock, onHung, onCheck })
+    this.#healthCheck = new HealthCheck({ pid, address, clock: context.clock, onHung, onPing, onPong })
   }
 
   /** Kills an engine that hangs: it serves nobody and would not end by itself. */

@@ -1,3 +1,5 @@
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
 import { processesMarked, waitFor } from '../../test/support/index.js'
 import { type Clock, systemClock } from '../base/index.js'
@@ -34,6 +36,21 @@ describe('an engine that hangs', async () => {
     expect(await clientOf((await fleet.endpoints(id))[0]).get('key')).toBe('value')
     const advice = expect.stringContaining('No acknowledged write is lost.')
     expect(problems.visibleTo('any')).toMatchObject([{ kind: 'engine_hung', subject: 'db_hung/us-east-1', advice }])
+  })
+
+  test('in the middle of a write starts again without that command', async () => {
+    const id = 'db_writing'
+    await fleet.ensure(specOf(id))
+    await clientOf((await fleet.endpoints(id))[0]).set('key', 'value')
+    const pid = fleet.observe(id)[0]?.pid ?? 0
+    process.kill(pid, 'SIGSTOP')
+    // The size within a command must not be recorded: after the kill, all that is left would count as damage.
+    const log = join(dataDir, 'databases', id, 'us-east-1', 'appendonlydir', 'appendonly.aof.1.incr.aof')
+    appendFileSync(log, '*3\r\n$3\r\nSET\r\n$3\r\nke')
+    await waitFor(() => fleet.observe(id)[0]?.state === 'running' && fleet.observe(id)[0]?.pid !== pid, {
+      what: 'another engine',
+    })
+    expect(await clientOf((await fleet.endpoints(id))[0]).get('key')).toBe('value')
   })
 
   test('is no problem any more when its database is deleted', async () => {

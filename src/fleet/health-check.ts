@@ -52,8 +52,10 @@ export interface HealthCheckOptions {
   readonly clock: Clock
   /** Called once when the engine hangs, with what was observed. */
   readonly onHung: (observation: string) => void
-  /** Called every few seconds while the engine is checked. */
-  readonly onCheck: () => void
+  /** Called before each ping. Never rejects. */
+  readonly onPing: () => Promise<void>
+  /** Called when the engine has answered a ping. */
+  readonly onPong: () => void
 }
 
 /** The last ping: open, answered, or refused a connection. */
@@ -95,9 +97,10 @@ export class HealthCheck {
     if (this.#isOver) return
     this.#evaluate(sample)
     if (this.#isOver) return
-    if (this.#checks++ % CHECKS_PER_PING === 0) {
-      if (this.#ping.kind !== 'open') this.#sendPing()
-      this.#options.onCheck()
+    if (this.#checks++ % CHECKS_PER_PING === 0 && this.#ping.kind !== 'open') {
+      await this.#options.onPing()
+      if (this.#isOver) return
+      this.#sendPing()
     }
     this.#scheduleCheck()
   }
@@ -122,14 +125,17 @@ export class HealthCheck {
     const { socketPath, secrets } = this.#options.address
     const socket = createConnection(socketPath)
     this.#ping = { kind: 'open', socket }
-    const settle = (kind: 'answered' | 'refused'): void => {
-      if (this.#ping.kind !== 'open' || this.#ping.socket !== socket) return
+    const settle = (kind: 'answered' | 'refused'): boolean => {
+      if (this.#ping.kind !== 'open' || this.#ping.socket !== socket) return false
       this.#ping = { kind }
       socket.destroy()
+      return true
     }
     socket.on('error', (error) => settle(LOCAL_ERRORS.has(codeOf(error)) ? 'answered' : 'refused'))
     socket.on('close', () => settle('refused'))
-    socket.on('data', () => settle('answered'))
+    socket.on('data', () => {
+      if (settle('answered')) this.#options.onPong()
+    })
     socket.write(encode(['AUTH', CONTROL_USER, secrets.control]) + encode(['PING']))
   }
 }

@@ -111,6 +111,12 @@ export async function recordClosedData(memberDir: string, persistence: Persisten
   await replaceFile(join(memberDir, NOTE_FILE), JSON.stringify(note))
 }
 
+/** Sizes of the files of a log. */
+export interface MeasuredData {
+  readonly files: LogFiles
+  readonly sizes: Sizes
+}
+
 /** Records the sizes of data while an engine writes it. */
 export class DataSizeRecorder {
   readonly #memberDir: string
@@ -122,11 +128,17 @@ export class DataSizeRecorder {
     this.#persistence = persistence
   }
 
-  /** Measures the data; call it every few seconds. Writes nothing while its sizes stay the same. */
-  async record(atMs: number): Promise<void> {
+  /** Measures the data; undefined when it cannot be. */
+  async measure(): Promise<MeasuredData | undefined> {
     const files = await notedFiles(this.#memberDir, this.#persistence)
-    if (!files) return
-    const seen = await sizesOfLog(files)
+    return files && { files, sizes: await sizesOfLog(files) }
+  }
+
+  /**
+   * Records what was measured, at a moment at which the engine wrote nothing: while it writes, a size may lie within a
+   * command that a kill leaves incomplete. Writes nothing while the sizes stay the same.
+   */
+  async record({ files, sizes: seen }: MeasuredData, atMs: number): Promise<void> {
     const before = this.#last
     this.#last = seen
     if (isSame(before, seen)) return

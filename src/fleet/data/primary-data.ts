@@ -2,7 +2,7 @@ import type { Clock } from '../../base/index.js'
 import type { ExitReport } from '../launcher/client.js'
 import type { DataReport, EngineSpec, FleetLogger } from '../types.js'
 import { diagnoseRefusal, inspectData, UnservableData } from './damage.js'
-import { DataSizeRecorder, recordClosedData } from './log-files.js'
+import { DataSizeRecorder, type MeasuredData, recordClosedData } from './log-files.js'
 
 /** Collaborators and settings of the watch over one primary's data. */
 export interface PrimaryDataOptions {
@@ -24,6 +24,7 @@ export interface PrimaryDataOptions {
 export class PrimaryData {
   readonly #options: PrimaryDataOptions
   readonly #recorder: DataSizeRecorder
+  #measured: MeasuredData | undefined
   #recording: Promise<void> | undefined
   #report: DataReport = { kind: 'whole' }
 
@@ -48,21 +49,28 @@ export class PrimaryData {
   /** Called when the engine has loaded its data. */
   onAnswer(): void {
     if (this.#report.kind === 'whole') this.#options.onReport(this.#report)
-    this.recordSizes()
   }
 
-  /** Called every few seconds while the engine runs. */
-  recordSizes(): void {
-    if (this.#recording) return
-    const { clock, logger, spec } = this.#options
+  /** Measures the data. Call `confirm` when the engine has answered what was asked afterwards. Never rejects. */
+  async measure(): Promise<void> {
+    this.#measured = undefined
+    this.#measured = await this.#recorder.measure().catch((error: unknown) => this.#onNotRecorded(error))
+  }
+
+  /** Records what was measured: an engine that has answered since has completed what it was writing. */
+  confirm(): void {
+    if (this.#recording || !this.#measured) return
     this.#recording = this.#recorder
-      .record(clock.now())
-      .catch((error: unknown) => {
-        logger.warn('engine_log_sizes_not_recorded', { error, databaseId: spec.databaseId })
-      })
+      .record(this.#measured, this.#options.clock.now())
+      .catch((error: unknown) => this.#onNotRecorded(error))
       .finally(() => {
         this.#recording = undefined
       })
+  }
+
+  #onNotRecorded(error: unknown): undefined {
+    const { logger, spec } = this.#options
+    logger.warn('engine_log_sizes_not_recorded', { error, databaseId: spec.databaseId })
   }
 
   /**
@@ -72,11 +80,10 @@ export class PrimaryData {
    */
   async afterEnd({ code, output }: ExitReport, hasAnswered: boolean, stopping: string): Promise<void> {
     await this.#recording
-    const { clock, logger, memberDir, spec } = this.#options
+    const { clock, memberDir, spec } = this.#options
     if (hasAnswered && code === 0) {
-      await recordClosedData(memberDir, spec.persistence, clock.now()).catch((error: unknown) => {
-        logger.warn('engine_log_sizes_not_recorded', { error, databaseId: spec.databaseId })
-      })
+      const recorded = recordClosedData(memberDir, spec.persistence, clock.now())
+      await recorded.catch((error: unknown) => this.#onNotRecorded(error))
     }
     if (!hasAnswered && stopping === 'no') await this.#diagnoseRefusal(output)
   }
