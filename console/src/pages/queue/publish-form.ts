@@ -13,8 +13,9 @@ import {
   WRITE_URL,
 } from './delivery-form.js'
 
-/** An item of the batch operation. */
-export type BatchItem = Static<(typeof publishBatch)['body']['schema']>[number]
+/** An item of the batch operation. The form leaves out what is absent. */
+export type BatchItem = { [Field in keyof WireItem]: Exclude<WireItem[Field], null> }
+type WireItem = Static<(typeof publishBatch)['body']['schema']>[number]
 
 /** The values of the form. */
 export interface PublishValues extends DeliveryValues {
