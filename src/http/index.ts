@@ -34,6 +34,7 @@ export { answerHeaders, destroySoon, type Elsewhere, forward, isForwarded, markF
 export { HeavyRequests } from './heavy-requests.js'
 export { HostNames } from './host-names.js'
 export type { AnsweredRequest, HttpSettings } from './http-settings.js'
+export { jsonPieces } from './json-pieces.js'
 export { PlainConnections } from './plain/plain-connections.js'
 export { KEEP_ALIVE_SECONDS, PlainRequest } from './plain/plain-messages.js'
 export { type NotReady, Readiness, readyAnswer } from './readiness.js'

@@ -14,7 +14,7 @@ import { ReceivedCall } from './received-call.js'
 import { REQUEST_ID_HEADER } from './request-id.js'
 import { type Call, isReply, type Route } from './route.js'
 import { DATA_HEADER_MAP } from './safe-headers.js'
-import { chunksOfList, chunksOfObject, isLarge, isLongList, sendChunks, sendJson } from './send.js'
+import { chunksOfLarge, chunksOfList, isLarge, isLongList, sendChunks, sendJson } from './send.js'
 import { requireConsoleHeader, type SessionResolver, sessionSecretOf } from './session-cookie.js'
 import { countUnread } from './unread.js'
 import { type Checker, compileChecker } from './validation.js'
@@ -328,7 +328,7 @@ async function sendAnswer(response: FastifyReply, status: number, answer: unknow
   const chunks = isLongList(answer)
     ? await chunksOfList(answer)
     : isLarge(answer)
-      ? await chunksOfObject(answer)
+      ? await chunksOfLarge(answer)
       : undefined
   if (chunks) sendChunks(response.request.raw, takeOver(response), status, chunks)
   else send(response, status, answer)

@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { endpoint } from '../contract/endpoint.js'
 import { route } from './index.js'
-import { chunksOfList, chunksOfObject, isLarge, isLongList } from './send.js'
+import { chunksOfLarge, chunksOfList, isLarge, isLongList } from './send.js'
 import { listener } from './testing/listener.js'
 
 const listOf = (length: number): unknown[] => Array.from({ length }, (_, index) => ({ index, name: `größe ${index}` }))
@@ -30,12 +30,24 @@ it.each([
   ],
   [{ none: undefined, items: [{ text: 'x'.repeat(2_000_000) }] }],
   [{ items: [{ headers: { name: ['x'.repeat(2_000_000)] } }] }],
+  [{ body: `x${'\ud83d\ude00'.repeat(600_000)}\ud83d`, labels: ['a'] }],
+  [{ body: '\ud83d'.repeat(1_200_000) }],
 ])('writes an object with much text in pieces as if in one', async (object) => {
   expect(isLarge(object)).toBe(true)
-  expect(Buffer.concat(await chunksOfObject(object)).toString()).toBe(JSON.stringify(object))
+  expect(Buffer.concat(await chunksOfLarge(object)).toString()).toBe(JSON.stringify(object))
 })
 
-it.each([{ items: listOf(5_000) }, { text: 'x'.repeat(2_000_000) }, {}, [], null, 'x'])(
+it('yields within a long text', async () => {
+  let turns = 0
+  let isDone = false
+  const look = (): unknown => !isDone && ++turns && setImmediate(look)
+  setImmediate(look)
+  await chunksOfLarge({ body: '\x01'.repeat(8_000_000) })
+  isDone = true
+  expect(turns).toBeGreaterThan(3)
+})
+
+it.each([{ items: listOf(5_000) }, { text: 'x'.repeat(1_000_000) }, {}, [], null, 'x'])(
   'serializes other responses in one go',
   (answer) => expect(isLarge(answer)).toBe(false),
 )

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { charactersIn, isObject, TimeSlice, yieldToEventLoop } from '../base/index.js'
 import { arrivalOf, idOf } from './caller.js'
+import { jsonPieces } from './json-pieces.js'
 import { PlainResponse, type WholeAnswer } from './plain/plain-messages.js'
 import { REQUEST_ID_HEADER } from './request-id.js'
 import { DATA_HEADERS } from './safe-headers.js'
@@ -58,39 +59,26 @@ export async function chunksOfList(list: readonly unknown[]): Promise<Buffer[]> 
 /** Responses with more characters than this are serialized in slices. */
 const LARGE_CHARACTERS = 1_048_576
 
-/** Whether a response is an object with so much text in its lists that it must be serialized in slices. */
+/** Whether a response is an object with so much text, of its own or in its lists, that it must be serialized in slices. */
 export function isLarge(value: unknown): value is Readonly<Record<string, unknown>> {
   if (!isObject(value)) return false
   let characters = 0
   for (const member of Object.values(value)) {
+    if (typeof member === 'string') characters += member.length
     if (!Array.isArray(member)) continue
     for (const item of member) characters += isObject(item) ? charactersIn(item) : 0
   }
   return characters > LARGE_CHARACTERS
 }
 
-/** The JSON of an object in chunks; the items of its lists are serialized one by one. */
-export async function chunksOfObject(object: Readonly<Record<string, unknown>>): Promise<Buffer[]> {
+/** The JSON of a value with much text in chunks, with yields between them. */
+export async function chunksOfLarge(value: unknown): Promise<Buffer[]> {
   const chunks: Buffer[] = []
   const slice = new TimeSlice()
-  const add = (text: string) => chunks.push(Buffer.from(text))
-  let before = '{'
-  for (const [name, value] of Object.entries(object)) {
-    if (value === undefined) continue
-    add(`${before}${JSON.stringify(name)}:`)
-    before = ','
-    if (!Array.isArray(value)) add(JSON.stringify(value))
-    else {
-      for (const [index, item] of value.entries()) {
-        // A separate chunk: prepended to a text of megabytes, it would cause another copy.
-        add(index === 0 ? '[' : ',')
-        add(JSON.stringify(item) ?? 'null')
-        if (slice.isOver) await slice.rest()
-      }
-      add(value.length === 0 ? '[]' : ']')
-    }
+  for (const piece of jsonPieces(value)) {
+    chunks.push(Buffer.from(piece))
+    if (slice.isOver) await slice.rest()
   }
-  add(before === '{' ? '{}' : '}')
   return chunks
 }
 

@@ -1,12 +1,14 @@
 import { Readable } from 'node:stream'
-import type { Clock, Timer } from '../../base/index.js'
-import { type Reply, reply } from '../../http/index.js'
+import { type Clock, charactersIn, type Timer, TimeSlice } from '../../base/index.js'
+import { jsonPieces, type Reply, reply } from '../../http/index.js'
 
 /**
  * Content read at once, of which a client that does not read keeps two pages in memory. A larger item makes a page of its
  * own.
  */
 export const PAGE = { bytes: 2 ** 20, items: 1_000 }
+/** Characters that are written at once. */
+const TEXT_CHARACTERS = 262_144
 /** A client that takes nothing for this long is disconnected: others of its account wait for their turn. */
 const STALLED_MS = 2 * 60_000
 
@@ -17,29 +19,47 @@ const STALLED_MS = 2 * 60_000
 export async function longList<Item>(clock: Clock, pages: AsyncIterator<Item[]>): Promise<Item[] | Reply> {
   const first = await nextPage(pages)
   const second = first && (await nextPage(pages))
-  if (!second) return first ?? []
+  if (!second && charactersIn(first) <= PAGE.bytes) return first ?? []
   const headers = { 'content-type': 'application/json; charset=utf-8' }
-  const begun = `[${textOf(first)},${textOf(second)}`
+  const begun = [first ?? [], second ?? []]
   const body = Readable.from(texts(begun, pages, () => clock.after(STALLED_MS, () => body.destroy())))
   return reply(200, body, headers)
 }
 
 /** No page is kept while the client reads. */
-async function* texts<Item>(begun: string, pages: AsyncIterator<Item[]>, watch: () => Timer): AsyncGenerator<string> {
-  for (let text: string | undefined = begun; text !== undefined; text = await nextText(pages)) {
-    const timer = watch()
-    try {
-      yield text
-    } finally {
-      timer.cancel()
+async function* texts<Item>(begun: Item[][], pages: AsyncIterator<Item[]>, watch: () => Timer): AsyncGenerator<string> {
+  let before = '['
+  for (let page = begun.shift(); page !== undefined; page = begun.shift() ?? (await nextPage(pages))) {
+    for await (const text of textsOf(page, before)) {
+      const timer = watch()
+      try {
+        yield text
+      } finally {
+        timer.cancel()
+      }
     }
+    before = ','
   }
   yield ']'
 }
 
-async function nextText<Item>(pages: AsyncIterator<Item[]>): Promise<string | undefined> {
-  const page = await nextPage(pages)
-  return page && `,${textOf(page)}`
+/** The items of a page in texts that are not too long for one turn of the event loop. */
+async function* textsOf(items: readonly unknown[], before: string): AsyncGenerator<string> {
+  const slice = new TimeSlice()
+  let text = ''
+  let separator = before
+  for (const item of items) {
+    text += separator
+    separator = ','
+    for (const piece of jsonPieces(item)) {
+      text += piece
+      if (text.length < TEXT_CHARACTERS) continue
+      yield text
+      text = ''
+      if (slice.isOver) await slice.rest()
+    }
+  }
+  if (text !== '') yield text
 }
 
 /** A page may be empty, because its items have been deleted. */
@@ -50,5 +70,3 @@ async function nextPage<Item>(pages: AsyncIterator<Item[]>): Promise<Item[] | un
     if (next.value.length > 0) return next.value
   }
 }
-
-const textOf = <Item>(items: readonly Item[]): string => items.map((item) => JSON.stringify(item)).join(',')
