@@ -1,6 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { formatDuration, nearest, newId, parseDuration, type Service, stopAll, timeOfId } from './index.js'
+import {
+  formatDuration,
+  jsonWithBytes,
+  nearest,
+  newId,
+  parseDuration,
+  type Service,
+  stopAll,
+  timeOfId,
+} from './index.js'
 import { ManualClock } from './testing/manual-clock.js'
 
 describe('durations', () => {
@@ -26,6 +35,29 @@ describe('durations', () => {
 
   it('parses its own output', () => {
     fc.assert(fc.property(fc.integer({ min: 0, max: 10 ** 13 }), (ms) => parseDuration(formatDuration(ms)) === ms))
+  })
+})
+
+describe('JSON with bytes', () => {
+  it.each([0, 1, 300_000, 786_432, 786_433, 2_000_000])(
+    'has %i bytes in base64, as if made at once',
+    async (length) => {
+      const bytes = Uint8Array.from({ length }, (_, index) => index * 7)
+      const object = { status: 200, body: bytes, none: undefined, header: { name: ['größe'] }, more: bytes.subarray(1) }
+      const base64 = (part: Uint8Array) => Buffer.from(part).toString('base64')
+      const made = Buffer.from(await jsonWithBytes(object)).toString()
+      expect(made).toBe(JSON.stringify({ ...object, body: base64(bytes), more: base64(object.more) }))
+    },
+  )
+
+  it('is made in several turns of the event loop', async () => {
+    let turns = 0
+    let isDone = false
+    const look = (): unknown => !isDone && ++turns && setImmediate(look)
+    setImmediate(look)
+    await jsonWithBytes({ body: new Uint8Array(64_000_000) })
+    isDone = true
+    expect(turns).toBeGreaterThan(2)
   })
 })
 

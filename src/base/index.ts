@@ -12,6 +12,7 @@
  * - `network.ts`: IP ranges, and the gate that decides which addresses the server may contact on behalf of a user.
  * - `name-lookups.ts`: how that gate looks names up, so that silent name servers hold up nobody else.
  * - `files.ts`: atomic, synced writes. `ids.ts`: sortable ids, secrets, hashes. `json.ts`, `nearest.ts`, `errors.ts`.
+ * - `json-with-bytes.ts`: JSON with large bodies in base64, made in slices. `json-scan.ts`: what JSON has, without parsing.
  * - `joined.ts`: work that many ask for at once, such as reading a view again.
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.
  * - `sqlite/`: opens SQLite files, with the driver of Node or with a package.
@@ -35,6 +36,7 @@ export { idsFrom, newId, randomSecret, sha256Hex, timeOfId } from './ids.js'
 export { Joined } from './joined.js'
 export { charactersIn, isObject, tryParseJson } from './json.js'
 export { type ExceededLimit, type JsonLimits, JsonScan } from './json-scan.js'
+export { joinedInSlices, jsonWithBytes } from './json-with-bytes.js'
 export { nearest } from './nearest.js'
 export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './network.js'
 export {

@@ -25,8 +25,7 @@ it('a callback of an older version is made without what it cannot forward, and w
     flowKey: undefined,
   }
   const headers = { 'upstash-forward-x': '日', 'upstash-forward-y': '2', 'upstash-queue-name': 'a b' }
-  const outcome = { kind: 'unanswered', error: 'none', startedAt: 1, finishedAt: 1 } as const
-  const callback = callbackMessage({ url: 'https://cb.test/', headers }, { message, outcome }, 1)
+  const callback = callbackMessage({ url: 'https://cb.test/', headers }, { message, body: new Uint8Array() }, 1)
   expect(JSON.parse(callback.headers)).toEqual({ 'Content-Type': ['application/json'], Y: ['2'] })
   expect(callback.queue).toBeUndefined()
 })

@@ -78,7 +78,7 @@ export {
   toHeaderMap,
 } from './headers.js'
 export { becauseOfRule, debouncedUntil, type KeyRule, storedKey } from './key-rule.js'
-export { attemptRecord, type CallbackFacts, callbackBody, callbackMessage, dlqIdOf, nextAttempt } from './plain-kind.js'
+export { attemptRecord, dlqIdOf, nextAttempt } from './plain-kind.js'
 export { parseDestination, parseHttpUrl, refuseForbidden, refuseForbiddenCallbacks } from './publish/destination.js'
 export { configOf, DEFAULT_RETRIES, draftMessage, firstAttemptAt, labelColumn } from './publish/draft.js'
 export { redactionForUrl } from './publish/provider-secrets.js'

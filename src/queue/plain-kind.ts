@@ -1,4 +1,4 @@
-import type { Clock } from '../base/index.js'
+import { type Clock, jsonWithBytes } from '../base/index.js'
 import type { Store } from '../store/index.js'
 import type { ReceivedTrace, Tracer } from '../telemetry/index.js'
 import { CallbackSpans } from './callback-spans.js'
@@ -31,23 +31,21 @@ export interface CallbackFacts {
   readonly dlqId?: string
 }
 
-const base64 = (bytes: Uint8Array | undefined): string => (bytes ? Buffer.from(bytes).toString('base64') : '')
-
 /** The JSON body of a callback (reference queue 3.6). Without a response the status is 0 and the body is the error. */
-export function callbackBody({ message, outcome, dlqId }: CallbackFacts): Record<string, unknown> {
+function callbackBody({ message, outcome, dlqId }: CallbackFacts): Promise<Uint8Array> {
   const response = outcome.kind === 'answered' ? outcome.response : undefined
   const error = outcome.kind === 'unanswered' ? outcome.error : undefined
-  return {
+  return jsonWithBytes({
     status: response?.status ?? 0,
     header: response?.headers ?? {},
-    body: response ? base64(response.body) : Buffer.from(error ?? '').toString('base64'),
+    body: response?.body ?? Buffer.from(error ?? ''),
     retried: message.retried,
     maxRetries: message.maxRetries,
     sourceMessageId: message.messageId,
     url: message.url,
     method: message.method,
     sourceHeader: message.headers,
-    sourceBody: base64(message.body),
+    sourceBody: message.body ?? '',
     notBefore: dueOf(message),
     createdAt: message.createdAt,
     ...(message.callerIp !== undefined && { callerIP: message.callerIp }),
@@ -55,7 +53,7 @@ export function callbackBody({ message, outcome, dlqId }: CallbackFacts): Record
     ...(message.endpoint !== undefined && { endpointName: message.endpoint }),
     ...(message.scheduleId !== undefined && { scheduleId: message.scheduleId }),
     ...(dlqId !== undefined && { dlqId }),
-  }
+  })
 }
 
 /** A callback's body contains its whole source, so it is redacted as soon as any part of the source is. */
@@ -82,12 +80,10 @@ function headersOf(
  */
 export function callbackMessage(
   config: CallbackConfig,
-  facts: CallbackFacts,
+  { message, body }: { readonly message: PendingMessage; readonly body: Uint8Array },
   now: number,
-  trace: ReceivedTrace = traceOf(facts.message.headers),
+  trace: ReceivedTrace = traceOf(message.headers),
 ): NewMessage {
-  const { message } = facts
-  const body = new TextEncoder().encode(JSON.stringify(callbackBody(facts)))
   const headers = headersOf(config, message, trace)
   const drafting = {
     accountId: message.accountId,
@@ -172,7 +168,7 @@ export class PlainKind implements MessageKind {
     const dlqId = dlqIdOf(message.seq, at)
     const { store, tracer } = this.#deps
     const spans = tracer && new CallbackSpans(tracer, message)
-    const follow = callbacksOf({ message, outcome }, decision, { dlqId, now: at, spans })
+    const follow = await callbacksOf({ message, outcome }, decision, { dlqId, now: at, spans })
     const { seq, retried, turn } = message
     const facts = { seq, retried, at, attempt: attemptRecord(outcome) }
     if (decision.kind === 'delivered' && follow.length === 0 && turn === undefined) {
@@ -206,20 +202,25 @@ interface CallbackDraft {
 }
 
 /** The callback reports every attempt, the failure callback only the final failure (reference queue 3.6). */
-function callbacksOf(facts: CallbackFacts, decision: Decision, { dlqId, now, spans }: CallbackDraft): NewMessage[] {
+async function callbacksOf(
+  facts: CallbackFacts,
+  decision: Decision,
+  { dlqId, now, spans }: CallbackDraft,
+): Promise<NewMessage[]> {
   const { callback, failureCallback } = facts.message.config
   if (!callback && !failureCallback) return []
-  const { queue, seq } = facts.message
-  const make = (operation: 'callback' | 'failure_callback', config: CallbackConfig, about: CallbackFacts) => {
-    const draft = (trace?: ReceivedTrace): NewMessage => callbackMessage(config, about, now, trace)
+  const { message: source } = facts
+  const make = async (operation: 'callback' | 'failure_callback', config: CallbackConfig, about: CallbackFacts) => {
+    const body = await callbackBody(about)
+    const draft = (trace?: ReceivedTrace): NewMessage => callbackMessage(config, { message: source, body }, now, trace)
     const message = spans ? spans.make(operation, config, draft) : draft()
     // The turn of a queue's message lasts until its callbacks have ended (reference queue 3.8).
-    return { ...message, slot_seq: queue === undefined ? null : seq }
+    return { ...message, slot_seq: source.queue === undefined ? null : source.seq }
   }
   return [
-    ...(callback ? [make('callback', callback, facts)] : []),
+    ...(callback ? [await make('callback', callback, facts)] : []),
     ...(failureCallback && decision.kind === 'failed'
-      ? [make('failure_callback', failureCallback, { ...facts, dlqId })]
+      ? [await make('failure_callback', failureCallback, { ...facts, dlqId })]
       : []),
   ]
 }
