@@ -5,6 +5,7 @@ import type { AttemptOutcome, MessageKind, PendingMessage, Settled } from '../ty
 import type { Backlog } from './backlog.js'
 import { countAttempt } from './count-attempt.js'
 import { insteadOf, neverSentOutcome, PAUSE_AFTER_FAILURE_MS, pauseAfter } from './damage.js'
+import { longBodyHash } from './delivery-headers.js'
 import type { DispatcherDeps } from './dispatcher-deps.js'
 import type { Entry } from './entry.js'
 import type { Partitions } from './partitions.js'
@@ -197,6 +198,8 @@ export class Attempts {
       if (!backlog.due.claim(entry, bytes)) throw new NotNow(message.nextAt)
     })
     const outbound = prepared instanceof Promise ? await prepared : prepared
+    const hashing = longBodyHash(outbound?.body)
+    const bodyHash = hashing && (await hashing)
     if (!outbound || entry.state === 'dropped' || backlog.isHeld(message.accountId)) return undefined
     if (!partitions.mayStart(entry.partition)) throw new NotNow(clock.now() + PAUSE_AFTER_FAILURE_MS)
     const sending = sender.send({
@@ -205,7 +208,7 @@ export class Attempts {
       body: outbound.body,
       keepBytes: outbound.keepBytes,
       keepFailingBytes: outbound.keepFailingBytes,
-      headers: headers.of(message, outbound),
+      headers: headers.of(message, outbound, bodyHash),
       timeoutMs: Math.min(message.config.timeoutMs ?? timeoutMs, timeoutMs),
     })
     entry.abort = () => sending.abort()

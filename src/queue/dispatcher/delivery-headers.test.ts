@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import { expect, it } from 'vitest'
-import { signDelivery } from './delivery-headers.js'
+import { longBodyHash, signDelivery } from './delivery-headers.js'
 
 const NOW = 1_700_000_000_000
 const KEY = 'sig_test'
@@ -23,6 +23,12 @@ it('signs a token that a JWT library verifies, with all claims that receivers ch
     jti: expect.stringMatching(/^jwt_/),
     body: `${createHash('sha256').update(body).digest('base64url')}=`,
   })
+})
+
+it('hashes a long body in slices, and no other', async () => {
+  const body = new Uint8Array(5 * 2 ** 20 + 1).fill(7)
+  expect(await longBodyHash(body)).toBe(createHash('sha256').update(body).digest('base64url'))
+  expect([longBodyHash(undefined), longBodyHash(body.subarray(0, 1_000))]).toEqual([undefined, undefined])
 })
 
 it('gives every delivery a token of its own', () => {

@@ -22,10 +22,13 @@ export class RequestHeaders {
     this.#deps = deps
   }
 
-  /** All headers of a request that is sent now, names and values in turns. */
-  of(message: PendingMessage, outbound: Outbound): string[] {
+  /**
+   * All headers of a request that is sent now, names and values in turns.
+   * @param bodyHash from `longBodyHash`.
+   */
+  of(message: PendingMessage, outbound: Outbound, bodyHash?: string): string[] {
     const { ahead } = outbound
-    return ahead && this.#isValid(ahead, message) ? ahead.headers : this.#sign(message, outbound).headers
+    return ahead && this.#isValid(ahead, message) ? ahead.headers : this.#sign(message, outbound, bodyHash).headers
   }
 
   /** See `Queue.signAhead`. */
@@ -44,12 +47,12 @@ export class RequestHeaders {
     return ageMs >= 0 && ageMs <= LONGEST_AHEAD_MS
   }
 
-  #sign(message: ToSign, outbound: Outbound): SignedAhead {
+  #sign(message: ToSign, outbound: Outbound, bodyHash?: string): SignedAhead {
     const { signingKey, clock, region } = this.#deps
     const { messageId, retried } = message
     const key = signingKey(message.accountId)
     const at = clock.now()
-    const signature = signDelivery({ key, url: outbound.url, body: outbound.body, now: at })
+    const signature = signDelivery({ key, url: outbound.url, body: outbound.body, hash: bodyHash, now: at })
     return { messageId, retried, key, at, headers: deliveryHeaders({ message, outbound, signature, region }) }
   }
 }
