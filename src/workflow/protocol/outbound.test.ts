@@ -16,7 +16,7 @@ import { useWorkflows } from '../testing/suite.js'
 import type { Delivery, DeliveryArgs } from '../transactions/runs-read.js'
 import * as runsRead from '../transactions/runs-read.js'
 import * as runsSettle from '../transactions/runs-settle.js'
-import { INLINE_LIMIT_BYTES, outboundOf, sendingOf } from './outbound.js'
+import { INLINE_LIMIT_BYTES, outboundOf, type Sending, sendingInSlices, sendingOf } from './outbound.js'
 import type { RunMark } from './settings.js'
 
 const run = {
@@ -66,6 +66,13 @@ describe('the request of a delivery', () => {
       'Upstash-Workflow-Sdk-Version': ['1'],
       'Upstash-Workflow-Createdat': ['5'],
     })
+  })
+
+  it('carries a long list as if it had been made at once', async () => {
+    const list = ['a', 'b', 'c'].map((name) => step(name.repeat(200_000)))
+    const delivery = { run, element: { position: 2, kind: 'step', meta: null }, body: new Uint8Array(), list } as const
+    const bodyFrom = (sending: Sending) => text(outboundOf(message({ role: 'step' }), sending).body)
+    expect(bodyFrom(await sendingInSlices(delivery))).toBe(bodyFrom(sendingOf(delivery)))
   })
 
   it('names the workflow in a form that a header can hold', () => {

@@ -1,3 +1,4 @@
+import { joinedInSlices, mapInSlices } from '../../base/index.js'
 import type { HeaderMap, Outbound, PendingMessage } from '../../queue/index.js'
 import type { Delivery, ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
 import { base64 } from './bytes.js'
@@ -24,6 +25,9 @@ export const LIST_LIMIT_BYTES = 256 * 1024 * 1024
 /** Limit of a third party's response. A larger one does not fit into a step; the program gets an error instead. */
 export const CALL_RESPONSE_LIMIT_BYTES = 8 * 1024 * 1024
 
+/** A list of fewer bytes is encoded at once, in a millisecond or two. */
+const AT_ONCE_BYTES = 262_144
+
 /** A step as it appears in the body of a delivery. */
 export interface ListElement {
   readonly messageId: string
@@ -44,6 +48,8 @@ export interface Sending {
   readonly run: RunOfDelivery
   /** The body of deliveries of a list; empty if it is too large to be sent. */
   readonly list: readonly ListElement[]
+  /** The list as SDKs parse it, where that was made in slices. */
+  readonly listBody?: Uint8Array
   /** The body of other deliveries. */
   readonly body: Uint8Array
 }
@@ -51,6 +57,14 @@ export interface Sending {
 /** The data of a request for a delivery that was read from the store. */
 export function sendingOf({ run, list, body }: Delivery): Sending {
   return { run, list: list.map(listElement), body }
+}
+
+/** The same. A long list is encoded in slices, between which others run: 32 MiB at once take a quarter of a second. */
+export async function sendingInSlices(delivery: Delivery): Promise<Sending> {
+  const { run, list, body } = delivery
+  if (list.reduce((sum, step) => sum + step.body.byteLength, 0) <= AT_ONCE_BYTES) return sendingOf(delivery)
+  const elements = await mapInSlices(list, listElement)
+  return { run, list: elements, body, listBody: await listBodyInSlices(elements) }
 }
 
 /**
@@ -74,12 +88,12 @@ export function outboundOf(
       return request(
         message,
         { ...withIdentity(message, sending), [UNKNOWN_SDK_HEADER]: ['true'] },
-        bodyOf(sending.list, inlineLimitBytes),
+        bodyOf(sending, inlineLimitBytes),
       )
     case 'first':
     case 'untried':
     case 'step':
-      return request(message, withListHeaders(message, sending), bodyOf(sending.list, inlineLimitBytes))
+      return request(message, withListHeaders(message, sending), bodyOf(sending, inlineLimitBytes))
   }
 }
 
@@ -107,14 +121,21 @@ function withListHeaders(message: PendingMessage, sending: Sending): HeaderMap {
 /** A URL is stored as it was sent, and may have characters that no header can hold. */
 const inHeader = (url: string): string => (/[^\x00-\xff]/.test(url) ? new URL(url).href : url)
 
-const bodyOf = (list: readonly ListElement[], most: number): Uint8Array | undefined =>
-  list.length === 0 || listBytes(list) > most ? undefined : listBody(list)
+const bodyOf = ({ list, listBody: made }: Sending, most: number): Uint8Array | undefined =>
+  list.length === 0 || listBytes(list) > most ? undefined : (made ?? listBody(list))
 
 function listBytes(list: readonly ListElement[]): number {
   return list.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0)
 }
 
-/** The list as SDKs parse it. */
-export function listBody(list: readonly ListElement[]): Uint8Array {
+/** A list as SDKs parse it. */
+export async function listBodyOf(steps: readonly ListedStep[]): Promise<Uint8Array> {
+  return listBodyInSlices(await mapInSlices(steps, listElement))
+}
+
+const listBodyInSlices = (list: readonly ListElement[]): Promise<Uint8Array> =>
+  joinedInSlices([...list.flatMap(({ text }, index) => [index === 0 ? '[' : ',', text]), ']'])
+
+function listBody(list: readonly ListElement[]): Uint8Array {
   return Buffer.from(`[${list.map(({ text }) => text).join(',')}]`)
 }

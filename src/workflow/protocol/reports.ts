@@ -1,3 +1,4 @@
+import { jsonWithBytes } from '../../base/index.js'
 import { type AttemptOutcome, dueOf, type HeaderMap, type PendingMessage } from '../../queue/index.js'
 import type { FailureReason } from '../runs/run-state.js'
 import type { RunOfDelivery } from '../transactions/runs-read.js'
@@ -60,25 +61,27 @@ export function recordOf({ truncated: _, body, ...response }: LastResponse, keep
  * The body that reports the outcome of a call to the program (reference queue 3.6, workflow 4.6.1).
  * @param largestStepBytes limit of the step that the SDK makes of it.
  */
-export function resultBody(message: PendingMessage, outcome: AttemptOutcome, largestStepBytes: number): Uint8Array {
+export function resultBody(
+  message: PendingMessage,
+  outcome: AttemptOutcome,
+  largestStepBytes: number,
+): Promise<Uint8Array> {
   const response = lastResponse(usableResponse(outcome, largestStepBytes), undefined)
-  return textBytes(
-    JSON.stringify({
-      status: response.status,
-      header: response.headers,
-      body: base64(response.body),
-      retried: message.retried,
-      // The SDK ignores a failure that does not look final, and no other report follows: so always all retries used.
-      maxRetries: message.retried,
-      sourceMessageId: message.messageId,
-      url: message.url,
-      method: message.method,
-      sourceHeader: message.headers,
-      sourceBody: '',
-      notBefore: dueOf(message),
-      createdAt: message.createdAt,
-    }),
-  )
+  return jsonWithBytes({
+    status: response.status,
+    header: response.headers,
+    body: response.body,
+    retried: message.retried,
+    // The SDK ignores a failure that does not look final, and no other report follows: so always all retries used.
+    maxRetries: message.retried,
+    sourceMessageId: message.messageId,
+    url: message.url,
+    method: message.method,
+    sourceHeader: message.headers,
+    sourceBody: '',
+    notBefore: dueOf(message),
+    createdAt: message.createdAt,
+  })
 }
 
 /** A truncated response would look complete to the program, and one that is too large for a step would fail the run. */
@@ -107,8 +110,10 @@ export interface FailureReport {
 }
 
 /** The body of a failure callback (reference workflow 4.10). */
-export function failureBody({ run, message, response, dlqId, source }: FailureReport): Uint8Array {
-  const others = JSON.stringify({
+export function failureBody({ run, message, response, dlqId, source }: FailureReport): Promise<Uint8Array> {
+  return jsonWithBytes({
+    body: reportedBody(response),
+    sourceBody: source,
     status: response.status,
     header: response.headers,
     retried: message.retried,
@@ -124,9 +129,6 @@ export function failureBody({ run, message, response, dlqId, source }: FailureRe
     workflowRunId: run.run_id,
     workflowCreatedAt: run.created_at,
   })
-  // Both may have many MiB; base64 needs no escaping, so they bypass JSON.stringify.
-  const large = [`{"body":"`, base64(reportedBody(response)), `","sourceBody":"`, base64(source), `",`]
-  return asciiThenText(large, others.slice(1))
 }
 
 /** Characters quoted from a response that was too large to keep. */
@@ -137,15 +139,6 @@ function reportedBody({ truncated, headers, body }: LastResponse): Uint8Array {
   if (!truncated || !headers[PROTOCOL_HEADER]) return body
   const beginning = Buffer.from(firstBytes(body, QUOTED_CHARACTERS)).toString()
   return errorBody(`the failing response is too large to be kept; it begins with ${beginning}`)
-}
-
-function asciiThenText(ascii: readonly string[], text: string): Uint8Array {
-  const asciiLength = ascii.reduce((sum, { length }) => sum + length, 0)
-  const bytes = new Uint8Array(asciiLength + Buffer.byteLength(text))
-  const view = Buffer.from(bytes.buffer)
-  const end = ascii.reduce((at, part) => at + view.write(part, at, 'latin1'), 0)
-  view.write(text, end, 'utf8')
-  return bytes
 }
 
 /**

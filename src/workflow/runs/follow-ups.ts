@@ -14,7 +14,7 @@ import {
   storedHeaders,
 } from '../../queue/index.js'
 import { errorText } from '../protocol/error-text.js'
-import { listBody, listElement } from '../protocol/outbound.js'
+import { listBodyOf } from '../protocol/outbound.js'
 import { failureBody, lastResponse, recordOf, resultBody } from '../protocol/reports.js'
 import { markedConfig, type RunMeta, sourceOf } from '../protocol/settings.js'
 import type { Delivery } from '../transactions/runs-read.js'
@@ -40,13 +40,13 @@ export interface FollowUpInput {
 }
 
 /** Builds the element that delivers the result of a call to the program (reference workflow 4.6.1). */
-export function resultElement(input: FollowUpInput): NewElement {
+export async function resultElement(input: FollowUpInput): Promise<NewElement> {
   const { message, outcome, delivery, now } = input
   const { callback } = metaOfCall(delivery.element.meta)
   return {
     kind: 'fromCallback',
     messageId: newId('msg_', now),
-    body: resultBody(message, outcome, input.largestStepBytes),
+    body: await resultBody(message, outcome, input.largestStepBytes),
     meta: metaOfResult(callback, input),
     dueAt: now,
     delivery: callbackDelivery(callback, 'result', input),
@@ -64,7 +64,7 @@ function metaOfResult({ headers }: CallbackConfig, { now }: FollowUpInput): stri
 const MAX_ERROR_LENGTH = 500
 
 /** Builds the failure of a run, with the call of its failure function if it has one (reference workflow 4.10). */
-export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFailing {
+export async function runFailureOf(input: FollowUpInput, reason: FailureReason): Promise<RunFailing> {
   const { message, outcome, delivery, now } = input
   const response = lastResponse(outcome, reason)
   const dlqId = `${now}-${message.seq}`
@@ -83,8 +83,8 @@ export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFa
   }
   const { failureCallback } = settingsOf(input)
   if (!failureCallback) return { failure, dlqId }
-  const source = reportsList(input) ? failingList(input) : input.beginning.payload
-  const body = failureBody({ run: delivery.run, message, response, dlqId, source })
+  const source = reportsList(input) ? await failingList(input) : input.beginning.payload
+  const body = await failureBody({ run: delivery.run, message, response, dlqId, source })
   const id = newId('msg_', now)
   const calling = callbackDelivery(failureCallback, 'failure', input)
   return {
@@ -103,9 +103,9 @@ export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFa
 }
 
 /** The list of the failed delivery. A delivery of a call's result has none: then the payload alone. */
-function failingList({ delivery: { list }, beginning, message }: FollowUpInput): Uint8Array {
+function failingList({ delivery: { list }, beginning, message }: FollowUpInput): Promise<Uint8Array> {
   const steps = list.length > 0 ? list : [{ message_id: message.messageId, body: beginning.payload }]
-  return listBody(steps.map(listElement))
+  return listBodyOf(steps)
 }
 
 /** Whether the failure function gets the list of the failed delivery, as SDKs expect that send no payload of their own. */

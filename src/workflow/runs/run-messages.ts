@@ -21,7 +21,13 @@ import * as messagesSettle from '../../queue/transactions/messages-settle.js'
 import type { Store } from '../../store/index.js'
 import type { SpanValues, WorkflowMeter } from '../../telemetry/index.js'
 import { firstBytes } from '../protocol/bytes.js'
-import { INLINE_LIMIT_BYTES, LIST_LIMIT_BYTES, outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
+import {
+  INLINE_LIMIT_BYTES,
+  LIST_LIMIT_BYTES,
+  outboundOf,
+  type Sending,
+  sendingInSlices,
+} from '../protocol/outbound.js'
 import { lastResponse, recordOf } from '../protocol/reports.js'
 import { markOf } from '../protocol/settings.js'
 import * as runsDone from '../transactions/runs-done.js'
@@ -114,7 +120,7 @@ export class RunMessages implements MessageKind {
       delivery = await this.#readToSend(message, claim)
     }
     if (delivery && mayDeliver(delivery.run.state, role)) {
-      const sending = sendingOf(delivery)
+      const sending = await sendingInSlices(delivery)
       this.#deps.lists.loaded(delivery, sending.list)
       return this.#begin(message, sending, wait)
     }
@@ -302,7 +308,7 @@ export class RunMessages implements MessageKind {
     }
     const { bodyLimitBytes: largestStepBytes, responseKeepBytes } = this.#deps
     const times = this.#deps.inFlight.timesOf(message.seq)
-    const effect = effectOf(verdict, {
+    const effect = await effectOf(verdict, {
       message,
       outcome,
       delivery,
@@ -344,14 +350,14 @@ function isReported(role: Role): boolean {
   return role !== 'call' && role !== 'failure'
 }
 
-function effectOf(verdict: RunVerdict, input: FollowUpInput): RunEffect {
+async function effectOf(verdict: RunVerdict, input: FollowUpInput): Promise<RunEffect> {
   switch (verdict.kind) {
     case 'fail':
-      return { kind: 'fail', failing: runFailureOf(input, verdict.reason) }
+      return { kind: 'fail', failing: await runFailureOf(input, verdict.reason) }
     case 'fail-unless-confirmed':
-      return { kind: 'fail-unless-confirmed', failing: runFailureOf(input, 'no-first-contact') }
+      return { kind: 'fail-unless-confirmed', failing: await runFailureOf(input, 'no-first-contact') }
     case 'return-call':
-      return { kind: 'append', element: resultElement(input) }
+      return { kind: 'append', element: await resultElement(input) }
     case 'callback-ended': {
       const { message, outcome, now } = input
       const { retried, maxRetries } = message
