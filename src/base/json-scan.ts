@@ -17,6 +17,12 @@ export type ExceededLimit = keyof JsonLimits
 const CHUNK_VALUES = 4_000
 const CHUNK_BYTES = 131_072
 
+/**
+ * After as many bytes of a string without an escape, the next one is searched, which is many times as fast as looking at each
+ * byte. To begin a search takes as long as some ten bytes.
+ */
+const PLAIN_BYTES = 64
+
 const QUOTE = 0x22
 const COMMA = 0x2c
 const COLON = 0x3a
@@ -39,6 +45,9 @@ export class JsonScan {
   #at = 0
   #isInString = false
   #stringStart = 0
+  /** The next quote and backslash, as far as they have been searched. */
+  #quote = -1
+  #backslash = -1
   #levels = 0
   #values = 0
   #members = 0
@@ -80,6 +89,7 @@ export class JsonScan {
   #skipString(end: number): void {
     const json = this.#json
     let at = this.#at
+    let plainFrom = at
     while (at < end) {
       const byte = json[at]
       if (byte === QUOTE) {
@@ -87,10 +97,26 @@ export class JsonScan {
         at++
         break
       }
-      // A byte after a backslash never ends the string.
-      at += byte === BACKSLASH ? 2 : 1
+      if (byte === BACKSLASH) {
+        // A byte after a backslash never ends the string.
+        at += 2
+        plainFrom = at
+      } else if (++at - plainFrom === PLAIN_BYTES) at = Math.min(this.#nextSpecial(at), end)
     }
     this.#at = at
+  }
+
+  /** Where the next quote or backslash is, from here on. Each byte is searched once for each of them. */
+  #nextSpecial(at: number): number {
+    if (this.#quote < at) this.#quote = this.#indexOf(QUOTE, at)
+    if (this.#backslash < at) this.#backslash = this.#indexOf(BACKSLASH, at)
+    return Math.min(this.#quote, this.#backslash)
+  }
+
+  #indexOf(byte: number, at: number): number {
+    const { buffer, byteOffset, byteLength } = this.#json
+    const found = Buffer.from(buffer, byteOffset, byteLength).indexOf(byte, at)
+    return found < 0 ? byteLength : found
   }
 
   #take(byte: number): ExceededLimit | undefined {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { unitMs, workMs } from '../../test/support/processor-time.js'
 import { type ExceededLimit, type JsonLimits, JsonScan } from '../base/index.js'
 import { parseJson } from './json.js'
 
@@ -25,6 +26,23 @@ it.each([
   ['"[[[[', 0],
 ])('%s is %i levels deep', (json, depth) => {
   expect(leastOf('levels', json)).toBe(depth)
+})
+
+it.each([61, 62, 63, 64, 65, 66, 127, 128, 129, 1_000])(
+  'quotes and backslashes after %i bytes of a string are not missed',
+  (length) => {
+    const long = 'x'.repeat(length)
+    const json = JSON.stringify([`${long}"[[[`, `${long}\\`, [long], `"${long}\\"[[["${long}${long}`, { [long]: [] }])
+    expect([leastOf('levels', json), leastOf('values', json)]).toEqual([3, 8])
+  },
+)
+
+it('long strings are skipped in a fraction of the time of looking at each byte', () => {
+  const json = new Uint8Array(64 * 2 ** 20).fill(0x78)
+  json[0] = 0x22
+  const ms = workMs(() => new JsonScan(json, FREE).advance(json.length))
+  // At each byte: more than four units.
+  expect(ms / unitMs()).toBeLessThan(3)
 })
 
 it.each([
