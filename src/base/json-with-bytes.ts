@@ -37,9 +37,14 @@ function partsOf(members: readonly (readonly [string, unknown])[]): Part[] {
 
 /** Texts as UTF-8, and bytes in base64, one after the other. */
 export async function joinedInSlices(parts: readonly Part[]): Promise<Uint8Array> {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + lengthOf(part), 0))
-  const view = Buffer.from(whole.buffer)
   const slice = new TimeSlice()
+  let length = 0
+  for (const part of parts) {
+    length += lengthOf(part)
+    if (slice.isOver) await slice.rest()
+  }
+  const whole = new Uint8Array(length)
+  const view = Buffer.from(whole.buffer)
   let at = 0
   for (const part of parts) {
     if (typeof part === 'string') {
