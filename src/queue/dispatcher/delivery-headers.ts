@@ -4,7 +4,9 @@ import type { Outbound, ToSign } from '../types.js'
 
 /** Lifetime of a signature. */
 const VALID_SECONDS = 300
-const EMPTY_HASH = `${hash('sha256', '', 'base64url')}=`
+/** With its padding: the SDKs ignore it, but programs that verify without them compare it. */
+const padded = (digest: string): string => `${digest}=`
+const EMPTY_HASH = padded(hash('sha256', '', 'base64url'))
 /** The first part of each token. */
 const TOKEN_HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url')
 /** Prepared keys kept in memory. */
@@ -23,9 +25,8 @@ function prepared(key: string): KeyObject {
   return made
 }
 
-/** With its padding: the SDKs ignore it, but programs that verify without them compare it. */
 function bodyHash(body: Uint8Array | undefined): string {
-  return body && body.byteLength > 0 ? `${hash('sha256', body, 'base64url')}=` : EMPTY_HASH
+  return body && body.byteLength > 0 ? padded(hash('sha256', body, 'base64url')) : EMPTY_HASH
 }
 
 /** The hash of more bytes than this is made in slices; that of as many takes a few milliseconds. */
@@ -44,7 +45,7 @@ async function hashInSlices(body: Uint8Array): Promise<string> {
     made.update(body.subarray(from, from + SLICE_BYTES))
     if (slice.isOver) await slice.rest()
   }
-  return made.digest('base64url')
+  return padded(made.digest('base64url'))
 }
 
 /** Input of a signature. */
