@@ -88,6 +88,7 @@ export class EventStream implements EventSink {
   readonly #exchange: EventExchange
   readonly #link: EngineLink
   readonly #text = new EventText(this)
+  #unsent = ''
   #heartbeat: Timer | undefined
   #view: MonitorView | undefined
   #isClosed = false
@@ -144,11 +145,22 @@ export class EventStream implements EventSink {
   #passOn(chunk: Buffer): void {
     if (this.#isClosed) return
     this.#text.push(chunk)
+    this.#flush()
     if (this.#exchange.response.writableLength > SLOW_READER_BYTES) this.#link.pauseReading()
   }
 
-  /** More of the text of the events. */
+  /** More of the text of the events. What comes with one chunk of the engine is sent together. */
   write(text: string): void {
+    this.#unsent += text
+  }
+
+  #flush(): void {
+    const text = this.#unsent
+    this.#unsent = ''
+    if (text !== '') this.#send(text)
+  }
+
+  #send(text: string): void {
     const { request, response, answers, guard, clock } = this.#exchange
     if (this.#isClosed) return
     if (!response.headersSent) answers.beginEvents(request, response)
@@ -161,12 +173,13 @@ export class EventStream implements EventSink {
 
   #beat(): void {
     // A client that reads slowly has the beginning of an event.
-    if (!this.#text.isMidEvent) this.write(HEARTBEAT)
+    if (!this.#text.isMidEvent) this.#send(HEARTBEAT)
   }
 
   /** The engine has refused the command. */
   refuse(error: string): void {
     const { request, response, answers } = this.#exchange
+    this.#flush()
     if (!response.headersSent) answers.error(request, response, 400, error)
     this.close()
   }
