@@ -3,9 +3,9 @@ import { isPortFree } from '../../src/testkit/port-block.js'
 /**
  * The helper hands out ports below the range that the kernel uses for outgoing connections, so that no connection of
  * a test takes a port between the check and its use. The ports of a restarting server are free meanwhile. So each run
- * starts at another port, and each worker of a run has its own stretch of ports.
+ * starts at another port, and each worker of a run has its own stretch of ports. `fetch` refuses 10080.
  */
-const LOWEST = 10_000
+const LOWEST = 10_081
 const COUNT = 22_000
 const OF_A_WORKER = 2_200
 
