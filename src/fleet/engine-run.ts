@@ -9,7 +9,7 @@ import { UnservableData } from './data/damage.js'
 import { PrimaryData } from './data/primary-data.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { failureOf, writeEngineFiles } from './engine-files.js'
-import { HealthCheck } from './health-check.js'
+import { HealthCheck, type OnPong } from './health-check.js'
 import { deathSignalPrefix, type ExitReport, type LaunchedProcess, type Launcher } from './launcher/client.js'
 import type { Layout } from './layout.js'
 import type { Failure } from './member.js'
@@ -182,10 +182,9 @@ class Run implements EngineRun {
   #startHealthCheck(pid: number): void {
     const { context, paths, secrets } = this.#options
     const onHung = (how: string): void => this.#onHung(pid, how)
-    const onPing = async (): Promise<void> => this.#data?.measure()
-    const onPong = (): void => this.#data?.confirm()
+    const beforePing = async (): Promise<OnPong> => this.#data?.measure()
     const address = { socketPath: paths.socket, secrets }
-    this.#healthCheck = new HealthCheck({ pid, address, clock: context.clock, onHung, onPing, onPong })
+    this.#healthCheck = new HealthCheck({ pid, address, clock: context.clock, onHung, beforePing })
   }
 
   /** Kills an engine that hangs: it serves nobody and would not end by itself. */

@@ -1,11 +1,12 @@
+import { spawn } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
-import { processesMarked, waitFor } from '../../test/support/index.js'
+import { atCleanup, processesMarked, waitFor } from '../../test/support/index.js'
 import { type Clock, systemClock } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { Problems, silentLogger } from '../telemetry/index.js'
-import { parseProcessStat } from './health-check.js'
+import { HealthCheck, parseProcessStat } from './health-check.js'
 import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 
 /** A clock whose timers fire four times as fast; a real engine needs far less time. */
@@ -18,6 +19,24 @@ it.each([
   ['', undefined],
 ])('parses the process state: %j', (text, expected) => {
   expect(parseProcessStat(text)).toEqual(expected)
+})
+
+it('finds a stopped engine although its files cannot be measured, because the disk hangs', async () => {
+  const engine = spawn('sleep', ['60'])
+  atCleanup(() => void engine.kill('SIGKILL'))
+  engine.kill('SIGSTOP')
+  const address = { socketPath: '/nowhere/engine.sock', secrets: { control: 'secret', replication: 'secret' } }
+  const found: string[] = []
+  const check = new HealthCheck({
+    pid: engine.pid ?? 0,
+    address,
+    clock: hurried,
+    onHung: (observation) => found.push(observation),
+    beforePing: () => new Promise(() => {}),
+  })
+  atCleanup(() => check.stop())
+  await waitFor(() => found.length > 0, { what: 'the engine to be found' })
+  expect(found).toEqual(['its process was stopped'])
 })
 
 describe('an engine that hangs', async () => {

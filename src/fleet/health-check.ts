@@ -16,6 +16,8 @@ import { CONTROL_USER } from './spec.js'
 const CHECK_INTERVAL_MS = 2_000
 /** The engine is pinged at every second check: a connection costs it more than reading its process state. */
 const CHECKS_PER_PING = 2
+/** A ping is prepared for this long at most: a disk that hangs must not keep the engine from being checked. */
+const PREPARATION_MS = 1_000
 /** Consecutive checks without an answer and without processor use until an engine counts as hung: 8 seconds. */
 const MAX_SILENT_CHECKS = 4
 /** The same where the system does not show processor use: a minute, longer than any reasonable command. */
@@ -45,6 +47,9 @@ async function sampleProcess(pid: number): Promise<ProcessSample | undefined> {
   return parseProcessStat(await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ''))
 }
 
+/** What is to be done when the engine has answered a ping. */
+export type OnPong = (() => void) | undefined
+
 /** The engine to check, and the callbacks. */
 export interface HealthCheckOptions {
   readonly pid: number
@@ -52,10 +57,8 @@ export interface HealthCheckOptions {
   readonly clock: Clock
   /** Called once when the engine hangs, with what was observed. */
   readonly onHung: (observation: string) => void
-  /** Called before each ping. Never rejects. */
-  readonly onPing: () => Promise<void>
-  /** Called when the engine has answered a ping. */
-  readonly onPong: () => void
+  /** Called before each ping. Resolves to what is called when the engine has answered it; never rejects. */
+  readonly beforePing: () => Promise<OnPong>
 }
 
 /** The last ping: open, answered, or refused a connection. */
@@ -98,11 +101,22 @@ export class HealthCheck {
     this.#evaluate(sample)
     if (this.#isOver) return
     if (this.#checks++ % CHECKS_PER_PING === 0 && this.#ping.kind !== 'open') {
-      await this.#options.onPing()
+      const onPong = await this.#prepared()
       if (this.#isOver) return
-      this.#sendPing()
+      this.#sendPing(onPong)
     }
     this.#scheduleCheck()
+  }
+
+  /** What is not ready in time belongs to no ping: the engine may answer before it. */
+  #prepared(): Promise<OnPong> {
+    return new Promise((resolve) => {
+      const late = this.#options.clock.after(PREPARATION_MS, () => resolve(undefined))
+      void this.#options.beforePing().then((onPong) => {
+        late.cancel()
+        resolve(onPong)
+      })
+    })
   }
 
   #evaluate(sample: ProcessSample | undefined): void {
@@ -121,7 +135,7 @@ export class HealthCheck {
   }
 
   /** Any byte is an answer, even an error that it is busy. */
-  #sendPing(): void {
+  #sendPing(onPong: OnPong): void {
     const { socketPath, secrets } = this.#options.address
     const socket = createConnection(socketPath)
     this.#ping = { kind: 'open', socket }
@@ -134,7 +148,7 @@ export class HealthCheck {
     socket.on('error', (error) => settle(LOCAL_ERRORS.has(codeOf(error)) ? 'answered' : 'refused'))
     socket.on('close', () => settle('refused'))
     socket.on('data', () => {
-      if (settle('answered')) this.#options.onPong()
+      if (settle('answered')) onPong?.()
     })
     socket.write(encode(['AUTH', CONTROL_USER, secrets.control]) + encode(['PING']))
   }

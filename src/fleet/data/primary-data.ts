@@ -24,7 +24,7 @@ export interface PrimaryDataOptions {
 export class PrimaryData {
   readonly #options: PrimaryDataOptions
   readonly #recorder: DataSizeRecorder
-  #measured: MeasuredData | undefined
+  #isMeasuring = false
   #recording: Promise<void> | undefined
   #report: DataReport = { kind: 'whole' }
 
@@ -51,17 +51,23 @@ export class PrimaryData {
     if (this.#report.kind === 'whole') this.#options.onReport(this.#report)
   }
 
-  /** Measures the data. Call `confirm` when the engine has answered what was asked afterwards. Never rejects. */
-  async measure(): Promise<void> {
-    this.#measured = undefined
-    this.#measured = await this.#recorder.measure().catch((error: unknown) => this.#onNotRecorded(error))
+  /**
+   * Measures the data, unless a measurement is not over: a disk may hang. Never rejects.
+   * @returns what to call when the engine has answered what was asked afterwards: it records what was measured.
+   */
+  async measure(): Promise<(() => void) | undefined> {
+    if (this.#isMeasuring) return undefined
+    this.#isMeasuring = true
+    const measured = await this.#recorder.measure().catch((error: unknown) => this.#onNotRecorded(error))
+    this.#isMeasuring = false
+    return measured && (() => this.#record(measured))
   }
 
-  /** Records what was measured: an engine that has answered since has completed what it was writing. */
-  confirm(): void {
-    if (this.#recording || !this.#measured) return
+  /** An engine that has answered since the measurement has completed what it was writing. */
+  #record(measured: MeasuredData): void {
+    if (this.#recording) return
     this.#recording = this.#recorder
-      .record(this.#measured, this.#options.clock.now())
+      .record(measured, this.#options.clock.now())
       .catch((error: unknown) => this.#onNotRecorded(error))
       .finally(() => {
         this.#recording = undefined
