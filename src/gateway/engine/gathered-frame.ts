@@ -33,8 +33,8 @@ export class GatheredFrame {
   #fitting(piece: Buffer): Buffer {
     const first = this.#pieces[0] ?? piece
     // More may have been gathered before the client began to monitor.
-    const room = Math.max(0, MOST_LINE_BYTES - this.#bytes)
-    return this.cutsLines && first[0] === PLUS ? piece.subarray(0, room) : piece
+    const fits = Math.max(0, MOST_LINE_BYTES - this.#bytes)
+    return this.cutsLines && first[0] === PLUS ? piece.subarray(0, fits) : piece
   }
 
   #whole(): Buffer {
