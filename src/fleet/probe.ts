@@ -30,12 +30,16 @@ const SHORTAGES = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE'])
 const unusable = (binary: string, problem: string, cause?: unknown): HomeportError =>
   new HomeportError('engine_unusable', { binary, problem }, { cause })
 
-/** The standard output of a command, or undefined when it fails or is not there. Rejects when the system cannot start it. */
-async function outputOf(command: string, args: readonly string[]): Promise<string | undefined> {
+/**
+ * What the package system says about a program; undefined when it knows nothing or is not there. Rejects when the system
+ * cannot start another process.
+ */
+async function fromPackages(binary: string, args: readonly string[]): Promise<string | undefined> {
   try {
-    return (await run(command, args, { timeout: RUN_TIMEOUT_MS })).stdout.trim()
+    return (await run('dpkg-query', args, { timeout: RUN_TIMEOUT_MS })).stdout.trim()
   } catch (error) {
-    if (SHORTAGES.has(codeOf(error))) throw unusable(command, notStarted(codeOf(error)), error)
+    const code = codeOf(error)
+    if (SHORTAGES.has(code)) throw unusable(binary, `the system could not start dpkg-query to find its version (${code})`, error)
     return undefined
   }
 }
@@ -98,8 +102,8 @@ async function hasFile(packageName: string, path: string): Promise<boolean> {
 async function packageOf(binary: string): Promise<{ name: string; version: string } | undefined> {
   const likely = basename(binary)
   const isLikely = await hasFile(likely, binary)
-  const name = isLikely ? likely : (await outputOf('dpkg-query', ['-S', binary]))?.split(':')[0]
-  const version = name && (await outputOf('dpkg-query', ['-W', `--showformat=$\{Version}`, name]))
+  const name = isLikely ? likely : (await fromPackages(binary, ['-S', binary]))?.split(':')[0]
+  const version = name && (await fromPackages(binary, ['-W', `--showformat=$\{Version}`, name]))
   return name && version ? { name, version } : undefined
 }
 

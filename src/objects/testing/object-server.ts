@@ -14,8 +14,8 @@ export type Fault = (request: IncomingMessage) =>
   | { readonly kind: 'status'; readonly status: number; readonly code: string }
   | { readonly kind: 'cut'; readonly afterBytes: number }
   | { readonly kind: 'flip'; readonly atByte: number }
-  /** It reads what is sent at the speed of a slow line. */
-  | { readonly kind: 'slow'; readonly pauseMs: number }
+  /** It reads this many bytes at the speed of a slow line. */
+  | { readonly kind: 'slow'; readonly pauseMs: number; readonly bytes: number }
   | undefined
 
 /** A real server with the S3 protocol, behind a proxy that can break what it answers. */
@@ -77,9 +77,11 @@ export class ObjectServer {
   async #forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const fault = this.fault(incoming)
     const chunks: Buffer[] = []
-    for await (const chunk of incoming) {
-      chunks.push(chunk as Buffer)
-      if (fault?.kind === 'slow') await pause(systemClock, fault.pauseMs)
+    let read = 0
+    for await (const chunk of incoming as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      read += chunk.length
+      if (fault?.kind === 'slow' && read < fault.bytes) await pause(systemClock, fault.pauseMs)
     }
     const body = Buffer.concat(chunks)
     // The server itself does not verify signatures of version 4.

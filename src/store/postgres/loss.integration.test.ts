@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import pg from 'pg'
 import { afterAll, expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
@@ -122,7 +123,14 @@ describeOnStore(
 
     it('keeps its store while any of its connections lives, whichever is lost on the server alone', async () => {
       const { store, proxy, place } = await behindProxy()
-      await Promise.all(Array.from({ length: 5 }, (_, index) => store.run(add, { rows: [{ name: `row ${index}` }] })))
+      const open = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
+      const other = new pg.Client({ connectionString: place.location })
+      await other.connect()
+      const hasSeveral = async () => {
+        await Promise.all(Array.from({ length: 5 }, (_, index) => store.run(add, { rows: [{ name: `row ${index}` }] })))
+        return ((await other.query(open)).rowCount ?? 0) > 1
+      }
+      await waitFor(hasSeveral, { what: 'a second connection' }).finally(() => other.end())
       proxy.halfOpen(1)
       await expect(openStore(place)).rejects.toMatchObject({ code: 'store_in_use' })
     })
