@@ -45,6 +45,7 @@ export {
   interceptConnections,
   openSocket,
   presetOptions,
+  readDirectly,
 } from './node-internals.js'
 export { mostOpenFiles } from './open-files.js'
 export { decodedOrSame } from './percent.js'

@@ -3,7 +3,7 @@ import { isObject } from './json.js'
 
 /**
  * The only file that touches members of Node which Node does not document. They make accepting, reading and writing
- * cheaper: see `interceptConnections`, `openSocket` and `DirectWriter`.
+ * cheaper: see `interceptConnections`, `openSocket`, `readDirectly` and `DirectWriter`.
  *
  * One switch covers all of them. They are used where the running major version of Node was tested and every expected
  * member is there; otherwise connections use the public API of `node:net`, which is slower and behaves the same.
@@ -127,6 +127,18 @@ export function openSocket(connection: ConnectionHandle, buffer: Buffer, take: (
   const socket = new Socket(options as SocketConstructorOpts)
   if (binding) readBelowSocket(connection, binding, take)
   return socket
+}
+
+/**
+ * Calls `take` for what arrives on a connected outgoing socket before the socket sees it, as `openSocket` does. The socket was
+ * opened with `onread`, whose memory `take` finds the bytes in.
+ * @returns the handle, for a `DirectWriter`. Undefined where internals are not used: `onread` is called then.
+ */
+export function readDirectly(socket: Socket, take: (length: number) => void): ConnectionHandle | undefined {
+  const handle = isOn && '_handle' in socket ? socket._handle : undefined
+  if (!binding || !isConnectionHandle(handle)) return undefined
+  readBelowSocket(handle, binding, take)
+  return handle
 }
 
 function readBelowSocket(connection: ConnectionHandle, known: StreamBinding, take: (length: number) => void): void {

@@ -39,7 +39,8 @@ async function fromPackages(binary: string, args: readonly string[]): Promise<st
     return (await run('dpkg-query', args, { timeout: RUN_TIMEOUT_MS })).stdout.trim()
   } catch (error) {
     const code = codeOf(error)
-    if (SHORTAGES.has(code)) throw unusable(binary, `the system could not start dpkg-query to find its version (${code})`, error)
+    if (SHORTAGES.has(code))
+      throw unusable(binary, `the system could not start dpkg-query to find its version (${code})`, error)
     return undefined
   }
 }

@@ -16,7 +16,7 @@ function thrown(stack: string, message = `no key for redis://me:${SECRET}@host`)
 it('records where an error was thrown but not its message', () => {
   const stack = `    at ${SECRET}
     at parse (${SECRET})
-    at Sender.send (file:///srv/${SECRET}/src/queue/dispatcher/sender.ts:12:3)
+    at Sender.send (file:///srv/${SECRET}/src/queue/sending/sender.ts:12:3)
     at async Object.run (/srv/app/node_modules/@scope/pkg/index.js:1:2)
     at node:internal/process/task_queues:95:5`
   const error = thrown(stack, `two\n    at ${SECRET} lines`)
@@ -29,7 +29,7 @@ it('records where an error was thrown but not its message', () => {
     error: {
       type: 'TypeError',
       stack: [
-        { in: 'Sender.send', at: 'src/queue/dispatcher/sender.ts:12:3' },
+        { in: 'Sender.send', at: 'src/queue/sending/sender.ts:12:3' },
         { in: 'Object.run', at: 'node_modules/@scope/pkg/index.js:1:2' },
         { in: '(anonymous)', at: 'node:internal/process/task_queues:95:5' },
       ],

@@ -28,7 +28,7 @@ export type CrashKind = 'uncaughtException' | 'unhandledRejection'
 /** A place in the code. */
 interface Frame {
   readonly in: string
-  /** Relative to the sources, a package, or Node itself: `src/queue/dispatcher/sender.ts:120:5`. */
+  /** Relative to the sources, a package, or Node itself: `src/queue/sending/sender.ts:120:5`. */
   readonly at: string
 }
 

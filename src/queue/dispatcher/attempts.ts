@@ -1,5 +1,6 @@
 import { type Timer, TurnoverMap } from '../../base/index.js'
 import { isPassing } from '../../store/index.js'
+import { isOutOfDescriptors, type RequestSender, type Sending } from '../sending/sender.js'
 import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, MessageKind, PendingMessage, Settled } from '../types.js'
 import type { Backlog } from './backlog.js'
@@ -11,7 +12,6 @@ import type { Entry } from './entry.js'
 import type { Partitions } from './partitions.js'
 import type { Pump } from './pump.js'
 import type { RequestHeaders } from './request-headers.js'
-import { isOutOfDescriptors, type RequestSender, type Sending } from './sender.js'
 import { TracedAttempt } from './traced-attempt.js'
 
 /** What attempts are built from. */

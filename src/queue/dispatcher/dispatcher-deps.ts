@@ -2,7 +2,7 @@ import type { Clock, TargetPolicy } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
 import type { Store } from '../../store/index.js'
 import type { Logger, QueueMeter, Tracer } from '../../telemetry/index.js'
-import type { RequestSender } from './sender.js'
+import type { RequestSender } from '../sending/sender.js'
 
 /** What the dispatcher is built from. */
 export interface DispatcherDeps {

@@ -1,4 +1,5 @@
 import type { Service } from '../../base/index.js'
+import { type RequestSender, Sender } from '../sending/sender.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { DropSelector, MessageKind, QueueLoad } from '../types.js'
 import { Attempts } from './attempts.js'
@@ -12,7 +13,6 @@ import { Loader } from './loader.js'
 import { Partitions } from './partitions.js'
 import { Pump } from './pump.js'
 import { RequestHeaders } from './request-headers.js'
-import { type RequestSender, Sender } from './sender.js'
 import { StoredLimits } from './stored-limits.js'
 
 /** How often a node that may not act looks whether it may again. */

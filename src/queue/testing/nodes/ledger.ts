@@ -1,6 +1,6 @@
 import { partitionOfKey } from '../../../cluster/index.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
-import type { SendRequest } from '../../dispatcher/sender.js'
+import type { SendRequest } from '../../sending/sender.js'
 import * as census from './census.js'
 import type { Timeline } from './timeline.js'
 

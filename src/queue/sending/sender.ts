@@ -3,11 +3,12 @@ import { type Clock, codeOf, TargetGate, type TargetPolicy, TargetRefused } from
 import { toHeaderMap } from '../headers.js'
 import { memoized } from '../memoized.js'
 import type { AttemptOutcome, HeaderMap } from '../types.js'
-import { OutgoingRequest, reusableConnections } from './connection.js'
+import { type IncomingHeaders, OutgoingRequest, type RequestController, type ResponseHandler } from './exchange.js'
 import { KeptBody, LARGE_RESPONSES_BYTES, SharedBytes } from './kept-body.js'
+import { PlainClient } from './plain-client.js'
+import { reusableConnections } from './undici-connection.js'
+import { CONNECT_TIMEOUT_MS } from './wire.js'
 
-/** Connect timeout. An unreachable host is detected long before the attempt times out. */
-const CONNECT_TIMEOUT_MS = 10_000
 /** Bytes read beyond those kept, so that the connection can be reused. Beyond them the response is cut off. */
 const MAX_DISCARDED_BYTES = 64 * 2 ** 20
 
@@ -67,6 +68,8 @@ interface Address {
  * attempt.
  */
 export class Sender implements RequestSender {
+  readonly #plain: PlainClient
+  /** For what is not plain. */
   readonly #agent: Agent
   /** Opens a connection for each request and keeps none. */
   readonly #freshAgent: Agent
@@ -77,6 +80,7 @@ export class Sender implements RequestSender {
   constructor(settings: SenderSettings) {
     this.#settings = settings
     this.#gate = new TargetGate(settings.targets ?? 'everything')
+    this.#plain = new PlainClient(settings.clock, this.#gate)
     const common = {
       // One deadline covers the whole attempt. Within it a destination may take its time.
       headersTimeout: 0,
@@ -104,7 +108,9 @@ export class Sender implements RequestSender {
     try {
       const { origin, path } = this.#addressOf(request.url)
       const outgoing = new OutgoingRequest(origin, path, request)
-      attempt.begin(this.#agent, outgoing, this.#freshAgent)
+      attempt.begin(outgoing, this.#freshAgent)
+      if (this.#plain.takes(outgoing)) this.#plain.send(outgoing, attempt)
+      else this.#agent.dispatch(outgoing, attempt)
     } catch (error) {
       attempt.fail(error)
     }
@@ -113,6 +119,7 @@ export class Sender implements RequestSender {
 
   /** Closes all connections. Requests in flight fail. */
   async close(): Promise<void> {
+    this.#plain.close()
     await Promise.all([this.#agent.destroy(), this.#freshAgent.destroy()])
   }
 }
@@ -128,7 +135,7 @@ export function isOutOfDescriptors(error: unknown): boolean {
 }
 
 /** One request. Collects the beginning of its response and ends exactly once. */
-class Attempt implements Dispatcher.DispatchHandler, Sending {
+class Attempt implements ResponseHandler, Sending {
   readonly outcome: Promise<AttemptOutcome | undefined>
   readonly #clock: Clock
   readonly #kept: KeptBody
@@ -136,7 +143,7 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
   readonly #deadline: { cancel(): void }
   #resolve: (outcome: AttemptOutcome | undefined) => void = () => undefined
   #reject: (error: unknown) => void = () => undefined
-  #controller: Dispatcher.DispatchController | undefined
+  #controller: RequestController | undefined
   #outgoing: OutgoingRequest | undefined
   /** Agent for the repetition on a new connection; cleared when used. */
   #freshAgent: Dispatcher | undefined
@@ -159,11 +166,10 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     })
   }
 
-  /** Sends the request, and repeats it once through `freshAgent` if it never reached the destination. */
-  begin(agent: Dispatcher, outgoing: OutgoingRequest, freshAgent: Dispatcher): void {
+  /** The request is sent next, and repeated once through `freshAgent` if it never reached the destination. */
+  begin(outgoing: OutgoingRequest, freshAgent: Dispatcher): void {
     this.#outgoing = outgoing
     this.#freshAgent = freshAgent
-    agent.dispatch(outgoing, this)
   }
 
   abort(): void {
@@ -181,20 +187,20 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     this.#unanswered(describe(error), error instanceof TargetRefused)
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: RequestController): void {
     this.#controller = controller
     this.#outgoing?.connection?.beginRequest()
     if (this.#ended) controller.abort(new Error('ended before it began'))
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHeaders): void {
+  onResponseStart(_controller: RequestController, status: number, headers: IncomingHeaders): void {
     if (status < 200) return
     this.#status = status
     this.#headers = toHeaderMap(headers)
     this.#kept.begin(status)
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: RequestController, chunk: Buffer): void {
     if (this.#ended) return
     this.#kept.add(chunk)
     if (this.#kept.discardedBytes < MAX_DISCARDED_BYTES) return
@@ -208,7 +214,7 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     this.#end({ kind: 'answered', startedAt: this.#startedAt, finishedAt: this.#clock.now(), response })
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(_controller: RequestController, error: Error): void {
     if (!this.#repeatOnFreshConnection(error)) this.fail(error)
   }
 
@@ -235,8 +241,6 @@ class Attempt implements Dispatcher.DispatchHandler, Sending {
     this.#resolve(outcome)
   }
 }
-
-type IncomingHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',

@@ -1,0 +1,87 @@
+import { Socket } from 'node:net'
+import { Client, errors } from 'undici'
+import type { OutgoingRequest, ResponseHandler } from './exchange.js'
+import type { Wire } from './wire.js'
+
+/** The connection that a response comes from. */
+export type ResponseSource = Pick<Wire, 'pause' | 'resume' | 'destroy'>
+
+/**
+ * A response that is not plain, which undici reads: it gets a connection on which it seems to send the request, and then
+ * receives the response from its first byte on.
+ */
+export class ContinuedResponse {
+  readonly #rest: RestOfConnection
+
+  /** @param bytes those of the response that have come */
+  constructor(request: OutgoingRequest, handler: ResponseHandler, source: ResponseSource, bytes: Buffer) {
+    this.#rest = new RestOfConnection(source)
+    this.#rest.arrive(bytes)
+    const client = new Client(request.origin, {
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      // The connection ends after this response.
+      pipelining: 0,
+      // undici expects an answer later.
+      connect: (_options, done) => process.nextTick(() => done(null, this.#rest)),
+    })
+    // Otherwise undici connects again for a request that it has not sent.
+    this.#rest.once('close', () => client.destroy(this.#rest.errored ?? new errors.SocketError('other side closed')))
+    client.dispatch(request, handler)
+  }
+
+  /** More of the response has come. */
+  take(bytes: Buffer): void {
+    this.#rest.arrive(Buffer.from(bytes))
+  }
+
+  /** The connection has ended. @param error absent when the other side has ended it */
+  end(error: Error | undefined): void {
+    if (error) this.#rest.destroy(error)
+    else this.#rest.arrive(null)
+  }
+}
+
+/** A socket whose bytes come from elsewhere, and whose writes go nowhere: the request was sent before. */
+class RestOfConnection extends Socket {
+  readonly #source: ResponseSource
+  /** What has arrived before undici has sent the request; it takes an earlier response for one to another request. */
+  #held: (Buffer | null)[] | undefined = []
+
+  constructor(source: ResponseSource) {
+    super({ allowHalfOpen: true })
+    this.#source = source
+    this.once('close', () => source.destroy())
+    this.on('error', () => {})
+  }
+
+  /** @param bytes `null` for the end */
+  arrive(bytes: Buffer | null): void {
+    if (this.destroyed) return
+    if (this.#held) this.#held.push(bytes)
+    else if (!this.push(bytes)) this.#source.pause()
+  }
+
+  override _read(): void {
+    this.#source.resume()
+  }
+
+  override _write(_chunk: unknown, _encoding: BufferEncoding, done: () => void): void {
+    this.#written(done)
+  }
+
+  override _writev(_chunks: readonly unknown[], done: () => void): void {
+    this.#written(done)
+  }
+
+  #written(done: () => void): void {
+    done()
+    if (this.#held) process.nextTick(() => this.#release())
+  }
+
+  #release(): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const bytes of held) this.arrive(bytes)
+  }
+}

@@ -1,0 +1,138 @@
+import { errors } from 'undici'
+import type { Clock, TargetGate, Timer } from '../../base/index.js'
+import type { OutgoingRequest, ResponseHandler } from './exchange.js'
+import { PlainConnection } from './plain-connection.js'
+import { isPlainRequest } from './plain-request.js'
+import { PlainResponseHeads } from './plain-response.js'
+import { Wires } from './wire.js'
+
+const SWEEP_MS = 1_000
+/** How long requests to an odd destination go to undici. */
+const ODD_SWEEPS = 600
+/** Beyond them the oldest are forgotten. */
+const MOST_ODD = 10_000
+
+/**
+ * Sends plain requests over connections of its own, which cost half of undici's (`docs/decisions/plain-deliveries.md`). It
+ * makes as many connections as there are requests at once: their number is the dispatcher's to limit.
+ */
+export class PlainClient {
+  readonly #clock: Clock
+  readonly #wires: Wires
+  readonly #origins = new Map<string, PlainOrigin>()
+  /** Destinations whose responses are not plain, in the order of the sweep after which they are tried again. */
+  readonly #odd = new Map<string, number>()
+  #sweeps = 0
+  #timer: Timer | undefined
+  #isClosed = false
+
+  constructor(clock: Clock, gate: TargetGate) {
+    this.#clock = clock
+    this.#wires = new Wires(gate)
+  }
+
+  /** Whether it can send a request: undici takes what is not plain. */
+  takes(request: OutgoingRequest): boolean {
+    return !this.#isClosed && !this.#odd.has(request.origin) && isPlainRequest(request)
+  }
+
+  /** Sends a request that it takes. */
+  send(request: OutgoingRequest, handler: ResponseHandler): void {
+    const origin = this.#origins.get(request.origin) ?? this.#newOrigin(request.origin)
+    origin.send(request, handler)
+    this.#timer ??= this.#nextSweep()
+  }
+
+  /** Ends all connections. Requests in flight fail. */
+  close(): void {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    for (const origin of this.#origins.values()) origin.close()
+  }
+
+  #newOrigin(url: string): PlainOrigin {
+    const origin = new PlainOrigin(new URL(url), this.#wires, () => this.#setOdd(url))
+    this.#origins.set(url, origin)
+    return origin
+  }
+
+  #setOdd(url: string): void {
+    this.#odd.delete(url)
+    this.#odd.set(url, this.#sweeps + ODD_SWEEPS)
+    if (this.#odd.size > MOST_ODD) for (const [oldest] of this.#odd) return void this.#odd.delete(oldest)
+  }
+
+  #nextSweep(): Timer {
+    return this.#clock.after(SWEEP_MS, () => {
+      this.#sweep()
+      this.#timer = this.#origins.size + this.#odd.size > 0 && !this.#isClosed ? this.#nextSweep() : undefined
+    })
+  }
+
+  #sweep(): void {
+    this.#sweeps++
+    for (const [url, origin] of this.#origins) {
+      origin.sweep()
+      if (origin.isEmpty) this.#origins.delete(url)
+    }
+    for (const [url, until] of this.#odd) {
+      if (until > this.#sweeps) return
+      this.#odd.delete(url)
+    }
+  }
+}
+
+/** The connections to one origin. */
+class PlainOrigin {
+  readonly #url: URL
+  readonly #wires: Wires
+  readonly #onOdd: () => void
+  readonly #heads = new PlainResponseHeads()
+  readonly #connections = new Set<PlainConnection>()
+  /** Those that wait for a request, perhaps some that have ended since. The last one is used next, so that others may end. */
+  #free: PlainConnection[] = []
+
+  constructor(url: URL, wires: Wires, onOdd: () => void) {
+    this.#url = url
+    this.#wires = wires
+    this.#onOdd = onOdd
+  }
+
+  /** Whether it has no connection. */
+  get isEmpty(): boolean {
+    return this.#connections.size === 0
+  }
+
+  send(request: OutgoingRequest, handler: ResponseHandler): void {
+    const free = this.#takeFree()
+    if (free) free.send(request, handler)
+    else this.#connections.add(this.#connect(request, handler))
+  }
+
+  #takeFree(): PlainConnection | undefined {
+    for (;;) {
+      const last = this.#free.pop()
+      if (!last || last.isFree) return last
+    }
+  }
+
+  #connect(request: OutgoingRequest, handler: ResponseHandler): PlainConnection {
+    return new PlainConnection(request, handler, {
+      host: this.#url.host,
+      heads: this.#heads,
+      open: (events) => this.#wires.open(this.#url, events),
+      onFree: (connection) => void this.#free.push(connection),
+      onOdd: this.#onOdd,
+      onClosed: (connection) => void this.#connections.delete(connection),
+    })
+  }
+
+  sweep(): void {
+    for (const connection of this.#connections) connection.sweep()
+    this.#free = this.#free.filter((connection) => connection.isFree)
+  }
+
+  close(): void {
+    for (const connection of this.#connections) connection.destroy(new errors.ClientDestroyedError())
+  }
+}
