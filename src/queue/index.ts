@@ -39,6 +39,7 @@
  *   - a flow-control key limits messages of every kind when they are due. Its limits are stored, its use is in memory
  *     (`dispatcher/flow-control.ts`);
  *   - of the nodes of a cluster, the owner of a message's partition sends it (`dispatcher/partitions.ts`);
+ *   - requests leave over connections of our own while destinations answer in the usual form, else through undici (`sending/`);
  *   - one gate decides which addresses may be contacted (`TargetGate` of base). Addresses that need no DNS lookup are
  *     judged when the message is published (`publish/destination.ts`).
  *

@@ -44,8 +44,7 @@ export class Pump {
 
   /**
    * For messages that an answer of the store has brought: once all that waited for answers has continued. By then publishers
-   * have their replies and can read them while requests are built. The end of the tick would be later than necessary: undici
-   * writes to a connection that was used before only at the end of a tick, which would then be that of the next one.
+   * have their replies and can read them while requests are built. The end of the tick would be later than necessary.
    */
   afterAnswers(): void {
     if (!this.#isRunning) return

@@ -5,7 +5,8 @@ import type { PlainBody } from './plain-response.js'
 export interface BodyReader {
   /**
    * Reads the next bytes.
-   * @param onData receives the parts of the body, which are views of the bytes.
+   * @param bytes may be changed by the call
+   * @param onData receives the next part of the body, once at most: a view of the bytes
    * @returns how many of the bytes belong to the response when it ends there; `more` when it goes on.
    */
   read(bytes: Buffer, onData: (part: Buffer) => void): number | 'more' | 'malformed'
@@ -39,92 +40,133 @@ class LengthReader implements BodyReader {
 }
 
 /**
- * Where a body in chunks is (RFC 9112, section 7.1). All but `data` are lines.
+ * What the next byte of a body in chunks may be (RFC 9112, section 7.1).
  *
  * ```
- *   size ──▶ data ──▶ data end ──▶ size
- *     └─ 0 ──▶ trailers ──empty line──▶ (end)
+ *   size ─▶ (extension) ─▶ size end ─▶ data ─▶ data end ─▶ data feed ─▶ size
+ *                              └─ 0 ─▶ line ─▶ (trailer) ─▶ trailer feed ─▶ line ─▶ last feed ─▶ end
  * ```
+ *
+ * - size, extension: up to the CR of their line; `size end`, `data feed`, `trailer feed` and `last feed`: the LF behind a CR.
+ * - data: bytes of the body; `data end`: the CR behind them.
+ * - line: the beginning of a trailer, or the CR of the last line.
  */
 type Place =
-  | { readonly kind: 'size' }
-  | { readonly kind: 'data'; readonly leftBytes: number }
-  | { readonly kind: 'data end' }
-  | { readonly kind: 'trailers'; readonly bytes: number }
-  | { readonly kind: 'end' }
+  | 'size'
+  | 'extension'
+  | 'size end'
+  | 'data'
+  | 'data end'
+  | 'data feed'
+  | 'line'
+  | 'trailer'
+  | 'trailer feed'
+  | 'last feed'
+  | 'end'
 
-const SIZE: Place = { kind: 'size' }
-const DATA_END: Place = { kind: 'data end' }
-const END: Place = { kind: 'end' }
+const CR = 13
+const LF = 10
+const TAB = 9
+const SPACE = 32
+const SEMICOLON = 59
+const DELETE = 127
+const MOST_DIGITS = 12
+/** Bytes of all extensions, and of all trailers. */
+const MOST_ASIDE_BYTES = 16_384
 
-const LINE_FEED = 10
-const SIZE_LINE = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t -~]*)?\r\n$/
-const TRAILER_LINE = /^[!-9;-~]+:[\t -~]*\r\n$/
-const EMPTY_LINE = '\r\n'
-/** Bytes of a line, and of all trailers. */
-const LONGEST_LINE = 4_096
-const LONGEST_TRAILERS = 16_384
-
-/** Reads a body in chunks. Extensions of chunks and trailers say nothing that is used. */
+/**
+ * Reads a body in chunks. Extensions of chunks and trailers say nothing that is used. It reads byte by byte and moves the data of
+ * all chunks together in the memory of the bytes: a response of the smallest chunks costs no more calls than one of large ones.
+ */
 class ChunkReader implements BodyReader {
-  #place: Place = SIZE
-  /** The beginning of a line. */
-  #begun = ''
+  #place: Place = 'size'
+  /** Of the chunk whose size is known. */
+  #leftBytes = 0
+  #digits = 0
+  #asideBytes = 0
 
   read(bytes: Buffer, onData: (part: Buffer) => void): number | 'more' | 'malformed' {
     let at = 0
-    while (at < bytes.length) {
-      const place = this.#place
-      if (place.kind === 'data') at += this.#takeData(place.leftBytes, bytes.subarray(at), onData)
-      else {
-        const lineEnd = bytes.indexOf(LINE_FEED, at)
-        const end = lineEnd < 0 ? bytes.length : lineEnd + 1
-        this.#begun += bytes.toString('latin1', at, Math.min(end, at + LONGEST_LINE))
-        if (this.#begun.length >= LONGEST_LINE) return 'malformed'
-        at = end
-        if (lineEnd >= 0 && !this.#takeLine(place)) return 'malformed'
-      }
-      if (this.#place.kind === 'end') return at
+    let dataEnd = 0
+    let isMalformed = false
+    while (at < bytes.length && this.#place !== 'end' && !isMalformed) {
+      if (this.#place === 'data') {
+        const taken = Math.min(this.#leftBytes, bytes.length - at)
+        move(bytes, at, dataEnd, taken)
+        dataEnd += taken
+        at += taken
+        this.#leftBytes -= taken
+        if (this.#leftBytes === 0) this.#place = 'data end'
+      } else isMalformed = !this.#take(bytes[at++] ?? 0)
     }
-    return 'more'
+    if (isMalformed) return 'malformed'
+    if (dataEnd > 0) onData(bytes.subarray(0, dataEnd))
+    return this.#place === 'end' ? at : 'more'
   }
 
-  /** data → data, or → data end. @returns how many bytes it took */
-  #takeData(leftBytes: number, bytes: Buffer, onData: (part: Buffer) => void): number {
-    const taken = Math.min(leftBytes, bytes.length)
-    this.#place = taken === leftBytes ? DATA_END : { kind: 'data', leftBytes: leftBytes - taken }
-    onData(bytes.subarray(0, taken))
-    return taken
+  /** Takes a byte outside of the data. @returns false for one that must not be there */
+  #take(byte: number): boolean {
+    switch (this.#place) {
+      case 'size':
+        return this.#takeSize(byte)
+      case 'extension':
+        if (byte === CR) return this.#goTo('size end')
+        return isOfText(byte) && ++this.#asideBytes <= MOST_ASIDE_BYTES
+      case 'size end':
+        return byte === LF && this.#goTo(this.#leftBytes > 0 ? 'data' : 'line')
+      case 'data end':
+        return byte === CR && this.#goTo('data feed')
+      case 'data feed':
+        this.#digits = 0
+        return byte === LF && this.#goTo('size')
+      case 'line':
+        return this.#goTo(byte === CR ? 'last feed' : 'trailer') && (byte === CR || this.#takeTrailer(byte))
+      case 'trailer':
+        return byte === CR ? this.#goTo('trailer feed') : this.#takeTrailer(byte)
+      case 'trailer feed':
+        return byte === LF && this.#goTo('line')
+      case 'last feed':
+        return byte === LF && this.#goTo('end')
+      case 'data':
+      case 'end':
+        return false
+      default:
+        return unreachable(this.#place)
+    }
   }
 
-  /** @returns false for a line that must not be there */
-  #takeLine(place: Exclude<Place, { kind: 'data' }>): boolean {
-    const line = this.#begun
-    this.#begun = ''
-    const next = placeBehind(place, line)
-    if (next) this.#place = next
-    return next !== undefined
+  #takeSize(byte: number): boolean {
+    const digit = digitOf(byte)
+    if (digit >= 0) {
+      this.#leftBytes = this.#digits === 0 ? digit : this.#leftBytes * 16 + digit
+      return ++this.#digits <= MOST_DIGITS
+    }
+    if (this.#digits === 0) return false
+    if (byte === CR) return this.#goTo('size end')
+    return (byte === SEMICOLON || byte === SPACE || byte === TAB) && this.#goTo('extension')
+  }
+
+  #takeTrailer(byte: number): boolean {
+    return isOfText(byte) && ++this.#asideBytes <= MOST_ASIDE_BYTES
+  }
+
+  #goTo(place: Place): true {
+    this.#place = place
+    return true
   }
 }
 
-function placeBehind(place: Exclude<Place, { kind: 'data' }>, line: string): Place | undefined {
-  switch (place.kind) {
-    case 'size': {
-      const [, digits] = SIZE_LINE.exec(line) ?? []
-      if (digits === undefined) return undefined
-      const leftBytes = Number.parseInt(digits, 16)
-      return leftBytes === 0 ? { kind: 'trailers', bytes: 0 } : { kind: 'data', leftBytes }
-    }
-    case 'data end':
-      return line === EMPTY_LINE ? SIZE : undefined
-    case 'trailers': {
-      if (line === EMPTY_LINE) return END
-      const bytes = place.bytes + line.length
-      return TRAILER_LINE.test(line) && bytes <= LONGEST_TRAILERS ? { kind: 'trailers', bytes } : undefined
-    }
-    case 'end':
-      return undefined
-    default:
-      return unreachable(place)
-  }
+/** Moves bytes to the left within a buffer; a few without a call. */
+function move(bytes: Buffer, from: number, to: number, length: number): void {
+  if (length > 32) bytes.copyWithin(to, from, from + length)
+  else for (let at = 0; at < length; at++) bytes[to + at] = bytes[from + at] ?? 0
+}
+
+const isOfText = (byte: number): boolean => (byte >= SPACE && byte !== DELETE) || byte === TAB
+
+/** The value of a hexadecimal digit; -1 for another byte. */
+function digitOf(byte: number): number {
+  if (byte >= 48 && byte <= 57) return byte - 48
+  const letter = byte | 32
+  return letter >= 97 && letter <= 102 ? letter - 87 : -1
 }

