@@ -70,7 +70,8 @@ const TAB = 9
 const SPACE = 32
 const SEMICOLON = 59
 const DELETE = 127
-const MOST_DIGITS = 12
+/** Most of them may be zeros. */
+const MOST_DIGITS = 1_024
 /** Bytes of all extensions, and of all trailers. */
 const MOST_ASIDE_BYTES = 16_384
 
@@ -139,7 +140,7 @@ class ChunkReader implements BodyReader {
     const digit = digitOf(byte)
     if (digit >= 0) {
       this.#leftBytes = this.#digits === 0 ? digit : this.#leftBytes * 16 + digit
-      return ++this.#digits <= MOST_DIGITS
+      return ++this.#digits <= MOST_DIGITS && this.#leftBytes <= Number.MAX_SAFE_INTEGER
     }
     if (this.#digits === 0) return false
     if (byte === CR) return this.#goTo('size end')

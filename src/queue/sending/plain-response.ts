@@ -60,7 +60,16 @@ export class PlainResponseHeads {
   }
 }
 
-const mayBegin = (text: string): boolean => BEGINNING.startsWith(text.slice(0, BEGINNING.length))
+/** Whether a plain head may begin like this. Otherwise undici decides at once, not when a head is complete that never comes. */
+function mayBegin(text: string): boolean {
+  if (!BEGINNING.startsWith(text.slice(0, BEGINNING.length))) return false
+  const first = text.indexOf(LINE_END)
+  if (first < 0) return !text.includes('\n')
+  const last = text.lastIndexOf(LINE_END)
+  const lines = text.slice(first + LINE_END.length, last + LINE_END.length)
+  const isPlain = STATUS_LINE.test(text.slice(0, first)) && (lines === '' || LINES.test(lines))
+  return isPlain && !text.includes('\n', last + LINE_END.length)
+}
 
 function parse(text: string, end: number): PlainResponseHead | undefined {
   const lineEnd = text.indexOf(LINE_END)
