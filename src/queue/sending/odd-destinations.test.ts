@@ -58,6 +58,35 @@ describe('a response that undici reads and that does not end', () => {
   })
 })
 
+describe('a connection that cannot be made', () => {
+  /** A destination that accepts connections and does not go on with TLS. */
+  const startSilent = async () => {
+    const { url, open } = await startDestination('')
+    return { url: url.replace('http:', 'https:'), open }
+  }
+
+  it('is given up when its request ends', async () => {
+    const { url, open } = await startSilent()
+    const send = startSender()
+    const [late, aborted] = [send(url, { timeoutMs: 100 }), send(url)]
+    await waitFor(() => open.size === 2, { what: 'the connections' })
+    aborted.abort()
+    expect(await late.outcome).toMatchObject({ kind: 'unanswered', error: 'no complete response within 100 ms' })
+    expect(await aborted.outcome).toBeUndefined()
+    await waitFor(() => open.size === 0, { what: 'the end of the connections', deadlineMs: 5_000 })
+  })
+
+  it('is given up when the sender is closed', async () => {
+    const { url, open } = await startSilent()
+    const sender = new Sender({ clock: systemClock, connectionsPerHost: 1, keepBytes: 100 })
+    const { outcome } = sender.send({ url, method: 'GET', headers: [], body: undefined, timeoutMs: 30_000 })
+    await waitFor(() => open.size === 1, { what: 'the connection' })
+    await sender.close()
+    expect(await outcome).toMatchObject({ kind: 'unanswered' })
+    await waitFor(() => open.size === 0, { what: 'the end of the connection', deadlineMs: 5_000 })
+  })
+})
+
 it('reports the error of a connection that ends before undici has taken its response over', async () => {
   const request = new OutgoingRequest('http://127.0.0.1:1', '/', { method: 'GET', headers: [], body: undefined })
   const source = { pause: () => undefined, resume: () => undefined, destroy: () => undefined }

@@ -1,6 +1,6 @@
 import { errors } from 'undici'
 import type { Clock, TargetGate, Timer } from '../../base/index.js'
-import type { OutgoingRequest, ResponseHandler } from './exchange.js'
+import type { OutgoingRequest, RequestController, ResponseHandler } from './exchange.js'
 import { PlainConnection } from './plain-connection.js'
 import { isPlainRequest } from './plain-request.js'
 import { PlainResponseHeads } from './plain-response.js'
@@ -36,11 +36,14 @@ export class PlainClient {
     return !this.#isClosed && !this.#odd.has(request.origin) && isPlainRequest(request)
   }
 
-  /** Sends a request that it takes. */
-  send(request: OutgoingRequest, handler: ResponseHandler): void {
+  /**
+   * Sends a request that it takes.
+   * @returns what ends the request before it begins, when it has to wait for a connection
+   */
+  send(request: OutgoingRequest, handler: ResponseHandler): RequestController | undefined {
     const origin = this.#origins.get(request.origin) ?? this.#newOrigin(request.origin)
-    origin.send(request, handler)
     this.#timer ??= this.#nextSweep()
+    return origin.send(request, handler)
   }
 
   /** Ends all connections. Requests in flight fail. */
@@ -103,10 +106,15 @@ class PlainOrigin {
     return this.#connections.size === 0
   }
 
-  send(request: OutgoingRequest, handler: ResponseHandler): void {
+  send(request: OutgoingRequest, handler: ResponseHandler): RequestController | undefined {
     const free = this.#takeFree()
-    if (free) free.send(request, handler)
-    else this.#connections.add(this.#connect(request, handler))
+    if (free) {
+      free.send(request, handler)
+      return undefined
+    }
+    const connection = this.#connect(request, handler)
+    this.#connections.add(connection)
+    return connection.opening
   }
 
   #takeFree(): PlainConnection | undefined {

@@ -101,6 +101,11 @@ export class PlainConnection implements ReusableConnection {
     return this.#state.kind === 'waiting' && this.#wire.isUsable
   }
 
+  /** Ends the request that it connects for. */
+  get opening(): RequestController | undefined {
+    return this.#state.kind === 'connecting' ? this.#state.exchange : undefined
+  }
+
   /** waiting → asking. Only while it is free. */
   send(request: OutgoingRequest, handler: ResponseHandler): void {
     this.#ask(new Exchange(request, handler, this.#abort))
@@ -216,7 +221,7 @@ export class PlainConnection implements ReusableConnection {
     this.#state = { kind: 'with undici', response: new ContinuedResponse(request, handler, this.#wire, bytes) }
   }
 
-  /** asking or receiving → closed. */
+  /** connecting, asking or receiving → closed. */
   readonly #abort = (exchange: Exchange, reason: Error): void => {
     const state = this.#state
     if (!('exchange' in state) || state.exchange !== exchange) return

@@ -109,7 +109,7 @@ export class Sender implements RequestSender {
       const { origin, path } = this.#addressOf(request.url)
       const outgoing = new OutgoingRequest(origin, path, request)
       attempt.begin(outgoing, this.#freshAgent)
-      if (this.#plain.takes(outgoing)) this.#plain.send(outgoing, attempt)
+      if (this.#plain.takes(outgoing)) attempt.waitFor(this.#plain.send(outgoing, attempt))
       else this.#agent.dispatch(outgoing, attempt)
     } catch (error) {
       attempt.fail(error)
@@ -170,6 +170,11 @@ class Attempt implements ResponseHandler, Sending {
   begin(outgoing: OutgoingRequest, freshAgent: Dispatcher): void {
     this.#outgoing = outgoing
     this.#freshAgent = freshAgent
+  }
+
+  /** The request may have to wait for a connection, which is given up when the request ends before. */
+  waitFor(opening: RequestController | undefined): void {
+    if (opening) this.#controller = opening
   }
 
   abort(): void {

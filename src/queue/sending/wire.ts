@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import { buildConnector } from 'undici'
 import { DirectWriter, readDirectly, type TargetGate, unreachable } from '../../base/index.js'
@@ -19,12 +19,12 @@ export interface WireEvents {
 }
 
 /**
- * - opening: not connected yet.
+ * - opening: not connected yet. undici's connectors return the socket, although their type does not say so.
  * - open: connected. With a writer, reads and writes go below the socket (`base/node-internals.ts`).
  * - closed: for good.
  */
 type State =
-  | { readonly kind: 'opening' }
+  | { readonly kind: 'opening'; readonly socket?: Socket }
   | { readonly kind: 'open'; readonly socket: Socket; readonly writer: DirectWriter | undefined }
   | { readonly kind: 'closed' }
 
@@ -37,10 +37,11 @@ export class Wire {
   #error: Error | undefined
 
   /** Begins to connect, by `connect`. */
-  constructor(events: WireEvents, connect: (reading: Reading, done: buildConnector.Callback) => void) {
+  constructor(events: WireEvents, connect: (reading: Reading, done: buildConnector.Callback) => unknown) {
     this.#events = events
     const reading = { buffer: BLOCK, callback: (length: number) => this.#read(length) }
-    connect(reading, (error, socket) => (socket ? this.#opened(socket) : this.#closed(error ?? undefined)))
+    const made = connect(reading, (error, socket) => (socket ? this.#opened(socket) : this.#closed(error ?? undefined)))
+    if (this.#state.kind === 'opening' && made instanceof Socket) this.#state = { kind: 'opening', socket: made }
   }
 
   /** Whether bytes that were written have not all been taken by the system. */
@@ -86,6 +87,8 @@ export class Wire {
     switch (state.kind) {
       case 'opening':
         this.#closed(error)
+        // The error ends undici's timer too.
+        state.socket?.destroy(error ?? new Error('the connection is no longer wanted'))
         return
       case 'open':
         state.socket.destroy()
@@ -159,7 +162,7 @@ export class Wires {
     const target = { protocol, port, host, hostname: hostname.replace(/^\[|\]$/g, '') }
     return new Wire(events, (onread, done) => {
       const connect = protocol === 'https:' ? this.#connectTls : buildConnector({ ...this.#options, onread })
-      connect(target, done)
+      return connect(target, done)
     })
   }
 
