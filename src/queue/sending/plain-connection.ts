@@ -229,7 +229,7 @@ export class PlainConnection implements ReusableConnection {
     exchange.handler.onResponseError(exchange, reason)
   }
 
-  /** any → closed, by our own wish: nobody hears of it. */
+  /** any → closed, because we want that: nobody hears of it. */
   #end(): void {
     this.#state = CLOSED
     this.#wire.destroy()
