@@ -45,9 +45,9 @@ async function listening(server: Server, protocol: string): Promise<Destination>
 
 const startDestination = (): Promise<Destination> => listening(createServer(), 'http')
 
-function newClient() {
+function newClient(connectionsPerHost = 10) {
   const clock = new ManualClock()
-  const client = new PlainClient(clock, new TargetGate('everything'))
+  const client = new PlainClient({ clock, gate: new TargetGate('everything'), connectionsPerHost })
   atCleanup(() => client.close())
   return { client, clock }
 }
@@ -292,6 +292,36 @@ describe('a connection that waits', () => {
       clock.advance(1_000)
       expect(clock.pendingTimers).toBe(0)
     }
+  })
+
+  it('rests first, so that the next request sees that the destination has closed it', async () => {
+    const destination = await startDestination()
+    const { client } = newClient()
+    const sent = new Sent(client, destination.origin)
+    const { socket } = await received(destination, 1)
+    const next = new Promise<Sent>((resolve) => {
+      sent.onResponseEnd = () => resolve(new Sent(client, destination.origin))
+    })
+    socket.end(OK)
+    expect((await next).request.connection).toBeUndefined()
+    const second = await received(destination, 2)
+    second.socket.write(OK)
+    expect(await (await next).ended()).toEqual(['start', '200', 'end'])
+  })
+
+  it('rests no longer than necessary, where there may be no other', async () => {
+    const destination = await startDestination()
+    const { client } = newClient(1)
+    const sent = new Sent(client, destination.origin)
+    const { socket } = await received(destination, 1)
+    const next = new Promise<Sent>((resolve) => {
+      sent.onResponseEnd = () => resolve(new Sent(client, destination.origin))
+    })
+    socket.write(OK)
+    expect((await next).request.connection).toBe(sent.request.connection)
+    await received(destination, 1, 2)
+    socket.end(OK)
+    expect(await (await next).ended()).toEqual(['start', '200', 'end'])
   })
 
   it('ends when bytes come that nobody has asked for', async () => {

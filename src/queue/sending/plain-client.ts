@@ -12,13 +12,23 @@ const ODD_SWEEPS = 600
 /** Beyond them the oldest are forgotten. */
 const MOST_ODD = 10_000
 
+/** What a client is built from. */
+export interface PlainClientDeps {
+  readonly clock: Clock
+  /** Decides which addresses may be contacted. */
+  readonly gate: TargetGate
+  /** From this number on, a request gets a connection that has not rested, if there is one. */
+  readonly connectionsPerHost: number
+}
+
 /**
- * Sends plain requests over connections of its own, which cost half of undici's (`docs/decisions/plain-deliveries.md`). It
- * makes as many connections as there are requests at once: their number is the dispatcher's to limit.
+ * Sends plain requests over connections of its own, which cost half of undici's (`docs/decisions/plain-deliveries.md`). Every
+ * request gets a connection at once: how many requests there are is the dispatcher's to limit.
  */
 export class PlainClient {
   readonly #clock: Clock
   readonly #wires: Wires
+  readonly #connectionsPerHost: number
   readonly #origins = new Map<string, PlainOrigin>()
   /** Destinations whose responses are not plain, in the order of the sweep after which they are tried again. */
   readonly #odd = new Map<string, number>()
@@ -26,9 +36,10 @@ export class PlainClient {
   #timer: Timer | undefined
   #isClosed = false
 
-  constructor(clock: Clock, gate: TargetGate) {
+  constructor({ clock, gate, connectionsPerHost }: PlainClientDeps) {
     this.#clock = clock
     this.#wires = new Wires(gate)
+    this.#connectionsPerHost = connectionsPerHost
   }
 
   /** Whether it can send a request: undici takes what is not plain. */
@@ -54,7 +65,8 @@ export class PlainClient {
   }
 
   #newOrigin(url: string): PlainOrigin {
-    const origin = new PlainOrigin(new URL(url), this.#wires, () => this.#setOdd(url))
+    const [wires, most] = [this.#wires, this.#connectionsPerHost]
+    const origin = new PlainOrigin(new URL(url), { wires, most, onOdd: () => this.#setOdd(url) })
     this.#origins.set(url, origin)
     return origin
   }
@@ -85,19 +97,26 @@ export class PlainClient {
   }
 }
 
-/** The connections to one origin. */
+/**
+ * The connections to one origin. After a response, a connection rests until the event loop has looked for bytes once: a destination may
+ * have closed it, or sent bytes that nobody has asked for, which must not count as the next response.
+ */
 class PlainOrigin {
   readonly #url: URL
   readonly #wires: Wires
+  readonly #most: number
   readonly #onOdd: () => void
   readonly #heads = new PlainResponseHeads()
   readonly #connections = new Set<PlainConnection>()
-  /** Those that wait for a request, perhaps some that have ended since. The last one is used next, so that others may end. */
+  /** Those that have rested, perhaps some that have ended since. The last one is used next, so that others may end. */
   #free: PlainConnection[] = []
+  /** In the order of their responses. */
+  #resting: PlainConnection[] = []
 
-  constructor(url: URL, wires: Wires, onOdd: () => void) {
+  constructor(url: URL, { wires, most, onOdd }: { wires: Wires; most: number; onOdd: () => void }) {
     this.#url = url
     this.#wires = wires
+    this.#most = most
     this.#onOdd = onOdd
   }
 
@@ -118,10 +137,8 @@ class PlainOrigin {
   }
 
   #takeFree(): PlainConnection | undefined {
-    for (;;) {
-      const last = this.#free.pop()
-      if (!last || last.isFree) return last
-    }
+    const rested = firstFree(() => this.#free.pop())
+    return rested || this.#connections.size < this.#most ? rested : firstFree(() => this.#resting.shift())
   }
 
   #connect(request: OutgoingRequest, handler: ResponseHandler): PlainConnection {
@@ -129,10 +146,19 @@ class PlainOrigin {
       host: this.#url.host,
       heads: this.#heads,
       open: (events) => this.#wires.open(this.#url, events),
-      onFree: (connection) => void this.#free.push(connection),
+      onFree: (connection) => this.#rest(connection),
       onOdd: this.#onOdd,
       onClosed: (connection) => void this.#connections.delete(connection),
     })
+  }
+
+  #rest(connection: PlainConnection): void {
+    // Between two turns of immediates the event loop looks for bytes once.
+    if (this.#resting.push(connection) === 1) setImmediate(() => setImmediate(() => this.#rested()))
+  }
+
+  #rested(): void {
+    this.#free.push(...this.#resting.splice(0))
   }
 
   sweep(): void {
@@ -142,5 +168,13 @@ class PlainOrigin {
 
   close(): void {
     for (const connection of this.#connections) connection.destroy(new errors.ClientDestroyedError())
+  }
+}
+
+/** The first that is free of those that are taken from a list; the ones before it have ended. */
+function firstFree(take: () => PlainConnection | undefined): PlainConnection | undefined {
+  for (;;) {
+    const taken = take()
+    if (!taken || taken.isFree) return taken
   }
 }

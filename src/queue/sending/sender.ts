@@ -80,7 +80,7 @@ export class Sender implements RequestSender {
   constructor(settings: SenderSettings) {
     this.#settings = settings
     this.#gate = new TargetGate(settings.targets ?? 'everything')
-    this.#plain = new PlainClient(settings.clock, this.#gate)
+    this.#plain = new PlainClient({ ...settings, gate: this.#gate })
     const common = {
       // One deadline covers the whole attempt. Within it a destination may take its time.
       headersTimeout: 0,
