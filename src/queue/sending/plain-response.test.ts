@@ -126,6 +126,14 @@ describe('a plain response', () => {
     expect(readPlainly(new PlainResponseHeads(), head + chunks, 1)).toBe('malformed')
   })
 
+  it('costs no more calls when its chunks are small', () => {
+    const parts: string[] = []
+    const reader = readerOf({ kind: 'chunked' })
+    const chunks = Buffer.from(`${'1\r\nx\r\n'.repeat(10_000)}0\r\n\r\nmore`)
+    expect(reader.read(chunks, (part) => void parts.push(part.toString()))).toBe(chunks.length - 'more'.length)
+    expect(parts).toEqual(['x'.repeat(10_000)])
+  })
+
   it('means the same to undici, whatever is changed in it', async () => {
     const pieces = fc.constantFrom(
       ...[
