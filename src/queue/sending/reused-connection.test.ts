@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../base/index.js'
 import { Sender } from './sender.js'
 
@@ -44,59 +44,66 @@ async function startDestination(moves: readonly Move[]) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, seen }
 }
 
-async function sendAll(moves: readonly Move[], bodies: readonly string[]) {
+const WAYS = [
+  { way: 'with connections of its own', headers: [] },
+  { way: 'through undici', headers: ['TE', 'trailers'] },
+]
+
+async function sendAll(moves: readonly Move[], bodies: readonly string[], headers: string[]) {
   const { url, seen } = await startDestination(moves)
   const sender = new Sender({ clock: systemClock, connectionsPerHost: 1, keepBytes: 10 })
   cleanups.unshift(() => sender.close())
   const kinds: string[] = []
   for (const text of bodies) {
-    const request = { url, method: 'POST', headers: [], body: Buffer.from(text), timeoutMs: 10_000 }
+    const request = { url, method: 'POST', headers, body: Buffer.from(text), timeoutMs: 10_000 }
     const outcome = await sender.send(request).outcome
     kinds.push(outcome?.kind ?? 'aborted')
   }
   return { kinds, seen }
 }
 
-it.each<Move>(['close', 'reset'])(
-  'repeats a request on a new connection when a reused one ends with a %s',
-  async (move) => {
-    expect(await sendAll(['answer', move], ['a', 'b', 'c'])).toEqual({
-      kinds: ['answered', 'answered', 'answered'],
-      seen: ['1:a', '1:b', '2:b', '3:c'],
-    })
-  },
-)
+describe.each(WAYS)('a sender $way', ({ headers }) => {
+  it.each<Move>(['close', 'reset'])(
+    'repeats a request on a new connection when a reused one ends with a %s',
+    async (move) => {
+      expect(await sendAll(['answer', move], ['a', 'b', 'c'], headers)).toEqual({
+        kinds: ['answered', 'answered', 'answered'],
+        seen: ['1:a', '1:b', '2:b', '3:c'],
+      })
+    },
+  )
 
-it('repeats a request only once', async () => {
-  const { kinds, seen } = await sendAll(['answer', 'reset', 'reset'], ['a', 'b'])
-  expect([kinds, seen]).toEqual([
-    ['answered', 'unanswered'],
-    ['1:a', '1:b', '2:b'],
-  ])
-})
+  it('repeats a request only once', async () => {
+    const { kinds, seen } = await sendAll(['answer', 'reset', 'reset'], ['a', 'b'], headers)
+    expect([kinds, seen]).toEqual([
+      ['answered', 'unanswered'],
+      ['1:a', '1:b', '2:b'],
+    ])
+  })
 
-it.each<Move>(['close', 'reset'])('does not repeat a request when a new connection ends with a %s', async (move) => {
-  const { kinds, seen } = await sendAll([move], ['a'])
-  expect([kinds, seen]).toEqual([['unanswered'], ['1:a']])
-})
+  it.each<Move>(['close', 'reset'])('does not repeat a request when a new connection ends with a %s', async (move) => {
+    const { kinds, seen } = await sendAll([move], ['a'], headers)
+    expect([kinds, seen]).toEqual([['unanswered'], ['1:a']])
+  })
 
-it('does not repeat a request after the first byte of a response', async () => {
-  const { kinds, seen } = await sendAll(['answer', 'half an answer'], ['a', 'b'])
-  expect([kinds, seen]).toEqual([
-    ['answered', 'unanswered'],
-    ['1:a', '1:b'],
-  ])
-})
+  it('does not repeat a request after the first byte of a response', async () => {
+    const { kinds, seen } = await sendAll(['answer', 'half an answer'], ['a', 'b'], headers)
+    expect([kinds, seen]).toEqual([
+      ['answered', 'unanswered'],
+      ['1:a', '1:b'],
+    ])
+  })
 
-it('does not repeat an aborted request', async () => {
-  const { url, seen } = await startDestination(['answer'])
-  const sender = new Sender({ clock: systemClock, connectionsPerHost: 1, keepBytes: 10 })
-  cleanups.unshift(() => sender.close())
-  const request = { url, method: 'POST', headers: [], body: Buffer.from('a'), timeoutMs: 10_000 }
-  await sender.send(request).outcome
-  const second = sender.send(request)
-  second.abort()
-  expect(await second.outcome).toBeUndefined()
-  expect((await sender.send(request).outcome)?.kind).toBe('answered')
-  expect(seen.length).toBeLessThanOrEqual(3)
+  it('does not repeat an aborted request', async () => {
+    const { url, seen } = await startDestination(['answer'])
+    const sender = new Sender({ clock: systemClock, connectionsPerHost: 1, keepBytes: 10 })
+    cleanups.unshift(() => sender.close())
+    const request = { url, method: 'POST', headers, body: Buffer.from('a'), timeoutMs: 10_000 }
+    await sender.send(request).outcome
+    const second = sender.send(request)
+    second.abort()
+    expect(await second.outcome).toBeUndefined()
+    expect((await sender.send(request).outcome)?.kind).toBe('answered')
+    expect(seen.length).toBeLessThanOrEqual(3)
+  })
 })
