@@ -86,8 +86,12 @@ export interface Dialect {
   lastNumber(table: 'messages' | 'runs' | 'audit_log'): RawBuilder<number>
 }
 
+/** A text of a list may be longer than the column by far: its length is known before its characters are read. */
+const fitsIn = (column: string, part: string | Expression<string>) =>
+  sql<boolean>`octet_length(${part}) <= octet_length(${sql.ref(column)})`
+
 function starts(column: string, prefix: string | Expression<string>): RawBuilder<boolean> {
-  return sql<boolean>`substr(${sql.ref(column)}, 1, length(${prefix})) = ${prefix}`
+  return sql<boolean>`(${fitsIn(column, prefix)} and substr(${sql.ref(column)}, 1, length(${prefix})) = ${prefix})`
 }
 
 function alsoIs(column: string, value: string | Expression<string>): RawBuilder<boolean> {
@@ -140,12 +144,17 @@ export const sqliteDialect: Dialect = {
     sql<boolean>`(${sql.ref(column)} in (select value from temp.shared_numbers) and ${shared(list)} > 0)`,
   inTexts: (column, list) => sql<boolean>`${refTo(column)} in (select value from json_each(${list}))`,
   alsoIs,
-  contains: (column, part) => sql<boolean>`instr(${sql.ref(column)}, ${part}) > 0`,
+  contains: (column, part) => sql<boolean>`(${fitsIn(column, part)} and instr(${sql.ref(column)}, ${part}) > 0)`,
   mentions: (column, part) => sql<boolean>`instr(lower(${refTo(column)}), ${part}) > 0`,
   member: (column, name) => sql<string>`json_extract(${sql.ref(column)}, ${sql.lit(`$.${name}`)})`,
   beginning: (column) => sql<string>`cast(substr(${sql.ref(column)}, 1, ${sql.lit(BEGINNING_BYTES)}) as text)`,
   startsWith: starts,
-  someText: (list, test) => sql<boolean>`exists (select 1 from json_each(${list}) as item where ${test(ITEM)})`,
+  // Materialized: otherwise SQLite parses the list again for every row.
+  someText: (
+    list,
+    test,
+  ) => sql<boolean>`exists (with item (value) as materialized (select value from json_each(${list}))
+    select 1 from item where ${test(ITEM)})`,
   textRows: (list) => sql<{ value: string }>`json_each(${list})`.as('item'),
   listOf: (column) => sql<string>`json_group_array(${sql.ref(column)})`,
   listOfKnown: (column) =>

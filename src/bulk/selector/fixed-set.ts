@@ -1,4 +1,4 @@
-import { yieldToEventLoop } from '../../base/index.js'
+import { charactersIn, yieldToEventLoop } from '../../base/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 
@@ -70,22 +70,20 @@ export class ChunkPacker {
   }
 }
 
-/** Ids to serialize before yielding to the event loop, about one millisecond. */
-const IDS_PER_SLICE = 16_000
+/** Characters of ids to serialize before yielding to the event loop, about one millisecond. */
+const CHARACTERS_PER_SLICE = 524_288
 
 /** Packs ids that match nothing. Yields between slices, because there may be a hundred thousand. */
 export async function packAbsent(ids: ReadonlySet<string>): Promise<bulkAction.AbsentIds[]> {
   const packed: bulkAction.AbsentIds[] = []
-  let some: string[] = []
-  const pack = () => packed.push({ items: some.length, ids: JSON.stringify(some) })
-  for (const id of ids) {
-    some.push(id)
-    if (some.length < CHUNK_ITEMS) continue
-    pack()
-    some = []
-    if ((packed.length * CHUNK_ITEMS) % IDS_PER_SLICE === 0) await yieldToEventLoop()
+  let sinceYield = 0
+  for (const some of idsInBatches([...ids], CHUNK_ITEMS)) {
+    packed.push({ items: some.length, ids: JSON.stringify(some) })
+    sinceYield += charactersIn(some)
+    if (sinceYield < CHARACTERS_PER_SLICE) continue
+    await yieldToEventLoop()
+    sinceYield = 0
   }
-  if (some.length > 0) pack()
   return packed
 }
 
@@ -94,4 +92,21 @@ export function inBatches<Item>(list: readonly Item[], size = CHUNK_ITEMS): Item
   const all: Item[][] = []
   for (let start = 0; start < list.length; start += size) all.push(list.slice(start, start + size))
   return all
+}
+
+/** Characters of the ids of a batch: those of thousands of usual ids. An id may be three hundred times as long. */
+const BATCH_CHARACTERS = 262_144
+
+/** Cuts ids into batches of at most `most`, fewer where they are long. */
+export function* idsInBatches(ids: readonly string[], most: number): Generator<string[]> {
+  let [start, characters] = [0, 0]
+  for (const [at, { length }] of ids.entries()) {
+    if (at > start && (at - start === most || characters + length > BATCH_CHARACTERS)) {
+      yield ids.slice(start, at)
+      start = at
+      characters = 0
+    }
+    characters += length
+  }
+  if (start < ids.length) yield ids.slice(start)
 }

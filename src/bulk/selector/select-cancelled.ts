@@ -1,7 +1,7 @@
 import type { Store } from '../../store/index.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 import * as bulkUndo from '../transactions/bulk-undo.js'
-import { ChunkPacker, type FixedSet, inBatches, packAbsent, SAMPLE_ITEMS } from './fixed-set.js'
+import { ChunkPacker, type FixedSet, idsInBatches, inBatches, packAbsent, SAMPLE_ITEMS } from './fixed-set.js'
 
 /** Selects what an undo brings back: what a cancel has cancelled, or items by id. */
 
@@ -44,7 +44,7 @@ export async function selectCancelledNamed(
 ): Promise<FixedSet> {
   const found = new Set<number>()
   const absent = new Set<string>()
-  for (const page of inBatches([...new Set(ids)], PAGE_IDS)) {
+  for (const page of idsInBatches([...new Set(ids)], PAGE_IDS)) {
     const named = await find(store, bounds, page)
     for (const seq of named.found) found.add(seq)
     for (const id of named.absent) absent.add(id)

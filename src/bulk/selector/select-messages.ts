@@ -13,7 +13,7 @@ import type {
 } from '../../workflow/transactions/runs-dead.js'
 import * as runsDead from '../../workflow/transactions/runs-dead.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { chunksOf, type FixedSet, inBatches, packAbsent, SAMPLE_ITEMS } from './fixed-set.js'
+import { chunksOf, type FixedSet, idsInBatches, packAbsent, SAMPLE_ITEMS } from './fixed-set.js'
 import { type Refinement, unreadableOf } from './refine.js'
 
 /** Messages per lookup. */
@@ -103,7 +103,7 @@ async function selectNamedMessages(
   await yieldToEventLoop()
   const distinct = [...new Set(ids)]
   await yieldToEventLoop()
-  for (const batch of inBatches(distinct, PAGE_ITEMS)) {
+  for (const batch of idsInBatches(distinct, PAGE_ITEMS)) {
     found.push(...(await store.run(bulkSelect.selectNamedMessages, { accountId, kind: PLAIN_KIND, ids: batch })))
   }
   const known = new Set(found.map((row) => row.message_id))
@@ -200,7 +200,7 @@ async function findLetters<Found extends Letter>(dlqIds: readonly string[], read
   const letters: Found[] = []
   // Letters that failed at about the same time are stored together.
   const byTime = distinct.toSorted((one, other) => timeOf(one) - timeOf(other))
-  for (const batch of inBatches(byTime, PAGE_ITEMS)) letters.push(...(await read(batch)))
+  for (const batch of idsInBatches(byTime, PAGE_ITEMS)) letters.push(...(await read(batch)))
   const known = new Set(letters.map((letter) => letter.dlq_id))
   return { letters, absent: distinct.filter((id) => !known.has(id)) }
 }

@@ -1,7 +1,16 @@
-import { unreachable } from '../../base/index.js'
+import { charactersIn, unreachable } from '../../base/index.js'
 import type { Store, StoreDescription } from '../../store/index.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { type Bounds, ChunkPacker, type FixedSet, inBatches, itemsOf, type Limits, packAbsent } from './fixed-set.js'
+import {
+  type Bounds,
+  ChunkPacker,
+  type FixedSet,
+  idsInBatches,
+  inBatches,
+  itemsOf,
+  type Limits,
+  packAbsent,
+} from './fixed-set.js'
 import { type Refinement, unreadableOf } from './refine.js'
 import type { Target } from './selector.js'
 
@@ -12,6 +21,14 @@ import type { Target } from './selector.js'
 
 /** Runs that one page reads. SQLite: other readers wait some milliseconds at most. PostgreSQL: nobody waits. */
 const PAGE_SCAN: Readonly<Record<StoreDescription['kind'], number>> = { sqlite: 5_000, postgres: 20_000 }
+/** Characters of labels and prefixes that one page compares with its runs. */
+const PAGE_CHARACTERS = 100_000_000
+
+/** Every run is compared with each label and prefix, of which a request may have megabytes. */
+function pageScan(store: Store, { label = [], urlPrefix = [] }: bulkSelect.RunFilter): number {
+  const characters = charactersIn([label, urlPrefix])
+  return Math.min(PAGE_SCAN[store.describe().kind], Math.ceil(PAGE_CHARACTERS / Math.max(1, characters)))
+}
 
 /** The target and bounds of a selection. */
 export interface Selection extends Bounds {
@@ -40,7 +57,7 @@ async function selectMatchingRuns(
 ): Promise<FixedSet> {
   const packing = new ChunkPacker()
   const first: number[] = []
-  const scan = PAGE_SCAN[store.describe().kind]
+  const scan = pageScan(store, filter)
   let left = most
   let after: number | undefined = 0
   while (after !== undefined && left > 0) {
@@ -69,7 +86,7 @@ async function selectNamedRuns(store: Store, bounds: Bounds, ids: readonly strin
   const found = new FoundRuns(store)
   let before: Promise<NamedRuns> | undefined
   // Requests the next page before the previous answer arrives, so nothing idles in between.
-  for (const page of inBatches(ids, PAGE_IDS)) {
+  for (const page of idsInBatches(ids, PAGE_IDS)) {
     const asked = store.run(bulkSelect.selectNamed, { accountId, ids: page, bound })
     // Awaited in the next iteration; if an earlier page fails, nobody awaits it.
     asked.catch(() => undefined)
