@@ -1,3 +1,4 @@
+import { charactersIn } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import {
   addUrlGroupEndpoints,
@@ -20,8 +21,11 @@ import { endpointsOf, type GroupEndpoint, type UrlGroupRow } from '../transactio
 import type { ApiDeps } from './deps.js'
 import { longList, PAGE } from './long-list.js'
 
-/** A publication to a group makes this many messages in one transaction. */
-const MAX_ENDPOINTS = 1_000
+/**
+ * A publication to a group makes a message for each endpoint in one transaction. Each request about a group reads all of its
+ * names and URLs, and is answered with them.
+ */
+const LIMITS = { endpoints: 1_000, characters: 1_048_576 }
 
 function checkName(what: string, name: string): void {
   if (!NAME.test(name)) refuseSetting(what, name, 'use letters, digits, - _ and . only')
@@ -76,14 +80,19 @@ function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
   return [
     route(addUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body }) => {
       checkName('The name of the URL group', name)
-      // Checked before the comparison of each endpoint with all others.
-      if (body.endpoints.length > MAX_ENDPOINTS) throw tooManyEndpoints(String(body.endpoints.length))
+      // Checked before each URL is parsed.
+      if (body.endpoints.length > LIMITS.endpoints) throw tooManyEndpoints(String(body.endpoints.length))
+      const characters = charactersIn(body.endpoints)
+      if (characters > LIMITS.characters) throw tooLongEndpoints(`${characters} characters`)
       const endpoints = body.endpoints.map(endpointOf)
       endpoints.forEach(checkEndpoint)
       for (const { url } of endpoints) refuseForbidden(url, targets)
-      const args = { accountId, name, endpoints, most: MAX_ENDPOINTS, now: clock.now() }
-      if ((await store.run(urlGroups.addEndpoints, args)) === 'added') return {}
-      throw tooManyEndpoints(`${endpoints.length} more`)
+      const args = { accountId, name, endpoints, most: LIMITS, now: clock.now() }
+      const outcome = await store.run(urlGroups.addEndpoints, args)
+      if (outcome === 'added') return {}
+      throw outcome === 'full'
+        ? tooManyEndpoints(`${endpoints.length} more`)
+        : tooLongEndpoints(`${characters} characters more`)
     }),
     route(removeUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body: { endpoints } }) => {
       const args = { accountId, name, endpoints, now: clock.now() }
@@ -94,7 +103,12 @@ function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
 }
 
 function tooManyEndpoints(found: string): HomeportError {
-  const limit = `${MAX_ENDPOINTS} endpoints in a URL group`
+  const limit = `${LIMITS.endpoints} endpoints in a URL group`
+  return new HomeportError('setting_limit', { setting: 'endpoints', found, limit })
+}
+
+function tooLongEndpoints(found: string): HomeportError {
+  const limit = `${LIMITS.characters} characters of all names and URLs in a URL group`
   return new HomeportError('setting_limit', { setting: 'endpoints', found, limit })
 }
 

@@ -65,6 +65,16 @@ describeOnSampledStore('URL groups and queues', (openStore) => {
     await expect(scene.client.urlGroups.get('full')).rejects.toThrow(/no URL group/)
   })
 
+  it('refuses URLs that are too long together, in one request or several', async () => {
+    const path = '/v2/topics/long/endpoints'
+    const endpoints = Array.from({ length: 140 }, (_, at) => ({ url: `https://e.test/${'x'.repeat(8_000)}${at}` }))
+    expect(await scene.ask('POST', path, { endpoints })).toMatchObject({ status: 412 })
+    expect(await scene.ask('POST', path, { endpoints: endpoints.slice(0, 100) })).toMatchObject({ status: 200 })
+    const { status, answer } = await scene.ask('POST', path, { endpoints: endpoints.slice(100) })
+    const error = expect.stringMatching(/is "\d+ characters more".* at most 1048576 characters of all names and URLs/)
+    expect([status, answer]).toEqual([412, { error }])
+  })
+
   it('applies the default headers of a group where a publication does not set them', async () => {
     await scene.client.urlGroups.addEndpoints({ name: 'd', endpoints: [{ url: 'https://d.test/' }] })
     const headers = { 'Upstash-Retries': '7', 'Upstash-Delay': ['1h'] }

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely'
+import { charactersIn } from '../../base/index.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { UrlGroupsTable } from '../../store/schema/queues.js'
@@ -104,23 +105,42 @@ export const some = read(
 /** Only this file writes the column. */
 export const endpointsOf = (row: UrlGroupRow): GroupEndpoint[] => JSON.parse(row.endpoints) as GroupEndpoint[]
 
-const isSame = (one: GroupEndpoint, ref: EndpointRef): boolean =>
-  (ref.name !== undefined && one.name === ref.name) || (ref.url !== undefined && one.url === ref.url)
+/** The endpoints of a group by name and URL, each of which only one of them has. Removed ones leave a gap. */
+class Endpoints {
+  readonly #all: (GroupEndpoint | undefined)[] = []
+  readonly #byName = new Map<string, number>()
+  readonly #byUrl = new Map<string, number>()
+
+  get left(): GroupEndpoint[] {
+    return this.#all.filter((endpoint) => endpoint !== undefined)
+  }
+
+  /** It takes the first place of those with its name or its URL, which may be two. */
+  put(endpoint: GroupEndpoint): void {
+    const { name, url } = endpoint
+    const named = name === undefined ? undefined : this.#byName.get(name)
+    const places = [named, this.#byUrl.get(url)].filter((place) => place !== undefined)
+    for (const place of places) this.#remove(place)
+    const at = Math.min(this.#all.length, ...places)
+    this.#all[at] = endpoint
+    if (name !== undefined) this.#byName.set(name, at)
+    this.#byUrl.set(url, at)
+  }
+
+  #remove(place: number): void {
+    const endpoint = this.#all[place]
+    if (endpoint === undefined) return
+    if (endpoint.name !== undefined) this.#byName.delete(endpoint.name)
+    this.#byUrl.delete(endpoint.url)
+    this.#all[place] = undefined
+  }
+}
 
 /** Adds endpoints. An endpoint with the same name or URL is replaced. */
 function merged(endpoints: readonly GroupEndpoint[], added: readonly GroupEndpoint[]): GroupEndpoint[] {
-  const all = [...endpoints]
-  for (const endpoint of added) {
-    const at = all.findIndex((one) => isSame(one, endpoint))
-    if (at < 0) {
-      all.push(endpoint)
-      continue
-    }
-    all[at] = endpoint
-    // Its name may match one endpoint and its URL another.
-    for (let i = all.length - 1; i > at; i--) if (isSame(all[i] as GroupEndpoint, endpoint)) all.splice(i, 1)
-  }
-  return all
+  const all = new Endpoints()
+  for (const endpoint of [...endpoints, ...added]) all.put(endpoint)
+  return all.left
 }
 
 /** Locks a group until the commit; creates it first if it does not exist. It may be deleted until it is locked. */
@@ -132,17 +152,28 @@ function* makeOrLock(args: GroupKey & { now: number }): Transaction<UrlGroupRow>
   }
 }
 
+/** Most endpoints of a group, and most characters of all their names and URLs. */
+export interface GroupLimits {
+  readonly endpoints: number
+  readonly characters: number
+}
+
 /**
- * Adds endpoints to a group, which is created if it does not exist. Answers `full` when it would have more than `most`.
+ * Adds endpoints to a group, which is created if it does not exist. Answers `full` or `too_long` when it would have more than
+ * `most`. A group that is too long already may become shorter.
  */
 export const addEndpoints = write(
   'urlGroups.addEndpoints',
   function* (
-    args: GroupKey & { endpoints: readonly GroupEndpoint[]; most: number; now: number },
-  ): Transaction<'added' | 'full'> {
-    const endpoints = merged(endpointsOf(yield* makeOrLock(args)), args.endpoints)
-    if (endpoints.length > args.most) return 'full'
-    yield* change(setEndpoints, { ...args, endpoints: JSON.stringify(endpoints) })
+    args: GroupKey & { endpoints: readonly GroupEndpoint[]; most: GroupLimits; now: number },
+  ): Transaction<'added' | 'full' | 'too_long'> {
+    const { most, ...rest } = args
+    const group = yield* makeOrLock(args)
+    const before = endpointsOf(group)
+    const endpoints = merged(before, args.endpoints)
+    if (endpoints.length > most.endpoints) return 'full'
+    if (charactersIn(endpoints) > Math.max(most.characters, charactersIn(before))) return 'too_long'
+    yield* change(setEndpoints, { ...rest, endpoints: JSON.stringify(endpoints) })
     return 'added'
   },
 )
