@@ -111,7 +111,7 @@ export interface EndpointShape<
   readonly path: string
   /** `write` endpoints are refused to read-only credentials. */
   readonly access: 'read' | 'write'
-  /** `heavy`: it may read thousands of rows, so an account has only a few of them served at a time; others wait. */
+  /** `heavy`: it may read thousands of rows or megabytes, so an account has only a few of them served at a time; others wait. */
   readonly cost?: 'heavy'
   /** One line for lists. */
   readonly summary: string

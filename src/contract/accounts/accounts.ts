@@ -137,6 +137,7 @@ export const listTeamMembers = endpoint({
   path: '/v2/teams/{team_id}',
   auth: 'basic',
   access: 'read',
+  cost: 'heavy',
   summary: 'List the members of a team',
   description: 'Every member sees all members, the owner first.',
   params: Type.Object({ team_id: text('`team_id` of the team.') }),

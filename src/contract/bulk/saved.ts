@@ -63,6 +63,7 @@ export const listSelectors = endpoint({
   method: 'GET',
   path: '/v2/workflows/bulkSelectors',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'List saved selectors',
   description: 'All saved selectors of the account, by name.',

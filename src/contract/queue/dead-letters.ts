@@ -76,6 +76,7 @@ export const getDeadLetter = endpoint({
   method: 'GET',
   path: '/v2/dlq/{dlqId}',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'Read a dead letter',
   description: 'Shows the message and the last response of its destination.',

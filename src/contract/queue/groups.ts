@@ -91,6 +91,7 @@ export const getUrlGroup = endpoint({
   method: 'GET',
   path: '/v2/topics/{name}',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'Read a URL group',
   description: 'Shows the endpoints of a group and its default headers.',

@@ -159,6 +159,7 @@ export const getMessage = endpoint({
   method: 'GET',
   path: '/v2/messages/{messageId}',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'Read a message',
   description:

@@ -137,6 +137,7 @@ export const getSchedule = endpoint({
   method: 'GET',
   path: '/v2/schedules/{scheduleId}',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'Read a schedule',
   description: 'Shows the settings of the schedule, and when it last fired and fires next.',

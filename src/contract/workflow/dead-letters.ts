@@ -130,6 +130,7 @@ export const getDeadRun = endpoint({
   method: 'GET',
   path: '/v2/workflows/dlq/{dlqId}',
   access: 'read',
+  cost: 'heavy',
   scopes: ['read'],
   summary: 'Read a failed run',
   description: 'Shows the run, the response that failed it, and the state of its failure function.',
