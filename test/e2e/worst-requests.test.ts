@@ -295,3 +295,18 @@ it('the worst query or headers of any operation do not block the event loop', as
   const [worst] = await sweep(sampled(requests))
   expect(worst?.wait, JSON.stringify(worst)).toBeLessThan(BOUND_MS)
 })
+
+it('large answers that are asked for at once do not block the event loop', async () => {
+  const headers = { 'upstash-cron': '0 0 1 1 *', 'upstash-schedule-id': 'large' }
+  const target = '/v2/schedules/https://example.com/'
+  const body = Buffer.alloc(15 * MIB, 'a')
+  expect(await send({ of: 'queue', method: 'POST', target, headers, body })).toBe(200)
+  const waits: number[] = []
+  for (let tries = 0; tries < 2; tries++) {
+    await longestStretch()
+    const reads = Array.from({ length: 8 }, () => send({ of: 'queue', method: 'GET', target: '/v2/schedules/large' }))
+    expect(new Set(await Promise.all(reads))).toEqual(new Set([200]))
+    waits.push(await longestStretch())
+  }
+  expect(Math.min(...waits)).toBeLessThan(BOUND_MS)
+})

@@ -20,7 +20,7 @@ import * as messagesDead from '../transactions/messages-dead.js'
 import { ANY_MESSAGE } from '../transactions/messages-filter.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { listOf, readSelection, type WireFilters } from './filters.js'
-import { deadLetterView } from './message-view.js'
+import { deadLetterView, turnFor } from './message-view.js'
 import { trimBodies } from './trim-bodies.js'
 
 const LARGEST_PAGE = 100
@@ -153,6 +153,7 @@ function singleRoutes(deps: ApiDeps): Route[] {
     route(getDeadLetter, async ({ caller, params: { dlqId } }) => {
       const [letter] = (await list(deps, only(caller.accountId, dlqId))).letters
       if (!letter) throw new HomeportError('dead_letter_not_found', { dlqId })
+      await turnFor(letter.body)
       return deadLetterView(letter)
     }),
     route(deleteDeadLetter, async ({ caller, params: { dlqId } }) => {

@@ -9,7 +9,7 @@ import { ANY_MESSAGE, type MessageFilter } from '../transactions/messages-filter
 import * as messagesRead from '../transactions/messages-read.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { listOf, readSelection, type Selection, type WireFilters } from './filters.js'
-import { messageView } from './message-view.js'
+import { messageView, turnFor } from './message-view.js'
 
 /** Messages cancelled in one transaction. Other traffic runs between two of them. */
 const CANCEL_BATCH = 1_000
@@ -96,6 +96,7 @@ export function messageRoutes(deps: ApiDeps): Route[] {
     route(getMessage, async ({ caller: { accountId }, params: { messageId }, query: { cancelled = false } }) => {
       const row = await deps.store.run(messagesRead.message, { accountId, kind: PLAIN, messageId })
       if (!row || (row.state === 'canceled' && !cancelled)) throw new HomeportError('message_not_found', { messageId })
+      await turnFor(row.body)
       return messageView(row, deps.clock.now())
     }),
     route(cancelMessage, async ({ caller: { accountId }, params: { messageId } }) => {

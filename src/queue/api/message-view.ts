@@ -1,4 +1,4 @@
-import { sha256Hex } from '../../base/index.js'
+import { sha256Hex, yieldToEventLoop } from '../../base/index.js'
 import { titleCase } from '../headers.js'
 import { redactionOf } from '../publish/settings.js'
 import type { MessageRow } from '../transactions/messages.js'
@@ -67,6 +67,14 @@ const base64 = (bytes: Uint8Array): string =>
 /** Wire types have mutable lists; ours are read-only. */
 export function mutable(headers: HeaderMap): Record<string, string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]))
+}
+
+/** A body of this length takes several milliseconds to become text. */
+const LARGE_BYTES = 1_048_576
+
+/** Waits for a turn of the event loop where the body is large: the store answers several requests in one turn. */
+export async function turnFor(body: Uint8Array | null): Promise<void> {
+  if (body !== null && body.byteLength > LARGE_BYTES) await yieldToEventLoop()
 }
 
 /** The body as text or in base64, or its hash when redacted. */

@@ -24,7 +24,7 @@ import type { ScheduleRow, ScheduleWithStates } from '../transactions/schedules.
 import * as schedules from '../transactions/schedules.js'
 import type { ApiDeps } from './deps.js'
 import { longList, PAGE } from './long-list.js'
-import { bodyMembers, mutable, redactHeaders, settingMembers } from './message-view.js'
+import { bodyMembers, mutable, redactHeaders, settingMembers, turnFor } from './message-view.js'
 
 /** A schedule as the wire shows it. */
 export type ScheduleView = Static<typeof getSchedule.success.body>
@@ -152,6 +152,7 @@ export function scheduleRoutes(deps: ApiDeps): Route[] {
     route(getSchedule, async ({ caller: { accountId }, params: { scheduleId } }) => {
       const row = await store.run(schedules.get, { accountId, scheduleId })
       if (!row) throw new HomeportError('schedule_not_found', { scheduleId })
+      await turnFor(row.schedule.body)
       return scheduleView(row)
     }),
     route(deleteSchedule, async ({ caller: { accountId }, params: { scheduleId } }) => {
