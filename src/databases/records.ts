@@ -1,3 +1,4 @@
+import { mapInSlices } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
@@ -49,7 +50,8 @@ export class Records {
       // Page by page, so that a long list blocks neither the store's thread nor the event loop.
       const rows = await store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
       if (!others && rows.some((row) => !homes.isHere(row))) others = await homes.others(accountId)
-      for (const row of rows) records.push(this.render(row, caller, credentials, others))
+      const rendered = await mapInSlices(rows, (row) => this.render(row, caller, credentials, others))
+      records.push(...rendered)
       after = rows.length < PAGE_ROWS ? undefined : databases.placeOf(rows.at(-1))
     } while (after)
     return records

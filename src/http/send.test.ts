@@ -14,6 +14,14 @@ it.each([501, 1_000, 1_001])('serializes a list of %i items in chunks that join 
   expect(await joined(list)).toBe(JSON.stringify(list))
 })
 
+it('serializes few items with much text in chunks that are short as well', async () => {
+  const list = Array.from({ length: 400 }, (_, index) => ({ index, ips: Array(10).fill('é'.repeat(1_000)) }))
+  expect(isLongList(list)).toBe(true)
+  const chunks = await chunksOfList(list)
+  expect(Math.max(...chunks.map(({ length }) => length))).toBeLessThan(1_000_000)
+  expect(Buffer.concat(chunks).toString()).toBe(JSON.stringify(list))
+})
+
 it('serializes short lists, and objects with lists, in one go', () => {
   expect(isLongList(listOf(500))).toBe(false)
   expect(isLongList({ items: listOf(5_000) })).toBe(false)

@@ -36,24 +36,34 @@ export function sendJson(request: IncomingMessage, response: ServerResponse, sta
   countUnread(request, response, bytes)
 }
 
-/** Items of a list that are serialized in one go, some milliseconds of work at most. */
+/** Items and characters of a list that are serialized in one go, some milliseconds of work at most. */
 const SLICE_ITEMS = 500
+const SLICE_CHARACTERS = 262_144
 
 /** Whether a response is a list that is too long to be serialized in one go. */
 export function isLongList(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value) && value.length > SLICE_ITEMS
+  return Array.isArray(value) && (value.length > SLICE_ITEMS || charactersIn(value) > LARGE_CHARACTERS)
 }
 
-/** The JSON of a list in chunks, with a yield after each. */
+/** The JSON of a list in chunks, with yields between them. */
 export async function chunksOfList(list: readonly unknown[]): Promise<Buffer[]> {
   const chunks: Buffer[] = []
-  for (let start = 0; start < list.length; start += SLICE_ITEMS) {
+  for (let start = 0; start < list.length; ) {
     if (start > 0) await yieldToEventLoop()
-    const items = JSON.stringify(list.slice(start, start + SLICE_ITEMS)).slice(1, -1)
+    const end = endOfSlice(list, start)
+    const items = JSON.stringify(list.slice(start, end)).slice(1, -1)
     chunks.push(Buffer.from(`${start === 0 ? '[' : ','}${items}`))
+    start = end
   }
   chunks.push(Buffer.from(']'))
   return chunks
+}
+
+function endOfSlice(list: readonly unknown[], start: number): number {
+  let end = start
+  for (let characters = 0; end < list.length && end - start < SLICE_ITEMS && characters < SLICE_CHARACTERS; end++)
+    characters += charactersIn(list[end])
+  return end
 }
 
 /** Responses with more characters than this are serialized in slices. */

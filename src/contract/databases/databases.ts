@@ -265,6 +265,7 @@ export const listDatabases = endpoint({
   path: '/v2/redis/databases',
   auth: 'basic',
   access: 'read',
+  cost: 'heavy',
   summary: 'List all databases',
   description: 'All databases of the account, oldest first.',
   query: CredentialsQuery,
