@@ -69,7 +69,8 @@ describe('a scrape', () => {
     const isOver = (seen: Scrape) =>
       seen.get('homeport_workflow_runs_ended_total{state="success"}') === 1 &&
       seen.get('homeport_queue_deliveries_total{outcome="failed"}') === 1 &&
-      seen.get('homeport_queue_published_total') === 2
+      seen.get('homeport_queue_published_total') === 2 &&
+      seen.get('homeport_store_transactions_pending{access="write"}') === 0
     const seen = await waitFor(
       async () => {
         const now = await scrape()
@@ -86,7 +87,6 @@ describe('a scrape', () => {
       'homeport_gateway_commands_total{kind="reads"}': 2,
       'homeport_gateway_commands_total{kind="writes"}': 2,
       'homeport_gateway_command_duration_seconds_count{kind="writes"}': 2,
-      'homeport_store_transactions_pending{access="write"}': 0,
       homeport_engine_failures_total: 0,
       homeport_metrics_databases_omitted: 1,
     }

@@ -98,8 +98,8 @@ export class PlainClient {
 }
 
 /**
- * The connections to one origin. After a response, a connection rests until the event loop has looked for bytes once: a destination may
- * have closed it, or sent bytes that nobody has asked for, which must not count as the next response.
+ * The connections to one origin. After a response, a connection rests until the event loop has looked for bytes once: the
+ * destination may have closed it, or sent bytes that nobody has asked for, which must not count as the next response.
  */
 class PlainOrigin {
   readonly #url: URL
