@@ -65,15 +65,20 @@ describe('a connection that cannot be made', () => {
     return { url: url.replace('http:', 'https:'), open }
   }
 
-  it('is given up when its request ends', async () => {
+  it('is given up when its request is aborted', async () => {
     const { url, open } = await startSilent()
-    const send = startSender()
-    const [late, aborted] = [send(url, { timeoutMs: 100 }), send(url)]
-    await waitFor(() => open.size === 2, { what: 'the connections' })
-    aborted.abort()
-    expect(await late.outcome).toMatchObject({ kind: 'unanswered', error: 'no complete response within 100 ms' })
-    expect(await aborted.outcome).toBeUndefined()
-    await waitFor(() => open.size === 0, { what: 'the end of the connections', deadlineMs: 5_000 })
+    const sending = startSender()(url)
+    await waitFor(() => open.size === 1, { what: 'the connection' })
+    sending.abort()
+    expect(await sending.outcome).toBeUndefined()
+    await waitFor(() => open.size === 0, { what: 'the end of the connection', deadlineMs: 5_000 })
+  })
+
+  it('is given up at the deadline of its request', async () => {
+    const { url, open } = await startSilent()
+    const outcome = await startSender()(url, { timeoutMs: 500 }).outcome
+    expect(outcome).toMatchObject({ kind: 'unanswered', error: 'no complete response within 500 ms' })
+    await waitFor(() => open.size === 0, { what: 'the end of the connection', deadlineMs: 5_000 })
   })
 
   it('is given up when the sender is closed', async () => {
