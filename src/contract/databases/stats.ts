@@ -81,7 +81,6 @@ export const getMetrics = endpoint({
   path: '/metrics',
   auth: 'basic',
   access: 'read',
-  cost: 'heavy',
   summary: 'Scrape metrics',
   description:
     'Metrics in the text format of Prometheus: of the databases of the account and, for the first account, of the whole server. Use a read-only API key, or the option metricsToken as a bearer token, which also shows the databases of all accounts. Counters start at zero when the server starts. Does not wake a database that is asleep.',
