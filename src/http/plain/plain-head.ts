@@ -25,8 +25,8 @@ const LINE_END = '\r\n'
 const END = '\r\n\r\n'
 const BEGINNING = /^(?:GET|POST) \//
 const REQUEST_LINE = /^(GET|POST) (\/[!-~]*) HTTP\/1\.1$/
-/** Headers whose values are visible ASCII characters with spaces between them. */
-const LINES = /^(?:[A-Za-z][A-Za-z0-9-]*: [!-~]+(?: +[!-~]+)*\r\n)+$/
+/** The lines of a plain head, also of a response: values are visible ASCII characters with spaces between them. */
+export const PLAIN_LINES = /^(?:[A-Za-z][A-Za-z0-9-]*: [!-~]+(?: +[!-~]+)*\r\n)+$/
 const LENGTH_LINE = /^content-length: ([0-9]{1,7})\r\n/im
 const LENGTH = /^[0-9]{1,7}$/
 /** Headers that change how a request is framed or answered. */
@@ -65,7 +65,7 @@ export class PlainHeads {
       if (length !== '') known.headers['content-length'] = length
       return known.headers
     }
-    const headers = LINES.test(lines) ? parse(lines) : undefined
+    const headers = PLAIN_LINES.test(lines) ? parse(lines) : undefined
     if (!headers || !isPlain(headers)) return undefined
     this.#known = knownFrom(lines, headers)
     return headers

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import { Client, errors } from 'undici'
-import type { OutgoingRequest, ResponseHandler } from './exchange.js'
+import type { OutgoingRequest, ResponseHandler } from './outgoing-request.js'
 import type { Wire } from './wire.js'
 
 /** The connection that a response comes from. */

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
 import { ContinuedResponse } from './continued-response.js'
-import { OutgoingRequest } from './exchange.js'
+import { OutgoingRequest } from './outgoing-request.js'
 import { Sender, type SendRequest } from './sender.js'
 
 const cleanups: (() => unknown)[] = []

@@ -5,8 +5,16 @@ import { createServer as createTlsServer } from 'node:tls'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { tempDir, waitFor } from '../../../test/support/index.js'
 import { switchNodeInternals } from '../../base/node-internals.js'
-import { OutgoingRequest } from './exchange.js'
-import { listening, newClient, OK, received, Sent, startDestination } from './testing/scripted-destination.js'
+import { OutgoingRequest } from './outgoing-request.js'
+import {
+  listening,
+  newClient,
+  OK,
+  received,
+  Sent,
+  startDestination,
+  writePieces,
+} from './testing/scripted-destination.js'
 
 afterEach(() => switchNodeInternals('on'))
 
@@ -37,7 +45,7 @@ describe.each(['on', 'off'] as const)('a plain request, with undocumented member
     const { socket } = await received(destination, 1)
     const chunked =
       'HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n2;x=y\r\nok\r\n0\r\nA: b\r\n\r\n'
-    for (const byte of chunked) await new Promise((resolve) => socket.write(byte, resolve))
+    await writePieces(socket, [chunked.slice(0, 20), chunked.slice(20, 70), ...chunked.slice(70)])
     expect([await sent.ended(), sent.body]).toEqual([['start', '201', 'end'], 'fourok'])
     const next = new Sent(client, destination.origin)
     await received(destination, 1, 2)
@@ -119,6 +127,16 @@ describe.each(['on', 'off'] as const)('a plain request, with undocumented member
 })
 
 describe('a response that is not plain', () => {
+  it('is also one whose head comes in many pieces', async () => {
+    const destination = await startDestination()
+    const { client } = newClient()
+    const sent = new Sent(client, destination.origin)
+    const { socket } = await received(destination, 1)
+    await writePieces(socket, [...OK])
+    expect((await sent.ended()).slice(-2)).toEqual(['200', 'end'])
+    expect([sent.body, client.takes(sent.request)]).toEqual(['ok', false])
+  })
+
   it('is read by undici, as are those that follow, for ten minutes', async () => {
     const destination = await startDestination()
     const { client, clock } = newClient()

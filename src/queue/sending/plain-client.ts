@@ -1,6 +1,6 @@
 import { errors } from 'undici'
 import type { Clock, TargetGate, Timer } from '../../base/index.js'
-import type { OutgoingRequest, RequestController, ResponseHandler } from './exchange.js'
+import type { OutgoingRequest, RequestController, ResponseHandler } from './outgoing-request.js'
 import { PlainConnection } from './plain-connection.js'
 import { isPlainRequest } from './plain-request.js'
 import { PlainResponseHeads } from './plain-response.js'
@@ -22,7 +22,7 @@ export interface PlainClientDeps {
 }
 
 /**
- * Sends plain requests over connections of its own, which cost half of undici's (`docs/decisions/plain-deliveries.md`). Every
+ * Sends plain requests over connections of its own, which cost less than undici's (`docs/decisions/plain-deliveries.md`). Every
  * request gets a connection at once: how many requests there are is the dispatcher's to limit.
  */
 export class PlainClient {

@@ -8,7 +8,7 @@ import {
   type RequestController,
   type ResponseHandler,
   type ReusableConnection,
-} from './exchange.js'
+} from './outgoing-request.js'
 import { bytesOf } from './plain-request.js'
 import { LONGEST_PLAIN_RESPONSE_HEAD_BYTES, type PlainResponseHead, type PlainResponseHeads } from './plain-response.js'
 import type { Wire, WireEvents } from './wire.js'
@@ -46,14 +46,14 @@ class Exchange implements RequestController {
  * ```
  *
  * - connecting: for its first request.
- * - asking: the request is sent, or on its way. `begun` has the bytes of a head that is not complete.
+ * - asking: the request is sent, or on its way. `begun` has the bytes of a head that is not complete, in this many pieces.
  * - receiving: the body of a plain response.
  * - waiting: for the next request, with the number of sweeps that it may last: a clock that is set ends no connection.
  * - with undici: which reads the rest of the response.
  */
 type State =
   | { readonly kind: 'connecting'; readonly exchange: Exchange }
-  | { readonly kind: 'asking'; readonly exchange: Exchange; readonly begun: Buffer }
+  | { readonly kind: 'asking'; readonly exchange: Exchange; readonly begun: Buffer; readonly pieces: number }
   | { readonly kind: 'receiving'; readonly exchange: Exchange; readonly body: BodyReader; readonly keepSeconds: number }
   | { readonly kind: 'waiting'; readonly sweeps: number }
   | { readonly kind: 'with undici'; readonly response: ContinuedResponse }
@@ -61,6 +61,8 @@ type State =
 
 const CLOSED: State = { kind: 'closed' }
 const NOTHING = Buffer.alloc(0)
+/** A head is read again with each piece of it; undici reads those of more pieces, byte by byte. */
+const MOST_PIECES = 8
 
 /** What a connection needs of its origin. */
 export interface PlainConnectionDeps {
@@ -140,7 +142,7 @@ export class PlainConnection implements ReusableConnection {
   /** connecting or waiting → asking. */
   #ask(exchange: Exchange): void {
     const { request, handler } = exchange
-    const state: State = { kind: 'asking', exchange, begun: NOTHING }
+    const state: State = { kind: 'asking', exchange, begun: NOTHING, pieces: 0 }
     this.#state = state
     request.connection = this
     handler.onRequestStart(exchange)
@@ -153,7 +155,7 @@ export class PlainConnection implements ReusableConnection {
     switch (state.kind) {
       case 'asking':
         this.#isAnswered = true
-        this.#takeHead(state.exchange, state.begun.length > 0 ? Buffer.concat([state.begun, bytes]) : bytes)
+        this.#takeHead(state, state.begun.length > 0 ? Buffer.concat([state.begun, bytes]) : bytes)
         return
       case 'receiving':
         this.#takeBody(state, bytes)
@@ -174,11 +176,12 @@ export class PlainConnection implements ReusableConnection {
   }
 
   /** asking → asking, → receiving, or → with undici. */
-  #takeHead(exchange: Exchange, bytes: Buffer): void {
+  #takeHead({ exchange, pieces }: State & { kind: 'asking' }, bytes: Buffer): void {
     const text = bytes.toString('latin1', 0, Math.min(bytes.length, LONGEST_PLAIN_RESPONSE_HEAD_BYTES))
     const head = this.#deps.heads.read(text)
-    if (head === 'incomplete') this.#state = { kind: 'asking', exchange, begun: Buffer.from(bytes) }
-    else if (head) this.#receive(exchange, head, bytes)
+    const mayFollow = head === 'incomplete' && pieces + 1 < MOST_PIECES
+    if (mayFollow) this.#state = { kind: 'asking', exchange, begun: Buffer.from(bytes), pieces: pieces + 1 }
+    else if (head && head !== 'incomplete') this.#receive(exchange, head, bytes)
     else this.#continue(exchange, Buffer.from(bytes))
   }
 

@@ -1,5 +1,5 @@
 import { isConnectionHeader, isValidHeader } from '../headers.js'
-import type { OutgoingRequest } from './exchange.js'
+import type { OutgoingRequest } from './outgoing-request.js'
 
 /** Methods whose requests and responses are framed by their headers alone. */
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])

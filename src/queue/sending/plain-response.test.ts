@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readerOf } from './body-reader.js'
 import { ContinuedResponse } from './continued-response.js'
-import { type IncomingHeaders, OutgoingRequest } from './exchange.js'
+import { type IncomingHeaders, OutgoingRequest } from './outgoing-request.js'
 import { PlainResponseHeads } from './plain-response.js'
 
 /** What a parser finds in bytes. `incomplete`: the response goes on behind them. */

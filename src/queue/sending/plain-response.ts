@@ -1,4 +1,5 @@
-import type { IncomingHeaders } from './exchange.js'
+import { PLAIN_LINES } from '../../http/index.js'
+import type { IncomingHeaders } from './outgoing-request.js'
 
 /**
  * The head of a plain response: the strict form of HTTP/1.1 in which destinations answer nearly always. It is a subset of what
@@ -25,8 +26,6 @@ const LINE_END = '\r\n'
 const END = '\r\n\r\n'
 const BEGINNING = 'HTTP/1.1 '
 const STATUS_LINE = /^HTTP\/1\.1 ([2-5][0-9]{2}) [ -~]*$/
-/** Headers whose values are visible ASCII characters with spaces between them. */
-const LINES = /^(?:[A-Za-z][A-Za-z0-9-]*: [!-~]+(?: +[!-~]+)*\r\n)+$/
 const LENGTH = /^[0-9]{1,15}$/
 const KEEP_ALIVE_TIMEOUT = /(?:^|[ ,])timeout=([0-9]{1,6})(?:$|[ ,])/
 /** Headers that change how a response is framed, or that belong to another protocol. */
@@ -67,7 +66,7 @@ function mayBegin(text: string): boolean {
   if (first < 0) return !text.includes('\n')
   const last = text.lastIndexOf(LINE_END)
   const lines = text.slice(first + LINE_END.length, last + LINE_END.length)
-  const isPlain = STATUS_LINE.test(text.slice(0, first)) && (lines === '' || LINES.test(lines))
+  const isPlain = STATUS_LINE.test(text.slice(0, first)) && (lines === '' || PLAIN_LINES.test(lines))
   return isPlain && !text.includes('\n', last + LINE_END.length)
 }
 
@@ -75,7 +74,7 @@ function parse(text: string, end: number): PlainResponseHead | undefined {
   const lineEnd = text.indexOf(LINE_END)
   const [, digits] = STATUS_LINE.exec(text.slice(0, lineEnd)) ?? []
   const lines = text.slice(lineEnd + LINE_END.length, end + LINE_END.length)
-  if (digits === undefined || !LINES.test(lines)) return undefined
+  if (digits === undefined || !PLAIN_LINES.test(lines)) return undefined
   const status = Number(digits)
   const headers = headersIn(lines)
   const body = bodyOf(status, headers)

@@ -3,8 +3,13 @@ import { type Clock, codeOf, TargetGate, type TargetPolicy, TargetRefused } from
 import { toHeaderMap } from '../headers.js'
 import { memoized } from '../memoized.js'
 import type { AttemptOutcome, HeaderMap } from '../types.js'
-import { type IncomingHeaders, OutgoingRequest, type RequestController, type ResponseHandler } from './exchange.js'
 import { KeptBody, LARGE_RESPONSES_BYTES, SharedBytes } from './kept-body.js'
+import {
+  type IncomingHeaders,
+  OutgoingRequest,
+  type RequestController,
+  type ResponseHandler,
+} from './outgoing-request.js'
 import { PlainClient } from './plain-client.js'
 import { reusableConnections } from './undici-connection.js'
 import { CONNECT_TIMEOUT_MS } from './wire.js'

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher, Pool } from 'undici'
 import { codeOf } from '../../base/index.js'
-import { isClosedByPeer, OutgoingRequest, type ReusableConnection } from './exchange.js'
+import { isClosedByPeer, OutgoingRequest, type ReusableConnection } from './outgoing-request.js'
 
 /**
  * An undici client: one connection with one request at a time. It knows whether that connection was used before. undici's

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { atCleanup, waitFor } from '../../../../test/support/index.js'
 import { TargetGate } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
-import { OutgoingRequest, type RequestController } from '../exchange.js'
+import { OutgoingRequest, type RequestController } from '../outgoing-request.js'
 import { PlainClient } from '../plain-client.js'
 
 /** What a destination has received on one connection. */
@@ -98,7 +98,7 @@ export class Sent {
   /** Waits for the end of the request, and until its connection has rested. */
   async ended(): Promise<readonly string[]> {
     await waitFor(() => this.hasEnded, { what: 'the end of the request' })
-    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await someTurns()
     return this.heard
   }
 }
@@ -111,4 +111,17 @@ export async function received({ arrivals }: Destination, connections: number, r
   const last = arrivals.at(-1)
   if (!last || arrivals.length > connections) throw new Error(`${arrivals.length} connections have come`)
   return last
+}
+
+/** Sends each piece once the client, in this process, has had time to read the one before. */
+export async function writePieces(socket: Socket, pieces: readonly string[]): Promise<void> {
+  for (const piece of pieces) {
+    await new Promise((resolve) => socket.write(piece, resolve))
+    await someTurns()
+  }
+}
+
+/** The event loop has looked for bytes meanwhile. */
+async function someTurns(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
