@@ -7,6 +7,11 @@ import { PlainResponseHeads } from './plain-response.js'
 import { Wires } from './wire.js'
 
 const SWEEP_MS = 1_000
+/**
+ * When no sweep has come for this long, the process was paused: destinations may have ended connections meanwhile, or said
+ * that they will, which must not count as a response.
+ */
+const PAUSED_MS = 2_500
 /** How long requests to an odd destination go to undici. */
 const ODD_SWEEPS = 600
 /** Beyond them the oldest are forgotten. */
@@ -33,6 +38,7 @@ export class PlainClient {
   /** Destinations whose responses are not plain, in the order of the sweep after which they are tried again. */
   readonly #odd = new Map<string, number>()
   #sweeps = 0
+  #sweptAt = 0
   #timer: Timer | undefined
   #isClosed = false
 
@@ -54,6 +60,7 @@ export class PlainClient {
   send(request: OutgoingRequest, handler: ResponseHandler): RequestController | undefined {
     const origin = this.#origins.get(request.origin) ?? this.#newOrigin(request.origin)
     this.#timer ??= this.#nextSweep()
+    this.#noticePause()
     return origin.send(request, handler)
   }
 
@@ -78,13 +85,22 @@ export class PlainClient {
   }
 
   #nextSweep(): Timer {
+    this.#sweptAt = this.#clock.now()
     return this.#clock.after(SWEEP_MS, () => {
       this.#sweep()
       this.#timer = this.#origins.size + this.#odd.size > 0 && !this.#isClosed ? this.#nextSweep() : undefined
     })
   }
 
+  #noticePause(): void {
+    const now = this.#clock.now()
+    if (now - this.#sweptAt < PAUSED_MS) return
+    this.#sweptAt = now
+    for (const origin of this.#origins.values()) origin.endWaiting()
+  }
+
   #sweep(): void {
+    this.#noticePause()
     this.#sweeps++
     for (const [url, origin] of this.#origins) {
       origin.sweep()
@@ -164,6 +180,10 @@ class PlainOrigin {
   sweep(): void {
     for (const connection of this.#connections) connection.sweep()
     this.#free = this.#free.filter((connection) => connection.isFree)
+  }
+
+  endWaiting(): void {
+    for (const connection of this.#connections) connection.endWaiting()
   }
 
   close(): void {

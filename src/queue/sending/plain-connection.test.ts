@@ -105,6 +105,16 @@ describe('a connection that waits', () => {
     expect(await (await next).ended()).toEqual(['start', '200', 'end'])
   })
 
+  it('is not used after a pause of this process, in which the destination may have given it up', async () => {
+    const { destination, client, clock } = await waiting()
+    const now = clock.now() + 3_000
+    vi.spyOn(clock, 'now').mockReturnValue(now)
+    const next = new Sent(client, destination.origin)
+    const second = await received(destination, 2)
+    second.socket.write(OK)
+    expect(await next.ended()).toEqual(['start', '200', 'end'])
+  })
+
   it('ends when bytes come that nobody has asked for', async () => {
     const { socket } = await waiting()
     socket.write(OK)

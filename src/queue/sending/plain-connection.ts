@@ -130,6 +130,11 @@ export class PlainConnection implements ReusableConnection {
     else this.#end()
   }
 
+  /** Ends a connection that waits. */
+  endWaiting(): void {
+    if (this.#state.kind === 'waiting') this.#end()
+  }
+
   /** Ends the connection; its request fails with this error. */
   destroy(error: Error): void {
     this.#wire.destroy(error)
