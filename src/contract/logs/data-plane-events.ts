@@ -176,7 +176,7 @@ export const DATA_PLANE_EVENTS = {
   import_failed: backups('info', 'an import has failed; its answer says why', 'backupId', 'error'),
   backup_file_left: backups(
     'warn',
-    'the file of a failed or deleted backup cannot be deleted; the next start deletes it or moves it into quarantine',
+    'the file of a failed or deleted backup cannot be deleted; the next start deletes it',
     'backupId',
     'error',
   ),

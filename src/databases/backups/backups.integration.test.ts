@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { freePortRange, waitFor } from '../../../test/support/index.js'
@@ -364,7 +364,15 @@ describe('a restart', () => {
     }
     const [restored, cutShort] = records as [DatabaseRecord, DatabaseRecord]
     const [backup] = await listed(before, restored)
+    const doomed = join(before.dataDir, 'backups', restored.database_id, `${backup?.backup_id}.rdb`)
     expect(await restore(before, restored, backup?.backup_id)).toEqual(OK)
+    // A file that cannot be deleted, as after a kill: a folder is in its place.
+    rmSync(doomed)
+    mkdirSync(doomed)
+    expect(await before.api('DELETE', `/v2/redis/delete-backup/${restored.database_id}/${backup?.backup_id}`)).toEqual(
+      OK,
+    )
+    rmdirSync(doomed)
     await command(before, restored, 'SET', 'k', 'newest')
     interrupted = cutShort
     const [last] = await listed(before, cutShort)
@@ -375,7 +383,7 @@ describe('a restart', () => {
     expect(await answer).toMatchObject({ status: 503 })
     const known = filesOf(before, restored)
     const dir = join(before.dataDir, 'backups', restored.database_id)
-    for (const name of ['restore.rdb', 'bak_left.rdb']) writeFileSync(join(dir, name), 'x')
+    for (const path of [join(dir, 'restore.rdb'), join(dir, 'bak_left.rdb'), doomed]) writeFileSync(path, 'x')
 
     const again = await startManagement({ dataDir: before.dataDir, redisPorts: before.redisPorts })
     expect(await command(again, cutShort, 'GET', 'k')).toBe('old')
@@ -383,5 +391,7 @@ describe('a restart', () => {
     expect(await listed(again, cutShort)).toMatchObject([{ internal_backup_tag: 'safety', state: 'completed' }, {}])
     expect(await command(again, restored, 'GET', 'k')).toBe('newest')
     expect(filesOf(again, restored)).toEqual(known)
+    // Only the file that was never known is kept for the operator.
+    expect(await again.api('GET', '/v2/redis/quarantine')).toMatchObject({ body: [{ backup_id: 'bak_left' }] })
   })
 })

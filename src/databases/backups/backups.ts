@@ -7,12 +7,14 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import { type DatabaseRow, everyRow } from '../life.js'
 import { nameProblems } from '../rules.js'
+import * as deletions from '../transactions/backup-deletions.js'
 import * as backups from '../transactions/backups.js'
 import * as backupsDaily from '../transactions/backups-daily.js'
 import * as restores from '../transactions/restores.js'
 import { refuse } from './answers.js'
 import { BackupCreation } from './creation.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
+import { deleteFiles } from './deletions.js'
 import type { BackupDeps } from './deps.js'
 import { BackupFiles, type BackupName, verifiedFile } from './files.js'
 import { Imports, type ReceivedFile } from './imports.js'
@@ -97,10 +99,14 @@ export class Backups implements Service {
     await this.#lossAcceptance.settleLost()
   }
 
-  /** Files that look like backups and have no row. Must not be called while a restore is active. */
+  /** Deletes files of deleted backups; files that look like backups and were never known are the answer. Must not be called while a restore is active. */
   async unknownFiles(): Promise<readonly BackupName[]> {
-    const { store, files } = this.#deps
-    return files.sweep(await store.run(backups.everyName, {}))
+    const { store, files, home } = this.#deps
+    const left = await store.run(deletions.left, { home })
+    const deleted = left.map((backup) => ({ ...backup, state: 'deleted' as const }))
+    const unknown = await files.sweep([...(await store.run(backups.everyName, {})), ...deleted])
+    await store.run(deletions.forget, { ids: left.map(({ backup_id }) => backup_id) })
+    return unknown
   }
 
   /** Starts the schedule. Call it after `recover`. */
@@ -172,7 +178,7 @@ export class Backups implements Service {
     })
     if (outcome.kind === 'no_backup') throw new HomeportError('backup_not_found', { backupId })
     if (outcome.kind !== 'removed') refuse(outcome, databaseId)
-    await this.#creation.removeFile({ database_id: databaseId, backup_id: backupId })
+    await deleteFiles(this.#deps, [{ database_id: databaseId, backup_id: backupId }])
     this.#uploads?.check()
   }
 

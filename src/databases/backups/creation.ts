@@ -2,6 +2,7 @@ import { isUnwritable } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Evidence } from '../../fleet/index.js'
 import * as backups from '../transactions/backups.js'
+import { deleteFiles } from './deletions.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
 import type { BackupName } from './files.js'
 
@@ -51,14 +52,14 @@ export class BackupCreation {
         this.#deps.logger.info('import_failed', { error, backupId: backup.backup_id })
       else this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
       // What is left of the file is deleted at the next start; the row must not stay pending for it.
-      await this.removeFile(backup)
+      await this.#removeFile(backup)
       await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error
     }
   }
 
-  /** Deletes the file of a backup that is deleted or failed. Never rejects: the next start moves it into quarantine. */
-  async removeFile(backup: BackupName): Promise<void> {
+  /** Deletes the file of a backup that has failed. Never rejects: the next start deletes it. */
+  async #removeFile(backup: BackupName): Promise<void> {
     await this.#deps.files.remove(backup).catch((error: unknown) => {
       this.#deps.logger.warn('backup_file_left', { error, backupId: backup.backup_id })
     })
@@ -67,9 +68,9 @@ export class BackupCreation {
   /** A restore copies its backup first, so none of those that go is needed. */
   async #prune({ database_id: databaseId, kind }: NewBackup): Promise<void> {
     if (kind !== 'safety' && kind !== 'import') return
-    const { store, files } = this.#deps
-    const gone = await store.run(backups.prune, { databaseId, keep: INTERMEDIATE_KEPT })
-    for (const backup of gone) await files.remove(backup)
+    const { store, clock } = this.#deps
+    const gone = await store.run(backups.prune, { databaseId, keep: INTERMEDIATE_KEPT, at: clock.now() })
+    await deleteFiles(this.#deps, gone)
   }
 
   async #finish(

@@ -3,8 +3,8 @@ import { isError } from '../../contract/errors/errors.js'
 import type * as backups from '../transactions/backups.js'
 import * as backupsDaily from '../transactions/backups-daily.js'
 import { reasonOf } from './creation.js'
+import { type DeletionDeps, deleteFiles } from './deletions.js'
 import type { BackupDeps } from './deps.js'
-import type { BackupFiles } from './files.js'
 
 type DueDatabase = backupsDaily.DueDatabase
 
@@ -20,8 +20,7 @@ const INTERMEDIATE_RETENTION_MS = 3 * DAY_MS
 const FIRST_RETRY_MS = 5 * 60 * 1000
 
 /** What `DailyBackups` is built from. */
-export interface DailyDeps extends Pick<BackupDeps, 'store' | 'clock' | 'logger' | 'home'> {
-  readonly files: Pick<BackupFiles, 'remove'>
+export interface DailyDeps extends DeletionDeps, Pick<BackupDeps, 'clock' | 'home'> {
   /** Which daily backups others expire: all completed ones, or those that object storage has. */
   readonly keep: backupsDaily.Ages['keep']
   /** Creates a backup and resolves when it is completed. */
@@ -168,7 +167,7 @@ export class DailyBackups {
   }
 
   async #expire(): Promise<void> {
-    const { store, clock, files, home } = this.#deps
+    const { store, clock, home } = this.#deps
     const now = clock.now()
     const gone = await store.run(backupsDaily.expire, {
       daily: now - DAILY_ON_DISK_MS,
@@ -178,6 +177,6 @@ export class DailyBackups {
       at: now,
       keep: this.#deps.keep,
     })
-    for (const backup of gone) await files.remove(backup)
+    await deleteFiles(this.#deps, gone)
   }
 }

@@ -7,8 +7,8 @@
  *                                restore.rdb      the data being restored into this database, of any database's backup
  * ```
  *
- * A row is committed before its file exists and deleted after the file. A file without a row was left by a crash, or the
- * store has lost the row: the next start moves it into quarantine.
+ * A row is committed before its file exists. The row of a deleted backup becomes one of `deleted_backups` until the file is
+ * deleted, too. So the store has lost the row of a file without any: the next start moves it into quarantine.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -100,8 +100,8 @@ export class BackupFiles {
   }
 
   /**
-   * Deletes staged files, files of failed backups, and what has not arrived completely. Returns the files that look like
-   * backups and are not known; these are left as they are.
+   * Deletes staged files, files of failed and deleted backups, and what has not arrived completely. Returns the files that
+   * look like backups and are not known; these are left as they are.
    */
   async sweep(known: readonly (BackupName & { readonly state: string })[]): Promise<readonly BackupName[]> {
     const states = new Map(known.map((backup) => [this.path(backup), backup.state]))
@@ -110,7 +110,8 @@ export class BackupFiles {
       const dir = join(this.#root, databaseId)
       for (const name of await namesIn(dir)) {
         const state = states.get(join(dir, name))
-        const isLeft = state === 'failed' || ARRIVING.some((extension) => name.endsWith(extension))
+        const isLeft =
+          state === 'failed' || state === 'deleted' || ARRIVING.some((extension) => name.endsWith(extension))
         if (name === STAGED || isLeft) await rm(join(dir, name), { force: true })
         else if (state === undefined && name.endsWith(EXTENSION)) {
           unknown.push({ database_id: databaseId, backup_id: name.slice(0, -EXTENSION.length) })

@@ -207,24 +207,3 @@ const storedQuery = query<OfHome, StoredDaily>(({ db, p }) =>
 export const storedDaily = read('backupObjects.storedDaily', function* (args: OfHome): Transaction<StoredDaily[]> {
   return yield* all(storedQuery, args)
 })
-
-const dropRows = query<{ ids: readonly string[] }>(({ db, p, d }) =>
-  db.deleteFrom('backups').where(d.inTexts('backup_id', p.ids)),
-)
-const deleteObjects = query<{ ids: readonly string[]; at: number }>(({ db, p, d }) =>
-  db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where(d.inTexts('backup_id', p.ids)),
-)
-
-/** Deletes backups. Their objects are deleted afterwards. */
-export function* dropBackups(ids: readonly string[], at: number): Transaction<void> {
-  yield* change(dropRows, { ids })
-  yield* change(deleteObjects, { ids, at })
-}
-
-/** Deletes backups past their retention. */
-export const expire = write(
-  'backupObjects.expire',
-  function* ({ ids, at }: { ids: readonly string[]; at: number }): Transaction<void> {
-    yield* dropBackups(ids, at)
-  },
-)

@@ -3,7 +3,7 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, change, first, type Transaction } from '../../store/statement.js'
-import { dropBackups } from './backup-objects.js'
+import { type BackupIds, dropBackups } from './backup-deletions.js'
 import { lockForChange, type Refusal } from './backups.js'
 import type { DatabaseRow } from './database-row.js'
 import { isOfHome, type OfHome } from './homes.js'
@@ -124,15 +124,10 @@ export interface Ages {
   readonly keep: 'all' | 'stored'
 }
 
-interface OldBackup {
-  readonly database_id: string
-  readonly backup_id: string
-}
-
 /**
  * While daily backups are on, the newest completed one stays, however old: its successors may have failed.
  */
-const old = query<Ages & OfHome, OldBackup>(({ db, p }) =>
+const old = query<Ages & OfHome, BackupIds>(({ db, p }) =>
   db
     .selectFrom('backups')
     .innerJoin('databases', 'databases.database_id', 'backups.database_id')
@@ -176,10 +171,9 @@ const old = query<Ages & OfHome, OldBackup>(({ db, p }) =>
 
 /** Deletes the rows of backups past their retention; returns them, so that the caller deletes their files. */
 export const expire = write('backupsDaily.expire', function* (args: Ages & OfHome & { at: number }): Transaction<
-  OldBackup[]
+  BackupIds[]
 > {
   const gone = yield* all(old, args)
-  const ids = gone.map((backup) => backup.backup_id)
-  yield* dropBackups(ids, args.at)
+  yield* dropBackups(gone, args.at)
   return gone
 })

@@ -5,6 +5,7 @@ import * as accounts from '../../accounts/transactions/accounts.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
 import { databaseRow } from '../testing/rows.js'
+import * as deletions from './backup-deletions.js'
 import * as objects from './backup-objects.js'
 import * as backups from './backups.js'
 import * as daily from './backups-daily.js'
@@ -86,10 +87,27 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       for (const [n, kind] of kinds.entries()) await made({ kind, created_at: NOW + n })
       const begin = (most: number) => store.run(backups.begin, { backup: newBackup(), accountId, most })
       expect(await begin(2)).toEqual({ kind: 'too_many', most: 2 })
-      expect(await store.run(backups.prune, { databaseId, keep: 2 })).toHaveLength(1)
+      expect(await store.run(backups.prune, { databaseId, keep: 2, at: NOW })).toHaveLength(1)
       const left = (await store.run(backups.list, { accountId, databaseId })) ?? []
       expect(left.map(({ kind }) => kind)).toEqual(['daily', 'safety', 'import', 'manual', 'manual'])
       expect(await begin(3)).toMatchObject({ kind: 'begun' })
+    })
+
+    it('is known as deleted until its file is deleted, or its database', async () => {
+      const [first, second] = [await made({}), await made({ created_at: NOW + 1 })]
+      for (const { backup_id: backupId } of [first, second])
+        await store.run(backups.remove, { accountId, databaseId, backupId, audit: auditOf(databaseId) })
+      expect(await store.run(backups.list, { accountId, databaseId })).toEqual([])
+      const left = async () => {
+        const all = await store.run(deletions.left, { home: '' })
+        return all.filter((backup) => backup.database_id === databaseId).map((backup) => backup.backup_id)
+      }
+      expect((await left()).toSorted()).toEqual([first.backup_id, second.backup_id].toSorted())
+      expect(await store.run(deletions.left, { home: 'another node' })).toEqual([])
+      await store.run(deletions.forget, { ids: [first.backup_id] })
+      expect(await left()).toEqual([second.backup_id])
+      await store.run(backups.removeAll, { databaseId, at: NOW })
+      expect(await left()).toEqual([])
     })
 
     it('makes its database busy until it is finished', async () => {
@@ -300,7 +318,7 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       expect((await due()).map((one) => one.backup_id)).toEqual([second.backup_id])
       expect(await store.run(daily.expire, { ...expired, keep: 'stored' })).toEqual([])
       expect(await store.run(objects.storedDaily, { home: '' })).toMatchObject([{ backup_id: backupId, size_bytes: 7 }])
-      await store.run(objects.expire, { ids: [backupId], at: NOW })
+      await store.run(deletions.expire, { gone: [{ backup_id: backupId, database_id: databaseId }], at: NOW })
       expect(await store.run(objects.begin, begun)).toBe(false)
       const deleting = { node: '', before: 0, limit: 9 }
       expect(await store.run(objects.deleting, deleting)).toMatchObject([{ backup_id: backupId }])

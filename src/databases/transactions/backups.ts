@@ -4,6 +4,7 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BackupsTable } from '../../store/schema/backups.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
+import { type BackupIds, dropBackups, forgetDeletedOf } from './backup-deletions.js'
 import { type DatabaseRow, rowToChange } from './database-row.js'
 import { HAS_MOVED, isHomeOf } from './home-check.js'
 
@@ -235,19 +236,12 @@ export const get = read('backups.get', function* (args: { accountId: string; bac
   return yield* backupOfAccount(args.accountId, args.backupId)
 })
 
-const deleteObject = query<{ backupId: string; at: number }>(({ db, p }) =>
-  db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where('backup_id', '=', p.backupId),
-)
 const deleteObjectsOf = query<{ databaseId: string; at: number }>(({ db, p }) =>
   db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where('database_id', '=', p.databaseId),
 )
 
 /** More than a database has. */
 const MOST_ROWS = 100_000
-
-const dropBackup = query<{ backupId: string }>(({ db, p }) =>
-  db.deleteFrom('backups').where('backup_id', '=', p.backupId),
-)
 
 /** The outcome of `remove`. */
 export type RemoveOutcome = { readonly kind: 'removed' } | { readonly kind: 'no_backup' } | Refusal
@@ -266,17 +260,16 @@ export const remove = write(
     if (found.kind !== 'free') return found
     const backup = yield* first(backupOf, { backupId: args.backupId })
     if (backup?.database_id !== args.databaseId) return { kind: 'no_backup' }
-    yield* change(dropBackup, { backupId: args.backupId })
-    yield* change(deleteObject, { backupId: args.backupId, at: args.audit.at })
+    yield* dropBackups([backup], args.audit.at)
     yield* recordAudit(args.audit)
     return { kind: 'removed' }
   },
 )
 
-const intermediate = query<{ databaseId: string; keep: number }, BackupFile>(({ db, p }) =>
+const intermediate = query<{ databaseId: string; keep: number }, BackupIds>(({ db, p }) =>
   db
     .selectFrom('backups')
-    .select(['database_id', 'backup_id', 'state'])
+    .select(['database_id', 'backup_id'])
     .where('database_id', '=', p.databaseId)
     .where('kind', 'in', ['safety', 'import'])
     .where('state', '=', 'completed')
@@ -288,13 +281,14 @@ const intermediate = query<{ databaseId: string; keep: number }, BackupFile>(({ 
 )
 
 /** Deletes the rows of all safety and import backups of a database but the newest; returns them. */
-export const prune = write('backups.prune', function* (args: { databaseId: string; keep: number }): Transaction<
-  BackupFile[]
-> {
-  const gone = yield* all(intermediate, args)
-  for (const { backup_id: backupId } of gone) yield* change(dropBackup, { backupId })
-  return gone
-})
+export const prune = write(
+  'backups.prune',
+  function* (args: { databaseId: string; keep: number; at: number }): Transaction<BackupIds[]> {
+    const gone = yield* all(intermediate, args)
+    yield* dropBackups(gone, args.at)
+    return gone
+  },
+)
 
 const dropOfDatabase = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('backups').where('database_id', '=', p.databaseId),
@@ -310,6 +304,7 @@ export const removeAll = write(
   'backups.removeAll',
   function* (args: { databaseId: string; at: number }): Transaction<void> {
     yield* change(dropOfDatabase, { databaseId: args.databaseId })
+    yield* forgetDeletedOf(args.databaseId)
     yield* change(dropImportOf, { databaseId: args.databaseId })
     yield* change(deleteObjectsOf, args)
   },

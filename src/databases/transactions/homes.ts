@@ -12,7 +12,7 @@ export interface OfHome {
 }
 
 /** A condition on rows with a `database_id`. */
-export function isOfHome<Table extends 'databases' | 'backups' | 'imports' | 'restores'>(
+export function isOfHome<Table extends 'databases' | 'backups' | 'deleted_backups' | 'imports' | 'restores'>(
   _: ExpressionBuilder<Tables, Table>,
   { home }: OfHome,
 ): Expression<SqlBool> {

@@ -62,6 +62,7 @@ import { waitsInOrder } from './094-waits-in-order.js'
 import { setAsideFiles } from './095-set-aside-files.js'
 import { standbySets } from './096-standby-sets.js'
 import { sessionSecrets } from './097-session-secrets.js'
+import { deletedBackups } from './098-deleted-backups.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -128,6 +129,7 @@ export const MIGRATIONS: readonly Migration[] = [
   setAsideFiles,
   standbySets,
   sessionSecrets,
+  deletedBackups,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

@@ -68,6 +68,13 @@ export interface BackupObjectsTable {
   failure: string | null
 }
 
+/** A backup that is deleted; its file may still be there. */
+export interface DeletedBackupsTable {
+  backup_id: string
+  database_id: string
+  deleted_at: number
+}
+
 /** A database that was recreated at another node, because its node was gone. The old files may still be there. */
 export interface TakenHomesTable {
   database_id: string
@@ -94,6 +101,7 @@ export interface BackupTables {
   restores: RestoresTable
   imports: ImportsTable
   backup_objects: BackupObjectsTable
+  deleted_backups: DeletedBackupsTable
   taken_homes: TakenHomesTable
   set_aside_files: SetAsideFilesTable
 }

@@ -2,8 +2,10 @@ import { isObject, type Timer } from '../../../base/index.js'
 import { HomeportError, isError } from '../../../contract/errors/errors.js'
 import type { BackupKeys } from '../../../objects/index.js'
 import type { DatabasesDeps, Retention } from '../../deps.js'
+import * as deletions from '../../transactions/backup-deletions.js'
 import * as objects from '../../transactions/backup-objects.js'
 import { reasonOf } from '../creation.js'
+import { deleteFiles } from '../deletions.js'
 import type { BackupDeps } from '../deps.js'
 import type { BackupFiles, BackupName } from '../files.js'
 import { type BackupObjects, objectKey } from './objects.js'
@@ -195,8 +197,8 @@ export class Uploads {
     for (const backup of locallyExpired(stored, now)) await files.remove(backup)
     const gone = beyondRetention(stored, retention, now)
     if (gone.length === 0) return
-    await store.run(objects.expire, { ids: gone.map(({ backup_id }) => backup_id), at: now })
-    for (const backup of gone) await files.remove(backup)
+    await store.run(deletions.expire, { gone, at: now })
+    await deleteFiles(this.#deps, gone)
   }
 
   async #delete(row: objects.ObjectRow): Promise<void> {
