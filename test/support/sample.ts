@@ -1,3 +1,5 @@
+import { filesOfOtherTurns } from './turns.js'
+
 /**
  * Long lists of cases of one kind, such as all requests that could block the event loop: a test run tries a sample of them.
  *
@@ -10,7 +12,10 @@ const NUMBERS = 1_000
 /** Chooses the sample of this run and prints it, before the processes of the tests start. */
 export default function setup(): void {
   process.env[VARIABLE] ||= String(Math.floor(Math.random() * NUMBERS))
-  console.log(`Long lists and campaigns: ${VARIABLE}=${process.env[VARIABLE]} (all: every case)`)
+  const left = filesOfOtherTurns.length
+  console.log(
+    `${VARIABLE}=${process.env[VARIABLE]} chooses of long lists, and leaves out ${left} long files (all: nothing)`,
+  )
 }
 
 /** The number of this run's sample; `undefined` where every case is tried. */

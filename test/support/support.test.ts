@@ -18,7 +18,7 @@ it('gives up at the deadline, with the awaited condition and the last error', as
   )
 })
 
-it('plays campaigns in turn that exist', () => {
+it('knows the files that take turns', () => {
   expect(GROUPS.flat().filter((path) => !existsSync(path))).toEqual([])
 })
 

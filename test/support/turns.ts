@@ -1,11 +1,11 @@
 /**
- * What takes turns: `npm test` does a third or a quarter of it, another part in another run, because it would take too long. It sets
+ * What takes turns: `npm test` plays one file of each group, another one in another run, because all would take too long. It sets
  * `HOMEPORT_TEST_TURN`. Runs of chosen files, the commands of the campaigns (`npm run crash`, `npm run damage` …) and
  * `HOMEPORT_TEST_SAMPLE=all npm test` leave nothing out.
  */
 
-/** Campaigns of crashes and of several nodes: a run plays one of each group. Its members test one kind of thing. */
-export const GROUPS: readonly (readonly string[])[] = [
+/** Campaigns of crashes and of several nodes. The members of a group test one kind of thing. */
+const CAMPAIGNS: readonly (readonly string[])[] = [
   // Nodes that fail while everything is used.
   ['test/crash/nodes.test.ts', 'test/crash/takeover.test.ts', 'test/databases/read-regions.test.ts'],
   // Databases of nodes.
@@ -22,6 +22,31 @@ export const GROUPS: readonly (readonly string[])[] = [
     'src/databases/crash-points.integration.test.ts',
   ],
 ]
+
+/** Long files that start servers, engines or pages many times. Unit tests and other files test much of the same. */
+const LONG_FILES: readonly (readonly string[])[] = [
+  ['test/command/start.test.ts', 'test/command/processes.test.ts'],
+  ['test/command/accounts.test.ts', 'test/command/cli.test.ts'],
+  ['test/command/bench.test.ts', 'test/command/local-servers.test.ts', 'test/command/logs.test.ts'],
+  // A whole server is copied.
+  ['test/backups/service.test.ts', 'test/backups/modes.test.ts', 'test/store/copy.test.ts'],
+  ['test/databases/users.test.ts', 'test/databases/usage.test.ts'],
+  ['test/databases/changes.test.ts', 'test/databases/sleep.test.ts', 'test/databases/not-home.test.ts'],
+  ['src/databases/backups/backups.integration.test.ts', 'src/databases/backups/imports.integration.test.ts'],
+  [
+    'src/databases/changes/changes.integration.test.ts',
+    'src/databases/quarantine/quarantine.integration.test.ts',
+    'src/databases/sleep/sleep.integration.test.ts',
+  ],
+  ['src/gateway/rest/large-values.integration.test.ts', 'test/gateway/large-values.test.ts'],
+  ['test/console/account.test.ts', 'test/console/workflows.test.ts'],
+  ['test/console/databases.test.ts', 'test/console/queue.test.ts'],
+  ['test/console/bulk.test.ts', 'test/console/data-browser.test.ts', 'test/console/nodes.test.ts'],
+  ['test/tools/cli-and-terraform.test.ts', 'test/tools/mcp.test.ts'],
+]
+
+/** Of each group a run plays one file. */
+export const GROUPS = [...CAMPAIGNS, ...LONG_FILES]
 
 /** The number of this run; `undefined` for a run that plays everything. */
 const turn = process.env.HOMEPORT_TEST_TURN === undefined ? undefined : Number(process.env.HOMEPORT_TEST_TURN)

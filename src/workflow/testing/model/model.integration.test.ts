@@ -14,7 +14,7 @@ import type { SettleArgs, SettleResult } from '../../../queue/transactions/messa
 import * as schedules from '../../../queue/transactions/schedules.js'
 import { openStore, type Store } from '../../../store/index.js'
 import type { Operation } from '../../../store/operation.js'
-import { describeOnEveryStore } from '../../../store/testing/index.js'
+import { describeOnSampledStore } from '../../../store/testing/index.js'
 import { migratedDataDir } from '../../../store/testing/migrated-file.js'
 import { wrappedStore } from '../../../store/testing/wrapped-store.js'
 import * as runsCancel from '../../transactions/runs-cancel.js'
@@ -44,7 +44,7 @@ async function play(
   }
 }
 
-describeOnEveryStore(
+describeOnSampledStore(
   'random simulations of runs',
   (openStoreHere, { kind }) => {
     const seeds = kind === 'sqlite' ? 2 : 1
