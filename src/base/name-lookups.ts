@@ -1,5 +1,6 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
+import { closeSync, openSync } from 'node:fs'
 import { codeOf } from './errors.js'
 import { FewAtOnce } from './turns.js'
 
@@ -64,10 +65,23 @@ export class NameLookups {
 function askSystem(name: string, family: number | undefined): Promise<LookupAddress[]> {
   return new Promise((resolve, reject) => {
     dnsLookup(name, { all: true, ...(family !== undefined && { family }) }, (error, addresses) => {
-      if (error) reject(error)
+      if (error) reject(shortage() ?? error)
       else resolve(addresses)
     })
   })
+}
+
+/**
+ * The system looks into files. When it cannot open them because this process or machine has no file descriptor left, it
+ * says that it does not know the name.
+ */
+function shortage(): unknown {
+  try {
+    closeSync(openSync('/dev/null', 'r'))
+    return undefined
+  } catch (error) {
+    return ['EMFILE', 'ENFILE'].includes(codeOf(error)) ? error : undefined
+  }
 }
 
 /** Of each name server; it is asked twice. */

@@ -117,6 +117,11 @@ export const LOG_EVENTS = {
     'no file descriptor is left for deliveries; trying again. Raise the limit of open files (`ulimit -n`)',
     'error',
   ),
+  queue_out_of_ports: queue(
+    'error',
+    'no local port is left for connections to a destination; trying again. Widen the range (`net.ipv4.ip_local_port_range`)',
+    'error',
+  ),
   queue_outcome_not_stored: queue('error', 'an outcome could not be stored; trying again', 'messageId', 'error'),
   queue_message_unreadable: queue(
     'error',

@@ -1,6 +1,7 @@
-import { type Timer, TurnoverMap } from '../../base/index.js'
+import { type Timer, TurnoverMap, unreachable } from '../../base/index.js'
 import { isPassing } from '../../store/index.js'
-import { isOutOfDescriptors, type RequestSender, type Sending } from '../sending/sender.js'
+import type { RequestSender, Sending } from '../sending/sender.js'
+import { type Shortage, shortageOf } from '../sending/shortage.js'
 import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, MessageKind, PendingMessage, Settled } from '../types.js'
 import type { Backlog } from './backlog.js'
@@ -13,6 +14,8 @@ import type { Partitions } from './partitions.js'
 import type { Pump } from './pump.js'
 import type { RequestHeaders } from './request-headers.js'
 import { TracedAttempt } from './traced-attempt.js'
+
+const PORTS_REPORTED_EVERY_MS = 60_000
 
 /** What attempts are built from. */
 export interface AttemptsDeps
@@ -55,6 +58,7 @@ export class Attempts {
   readonly #kinds = new Map<string, MessageKind>()
   readonly #unsettled = new TurnoverMap<Entry, true>()
   #settling = 0
+  #portsReportedAt = Number.NEGATIVE_INFINITY
   #onQuiet: (() => void) | undefined
   #isStopping = false
   #halt: () => void = () => undefined
@@ -124,7 +128,8 @@ export class Attempts {
 
   #putBack(entry: Entry, error: unknown): void {
     const { backlog, partitions, clock, logger } = this.#deps
-    if (isOutOfDescriptors(error)) this.#pauseAll(error)
+    const shortage = shortageOf(error)
+    if (shortage) this.#noteShortage(shortage, error)
     else if (!(error instanceof NotNow)) {
       logger.error('queue_attempt_failed', { error, messageId: entry.message.messageId })
     }
@@ -135,12 +140,27 @@ export class Attempts {
     else backlog.release(entry)
   }
 
-  /** Without a file descriptor no message can be sent of any account. */
-  #pauseAll(error: unknown): void {
-    const { pump, logger } = this.#deps
-    if (pump.isPaused) return
-    pump.pauseFor(PAUSE_AFTER_FAILURE_MS)
-    logger.error('queue_out_of_descriptors', { error })
+  #noteShortage(shortage: Shortage, error: unknown): void {
+    const { pump, sender, clock, logger } = this.#deps
+    switch (shortage) {
+      case 'descriptors':
+        // No message can be sent of any account.
+        sender.endWaiting()
+        if (pump.isPaused) return
+        pump.pauseFor(PAUSE_AFTER_FAILURE_MS)
+        logger.error('queue_out_of_descriptors', { error })
+        return
+      case 'ports': {
+        // Other destinations have ports of their own.
+        const now = clock.now()
+        if (Math.abs(now - this.#portsReportedAt) < PORTS_REPORTED_EVERY_MS) return
+        this.#portsReportedAt = now
+        logger.error('queue_out_of_ports', { error })
+        return
+      }
+      default:
+        unreachable(shortage)
+    }
   }
 
   async #attempt(entry: Entry): Promise<void> {

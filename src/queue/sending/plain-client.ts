@@ -64,6 +64,11 @@ export class PlainClient {
     return origin.send(request, handler)
   }
 
+  /** Ends all connections without a request. */
+  endWaiting(): void {
+    for (const origin of this.#origins.values()) origin.endWaiting()
+  }
+
   /** Ends all connections. Requests in flight fail. */
   close(): void {
     this.#isClosed = true
@@ -96,7 +101,7 @@ export class PlainClient {
     const now = this.#clock.now()
     if (now - this.#sweptAt < PAUSED_MS) return
     this.#sweptAt = now
-    for (const origin of this.#origins.values()) origin.endWaiting()
+    this.endWaiting()
   }
 
   #sweep(): void {

@@ -11,6 +11,7 @@ import {
   type ResponseHandler,
 } from './outgoing-request.js'
 import { PlainClient } from './plain-client.js'
+import { rootOf, shortageOf } from './shortage.js'
 import { reusableConnections } from './undici-connection.js'
 import { CONNECT_TIMEOUT_MS } from './wire.js'
 
@@ -34,7 +35,7 @@ export interface SendRequest {
 /** A request in flight. */
 export interface Sending {
   /**
-   * `undefined` when the request was aborted. Rejects only when no file descriptor is left; see `isOutOfDescriptors`.
+   * `undefined` when the request was aborted. Rejects only when this machine has run out of something; see `shortageOf`.
    */
   readonly outcome: Promise<AttemptOutcome | undefined>
   abort(): void
@@ -46,6 +47,8 @@ export interface Sending {
 export interface RequestSender {
   /** Starts a request. */
   send(request: SendRequest): Sending
+  /** Ends connections without a request, so that others can be opened. */
+  endWaiting(): void
   /** Requests in flight fail. */
   close(): Promise<void>
 }
@@ -122,21 +125,15 @@ export class Sender implements RequestSender {
     return attempt
   }
 
+  endWaiting(): void {
+    this.#plain.endWaiting()
+  }
+
   /** Closes all connections. Requests in flight fail. */
   async close(): Promise<void> {
     this.#plain.close()
     await Promise.all([this.#agent.destroy(), this.#freshAgent.destroy()])
   }
-}
-
-const NO_DESCRIPTOR_LEFT = new Set(['EMFILE', 'ENFILE'])
-
-/**
- * Whether a request could not start because this process or machine has no file descriptor left. That says nothing
- * about the destination, so it does not count as an attempt.
- */
-export function isOutOfDescriptors(error: unknown): boolean {
-  return NO_DESCRIPTOR_LEFT.has(codeOf(rootOf(error)))
 }
 
 /** One request. Collects the beginning of its response and ends exactly once. */
@@ -193,7 +190,7 @@ class Attempt implements ResponseHandler, Sending {
 
   fail(error: unknown): void {
     // Errors after the end are ignored.
-    if (isOutOfDescriptors(error)) this.#reject(error)
+    if (shortageOf(error)) this.#reject(error)
     this.#unanswered(describe(error), error instanceof TargetRefused)
   }
 
@@ -264,11 +261,6 @@ const REASONS: Readonly<Record<string, string>> = {
   ERR_SSL_WRONG_VERSION_NUMBER: 'the host speaks no TLS on this port, so the URL has to begin with http://',
   UND_ERR_CONNECT_TIMEOUT: 'no connection could be made in time',
   UND_ERR_SOCKET: 'the connection was closed before the response was complete',
-}
-
-/** For a host with several addresses, the error of the first one. */
-function rootOf(error: unknown): unknown {
-  return error instanceof AggregateError ? error.errors[0] : error
 }
 
 /** OpenSSL's messages are written for developers, so they are replaced. */

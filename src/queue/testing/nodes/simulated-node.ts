@@ -214,7 +214,7 @@ export class SimulatedNode {
   }
 
   #sender(): RequestSender {
-    return { send: (request) => this.#send(request), close: () => Promise.resolve() }
+    return { send: (request) => this.#send(request), endWaiting: () => undefined, close: () => Promise.resolve() }
   }
 
   #anyTime(): number {

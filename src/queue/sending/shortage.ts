@@ -1,0 +1,34 @@
+import { isIPv4 } from 'node:net'
+import { codeOf } from '../../base/index.js'
+
+/** What this machine has run out of: file descriptors, or local ports for connections to one destination. */
+export type Shortage = 'descriptors' | 'ports'
+
+/**
+ * What a request could not start without. It says nothing about the destination, so the request does not count as an attempt.
+ * An address of IPv6 that cannot be used from here has the same error as a shortage of ports: that one counts.
+ */
+export function shortageOf(error: unknown): Shortage | undefined {
+  const root = rootOf(error)
+  switch (codeOf(root)) {
+    case 'EMFILE':
+    case 'ENFILE':
+      return 'descriptors'
+    case 'EADDRNOTAVAIL':
+      return hasUsableAddress(root) ? 'ports' : undefined
+    default:
+      return undefined
+  }
+}
+
+/** For a host with several addresses, the error of the first one. */
+export function rootOf(error: unknown): unknown {
+  return error instanceof AggregateError ? error.errors[0] : error
+}
+
+const hasUsableAddress = (error: unknown): boolean =>
+  error instanceof Error &&
+  'address' in error &&
+  isIPv4(String(error.address)) &&
+  'port' in error &&
+  Number(error.port) > 0
