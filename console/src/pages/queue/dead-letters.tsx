@@ -15,8 +15,9 @@ import { FilterGroup } from '../../components/filter-bar.js'
 import { FilterField } from '../../components/filter-field.js'
 import { TextLink } from '../../components/link.js'
 import { EmptyState } from '../../components/states.js'
+import { UrlText } from '../../components/url-text.js'
 import { When } from '../../components/when.js'
-import { dateTime, withoutScheme } from '../../lib/format.js'
+import { dateTime } from '../../lib/format.js'
 import { given, STATUS_FORMAT, statusOf } from '../../lib/search.js'
 import { ToWizard } from '../bulk/to-wizard.js'
 import { LetterPayloads } from './letter-payloads.js'
@@ -95,7 +96,7 @@ const columnsFor = (onOpen: (letter: Letter) => void): readonly Column<Letter>[]
     title: 'Destination',
     render: (letter) => (
       <CellButton onClick={() => onOpen(letter)} title={letter.url}>
-        {withoutScheme(letter.url)}
+        <UrlText url={letter.url} />
       </CellButton>
     ),
   },

@@ -17,8 +17,9 @@ import { Page, Panel } from '../../components/page.js'
 import { foundSoFar, PagedTable, type Searched } from '../../components/paged-table.js'
 import { EmptyState, NoMatches } from '../../components/states.js'
 import { Status } from '../../components/status.js'
+import { UrlText } from '../../components/url-text.js'
 import { useNow, When } from '../../components/when.js'
-import { counted, withoutScheme } from '../../lib/format.js'
+import { counted } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { FilterBar, MomentField } from '../workflows/filters.js'
 import { valuesOfMessage } from './again.js'
@@ -242,7 +243,7 @@ const COLUMNS: readonly Column<MessageSummary>[] = [
     render: ({ latest, messageId, publishedAtMs }) => (
       <>
         <TextLink to="/messages/$id" params={{ id: messageId }} title={latest.url} className="truncate">
-          {withoutScheme(latest.url)}
+          <UrlText url={latest.url} />
         </TextLink>
         <Text size="xs" c="dimmed" hiddenFrom="sm">
           <When atMs={publishedAtMs} />

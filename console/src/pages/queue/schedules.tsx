@@ -21,6 +21,7 @@ import { RowMenu } from '../../components/row-menu.js'
 import { StateOf } from '../../components/state-of.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status } from '../../components/status.js'
+import { UrlText } from '../../components/url-text.js'
 import { When } from '../../components/when.js'
 import { withoutScheme } from '../../lib/format.js'
 import { unzoned } from './fires.js'
@@ -94,7 +95,7 @@ function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Sch
       title: 'Destination',
       render: ({ destination, scheduleId }) => (
         <CellButton onClick={() => onOpen(scheduleId)} title={destination}>
-          {withoutScheme(destination)}
+          <UrlText url={destination} />
         </CellButton>
       ),
     },

@@ -12,8 +12,9 @@ import { FilterField } from '../../components/filter-field.js'
 import { TextLink } from '../../components/link.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
+import { UrlText } from '../../components/url-text.js'
 import { When } from '../../components/when.js'
-import { dateTime, withoutScheme } from '../../lib/format.js'
+import { dateTime } from '../../lib/format.js'
 import { given, STATUS_FORMAT, statusOf } from '../../lib/search.js'
 import { ToWizard } from '../bulk/to-wizard.js'
 import { LetterPayloads } from '../queue/letter-payloads.js'
@@ -132,12 +133,20 @@ const COLUMNS: readonly Column<Letter>[] = [
           {workflowRunId}
         </TextLink>
         <Text size="xs" c="dimmed" hiddenFrom="sm" component="div">
-          <div className="truncate">{withoutScheme(workflowUrl)}</div>
+          <div className="truncate">
+            <UrlText url={workflowUrl} />
+          </div>
         </Text>
       </>
     ),
   },
-  { key: 'url', title: 'Workflow', from: 'sm', wraps: true, render: ({ workflowUrl }) => withoutScheme(workflowUrl) },
+  {
+    key: 'url',
+    title: 'Workflow',
+    from: 'sm',
+    wraps: true,
+    render: ({ workflowUrl }) => <UrlText url={workflowUrl} />,
+  },
   { key: 'answer', title: 'Response', width: '90px', align: 'right', render: answerOf },
   { key: 'label', title: 'Labels', width: '130px', from: 'md', render: ({ labels }) => labels?.join(', ') ?? '' },
   {

@@ -15,8 +15,9 @@ import { foundSoFar, PagedTable, type Searched } from '../../components/paged-ta
 import { orderText } from '../../components/sorting.js'
 import { EmptyState, NoMatches } from '../../components/states.js'
 import { Status } from '../../components/status.js'
+import { UrlText } from '../../components/url-text.js'
 import { useNow, When } from '../../components/when.js'
-import { counted, dateTime, duration, whole, withoutScheme } from '../../lib/format.js'
+import { counted, dateTime, duration, whole } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { valuesOfRun } from '../queue/again.js'
 import { PausedWorkflows } from './paused-workflows.js'
@@ -267,7 +268,7 @@ const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
     sorts: 'asc',
     from: 'sm',
     wraps: true,
-    render: ({ workflowUrl }) => withoutScheme(workflowUrl),
+    render: ({ workflowUrl }) => <UrlText url={workflowUrl} />,
   },
   {
     key: 'label',
@@ -322,7 +323,9 @@ function Name({ run, time }: { run: Run; time: ShownTime }) {
         {workflowRunId}
       </TextLink>
       <Text size="xs" c="dimmed" hiddenFrom="sm" component="div">
-        <div className="truncate">{withoutScheme(workflowUrl)}</div>
+        <div className="truncate">
+          <UrlText url={workflowUrl} />
+        </div>
         <Time run={run} time={time} />
       </Text>
     </>
