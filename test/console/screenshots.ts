@@ -38,7 +38,7 @@ function shotsOfQueue(messageId: string): Shot[] {
       name: 'schedules',
       path: '/schedules',
       title: 'Schedules',
-      before: (page) => page.getByRole('button', { name: /api\/report$/ }).click(),
+      before: (page) => page.getByRole('button', { name: /^[\d.:]+\/api\/report$/ }).click(),
     },
     { name: 'url-groups', path: '/url-groups', title: 'URL groups' },
     { name: 'flow-control', path: '/flow-control', title: 'Flow control' },

@@ -279,6 +279,8 @@ it('filters are in the URL, and new runs appear without a reload', async () => {
   await page.getByRole('option', { name: 'Succeeded' }).click()
   await page.waitForURL(/state=RUN_SUCCESS/)
   await page.getByRole('link', { name: workflowRunId }).waitFor({ state: 'detached' })
+  await page.getByRole('cell', { name: 'Succeeded' }).first().waitFor()
+  expect(await problemsOf(page)).toEqual([])
 })
 
 it('runs are sorted by columns, and filtered by what they wait for', async () => {

@@ -255,7 +255,7 @@ const columnsWith = (time: ShownTime): readonly Column<Run>[] => [
     key: 'state',
     title: 'State',
     sorts: 'asc',
-    width: '110px',
+    width: '125px',
     render: ({ workflowState }) => {
       const { tone, title } = RUN_WORDS[workflowState]
       return <Status tone={tone}>{title}</Status>
