@@ -102,7 +102,7 @@ function columnsFor(canWrite: boolean, onEdit: (account: ManagedAccount) => void
     {
       key: 'state',
       title: 'State',
-      width: '120px',
+      width: '140px',
       render: ({ state }) => <StateOf word={ACCOUNT_WORDS[state]} />,
     },
     {

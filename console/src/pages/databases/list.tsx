@@ -133,7 +133,7 @@ function countOf(page: DatabaseSummaries | undefined, isFiltered: boolean): stri
 
 const COLUMNS: readonly Column<DatabaseSummary>[] = [
   { key: 'name', title: 'Name', sorts: 'asc', render: (database) => <Name database={database} /> },
-  { key: 'state', title: 'State', sorts: 'asc', width: '150px', render: (database) => <State database={database} /> },
+  { key: 'state', title: 'State', sorts: 'asc', width: '165px', render: (database) => <State database={database} /> },
   {
     key: 'region',
     title: 'Regions',

@@ -233,7 +233,7 @@ const COLUMNS: readonly Column<MessageSummary>[] = [
   {
     key: 'state',
     title: 'State',
-    width: '145px',
+    width: '165px',
     render: ({ latest }) => <Status tone={wordsOf(latest.state).tone}>{wordsOf(latest.state).title}</Status>,
   },
   {

@@ -84,7 +84,7 @@ function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Sch
     {
       key: 'state',
       title: 'State',
-      width: '120px',
+      width: '145px',
       render: ({ isPaused, error }) => {
         if (error !== undefined) return <Status tone="bad">Last fire failed</Status>
         return <StateOf word={pauseWord(isPaused)} />
