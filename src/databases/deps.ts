@@ -25,6 +25,7 @@ export interface DatabasesDeps {
     | 'endpoints'
     | 'usedBytes'
     | 'collectOrphans'
+    | 'wasWritten'
     | 'takeSnapshot'
     | 'checkSnapshot'
     | 'rewriteSnapshot'

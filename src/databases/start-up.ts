@@ -46,29 +46,38 @@ export class StartUp {
     const blocked = await backups.recover()
     engines.block(blocked)
     const rows = (await everyRow(store, settings.node ? [] : stored)).filter((row) => homes.isHere(row))
-    await Promise.all(rows.map((row) => this.#recover(row)))
+    const disowned = (await Promise.all(rows.map((row) => this.#recover(row)))).flat()
     // A restore that could not be completed still needs its files.
     const unknown = blocked.size === 0 ? await backups.unknownFiles() : []
-    await quarantine.start({ databaseIds, backups: unknown, known: rows.length })
+    await quarantine.start({ databaseIds: [...databaseIds, ...disowned], backups: unknown, known: rows.length })
     return rows.filter((row) => recoveryOf(row) === 'serve')
   }
 
-  /** Rolls back or completes what a crash interrupted. */
-  async #recover(row: DatabaseRow): Promise<void> {
+  /**
+   * Rolls back or completes what a crash interrupted.
+   * @returns the id of the database if its files stay although its row is gone.
+   */
+  async #recover(row: DatabaseRow): Promise<readonly string[]> {
     const { store, fleet, backups } = this.#deps
     const { database_id: databaseId } = row
     switch (recoveryOf(row)) {
-      case 'undo-creation':
-        await fleet.remove(databaseId)
-        return undoCreation(store, databaseId)
+      case 'undo-creation': {
+        // Nobody knows a database that is being created. If somebody has written to it, the store has lost later commits.
+        const isKnown = await fleet.wasWritten(databaseId)
+        if (!isKnown) await fleet.remove(databaseId)
+        await undoCreation(store, databaseId)
+        return isKnown ? [databaseId] : []
+      }
       case 'finish-deletion':
         await fleet.remove(databaseId)
         await backups.removeAll(databaseId)
-        return finishDeletion(store, databaseId)
+        await finishDeletion(store, databaseId)
+        return []
       case 'serve':
         // Before the change is abandoned: if this start crashes too, the next one must repeat it.
         if (row.modifying_state === 'updating_regions') await this.#deleteStrayMembers(row)
-        return abandonChange(store, row)
+        await abandonChange(store, row)
+        return []
     }
   }
 

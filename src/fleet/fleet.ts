@@ -6,6 +6,7 @@ import { occupancyOf, usedBytes } from './control.js'
 import { acceptLoss, inspectData as inspectFiles, UnservableData } from './data/damage.js'
 import { dataBytesOf, quarantineData } from './data/quarantine-data.js'
 import { deleteStrayMember } from './data/stray-member.js'
+import { wasWritten } from './data/written.js'
 import { DiskSpace } from './disk-space.js'
 import { unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
@@ -246,6 +247,10 @@ class EngineFleet implements Fleet {
     )
     await Promise.all(unknown.filter(isThrowaway).map((id) => this.remove(id)))
     return unknown.filter((id) => !isThrowaway(id))
+  }
+
+  async wasWritten(databaseId: string): Promise<boolean> {
+    return isDatabaseId(databaseId) && wasWritten(databaseDir(this.#context().layout, databaseId))
   }
 
   /** Runs `work` on a throwaway engine that has loaded a snapshot. */

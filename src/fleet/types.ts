@@ -390,4 +390,7 @@ export interface Fleet extends Service {
    * are kept.
    */
   collectOrphans(known: ReadonlySet<string>): Promise<readonly string[]>
+
+  /** Whether a client may have written to a database whose engines do not run, as far as its files tell. */
+  wasWritten(databaseId: string): Promise<boolean>
 }

@@ -31,6 +31,24 @@ async function withValue(server: ManagementServer, value: string): Promise<Datab
   return record
 }
 
+it('keeps a database whose creation the store takes for incomplete, if somebody has written to it', async () => {
+  const first = await startManagement()
+  const written = await withValue(first, 'precious')
+  await create(first)
+  await first.close()
+  // As after the loss of the commit that ended the creation.
+  forget(first.dataDir, "UPDATE databases SET modifying_state = 'creating'")
+  const server = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts })
+  expect((await server.api('GET', '/v2/redis/databases')).body).toEqual([])
+  expect(databaseDirs(server)).toEqual([])
+  const entries: QuarantineRecord[] = (await server.api('GET', '/v2/redis/quarantine')).body
+  expect(entries.map((entry) => entry.database_id)).toEqual([written.database_id])
+  const adopted = await server.api('POST', `/v2/redis/quarantine/${entries[0]?.id}/adopt`, { name: 'back' })
+  expect(adopted).toMatchObject({ status: 200, body: { database_id: written.database_id } })
+  const { password } = (await server.api('GET', `/v2/redis/database/${written.database_id}`)).body
+  expect(await ask(server, written.database_id, 'us-east-1', ['default', password], ['GET', 'k'])).toBe('precious')
+})
+
 describe('files that the store does not know', () => {
   const clock = new ManualClock(Date.now())
   const problems = new Problems(systemClock, silentLogger)

@@ -110,6 +110,7 @@ export class CrashableDatabases {
       endpoints: (databaseId, signal, patience) => this.#unlessCrashed(fleet.endpoints(databaseId, signal, patience)),
       usedBytes: (databaseId) => this.#unlessCrashed(fleet.usedBytes(databaseId)),
       collectOrphans: (known) => this.#unlessCrashed(fleet.collectOrphans(known)),
+      wasWritten: (databaseId) => this.#unlessCrashed(fleet.wasWritten(databaseId)),
       compactLog: (databaseId) => this.#unlessCrashed(fleet.compactLog(databaseId)),
       save: (databaseId) => this.#unlessCrashed(fleet.save(databaseId)),
       occupancy: (databaseId) => this.#unlessCrashed(fleet.occupancy(databaseId)),

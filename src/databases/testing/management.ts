@@ -226,6 +226,7 @@ function fleetOf(fleet: Fleet, options: ManagementOptions): DatabasesDeps['fleet
     deleteStrayMembers: (spec) => fleet.deleteStrayMembers(spec),
     usedBytes: (databaseId) => fleet.usedBytes(databaseId),
     collectOrphans: (known) => fleet.collectOrphans(known),
+    wasWritten: (databaseId) => fleet.wasWritten(databaseId),
     takeSnapshot: (databaseId, file) => fleet.takeSnapshot(databaseId, file),
     checkSnapshot: (file, evidence) => options.checkSnapshot?.(fleet, file) ?? fleet.checkSnapshot(file, evidence),
     rewriteSnapshot: (file, into, maxMemoryBytes) => fleet.rewriteSnapshot(file, into, maxMemoryBytes),
