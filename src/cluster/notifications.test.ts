@@ -50,3 +50,20 @@ it('sets an announcement aside that can never be handled, once nobody waits for 
     { fields: { topic: 'bulk.fence', seq: 7 } },
   ])
 })
+
+it('handles an announcement once although two looks see it, of which the second ends first', async () => {
+  const notifications = new Notifications({ logger: silentLogger } as unknown as NotificationsDeps)
+  const handled: string[] = []
+  let goOn = () => {}
+  notifications.handle('slow', async () => {
+    handled.push('slow')
+    await new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+  })
+  const announcements = [{ version: 1, sender: 1, topic: 'slow', payload: '{}', at: 0 }]
+  const first = notifications.handleAll(announcements)
+  const second = notifications.handleAll(announcements)
+  goOn()
+  expect([await first, await second, handled, notifications.seen]).toEqual([true, false, ['slow'], 1])
+})

@@ -138,6 +138,42 @@ describe('what a node holds', () => {
     expect(holdings.owns(5)).toBe(true)
   })
 
+  it('keeps a partition that came back before the answer to giving it away', () => {
+    const { holdings, calls } = holding()
+    holdings.reconcile(1, [{ partition: 5, owner: 2, epoch: 4 }])
+    holdings.gain(1, [{ partition: 5, epoch: 5 }])
+    holdings.gave([{ partition: 5, epoch: 3, to: 2 }])
+    holdings.doubt([{ partition: 5, epoch: 3 }])
+    expect([holdings.owns(5), holdings.ownerOf(5), calls.at(-1)]).toEqual([true, 1, ['gained', { partition: 5 }]])
+  })
+
+  it('gains nothing twice in one epoch, not even what it has lost since', () => {
+    const { holdings, calls } = holding()
+    holdings.gain(1, [{ partition: 5, epoch: 3 }])
+    expect(calls).toEqual([['gained', { partition: 5 }]])
+    holdings.doubt([{ partition: 5, epoch: 3 }])
+    holdings.gain(1, [{ partition: 5, epoch: 3 }])
+    expect([holdings.owns(5), calls.slice(1)]).toEqual([false, [['lost', 5]]])
+  })
+
+  it('acts again on what it keeps, with the notes, but not on what it has lost meanwhile', () => {
+    const { holdings, calls } = holding()
+    holdings.gain(
+      1,
+      [5, 9].map((partition) => ({ partition, epoch: 4 })),
+    )
+    holdings.leave([5, 9])
+    holdings.lose([9])
+    holdings.keep([5, 9], new Map([[5, 'notes']]))
+    expect([holdings.owns(5), holdings.owns(9)]).toEqual([true, false])
+    expect(calls.slice(2)).toEqual([
+      ['lost', 9],
+      ['gained', { partition: 5, notes: 'notes' }],
+    ])
+    holdings.keep([5], new Map())
+    expect(calls).toHaveLength(4)
+  })
+
   it('chooses partitions for new messages in turn: own ones that stay, else those of others', () => {
     const { holdings } = holding()
     holdings.gain(1, [{ partition: 9, epoch: 1 }])

@@ -83,6 +83,26 @@ describe('a plain head', () => {
     })
   })
 
+  it('has its own headers, although it begins like the one before, which had no length', () => {
+    const heads = new PlainHeads()
+    const got = (more: readonly string[]) => heads.read(linesOf(['GET / HTTP/1.1', ...FETCHED, ...more]))
+    for (const before of [[], []]) expect(got(before)).toMatchObject({ bodyBytes: 0 })
+    expect(got(['x-a: b'])).toMatchObject({ headers: { 'x-a': 'b' } })
+    expect(got([])).not.toHaveProperty('headers.x-a')
+    expect(got(['content-length: 3'])).toMatchObject({ bodyBytes: 3 })
+    expect(got([])).toMatchObject({ bodyBytes: 0 })
+    expect(got(['transfer-encoding: chunked'])).toBeUndefined()
+  })
+
+  it('has the length of its body from the header of that name only', () => {
+    const heads = new PlainHeads()
+    for (const other of ['7', '8'])
+      expect(heads.read(posted('[1]', [...FETCHED, `x-content-length: ${other}`]))).toMatchObject({
+        headers: { 'x-content-length': other, 'content-length': '3' },
+        bodyBytes: 3,
+      })
+  })
+
   it('is incomplete before its empty line', () => {
     for (const bytes of [5, 30, posted('').length - 1])
       expect(new PlainHeads().read(posted('').slice(0, bytes))).toBe(bytes < 6 ? undefined : 'incomplete')
@@ -91,6 +111,7 @@ describe('a plain head', () => {
   it.each([
     ['no host', linesOf(['GET / HTTP/1.1', 'accept: */*'])],
     ['another method', posted('').replace('POST', 'PUT')],
+    ['a letter before its method', `a${posted('')}`],
     ['HTTP/1.0', posted('').replace('1.1', '1.0')],
     ['an absolute target', posted('').replace('/pipeline', 'http://x/pipeline')],
     ['a repeated header', posted('', [...FETCHED, 'Accept: a'])],

@@ -110,6 +110,19 @@ describe('flow control', () => {
     expect(flow.hold('acc', 'other', 0)).toBeUndefined()
   })
 
+  it('keeps limits that were set while older ones were read from the store', async () => {
+    const flow = new FlowControl()
+    await flow.reload(async () => {
+      flow.set(key({ paused: 1 }))
+      return [key({}), key({ flow_key: 'other', paused: 1 })]
+    })
+    expect(flow.hold('acc', 'k', 0)).toEqual({ by: 'pause' })
+    expect(flow.hold('acc', 'other', 0)).toEqual({ by: 'pause' })
+    // Only while that read runs.
+    await flow.reload(async () => [key({})])
+    expect(flow.hold('acc', 'k', 0)).toBeUndefined()
+  })
+
   it('holds admitted messages when their key is paused, and later sends them before newer ones', () => {
     const { flow, next, offer, use } = start(3)
     expect(next(0)).toBe(1)
@@ -153,6 +166,15 @@ describe('flow control', () => {
     expect(use(29_000)).toMatchObject({ begun: 1, periodStart: 29_000 })
     expect(next(30_000)).toBeUndefined()
     expect(next(39_000)).toBe(4)
+  })
+
+  it('ends a period when the clock is set back, so that it lasts no longer', () => {
+    const { next, offer, use } = start(0, { rate: 1 })
+    offer(3, 10_000)
+    expect([next(10_000), next(10_001)]).toEqual([1, undefined])
+    expect([next(5_000), next(5_001)]).toEqual([2, undefined])
+    expect(use(5_001)).toMatchObject({ begun: 1, periodStart: 5_000 })
+    expect([next(14_999), next(15_000)]).toEqual([undefined, 3])
   })
 
   it('does not count a message that was cancelled between admission and sending', () => {
