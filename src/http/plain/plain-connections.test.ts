@@ -237,6 +237,27 @@ describe('a connection without a request', () => {
     expect((await request(1)).request).not.toBeInstanceOf(PlainRequest)
   })
 
+  it('is timed by Node when its request begins and does not go on', async () => {
+    const client = await connect()
+    await sendInPieces(client, [POST.slice(0, -2)])
+    const given = once(server, 'connection')
+    clock.advance(SWEEP_MS)
+    await given
+    client.socket.write(POST.slice(-2))
+    const { request: received } = await request(1)
+    expect(received).not.toBeInstanceOf(PlainRequest)
+    expect(Buffer.concat(await received.toArray()).toString()).toBe('body')
+  })
+
+  it('is none while its answer takes long', async () => {
+    const client = await connect()
+    client.socket.write(PLAIN)
+    const exchange = await request(1)
+    clock.advance(3_000 * KEEP_ALIVE_SECONDS)
+    answer(exchange, 'late')
+    await waitFor(() => client.text.endsWith('late'), { what: 'the answer' })
+  })
+
   it('ends at once when the server stops, and one with a request after its answer', async () => {
     const [idle, busy] = [await connect(), await connect()]
     busy.socket.write(PLAIN)
