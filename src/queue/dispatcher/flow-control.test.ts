@@ -97,6 +97,19 @@ describe('flow control', () => {
     expect(flow.hold('acc', 'k', 0)).toBeUndefined()
   })
 
+  it('forgets no key that has a request in flight, or admitted messages that wait again', () => {
+    const { flow, next, use } = start(2)
+    expect(next(0)).toBe(1)
+    flow.forget('acc', 'k')
+    expect(use(0).open).toBe(2)
+    flow.set(key({ paused: 1 }))
+    expect([next(0), use(0).open]).toEqual([undefined, 0])
+    flow.forget('acc', 'k')
+    expect(flow.hold('acc', 'k', 0)).toEqual({ by: 'pause' })
+    flow.set(key({}))
+    expect(next(0)).toBe(2)
+  })
+
   it('keeps a deleted key that a message names while the store is read', async () => {
     const flow = new FlowControl()
     const names = ['k', 'other'].map((name) => ['acc', name] as const)
@@ -144,6 +157,21 @@ describe('flow control', () => {
     expect(use(0).open).toBe(1)
     expect([next(0), next(0), next(0)]).toEqual([2, 3, undefined])
     expect(use(0).open).toBe(0)
+  })
+
+  it('sends admitted messages in their order when the limits of their key were lowered before', () => {
+    const { flow, next } = start(4, { parallelism: 4 })
+    expect(next(0)).toBe(1)
+    flow.set(key({ parallelism: 1 }))
+    expect([next(0), next(0), next(0)]).toEqual([2, 3, 4])
+  })
+
+  it('begins a period when its first message has its turn, not when it is admitted', () => {
+    const { next, offer, use } = start(1, { rate: 1 })
+    expect(next(9_000)).toBe(1)
+    expect(use(9_000)).toMatchObject({ begun: 1, periodStart: 9_000 })
+    offer(1, 9_500)
+    expect([next(10_000), next(18_999), next(19_000)]).toEqual([undefined, undefined, 2])
   })
 
   it('counts a request in the period in which it is sent, not in the one in which it was admitted', () => {
@@ -240,6 +268,16 @@ describe('flow control', () => {
     expect(use(0)).toEqual({ open: 0, begun: 0, periodStart: 0 })
     offer(1, 5)
     backlog.due.advance(5)
+    expect(backlog.due.take(5)?.seq).toBe(2)
+    expect(use(5)).toEqual({ open: 1, begun: 1, periodStart: 5 })
+  })
+
+  it('begins no period with a message that had nothing to send', () => {
+    const { backlog, use } = start(2, { rate: 2 }, 2)
+    const entry = backlog.due.take(0)
+    if (!entry) throw new Error('no message was admitted')
+    backlog.due.unsent(entry)
+    backlog.release(entry)
     expect(backlog.due.take(5)?.seq).toBe(2)
     expect(use(5)).toEqual({ open: 1, begun: 1, periodStart: 5 })
   })
