@@ -34,6 +34,7 @@ describe('the decision after an outcome', () => {
   it.each([
     ['200', answered(200), { kind: 'delivered' }],
     ['299', answered(299), { kind: 'delivered' }],
+    ['300', answered(300), { kind: 'retry', at: NOW + 1_000 }],
     ['a redirect', answered(302, { location: 'http://x' }), { kind: 'retry', at: NOW + 1_000 }],
     ['500', answered(500), { kind: 'retry', at: NOW + 1_000 }],
     ['no response', unanswered, { kind: 'retry', at: NOW + 1_000 }],
@@ -43,6 +44,12 @@ describe('the decision after an outcome', () => {
       answered(489, { 'upstash-nonretryable-error': 'true' }),
       { kind: 'failed', reason: 'refused' },
     ],
+    [
+      'the header of 489 alone',
+      answered(500, { 'upstash-nonretryable-error': 'true' }),
+      { kind: 'retry', at: NOW + 1_000 },
+    ],
+    ['a target that is refused', { ...unanswered, isRefused: true }, { kind: 'failed', reason: 'refused' }],
     ['Retry-After', answered(429, { 'retry-after': '7' }), { kind: 'retry', at: NOW + 7_000 }],
   ])('after %s', (_name, outcome, decision) => {
     expect(decideNext(message, outcome, NOW)).toEqual(decision)
@@ -67,7 +74,12 @@ describe('the retry delay that a response asks for', () => {
     [{ 'X-RateLimit-Reset-Requests': '6m5s' }, 365_000],
     [{ 'X-RateLimit-Reset-Tokens': '1.5s' }, 1_500],
     [{ 'X-RateLimit-Reset': '250ms' }, 250],
+    [{ 'Retry-After': '1.25' }, 1_250],
+    [{ 'X-RateLimit-Reset': '1.25s' }, 1_250],
+    [{ 'X-RateLimit-Reset': '1500µs' }, 2],
     [{ 'Retry-After': '1d' }, 86_400_000],
+    [{ 'Retry-After': '10s or so' }, undefined],
+    [{ 'Retry-After': 'in 10s' }, undefined],
     [{ 'Retry-After': new Date(NOW + 30_000).toUTCString() }, 30_000],
     [{ 'Retry-After': new Date(NOW - 30_000).toUTCString() }, 0],
     [{ 'Retry-After': '2d' }, undefined],

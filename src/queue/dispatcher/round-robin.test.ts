@@ -134,6 +134,23 @@ describe('the round robin', () => {
     expect(takeAll(robin)).toEqual([third])
   })
 
+  it('lets a request become large only within the limits of its host and of all, and while it is in flight', () => {
+    const ofHost = new RoundRobin(LIMITS)
+    pushMany(ofHost, 4, {})
+    const [one, other] = takeAll(ofHost) as [Entry, Entry, ...Entry[]]
+    expect(ofHost.claim(one, 900)).toBe(false)
+    ofHost.done(other)
+    expect([ofHost.claim(other, 1), ofHost.claim(one, 900)]).toEqual([false, true])
+
+    const ofAll = new RoundRobin(LIMITS)
+    for (const account of ['a', 'b'])
+      for (const host of ['x', 'y']) pushMany(ofAll, 2, { account, host: account + host })
+    const [first, last] = takeAll(ofAll).filter(({ host }) => host === 'ax') as [Entry, Entry]
+    expect(ofAll.claim(first, 900)).toBe(false)
+    ofAll.done(last)
+    expect(ofAll.claim(first, 900)).toBe(true)
+  })
+
   it('leaves places although the last request of an account takes many', () => {
     const robin = new RoundRobin({ ...LIMITS, maxTotal: 12, maxPerAccount: 9 })
     for (let host = 0; host < 10; host++) robin.push(due({ host: `h${host}`, bytes: host < 8 ? 0 : 1e9 }))
@@ -150,6 +167,27 @@ describe('the round robin', () => {
     expect(inFlight).toBeLessThanOrEqual(LIMITS.maxSlow + LIMITS.maxPerAccount)
     pushMany(robin, 2, { account: 'b', host: 'alive' })
     expect(accounts(takeAll(robin, 5_100))).toBe('bb')
+  })
+
+  it('sends no more to hosts with slow requests when one account has many of these, or all have very many', () => {
+    const ofOne = new RoundRobin(LIMITS)
+    for (const host of ['dead1', 'dead2']) pushMany(ofOne, 10, { host })
+    expect(takeAll(ofOne)).toHaveLength(LIMITS.maxPerAccount)
+    expect(takeAll(ofOne, 100)).toEqual([])
+    ofOne.push(due({ host: 'alive' }))
+    expect(takeAll(ofOne, 100)).toHaveLength(1)
+
+    const ofAll = new RoundRobin(LIMITS)
+    for (const [account, count] of [
+      ['a', 3],
+      ['b', 3],
+      ['c', 4],
+    ] as const)
+      pushMany(ofAll, count, { account, host: account })
+    expect(accounts(takeAll(ofAll))).toHaveLength(LIMITS.maxTotal)
+    expect(accounts(takeAll(ofAll, 100))).toBe('cc')
+    ofAll.push(due({ account: 'a', host: 'a' }))
+    expect(takeAll(ofAll, 200)).toEqual([])
   })
 
   it('never exceeds a limit and sends everything, in any order of ends and drops', () => {
