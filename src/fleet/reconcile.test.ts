@@ -167,6 +167,56 @@ describe('the reconciler', () => {
     expect(removed.pending).toContainEqual({ kind: 'stop', region: 'us-east-1', how: 'discard' })
   })
 
+  test('keeps the log of a replica that has to go, and deletes the files of a removed database', () => {
+    const shrunk = startedWith(desiredAt(1))
+    shrunk.setDesired(desiredAt(0))
+    for (const action of shrunk.pending) shrunk.settle(action, true)
+    expect(shrunk.pending).toContainEqual({ kind: 'delete', region: 'eu-west-1', data: 'quarantine' })
+    const removed = startedWith(desiredAt(0))
+    removed.setDesired({ kind: 'remove' })
+    for (const action of removed.pending) removed.settle(action, true)
+    expect(removed.pending).toEqual([{ kind: 'delete', region: 'us-east-1', data: 'discard' }])
+  })
+
+  test('has a primary follow another one, or lead, before it serves', () => {
+    const remote = { port: 9_000, password: 'x' }
+    const following: DesiredState = { kind: 'spec', spec: specOf('db', [], { follows: remote }), settings: 'a' }
+    const region = 'us-east-1'
+    const leads = transitions.answered(
+      transitions.start(transitions.newMember(region, 'primary'), 'primary', 1),
+      1,
+      'a',
+      0,
+    )
+    const follows = transitions.taskDone(leads, { follows: remote.port })
+    const planOf = (desired: DesiredState, member: Member) => {
+      const members = new Map([[region, member]])
+      return { ...reconcile(desired, members, 0), serves: serves(desired, members, region) }
+    }
+    const nothing = { actions: [], matched: true, serves: true }
+    expect(planOf(following, leads)).toEqual({
+      actions: [{ kind: 'follow-remote', region, remote }],
+      matched: false,
+      serves: false,
+    })
+    expect(planOf(following, follows)).toEqual(nothing)
+    expect(planOf(desiredAt(0), follows)).toEqual({
+      actions: [{ kind: 'lead', region }],
+      matched: false,
+      serves: false,
+    })
+    expect(planOf(desiredAt(0), leads)).toEqual(nothing)
+  })
+
+  test('starts a member at once whose next start is farther away than any, because the clock was set back', () => {
+    const executor = startedWith(desiredAt(0))
+    executor.nowMs += 3_600_000
+    for (let ends = 0; ends < 2; ends++) executor.crash('us-east-1')
+    expect(executor.step()).toEqual([])
+    executor.nowMs -= 3_600_000
+    expect(executor.step()).toMatchObject([{ kind: 'start', region: 'us-east-1' }])
+  })
+
   test('reaches the last desired state after any sequence of desired states, failures and crashes', () => {
     const events = fc.array(fc.tuple(fc.constantFrom('desired', 'done', 'failed', 'crash', 'time'), fc.nat(11)))
     const regions = ['us-east-1', ...REPLICAS]
