@@ -82,7 +82,9 @@ describeOnEveryStore('selecting pending messages', (openStore) => {
   })
 
   it('walks only the messages of its account', async () => {
-    expect(await select({ accountId: 'nobody' })).toEqual({ found: [], reads: 1 })
+    for (const more of [{}, filter({ flowKeys: ['k'] }), filter({ queues: ['q'] })])
+      for (const state of ['pending', 'held'] as const)
+        expect(await select({ accountId: 'nobody', state, ...more })).toMatchObject({ found: [] })
     const { found, reads } = await select(filter({ urls: ['http://x.test/'] }))
     expect([found.length, reads]).toEqual([MANY + keyed.length + 2, 2])
     expect(await select(filter({ urls: ['http://y.test/'] }))).toEqual({ found: [], reads: 2 })

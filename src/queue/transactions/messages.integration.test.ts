@@ -138,7 +138,8 @@ describeOnEveryStore('message operations', (openStore) => {
   })
 
   it('keeps the newest of many failed attempts, and the beginning of their responses', async () => {
-    const [seq = 0] = await insert(make())
+    const [other = 0, seq = 0] = await insert(make(), make())
+    await settle(settling(other, { kind: 'retry', nextAt: T }))
     const body = new Uint8Array(70_000).fill(7)
     for (let retried = 0; retried < 103; retried++) {
       const retry = settling(seq, { kind: 'retry', nextAt: T }, retried)
@@ -154,12 +155,13 @@ describeOnEveryStore('message operations', (openStore) => {
     }
     const read = async (bodies: 'whole' | 'none') => {
       const { histories } = await store.run(messagesRead.history, { ...args, bodies })
-      return histories[0]?.attempts ?? []
+      return histories.map((history) => history.attempts)
     }
-    const attempts = await read('whole')
+    const [attempts = [], others] = await read('whole')
+    expect(others).toMatchObject([{ retried: 0 }])
     expect(attempts.map(({ retried }) => retried)).toEqual(Array.from({ length: 100 }, (_, index) => index + 3))
     expect(attempts.at(-1)?.body).toEqual(body.slice(0, 65_536))
-    expect((await read('none')).at(-1)).toMatchObject({ retried: 102, body: null })
+    expect((await read('none'))[0]?.at(-1)).toMatchObject({ retried: 102, body: null })
   })
 
   it('deletes a delivered message with its attempts when its row need not be kept', async () => {
