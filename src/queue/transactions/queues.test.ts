@@ -8,10 +8,10 @@ import * as queues from './queues.js'
 
 const T = 1_700_000_000_000
 
-const held = (message_id: string, queue: string): NewMessage =>
+const held = (message_id: string, queue: string, account_id = 'acc'): NewMessage =>
   messageRow({
     message_id,
-    account_id: 'acc',
+    account_id,
     max_retries: 3,
     created_at: T,
     queue,
@@ -31,5 +31,31 @@ describeOnEveryStore('queue operations', (openStore) => {
     expect(second).toEqual({ count: 2, next: seqs[6] })
     const third = await store.run(queues.countWaiting, { ...part, after: second.next ?? 0 })
     expect(third).toEqual({ count: 0, next: undefined })
+  })
+
+  it('give turns, and take them back, within one account', async () => {
+    const store = await openStore()
+    const publish = (account: string, numbers: readonly number[]) => {
+      const messages = numbers.map((number) => held(`msg_${account}${number}`, 'q', account))
+      return store.run(messagesPublish.publish, {
+        entries: messages.map((message) => ({ message, dedup: null })),
+        now: T,
+      })
+    }
+    const cancel = async (seq: number | undefined) =>
+      (await store.run(messagesCancel.cancel, { seqs: [seq ?? 0], at: T })).offers.map((offer) => offer.message_id)
+    const { seqs: first } = await publish('a', [1, 2, 3])
+    const { turns } = await publish('b', [1, 2, 3])
+    expect(turns.map((turn) => turn.message_id)).toEqual(['msg_b1'])
+    const ofB = { accountId: 'b', name: 'q', now: T }
+    const wider = await store.run(queues.upsert, { ...ofB, parallelism: 2, paused: 0 })
+    expect(wider.map((turn) => turn.message_id)).toEqual(['msg_b2'])
+    expect(await cancel(first[0])).toEqual(['msg_a2'])
+    await store.run(queues.setPaused, { ...ofB, paused: 1 })
+    expect(await cancel(first[1])).toEqual(['msg_a3'])
+    const removed = await store.run(queues.removeWithRest, { accountId: 'b', name: 'q', most: 3, at: T })
+    expect([removed?.length, await store.run(queues.get, { accountId: 'b', name: 'q' })]).toEqual([3, undefined])
+    expect((await publish('a', [4])).turns).toEqual([])
+    expect(await cancel(first[2])).toEqual(['msg_a4'])
   })
 })
