@@ -74,8 +74,10 @@ describeOnSampledStore('sessions of the console', (openStore) => {
     const restarted = new Accounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
     await restarted.start()
     expect((await restarted.sessions.caller(secret, IP))?.email).toBe(body.email)
+    const { secret: other } = await accounts.sessions.begin(body, IP)
     await restarted.sessions.end(secret)
     expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
+    expect(await accounts.sessions.caller(other, IP)).toBeDefined()
   })
 
   it('end with their key', async () => {
@@ -135,7 +137,10 @@ describeOnSampledStore('sessions of the console', (openStore) => {
     for (let i = 0; i < MOST_FAILED_SIGN_INS; i++) {
       await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
     }
-    await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_limit' })
+    const limited = { code: 'sign_in_limit', details: { retryAfterSeconds: SIGN_IN_WINDOW_MS / 1_000 } }
+    await expect(wrong('192.0.2.9')).rejects.toMatchObject(limited)
+    const same = { email: ` ${body.email.toUpperCase()}`, api_key: 'wrong' }
+    await expect(accounts.sessions.begin(same, '192.0.2.9')).rejects.toMatchObject(limited)
     await expect(wrong('192.0.2.8')).rejects.toMatchObject({ code: 'sign_in_refused' })
     const others = { email: 'someone.else@example.com', api_key: 'wrong' }
     await expect(accounts.sessions.begin(others, '192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
