@@ -103,6 +103,23 @@ describeOnEveryStore('the events that came', (openStore) => {
     expect(await listed()).toMatchObject([{ outcome: 'woke', woken: 3 }])
   })
 
+  it('wake only runs of their account, and are kept for one run, each for one wait', async () => {
+    const accounts = [accountId, newId('acc_', AT)]
+    for (accountId of accounts) await store.run(runsSubmit.submit, { accountId, submissions: [start('same')], at: AT })
+    for (accountId of accounts) await wait('same', 'paid')
+    expect((await notify('paid')).released).toHaveLength(1)
+    for (const eventId of ['later', 'later', 'else'])
+      expect((await notify(eventId, { runId: 'same' })).kind).toBe('kept')
+    accountId = accounts[0] ?? ''
+    expect((await wait('same', 'later')).kind).toBe('waiting')
+    expect((await notify('paid', { runId: 'same' })).released).toHaveLength(1)
+    accountId = accounts[1] ?? ''
+    const kinds: string[] = []
+    for (const eventId of ['later', 'later', 'later', 'else'])
+      kinds.push((await wait('same', eventId, `wait ${kinds.length}`)).kind)
+    expect(kinds).toEqual(['notified', 'notified', 'waiting', 'notified'])
+  })
+
   it('are not noted for a stranger who calls a webhook that does not exist', async () => {
     await notify('hook', { runId: 'no-such-run', by: 'webhook' })
     expect(await listed()).toEqual([])
