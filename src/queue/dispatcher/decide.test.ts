@@ -12,6 +12,7 @@ const answered = (status: number, headers: Record<string, string> = {}): Attempt
   response: { status, headers: toHeaderMap(headers), body: new Uint8Array(), truncated: false },
 })
 const unanswered: AttemptOutcome = { kind: 'unanswered', startedAt: NOW, finishedAt: NOW, error: 'refused' }
+const forbidden: AttemptOutcome = { ...unanswered, isRefused: true }
 
 describe('the default backoff', () => {
   it('is e^(2.5 n) seconds, at most a day', () => {
@@ -49,7 +50,7 @@ describe('the decision after an outcome', () => {
       answered(500, { 'upstash-nonretryable-error': 'true' }),
       { kind: 'retry', at: NOW + 1_000 },
     ],
-    ['a target that is refused', { ...unanswered, isRefused: true }, { kind: 'failed', reason: 'refused' }],
+    ['a target that is refused', forbidden, { kind: 'failed', reason: 'refused' }],
     ['Retry-After', answered(429, { 'retry-after': '7' }), { kind: 'retry', at: NOW + 7_000 }],
   ])('after %s', (_name, outcome, decision) => {
     expect(decideNext(message, outcome, NOW)).toEqual(decision)
