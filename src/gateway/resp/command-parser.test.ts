@@ -123,6 +123,9 @@ describe('the command parser', () => {
     expect(parse([Buffer.from('SET a"b c"\n')])).toEqual([['SET', 'ab c']])
     expect(parse([Buffer.from('SET "a"b\n')])).toEqual(['Protocol error: unbalanced quotes in request'])
     expect(parse([Buffer.alloc(70_000, 'a')])).toEqual(['Protocol error: too big inline request'])
+    // Also when its end has come with it.
+    expect(parse([Buffer.from(`${'a'.repeat(65_537)}\n`)])).toEqual(['Protocol error: too big inline request'])
+    expect(parse([Buffer.from(`${'a'.repeat(65_536)}\n`)])).toHaveLength(1)
     expect(parse([Buffer.alloc(16_385, 'a')], LIMITS_BEFORE_LOGIN)).toEqual(['Protocol error: too big inline request'])
   })
 
@@ -160,6 +163,12 @@ describe('the command parser', () => {
 
   it('skips empty commands like the engine', () => {
     expect(parse([Buffer.from('*0\r\n*-1\r\n\r\n*1\r\n$4\r\nPING\r\n')])).toEqual([['PING']])
+  })
+
+  it('stops in a flood of empty commands, so that others have their turn, and goes on behind it', () => {
+    const parser = new CommandParser()
+    parser.push(Buffer.from(`${'*0\r\n'.repeat(1_500)}*1\r\n$4\r\nPING\r\n`))
+    expect([parser.next(), parser.next(), parser.next()]).toEqual(['empty', 'frame', 'more'])
   })
 
   it('has low limits before login', () => {
