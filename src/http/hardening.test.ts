@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mainThreadMs, unitMs } from '../../test/support/processor-time.js'
+import { waitFor } from '../../test/support/wait-for.js'
 import { Strangers } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import { HostNames } from './host-names.js'
@@ -26,6 +27,8 @@ const things = (auth: 'basic' | 'bearer' | 'none', path: string) =>
     errors: [],
     success: { status: 200, description: '', body: Type.Unknown() },
   })
+/** They answer the requests that wait. */
+const patient: ((answer: unknown) => void)[] = []
 const settings: HttpSettings = {
   service: 'management',
   host: '127.0.0.1',
@@ -36,6 +39,7 @@ const settings: HttpSettings = {
     route(things('none', '/open'), async () => ({ a: 1 })),
     route(things('none', '/bytes'), async () => new Uint8Array([1])),
     route(things('none', '/list'), async () => Array.from({ length: 2_000 }, () => 1)),
+    route(things('none', '/patient'), () => new Promise((resolve) => patient.push(resolve))),
     route(things('basic', '/basic'), async () => 'never'),
     route(things('bearer', '/bearer'), async () => 'never'),
   ],
@@ -152,6 +156,20 @@ describe('connections of clients that show no credentials', () => {
     for (const each of [known, ...others]) each.destroy()
     await limited.stop()
   })
+})
+
+it('begins few of the requests that a connection brings at once', async () => {
+  const socket = connect(server.port, '127.0.0.1')
+  let text = ''
+  socket.setEncoding('latin1').on('data', (more) => (text += more))
+  socket.write('GET /patient HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(200))
+  for (let begun = 0; begun < 200; begun++) {
+    await waitFor(() => patient.length > 0, { what: 'the next request' })
+    expect(patient.length).toBeLessThan(50)
+    patient.shift()?.({ number: begun })
+  }
+  await waitFor(() => text.endsWith('{"number":199}'), { what: 'the last answer' })
+  socket.destroy()
 })
 
 it('does little work for a stranger with thousands of query parameters', async () => {

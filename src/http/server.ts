@@ -21,6 +21,7 @@ import { isForwarded, markForwarded } from './forwarding.js'
 import { HeavyRequests } from './heavy-requests.js'
 import type { HttpSettings } from './http-settings.js'
 import { openApi } from './openapi.js'
+import { paceRequests } from './paced-requests.js'
 import { Pipeline, send } from './pipeline.js'
 import { PlainConnections } from './plain/plain-connections.js'
 import { KEEP_ALIVE_SECONDS } from './plain/plain-messages.js'
@@ -184,6 +185,7 @@ export class HttpServer implements Service {
 
   #prepare(): void {
     this.#connections.follow(this.#app.server)
+    paceRequests(this.#app.server)
     this.#app.server.on('connection', (connection) => this.#strangers.admit(connection))
     const { hosts } = this.#settings
     if (hosts) {

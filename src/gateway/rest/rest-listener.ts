@@ -12,6 +12,7 @@ import {
   LONGEST_HEAD_BYTES,
   markForwarded,
   PlainConnections,
+  paceRequests,
   type Readiness,
   refuseSocket,
 } from '../../http/index.js'
@@ -116,6 +117,7 @@ export class RestListener {
     )
     // A client that waits for `100 Continue` gets a refusal, such as a wrong token, before it sends its body.
     this.#server.on('checkContinue', (request, response) => this.#onRequest(request, response))
+    paceRequests(this.#server)
     this.#server.on('connection', (connection) => options.strangers.admit(connection))
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseSocket(socket, error.code))
   }

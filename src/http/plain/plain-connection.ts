@@ -95,7 +95,8 @@ export class PlainConnection implements PlainWriter {
         this.socket.pause()
         return
       case 'with Node':
-        // Node reads by itself, unless somebody listens to the socket.
+        // The socket has not noticed the read, which its timer counts from.
+        if (this.socket.timeout) this.socket.setTimeout(this.socket.timeout)
         this.socket.push(copyOf(BLOCK, 0, length))
         return
       default:
