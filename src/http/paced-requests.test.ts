@@ -132,7 +132,7 @@ describe('requests that come at once', () => {
   })
 
   it('are not late for Node while they wait', async () => {
-    const timed = { headersTimeout: 1, requestTimeout: 1, connectionsCheckingInterval: 1 }
+    const timed = { headersTimeout: 1_000, requestTimeout: 1_000, connectionsCheckingInterval: 20 }
     const { server, begun, answerNext } = await patient(timed)
     const waiting = connect(server)
     waiting.socket.write(gets(200))
