@@ -25,6 +25,7 @@
  * Nothing here reads configuration, listens, connects or logs. Only the store and the lock of the data directory open SQLite files. Only the gate of `network.ts` resolves names.
  */
 
+export { ChunkList } from './chunk-list.js'
 export { ClientMemoryBudget, type MemoryConsumer, WORTH_NOTING_BYTES } from './client-memory.js'
 export { AgeTrust, type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
 export { formatDuration, goTime, otherUnitOf, parseDuration } from './duration.js'

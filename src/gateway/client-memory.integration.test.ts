@@ -3,9 +3,9 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
 import { ClientMemoryBudget } from '../base/index.js'
+import { usedBytes } from '../base/testing/memory.js'
 import type { Administration } from './deps.js'
 import { frame, post, run } from './testing/limited.js'
-import { usedBytes } from './testing/memory.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 
 const MIB = 2 ** 20

@@ -3,7 +3,9 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import Type from 'typebox'
 import { expect, it, onTestFinished } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
 import { ClientMemoryBudget, FewAtOnce } from '../base/index.js'
+import { usedBytes } from '../base/testing/memory.js'
 import { endpoint } from '../contract/endpoint.js'
 import { readBody } from './body.js'
 import { route } from './index.js'
@@ -25,6 +27,30 @@ it('joins a body of megabytes correctly', async () => {
   const { port } = server.address() as AddressInfo
   await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body: sent, headers: { connection: 'close' } })
   expect(sent.equals(await received)).toBe(true)
+})
+
+it('takes memory in proportion to a body, also for one in chunks of one byte', async () => {
+  const CHUNKS = 200_000
+  const server = createServer().listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  socket.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n')
+  const [request]: IncomingMessage[] = await once(server, 'request')
+  if (!request) throw new Error('no request has come')
+  const account = { memory: new ClientMemoryBudget(), large: new FewAtOnce(1), owner: 'somebody' }
+  const before = usedBytes()
+  const reading = readBody(request, { bytes: CHUNKS, ms: 60_000 }, account)
+  await once(request, 'resume')
+  let heldBytes = 0
+  request.on('data', (chunk: Buffer) => (heldBytes += chunk.length))
+  const bytes = Buffer.from('1\r\nx\r\n'.repeat(CHUNKS))
+  socket.write(bytes)
+  await waitFor(() => heldBytes === CHUNKS, { what: 'the chunks' })
+  expect(usedBytes() - before).toBeLessThan(20 * CHUNKS + bytes.length)
+  socket.write('0\r\n\r\n')
+  expect(Buffer.from(await reading).equals(Buffer.alloc(CHUNKS, 'x'))).toBe(true)
 })
 
 const take = endpoint({

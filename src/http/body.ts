@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { finished, type Readable } from 'node:stream'
 import {
+  ChunkList,
   type ClientMemoryBudget,
   type FewAtOnce,
   type MemoryConsumer,
@@ -108,13 +109,12 @@ interface Pending {
 /** A body that is still arriving. */
 class IncompleteBody implements MemoryConsumer {
   readonly owner: string
-  heldBytes = 0
   readonly #request: IncomingMessage
   readonly #limitBytes: number
   readonly #memory: ClientMemoryBudget
   readonly #pending: Pending
   readonly #timer: Timer
-  #chunks: Buffer[] = []
+  readonly #chunks = new ChunkList()
   /** Bytes received since the last yield. */
   #sliceBytes = 0
 
@@ -131,17 +131,20 @@ class IncompleteBody implements MemoryConsumer {
     request.once('error', () => this.#refuse(cutOff()))
   }
 
+  get heldBytes(): number {
+    return this.#chunks.bytes
+  }
+
   evict(): void {
     this.#refuse(new HomeportError('memory_short', {}))
   }
 
   readonly #take = (chunk: Buffer): void => {
-    this.heldBytes += chunk.byteLength
+    this.#chunks.add(chunk)
     if (this.heldBytes > this.#limitBytes) {
       this.#refuse(new HomeportError('body_too_large', { limitBytes: this.#limitBytes }))
       return
     }
-    this.#chunks.push(chunk)
     this.#memory.grow(this, chunk.byteLength)
     this.#sliceBytes += chunk.byteLength
     if (this.#sliceBytes >= READ_SLICE_BYTES) this.#yield()
@@ -156,14 +159,13 @@ class IncompleteBody implements MemoryConsumer {
 
   #end(): void {
     this.#release()
-    this.#pending.resolve(this.#chunks)
+    this.#pending.resolve(this.#chunks.chunks)
   }
 
   #refuse(error: HomeportError): void {
     this.#release()
     this.#request.off('data', this.#take)
-    this.#chunks = []
-    this.heldBytes = 0
+    this.#chunks.clear()
     this.#pending.reject(error)
   }
 
@@ -238,17 +240,16 @@ export interface Discarded {
 export function discardBody(request: Readable): Promise<Discarded> {
   return new Promise((resolve) => {
     let left = MAX_DISCARDED_BYTES
-    const head: Uint8Array[] = []
-    let headBytes = 0
+    const head = new ChunkList()
     const settle = (isAtEnd: boolean): void => {
       timer.cancel()
       stopListening()
       request.off('data', count)
-      resolve({ isAtEnd, head: Buffer.concat(head) })
+      resolve({ isAtEnd, head: Buffer.concat(head.chunks) })
     }
-    const count = (chunk: Uint8Array): void => {
+    const count = (chunk: Buffer): void => {
       left -= chunk.byteLength
-      if (headBytes < HEAD_BYTES) headBytes += head[head.push(chunk) - 1]?.byteLength ?? 0
+      if (head.bytes < HEAD_BYTES) head.add(chunk)
       if (left < 0) settle(false)
     }
     const timer = systemClock.after(DISCARD_TIMEOUT_MS, () => settle(false))

@@ -1,8 +1,8 @@
 import { createConnection, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { usedBytes } from '../../base/testing/memory.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
-import { usedBytes } from '../testing/memory.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
 const MIB = 2 ** 20

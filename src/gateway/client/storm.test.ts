@@ -1,8 +1,8 @@
 import { createConnection, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import { usedBytes } from '../../base/testing/memory.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
-import { usedBytes } from '../testing/memory.js'
 import { RawClient, startRig } from '../testing/rig.js'
 
 const ATTEMPTS = 3_200

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import { usedBytes } from '../../base/testing/memory.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
 import type { ServedDatabase } from '../deps.js'
-import { usedBytes } from '../testing/memory.js'
 import { RawClient, type Rig, startRig } from '../testing/rig.js'
 
 const MIB = 2 ** 20

@@ -5,8 +5,8 @@ import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
 import { ClientMemoryBudget, type MemoryConsumer } from '../../base/index.js'
+import { usedBytes } from '../../base/testing/memory.js'
 import { ENGINE_PASSWORDS } from '../testing/engine.js'
-import { usedBytes } from '../testing/memory.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
 const MIB = 2 ** 20

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { ChunkList } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { PlainRequest } from '../../http/index.js'
 import { JOINED_AT_ONCE_BYTES, joinInSlices } from '../resp/join-in-slices.js'
@@ -52,8 +53,7 @@ class BodyGathering {
   /** Undefined for a chunked body. */
   readonly #declaredBytes: number | undefined
   readonly #reader: BodyReader
-  #chunks: Buffer[] = []
-  #bytes = 0
+  readonly #chunks = new ChunkList()
 
   constructor(request: IncomingMessage, limitBytes: number, declaredBytes: number | undefined, reader: BodyReader) {
     this.#request = request
@@ -68,27 +68,28 @@ class BodyGathering {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#bytes += chunk.length
-    this.#chunks.push(chunk)
+    this.#chunks.add(chunk)
+    const { bytes } = this.#chunks
     if (!this.#reader.onBodyHeld(chunk.length)) this.#stop()
-    else if (this.#bytes === this.#declaredBytes) this.#onEnd()
-    else if (this.#bytes > this.#limitBytes) this.#refuse()
+    else if (bytes === this.#declaredBytes) this.#onEnd()
+    else if (bytes > this.#limitBytes) this.#refuse()
   }
 
   readonly #onEnd = (): void => {
-    const chunks = this.#chunks
-    if (this.#bytes <= JOINED_AT_ONCE_BYTES) this.#reader.onBody(Buffer.concat(chunks))
+    const { chunks, bytes } = this.#chunks
+    if (bytes <= JOINED_AT_ONCE_BYTES) this.#reader.onBody(Buffer.concat(chunks))
     else void joinInSlices(chunks).then((body) => this.#reader.onBody(body))
   }
 
   #stop(): void {
     this.#request.off('data', this.#onData).off('end', this.#onEnd)
-    this.#chunks = []
+    this.#chunks.clear()
   }
 
   #refuse(): void {
+    const { bytes } = this.#chunks
     this.#stop()
-    refuse(this.#limitBytes, this.#bytes, this.#reader)
+    refuse(this.#limitBytes, bytes, this.#reader)
   }
 }
 

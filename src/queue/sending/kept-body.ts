@@ -1,11 +1,7 @@
+import { ChunkList } from '../../base/index.js'
+
 /** Memory for large failing responses, in total and beyond `keepBytes` of each response. */
 export const LARGE_RESPONSES_BYTES = 64 * 1024 * 1024
-
-/**
- * Smaller chunks are copied into blocks. A response in one-byte chunks would otherwise take a hundred times its size.
- */
-const SMALL_CHUNK_BYTES = 2_048
-const BLOCK_BYTES = 16_384
 
 /** A budget of bytes that several users share. Each takes what it needs and gives it back. */
 export class SharedBytes {
@@ -48,11 +44,6 @@ export interface Kept {
   readonly truncated: boolean
 }
 
-interface Block {
-  readonly buffer: Buffer
-  used: number
-}
-
 /**
  * Collects the body of a response. Keeps a failing response whole, up to `keepFailingBytes` and as far as the shared
  * memory lasts. Of any other or larger response it keeps the first `keepBytes`.
@@ -61,9 +52,7 @@ export class KeptBody {
   readonly #limits: KeepLimits
   readonly #shared: SharedBytes
   #mostBytes: number
-  #chunks: Buffer[] = []
-  /** The block at the end of `#chunks` while it has space for small chunks. */
-  #block: Block | undefined
+  readonly #chunks = new ChunkList()
   #receivedBytes = 0
   #borrowedBytes = 0
   #isCut = false
@@ -89,14 +78,14 @@ export class KeptBody {
       return
     }
     this.#receivedBytes += chunk.byteLength
-    this.#append(chunk)
+    this.#chunks.add(chunk)
     if (!this.#fits()) this.#cut()
   }
 
   /** The body is complete. */
   finish(): Kept {
     const body = this.#joined(this.#receivedBytes)
-    this.#chunks = []
+    this.#chunks.clear()
     return { body, truncated: this.#isCut }
   }
 
@@ -118,35 +107,16 @@ export class KeptBody {
     this.#isCut = true
     this.discardedBytes = this.#receivedBytes - this.#limits.keepBytes
     this.#receivedBytes = this.#limits.keepBytes
-    this.#chunks = [Buffer.from(this.#joined(this.#receivedBytes).buffer)]
-    this.#block = undefined
+    const kept = Buffer.from(this.#joined(this.#receivedBytes).buffer)
+    this.#chunks.clear()
+    this.#chunks.add(kept)
     this.release()
-  }
-
-  #append(chunk: Buffer): void {
-    if (this.#chunks.length === 0 || chunk.byteLength > SMALL_CHUNK_BYTES) {
-      this.#chunks.push(chunk)
-      this.#block = undefined
-      return
-    }
-    const block = this.#blockFor(chunk)
-    block.used += chunk.copy(block.buffer, block.used)
-    this.#chunks[this.#chunks.length - 1] = block.buffer.subarray(0, block.used)
-  }
-
-  #blockFor({ byteLength }: Buffer): Block {
-    const current = this.#block
-    if (current && current.used + byteLength <= BLOCK_BYTES) return current
-    const next = { buffer: Buffer.allocUnsafeSlow(BLOCK_BYTES), used: 0 }
-    this.#block = next
-    this.#chunks.push(next.buffer)
-    return next
   }
 
   #joined(bytes: number): Uint8Array {
     const body = new Uint8Array(bytes)
     let at = 0
-    for (const chunk of this.#chunks) {
+    for (const chunk of this.#chunks.chunks) {
       const slice = chunk.byteLength <= bytes - at ? chunk : chunk.subarray(0, bytes - at)
       body.set(slice, at)
       at += slice.byteLength
