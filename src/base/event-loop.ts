@@ -51,10 +51,11 @@ export function inNextTurn<Made>(make: () => Made): () => Made | undefined {
 /**
  * Whether this turn of the event loop has lasted so long that callers with more work should yield. All callers share
  * one budget: a hundred busy clients delay others no longer than one does.
+ * @param stretchMs how long it may last for this caller
  */
-export function isTurnSpent(): boolean {
+export function isTurnSpent(stretchMs = LONGEST_STRETCH_MS): boolean {
   const now = performance.now()
-  if (beganAt !== undefined) return now - beganAt >= LONGEST_STRETCH_MS
+  if (beganAt !== undefined) return now - beganAt >= stretchMs
   beganAt = now
   setImmediate(resetTurn)
   return false

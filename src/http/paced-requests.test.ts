@@ -103,6 +103,24 @@ describe('requests that come at once', () => {
     expect(most).toBeLessThan(100)
   })
 
+  it('leave time for others, when they come over many connections', async () => {
+    let [inTurn, most, accepted] = [0, 0, 0]
+    const server = await listening((request, response) => {
+      if (inTurn++ === 0) setImmediate(() => (inTurn = 0))
+      most = Math.max(most, inTurn)
+      const begunAt = performance.now()
+      while (performance.now() - begunAt < 1);
+      answer(request, response)
+    })
+    server.on('connection', () => accepted++)
+    const clients = Array.from({ length: 40 }, () => connect(server))
+    await waitFor(() => accepted === 40, { what: 'the connections' })
+    for (const { socket } of clients) socket.write(gets(15))
+    const isAnswered = (client: Client): boolean => bodiesOf(client).length === 15
+    await waitFor(() => clients.every(isAnswered), { what: 'the answers' })
+    expect(most).toBeLessThan(200)
+  })
+
   it('are forgotten when their client leaves', async () => {
     const { server, begun, answerNext } = await patient()
     const { socket } = connect(server)
