@@ -45,6 +45,7 @@ export {
   DirectWriter,
   interceptConnections,
   openSocket,
+  passToSocket,
   presetOptions,
   readDirectly,
 } from './node-internals.js'

@@ -129,6 +129,13 @@ export function openSocket(connection: ConnectionHandle, buffer: Buffer, take: (
   return socket
 }
 
+/** Gives a socket of `openSocket` bytes that were read below it, for those who read it as a stream. */
+export function passToSocket(socket: Socket, bytes: Buffer): void {
+  // It has not noticed the read, from which it counts the time of a silent client.
+  if (socket.timeout) socket.setTimeout(socket.timeout)
+  socket.push(bytes)
+}
+
 /**
  * Calls `take` for what arrives on a connected outgoing socket before the socket sees it, as `openSocket` does. The socket was
  * opened with `onread`, whose memory `take` finds the bytes in.

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { type ConnectionHandle, DirectWriter, openSocket, unreachable } from '../../base/index.js'
+import { type ConnectionHandle, DirectWriter, openSocket, passToSocket, unreachable } from '../../base/index.js'
 import { LONGEST_PLAIN_HEAD_BYTES, type PlainHead, PlainHeads } from './plain-head.js'
 import { PlainRequest, PlainResponse, type PlainWriter } from './plain-messages.js'
 
@@ -95,9 +95,7 @@ export class PlainConnection implements PlainWriter {
         this.socket.pause()
         return
       case 'with Node':
-        // The socket has not noticed the read, which its timer counts from.
-        if (this.socket.timeout) this.socket.setTimeout(this.socket.timeout)
-        this.socket.push(copyOf(BLOCK, 0, length))
+        passToSocket(this.socket, copyOf(BLOCK, 0, length))
         return
       default:
         unreachable(state)
