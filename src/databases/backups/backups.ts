@@ -105,7 +105,7 @@ export class Backups implements Service {
     const left = await store.run(deletions.left, { home })
     const deleted = left.map((backup) => ({ ...backup, state: 'deleted' as const }))
     const unknown = await files.sweep([...(await store.run(backups.everyName, {})), ...deleted])
-    await store.run(deletions.forget, { ids: left.map(({ backup_id }) => backup_id) })
+    if (left.length > 0) await store.run(deletions.forget, { ids: left.map(({ backup_id }) => backup_id) })
     return unknown
   }
 

@@ -18,6 +18,7 @@ const deleteObjects = query<{ ids: readonly string[]; at: number }>(({ db, p, d 
 
 /** Deletes the rows of backups. Their files and objects are deleted afterwards; the store knows them until then. */
 export function* dropBackups(gone: readonly BackupIds[], at: number): Transaction<void> {
+  if (gone.length === 0) return
   const ids = gone.map(({ backup_id }) => backup_id)
   yield* change(dropRows, { ids })
   yield* change(deleteObjects, { ids, at })

@@ -90,10 +90,8 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     const standby = (id: string) =>
       `INSERT INTO database_standbys (database_id, node, state, epoch, asked_at) VALUES ('${id}', 'b', 'asked', 1, 0)`
     await sql(place, ['DROP TABLE database_standbys', ...before096, standby('one'), liveNode, range].join('; '))
-    await sql(
-      place,
-      `ALTER TABLE console_sessions DROP COLUMN key_hash; DELETE FROM schema_migrations WHERE number >= ${standbySets.number}`,
-    )
+    const later = 'ALTER TABLE console_sessions DROP COLUMN key_hash; DROP TABLE deleted_backups'
+    await sql(place, `${later}; DELETE FROM schema_migrations WHERE number >= ${standbySets.number}`)
     const opened = await Promise.all([open(place, 'cluster'), open(place, 'cluster')])
     // What the older node stores is the first standby of a database.
     await sql(place, standby('two'))
