@@ -144,8 +144,8 @@ describe('object storage', () => {
 
   it('takes an upload that lasts longer than a request may stand still', async () => {
     // The system buffers the last sixth, which the server has to read in less than the timeout: so it hurries.
-    server.fault = () => ({ kind: 'slow', pauseMs: 10, bytes: 18 * MIB })
-    const one = new ObjectStorage({ ...server.options(), timeoutMs: 2_000 })
+    server.fault = () => ({ kind: 'slow', pauseMs: 25, bytes: 18 * MIB })
+    const one = new ObjectStorage({ ...server.options(), timeoutMs: 5_000 })
     // Announced as so large that it is sent in one part.
     await one.put('slow', bytes(24 * MIB), 24 * MIB * 9_000)
     await one.close()

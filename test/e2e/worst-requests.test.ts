@@ -17,7 +17,7 @@ import { useService } from './support/service.js'
  * on an idle one the longest stretch is about 50 ms, for a text of 16 MiB.
  *
  * What only the parsers see, which all operations of a service share, goes to one operation of each method. Of the rest,
- * each kind of request goes to some operation, and a quarter of all pairs of both is sent, by the number of the run's sample
+ * each kind of request goes to some operation, and a sixteenth of all pairs of both is sent, by the number of the run's sample
  * (`test/support/sample.ts`). `WORST_REQUESTS=all` sends everything to every operation, bodies of 16 MiB and each parameter
  * separately, and prints figures; `WORST_ONLY=<operation>` tests only that operation.
  */
@@ -25,7 +25,7 @@ const BOUND_MS = 400
 const IS_FULL = process.env.WORST_REQUESTS === 'all'
 const ONLY = process.env.WORST_ONLY
 const SAMPLE = sampleNumber()
-const SHARE = 1 / 8
+const SHARE = 1 / 16
 
 const MIB = 2 ** 20
 const endpoints = await declaredEndpoints()

@@ -66,7 +66,7 @@ describe('before login, other clients are not delayed by', () => {
     ['a line with a long tail of blanks', () => `${'a '.repeat(16_250)}${' '.repeat(32_500)}\n`],
     ['arguments of full length', () => repeated(command('AUTH', 'x'.repeat(16_000)), FLOOD_BYTES)],
   ] as const
-  it.each(sampled(cases, 6))('%s', async (name, text) => {
+  it.each(sampled(cases, 10))('%s', async (name, text) => {
     const bytes = Buffer.from(`${text()}QUIT\r\n`)
     // Wrong passwords are delayed.
     await measure(name, () => exchange(strangers.port, bytes, AbortSignal.timeout(300)))
@@ -114,7 +114,7 @@ describe('after login, other clients are not delayed by', () => {
     ['a value above the limit', () => command('SET', 'k', 'x'.repeat(30 * MIB))],
     ['half a command and another one', () => `*1000000\r\n${bulk('DEL')}`],
   ] as const
-  it.each(sampled(cases, 6))('%s', async (name, text) => {
+  it.each(sampled(cases, 10))('%s', async (name, text) => {
     const bytes = Buffer.from(`AUTH ${CREDENTIALS.password}\r\n${text()}QUIT\r\n`)
     await measure(name, () => exchange(rig.port, bytes))
   })
@@ -124,7 +124,7 @@ describe('after login, other clients are not delayed by', () => {
     ['a reply that is nested deeply', 'local t = {} for i = 1, 5000 do t = {t} end return t'],
     ['an error of 30 MB', "return redis.error_reply(string.rep('x', 30000000))"],
   ] as const
-  it.each(sampled(replies, 6))('%s', async (name, script) => {
+  it.each(sampled(replies, 10))('%s', async (name, script) => {
     const bytes = Buffer.from(`AUTH ${CREDENTIALS.password}\r\n${command('EVAL', script, '0')}QUIT\r\n`)
     await measure(name, () => exchange(rig.port, bytes))
   })
@@ -154,7 +154,7 @@ describe('on the largest plan, other clients are not delayed by', () => {
   beforeAll(async () => {
     ;({ port } = await startRig({ maxRequestBytes: 100 * MIB, maxEntryBytes: 100 * MIB }))
   })
-  it.each(sampled(cases, 6))('%s', async (name, text) => {
+  it.each(sampled(cases, 10))('%s', async (name, text) => {
     const bytes = Buffer.from(`AUTH ${CREDENTIALS.password}\r\n${text}QUIT\r\n`)
     await measure(name, async () => expect(await exchange(port, bytes)).toBeGreaterThan(40 * MIB))
   })

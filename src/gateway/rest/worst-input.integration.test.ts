@@ -116,7 +116,7 @@ describe('the event loop is not blocked by a refused body:', () => {
       '{"error":"ERR failed to parse command: the body is not JSON"}',
     ],
   ] as const
-  it.each(sampled(cases, 6))('%s', async (name, path, body, error) => {
+  it.each(sampled(cases, 10))('%s', async (name, path, body, error) => {
     const bytes = body()
     const got = await measure(name, () => send({ path, body: bytes, token: CREDENTIALS.readerToken }))
     expect(got.text).toBe(error)
@@ -141,7 +141,7 @@ describe('the event loop is not blocked by a large body that is allowed:', () =>
     ['a text of other alphabets', '/', () => `["SET","k","${'é'.repeat(BODY_BYTES / 2 - 16)}"]`],
     ['blanks', '/', () => `["PING"${' '.repeat(BODY_BYTES)}]`],
   ] as const
-  it.each(sampled(cases, 6))('%s', async (name, path, body) => {
+  it.each(sampled(cases, 10))('%s', async (name, path, body) => {
     const bytes = body()
     expect((await measure(name, () => send({ path, body: bytes }))).status).toBe(200)
   })
@@ -180,7 +180,7 @@ describe('the event loop is not blocked by a large reply:', () => {
     ],
     ['600,000 numbers of a transaction', { path: '/multi-exec', body: JSON.stringify([['EVAL', NUMBERS, 0]]) }],
   ] as const
-  it.each(sampled(cases, 6))('%s', async (name, sent) => {
+  it.each(sampled(cases, 10))('%s', async (name, sent) => {
     const got = await measure(name, () => send(sent))
     expect([got.status, got.bytes > 1_000_000]).toEqual([200, true])
   })
@@ -220,7 +220,7 @@ describe('the event loop is not blocked by the longest text of the largest plan:
       '{"error":"ERR é',
     ],
   ] as const
-  it.each(sampled(cases, 6))(
+  it.each(sampled(cases, 10))(
     '%s',
     async (name, sent, begin) => {
       const got = await measure(name, () => send({ url, ...sent }))
