@@ -14,6 +14,11 @@ const UNWRITABLE = new Set(['ENOSPC', 'EDQUOT', 'EROFS'])
 /** Whether an error says that a disk takes no more data. */
 export const isUnwritable = (error: unknown): boolean => UNWRITABLE.has(codeOf(error))
 
+const OUT_OF_DESCRIPTORS = new Set(['EMFILE', 'ENFILE'])
+
+/** Whether something failed because this process or machine has no file descriptor left. */
+export const isOutOfDescriptors = (error: unknown): boolean => OUT_OF_DESCRIPTORS.has(codeOf(error))
+
 /** Ends a switch over a union: compiles only when every member has its case. */
 export function unreachable(value: never): never {
   throw new Error(`unreachable: ${JSON.stringify(value)}`)

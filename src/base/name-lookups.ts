@@ -1,7 +1,7 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { closeSync, openSync } from 'node:fs'
-import { codeOf } from './errors.js'
+import { codeOf, isOutOfDescriptors } from './errors.js'
 import { FewAtOnce } from './turns.js'
 
 /** What look-ups are made with. */
@@ -80,7 +80,7 @@ function shortage(): unknown {
     closeSync(openSync('/dev/null', 'r'))
     return undefined
   } catch (error) {
-    return ['EMFILE', 'ENFILE'].includes(codeOf(error)) ? error : undefined
+    return isOutOfDescriptors(error) ? error : undefined
   }
 }
 

@@ -1,6 +1,6 @@
 import { auditRow } from '../accounts/index.js'
 import type * as accounts from '../accounts/transactions/accounts.js'
-import { codeOf, pause, sha256Hex, unreachable } from '../base/index.js'
+import { isOutOfDescriptors, pause, sha256Hex, unreachable } from '../base/index.js'
 import { IDEMPOTENCY_KEPT_MS } from '../contract/databases/databases.js'
 import type { Platform, Region } from '../contract/databases/regions.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
@@ -21,7 +21,6 @@ const FINISH_RETRY_MS = 1_000
 const LOOK_AGAIN_MS = 100
 const MOST_WAITS = 300
 /** Error codes when the process or the machine has too many open files. */
-const OUT_OF_DESCRIPTORS = new Set(['EMFILE', 'ENFILE'])
 
 /** A database whose data is on disk and that has no row. */
 export interface AdoptedDatabase {
@@ -206,7 +205,7 @@ export class Creation {
       // Nobody knows whether it exists. The store says so at the next start.
       if (this.#stopped && isError(error, 'store_outcome_unknown')) throw error
       await this.#rollBack(row.database_id, caller)
-      if (OUT_OF_DESCRIPTORS.has(codeOf(error))) throw new HomeportError('descriptors_short', {}, { cause: error })
+      if (isOutOfDescriptors(error)) throw new HomeportError('descriptors_short', {}, { cause: error })
       throw error
     }
   }

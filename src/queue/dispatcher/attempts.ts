@@ -145,8 +145,8 @@ export class Attempts {
     switch (shortage) {
       case 'descriptors':
         // No message can be sent of any account.
-        sender.endWaiting()
         if (pump.isPaused) return
+        sender.endWaiting()
         pump.pauseFor(PAUSE_AFTER_FAILURE_MS)
         logger.error('queue_out_of_descriptors', { error })
         return

@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { codeOf } from '../../base/index.js'
+import { codeOf, isOutOfDescriptors } from '../../base/index.js'
 
 /** What this machine has run out of: file descriptors, or local ports for connections to one destination. */
 export type Shortage = 'descriptors' | 'ports'
@@ -10,15 +10,8 @@ export type Shortage = 'descriptors' | 'ports'
  */
 export function shortageOf(error: unknown): Shortage | undefined {
   const root = rootOf(error)
-  switch (codeOf(root)) {
-    case 'EMFILE':
-    case 'ENFILE':
-      return 'descriptors'
-    case 'EADDRNOTAVAIL':
-      return hasUsableAddress(root) ? 'ports' : undefined
-    default:
-      return undefined
-  }
+  if (isOutOfDescriptors(root)) return 'descriptors'
+  return codeOf(root) === 'EADDRNOTAVAIL' && hasUsableAddress(root) ? 'ports' : undefined
 }
 
 /** For a host with several addresses, the error of the first one. */
