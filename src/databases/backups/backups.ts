@@ -99,7 +99,10 @@ export class Backups implements Service {
     await this.#lossAcceptance.settleLost()
   }
 
-  /** Deletes files of deleted backups; files that look like backups and were never known are the answer. Must not be called while a restore is active. */
+  /**
+   * Deletes what is left of deleted and failed backups. Answers the files that look like backups and are not known. Must not
+   * be called while a restore is active.
+   */
   async unknownFiles(): Promise<readonly BackupName[]> {
     const { store, files, home } = this.#deps
     const left = await store.run(deletions.left, { home })

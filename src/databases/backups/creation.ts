@@ -4,7 +4,6 @@ import type { Evidence } from '../../fleet/index.js'
 import * as backups from '../transactions/backups.js'
 import { deleteFiles } from './deletions.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
-import type { BackupName } from './files.js'
 
 type BackupRow = backups.BackupRow
 type NewBackup = backups.NewBackup
@@ -52,17 +51,10 @@ export class BackupCreation {
         this.#deps.logger.info('import_failed', { error, backupId: backup.backup_id })
       else this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
       // What is left of the file is deleted at the next start; the row must not stay pending for it.
-      await this.#removeFile(backup)
+      await deleteFiles(this.#deps, [backup])
       await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error
     }
-  }
-
-  /** Deletes the file of a backup that has failed. Never rejects: the next start deletes it. */
-  async #removeFile(backup: BackupName): Promise<void> {
-    await this.#deps.files.remove(backup).catch((error: unknown) => {
-      this.#deps.logger.warn('backup_file_left', { error, backupId: backup.backup_id })
-    })
   }
 
   /** A restore copies its backup first, so none of those that go is needed. */

@@ -7,7 +7,7 @@ export type DeletionDeps = Pick<BackupDeps, 'store' | 'logger'> & {
   readonly files: Pick<BackupDeps['files'], 'remove'>
 }
 
-/** Deletes the files of backups whose rows are deleted. Never rejects: the next start deletes what is left. */
+/** Deletes the files of backups that are deleted or have failed. Never rejects: the next start deletes what is left. */
 export async function deleteFiles(deps: DeletionDeps, gone: readonly BackupName[]): Promise<void> {
   for (const backup of gone) {
     try {

@@ -16,12 +16,23 @@ const deleteObjects = query<{ ids: readonly string[]; at: number }>(({ db, p, d 
   db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where(d.inTexts('backup_id', p.ids)),
 )
 
+const forgetRows = query<{ ids: readonly string[] }>(({ db, p, d }) =>
+  db.deleteFrom('deleted_backups').where(d.inTexts('backup_id', p.ids)),
+)
+
+/** Forgets deleted backups: their files are deleted, or are files of backups again. */
+export function* forgetDeleted(ids: readonly string[]): Transaction<void> {
+  yield* change(forgetRows, { ids })
+}
+
 /** Deletes the rows of backups. Their files and objects are deleted afterwards; the store knows them until then. */
 export function* dropBackups(gone: readonly BackupIds[], at: number): Transaction<void> {
   if (gone.length === 0) return
   const ids = gone.map(({ backup_id }) => backup_id)
   yield* change(dropRows, { ids })
   yield* change(deleteObjects, { ids, at })
+  // One of them may be deleted already, and its file not yet.
+  yield* forgetDeleted(ids)
   yield* insertAll(
     'deleted_backups',
     gone.map(({ database_id, backup_id }) => ({ database_id, backup_id, deleted_at: at })),
@@ -48,13 +59,9 @@ export const left = read('backupDeletions.left', function* (args: OfHome): Trans
   return yield* all(leftQuery, args)
 })
 
-const forgetRows = query<{ ids: readonly string[] }>(({ db, p, d }) =>
-  db.deleteFrom('deleted_backups').where(d.inTexts('backup_id', p.ids)),
-)
-
 /** The files of deleted backups are deleted. */
 export const forget = write('backupDeletions.forget', function* (args: { ids: readonly string[] }): Transaction<void> {
-  yield* change(forgetRows, args)
+  yield* forgetDeleted(args.ids)
 })
 
 const forgetRowsOf = query<{ databaseId: string }>(({ db, p }) =>

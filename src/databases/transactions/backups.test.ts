@@ -104,7 +104,15 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       }
       expect((await left()).toSorted()).toEqual([first.backup_id, second.backup_id].toSorted())
       expect(await store.run(deletions.left, { home: 'another node' })).toEqual([])
-      await store.run(deletions.forget, { ids: [first.backup_id] })
+      // Its retention may end in the same moment.
+      await store.run(deletions.expire, { gone: [first], at: NOW })
+      expect(await left()).toHaveLength(2)
+      const { backup_id, database_id, name, kind, created_at } = first
+      const backup = { backup_id, database_id, name, kind, created_at }
+      await store.run(backups.adopt, { backup, result: completed, at: NOW, audit: auditOf(databaseId) })
+      expect(await left()).toEqual([second.backup_id])
+      await store.run(backups.remove, { accountId, databaseId, backupId: backup_id, audit: auditOf(databaseId) })
+      await store.run(deletions.forget, { ids: [backup_id] })
       expect(await left()).toEqual([second.backup_id])
       await store.run(backups.removeAll, { databaseId, at: NOW })
       expect(await left()).toEqual([])

@@ -4,7 +4,7 @@ import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BackupsTable } from '../../store/schema/backups.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { type BackupIds, dropBackups, forgetDeletedOf } from './backup-deletions.js'
+import { type BackupIds, dropBackups, forgetDeleted, forgetDeletedOf } from './backup-deletions.js'
 import { type DatabaseRow, rowToChange } from './database-row.js'
 import { HAS_MOVED, isHomeOf } from './home-check.js'
 
@@ -185,6 +185,7 @@ export const adopt = write(
   }): Transaction<void> {
     const { backup, result, at, audit } = args
     yield* insertAll('backups', [{ ...backup, ...outcomeOf(result, at) }])
+    yield* forgetDeleted([backup.backup_id])
     yield* recordAudit(audit)
   },
 )
