@@ -71,6 +71,7 @@ afterAll(async () => {
 async function begin(): Promise<CrashableDatabases> {
   const next = new CrashableDatabases(management, { at: (point) => onPoint?.(point) ?? 'continue' })
   await next.databases.start()
+  await next.databases.backups.start()
   return next
 }
 
@@ -247,6 +248,9 @@ const needsBackup = ({ outcome }: Change): boolean => outcome === byValue
 
 /** Expects that no change is active, that all regions serve the data, and that no file or record is left over. */
 async function inspect({ row: { database_id: id } }: Before, point?: CrashPoint): Promise<After> {
+  // The start completes a backup whose file was whole.
+  const hasEnded = async () => (await rowOf(id))?.modifying_state !== 'backing_up'
+  await waitFor(hasEnded, { what: `the end of a backup after ${point}` })
   const row = await rowOf(id)
   const known = new Set((await rows()).map(({ database_id }) => database_id))
   await waitFor(() => databaseDirs(management).every((name) => known.has(name)), {

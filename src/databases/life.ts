@@ -16,8 +16,8 @@
  *   active/(empty)          serves, awake or asleep; its caller knows it          the owner
  *   active/changing_plan,   serves as the row says; its engines take the new      the change; after a crash the next
  *   active/updating_regions configuration, or the old one again                   start abandons it
- *   active/backing_up       serves; a snapshot is being taken and checked         the backup; after a crash the next
- *                                                                                 start marks it failed
+ *   active/backing_up       serves; a snapshot is being taken and checked         the backup; after a crash the next start
+ *                                                                                 completes it, or marks it failed
  *   active/restoring        serves its old data, then starts with the new data;   the restore or import; after a crash
  *                           its row in `restores` names the phase                 the next start undoes or completes it
  *   active/deleting         a row; not served; perhaps processes, files           the deletion or a repeated one; after

@@ -90,10 +90,15 @@ async function letEnd(homeport: RunningHomeport, request: Promise<Answer>) {
 const backupsOf = async (homeport: RunningHomeport, { database_id }: Database) =>
   (await homeport.api('GET', `/v2/redis/list-backup/${database_id}`)).body as Backup[]
 
+/** Waits until a database is not changed: a start completes the backup that was being checked at the kill. */
+async function untilFree(homeport: RunningHomeport, { database_id }: Database): Promise<void> {
+  const stateOf = async () => (await homeport.api('GET', `/v2/redis/database/${database_id}`)).body as Database
+  await waitFor(async () => (await stateOf()).modifying_state === '', { what: 'the end of a backup' })
+}
+
 /** Checks that every file belongs to a record, and that no record is unfinished. */
 async function expectTruth(homeport: RunningHomeport, database: Database): Promise<void> {
-  const { body } = await homeport.api('GET', `/v2/redis/database/${database.database_id}`)
-  expect((body as Database).modifying_state).toBe('')
+  await untilFree(homeport, database)
   const backups = await backupsOf(homeport, database)
   for (const { state, failure } of backups) {
     if (state === 'failed') expect(failure).toContain('the server ended while it was being made')

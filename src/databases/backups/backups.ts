@@ -18,6 +18,7 @@ import { deleteFiles } from './deletions.js'
 import type { BackupDeps } from './deps.js'
 import { BackupFiles, type BackupName, verifiedFile } from './files.js'
 import { Imports, type ReceivedFile } from './imports.js'
+import { InterruptedBackups } from './interrupted.js'
 import { Jobs } from './jobs.js'
 import { listBackups } from './list.js'
 import { LossAcceptance } from './loss-acceptance.js'
@@ -52,6 +53,7 @@ export class Backups implements Service {
   /** Absent without object storage. */
   readonly #uploads: Uploads | undefined
   readonly #jobs: Jobs
+  readonly #interrupted: InterruptedBackups
   /** For a database that this node takes over. */
   readonly recovered: RecoveredData
   #stopping: Promise<void> | undefined
@@ -62,6 +64,7 @@ export class Backups implements Service {
     const { stopping } = this.#jobs
     this.#deps = { ...rest, files: new BackupFiles(dataDir), stopping, lost: new LostJobs(rest) }
     this.#creation = new BackupCreation(this.#deps)
+    this.#interrupted = new InterruptedBackups({ ...this.#deps, creation: this.#creation, jobs: this.#jobs })
     const objectDeps = objectsOf(this.#deps)
     this.#stored = new StoredBackups({ ...this.#deps, objects: objectDeps?.objects, creation: this.#creation })
     this.#restores = new Restores(this.#deps, this.#creation, this.#stored)
@@ -74,12 +77,13 @@ export class Backups implements Service {
   }
 
   /**
-   * Undoes or completes what a crash interrupted. Must run before any engine starts.
+   * Undoes or completes what a crash interrupted, except the backups that `start` completes. Must run before any engine starts.
    * @returns the databases whose data is not in place: their engines must not start.
    */
   async recover(): Promise<ReadonlySet<string>> {
     const { store, clock, logger, home } = this.#deps
-    const replacing = await store.run(restores.recover, { at: clock.now(), home })
+    const kept = await this.#interrupted.find()
+    const replacing = await store.run(restores.recover, { at: clock.now(), kept, home })
     const ids = new Set(replacing.map((restore) => restore.database_id))
     const rows = ids.size === 0 ? [] : await everyRow(store)
     for (const row of rows.filter((one) => ids.has(one.database_id))) {
@@ -112,8 +116,9 @@ export class Backups implements Service {
     return unknown
   }
 
-  /** Starts the schedule. Call it after `recover`. */
+  /** Starts the schedule, and completes interrupted backups. Call it after `recover`. */
   async start(): Promise<void> {
+    void this.#interrupted.complete().finally(() => this.#uploads?.check())
     this.#daily.start()
     this.#uploads?.start()
   }

@@ -14,6 +14,7 @@
  * - `restores.ts`: a safety backup, then one commit, then the files change; the state machine is there.
  * - `imports.ts`: foreign data fills a backup first, which is then restored. `copy.ts` and `peer.ts` read other servers,
  *   at addresses that `deliveryTargets` allows.
+ * - `interrupted.ts`: a start completes a pending backup whose file exists.
  * - `loss-acceptance.ts`: starts a database without the data that it has lost.
  * - `recovered-data.ts`: a backup as the data of a database whose node is gone.
  * - `daily.ts`: the schedule of daily backups, and retention.

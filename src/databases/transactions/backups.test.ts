@@ -204,12 +204,12 @@ describeOnEveryStore('transactions of backups', (openStore) => {
   })
 
   describe('recovery', () => {
-    it('fails pending backups, undoes prepared restores, and returns those to complete', async () => {
+    it('fails pending backups but those kept, undoes prepared restores, and returns those to complete', async () => {
       const { backup_id: backupId } = await made()
-      const [idle, preparing, replacing, backing, importing] = [
+      const [idle, preparing, replacing, backing, importing, safe] = [
         databaseId,
-        ...(await Promise.all([newDatabase(), newDatabase(), newDatabase(), newDatabase()])),
-      ] as [string, string, string, string, string]
+        ...(await Promise.all([newDatabase(), newDatabase(), newDatabase(), newDatabase(), newDatabase()])),
+      ] as [string, string, string, string, string, string]
       for (const id of [preparing, replacing]) {
         await store.run(restores.begin, { accountId, databaseId: id, backupId, at: NOW, audit: auditOf(id) })
       }
@@ -219,11 +219,21 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       const args = { accountId, backup: filled, source: 'RDB file', audit: auditOf(importing) }
       expect(await store.run(imports.begin, args)).toMatchObject({ kind: 'begun' })
 
-      expect(await store.run(restores.recover, { at: NOW, home: '' })).toMatchObject([
+      const safety = newBackup({ database_id: safe, kind: 'safety' })
+      await store.run(backups.add, { backup: safety })
+      const snapshots = (await store.run(backups.pendingSnapshots, { home: '' })).map((row) => row.database_id)
+      expect(snapshots).toEqual(expect.arrayContaining([backing, safe]))
+      expect(snapshots).not.toContain(importing)
+      expect(await store.run(backups.pendingSnapshots, { home: 'another node' })).toEqual([])
+
+      const recovery = { at: NOW, kept: [safety.backup_id], home: '' }
+      expect(await store.run(restores.recover, recovery)).toMatchObject([
         { database_id: replacing, backup_id: backupId },
       ])
-      const states = await Promise.all([idle, preparing, replacing, backing, importing].map(modifyingOf))
-      expect(states).toEqual(['', '', 'restoring', '', ''])
+      const states = await Promise.all([idle, preparing, replacing, backing, importing, safe].map(modifyingOf))
+      expect(states).toEqual(['', '', 'restoring', '', '', 'backing_up'])
+      await store.run(backups.finish, { backupId: safety.backup_id, result: { kind: 'failed', failure: 'x' }, at: NOW })
+      expect(await modifyingOf(safe)).toBe('')
       const failed = { state: 'failed', failure: backups.INTERRUPTED, finished_at: NOW }
       expect(await store.run(backups.list, { accountId, databaseId: backing })).toMatchObject([failed])
       expect(await store.run(backups.list, { accountId, databaseId: importing })).toMatchObject([failed])

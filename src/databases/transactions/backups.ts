@@ -7,6 +7,7 @@ import { all, change, first, insertAll, type Transaction } from '../../store/sta
 import { type BackupIds, dropBackups, forgetDeleted, forgetDeletedOf } from './backup-deletions.js'
 import { type DatabaseRow, rowToChange } from './database-row.js'
 import { HAS_MOVED, isHomeOf } from './home-check.js'
+import { isOfHome, type OfHome } from './homes.js'
 
 /** A backup as it is stored. */
 export type BackupRow = Selectable<BackupsTable>
@@ -173,6 +174,21 @@ export function* settle({ backupId, result, at }: Settled): Transaction<BackupRo
 
 /** The outcome of a backup is stored; see `settle`. May be repeated. */
 export const finish = write('backups.finish', settle)
+
+const pendingSnapshotsQuery = query<OfHome, BackupRow>(({ db, p }) =>
+  db
+    .selectFrom('backups')
+    .selectAll()
+    .where('state', '=', 'pending')
+    .where('kind', '!=', 'import')
+    .where((eb) => isOfHome(eb, p))
+    .orderBy('backup_id'),
+)
+
+/** The pending backups of a node that are snapshots of its databases, not of foreign data. */
+export const pendingSnapshots = read('backups.pendingSnapshots', function* (args: OfHome): Transaction<BackupRow[]> {
+  return yield* all(pendingSnapshotsQuery, args)
+})
 
 /** Inserts a completed backup for a file from quarantine. */
 export const adopt = write(

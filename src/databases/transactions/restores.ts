@@ -136,11 +136,12 @@ export const giveUp = write('restores.giveUp', function* ({ at, ...job }: Job & 
   yield* change(failImportOf, { ...job, at, failure: INTERRUPTED })
 })
 
-const failPending = query<{ at: number; failure: string } & OfHome>(({ db, p }) =>
+const failPending = query<{ at: number; failure: string; kept: readonly string[] } & OfHome>(({ db, p, d }) =>
   db
     .updateTable('backups')
     .set({ state: 'failed', failure: p.failure, finished_at: p.at })
     .where('state', '=', 'pending')
+    .where((eb) => eb.not(d.inTexts('backup_id', p.kept)))
     .where((eb) => isOfHome(eb, p)),
 )
 const failImports = query<{ at: number; failure: string } & OfHome>(({ db, p }) =>
@@ -155,6 +156,14 @@ const freeBackingUp = query<OfHome>(({ db, p }) =>
     .updateTable('databases')
     .set({ modifying_state: '' })
     .where('modifying_state', '=', 'backing_up')
+    .where((eb) => isOfHome(eb, p)),
+)
+const holdPending = query<OfHome>(({ db, p }) =>
+  db
+    .updateTable('databases')
+    .set({ modifying_state: 'backing_up' })
+    .where('modifying_state', '=', '')
+    .where('database_id', 'in', (q) => q.selectFrom('backups').select('database_id').where('state', '=', 'pending'))
     .where((eb) => isOfHome(eb, p)),
 )
 /** An interrupted acceptance of a loss is simply undone: the owner can accept the loss again. */
@@ -181,21 +190,29 @@ const completeImport = query<{ databaseId: string; backupId: string; at: number 
     .where('state', '=', 'restoring'),
 )
 
+/** Arguments of `recover`. */
+export interface RecoverArgs extends OfHome {
+  readonly at: number
+  /** Pending backups that stay pending, and keep their databases `backing_up`: the start completes them. */
+  readonly kept: readonly string[]
+}
+
 /**
- * Settles what a crash interrupted: pending backups have failed, and restores that were only prepared are cancelled.
+ * Settles what a crash interrupted: other pending backups have failed, and restores that were only prepared are cancelled.
  * Returns the restores that must be completed before their databases may start.
  */
-export const recover = write('restores.recover', function* (args: { at: number } & OfHome): Transaction<RestoreRow[]> {
-  const { home } = args
+export const recover = write('restores.recover', function* (args: RecoverArgs): Transaction<RestoreRow[]> {
+  const { home, kept } = args
   const restores = yield* all(everyRestore, { home })
   const replacing = restores.filter((restore) => restore.phase === 'replacing')
   for (const { database_id: databaseId, backup_id: backupId } of replacing) {
     yield* change(completeImport, { databaseId, backupId, at: args.at })
   }
   for (const restore of restores) yield* end(restore.database_id, 'preparing')
-  yield* change(failPending, { at: args.at, failure: INTERRUPTED, home })
+  yield* change(failPending, { at: args.at, failure: INTERRUPTED, kept, home })
   yield* change(failImports, { at: args.at, failure: INTERRUPTED, home })
   yield* change(freeBackingUp, { home })
   yield* change(freeAccepting, { home })
+  yield* change(holdPending, { home })
   return replacing
 })
