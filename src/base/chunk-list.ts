@@ -1,12 +1,12 @@
 /**
- * Smaller chunks are copied into blocks. As objects of their own, chunks of one byte take hundreds of times their size, which no
- * limit on bytes would notice.
+ * Smaller chunks are copied into blocks. A `Buffer` of one byte takes hundreds of bytes of memory, which a limit on the data
+ * would not notice.
  */
 const SMALL_CHUNK_BYTES = 2_048
 const LEAST_BLOCK_BYTES = 512
 const MOST_BLOCK_BYTES = 16_384
 
-/** Bytes that arrive in chunks of any size, in memory that is in proportion to them. */
+/** Collects bytes that arrive in chunks of any size, with memory in proportion to their number. */
 export class ChunkList {
   #whole: Buffer[] = []
   /** The chunk that small ones are copied into. */
@@ -24,7 +24,7 @@ export class ChunkList {
     return this.#block ? [...this.#whole, this.#block.subarray(0, this.#usedBytes)] : this.#whole
   }
 
-  /** Appends bytes, which stay as they are. */
+  /** Appends bytes, which the caller must not change afterwards. */
   add(chunk: Buffer): void {
     if (this.#bytes === 0 || chunk.length > SMALL_CHUNK_BYTES) {
       this.#closeBlock()

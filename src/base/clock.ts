@@ -48,14 +48,14 @@ const WATCH_EVERY_MS = 5_000
 /** Smaller differences come from NTP adjusting the clock, or from a timer that fires late. */
 const SMALLEST_JUMP_MS = 1_000
 
-/** After a jump ahead by this much or more, the clock may be wrong: nothing is deleted by age for as long again. */
+/** After a jump ahead by this much or more, the clock may be wrong: nothing is deleted by age for the same time. */
 const TRUST_AFTER_MS = 86_400_000
 
-/** Whether the clock may say what is old enough to be deleted. */
+/** Decides whether the clock can be trusted when things are deleted by age. */
 export class AgeTrust {
   #from = 0
 
-  /** The clock was set, or a machine was suspended. @returns whether nothing is deleted by age for a while from now on. */
+  /** Reports that the clock was set, or the machine suspended. @returns whether deletions by age now stop for a while. */
   jumped(byMs: number, nowMs: number): boolean {
     if (byMs <= -TRUST_AFTER_MS) this.#from = 0
     if (byMs < TRUST_AFTER_MS) return false
@@ -73,9 +73,9 @@ export class AgeTrust {
 export type OnJump = (byMs: number) => void
 
 /**
- * Notices when the system clock is set while the server runs: it compares the clock with a timer, which waits for a span
- * of time whatever happens to the clock. A timer never fires early, so a jump back is at least as long as reported. A
- * machine that was suspended looks like one whose clock was set ahead, and means the same: time has passed unseen.
+ * Notices when the system clock is set while the server runs: it compares the clock with a timer, which does not depend on
+ * the clock. A timer never fires early, so a jump back is at least as long as reported. A suspended machine looks like one
+ * whose clock was set ahead, and is treated the same: time has passed without the server.
  */
 export class ClockWatch {
   readonly #clock: Clock

@@ -1,10 +1,11 @@
 /**
- * Runs a bundled program with what V8 compiled of it in an earlier process: a third less processor time for a start.
+ * Runs a bundled program with the code that V8 compiled in an earlier process, which saves a third of the processor time of
+ * a start.
  *
- * V8 refuses what another version of it has compiled, but of the text it compares only the length, and it crashes on
- * damaged data. So a file begins with a digest of the text and of the data, and one that does not match is ignored and
- * replaced. The file decides what runs, so it must belong to us or to the owner of the program, and nobody else may write
- * it. Nothing here fails a start: without a file, V8 compiles.
+ * V8 rejects code that another version of V8 compiled. But it compares only the length of the program's text, and it
+ * crashes on damaged data. So the cache file begins with a digest of the text and the data, and a file that does not match
+ * is ignored and replaced. The file decides what runs, so it must belong to this user or to the owner of the program, and
+ * nobody else may write it. No failure here fails a start: without a file, V8 compiles the program.
  *
  * docs/decisions/bundle.md
  */
@@ -31,18 +32,18 @@ import { cachedDataVersionTag } from 'node:v8'
 import { Script } from 'node:vm'
 import { threadId } from 'node:worker_threads'
 
-/** The program has then loaded all that a start needs, and V8 has not yet dropped what it no longer uses. */
+/** By then the program has loaded all code of a start, and V8 has not yet dropped compiled code that is no longer used. */
 const SAVE_AFTER_MS = 5_000
 const DIGEST_BYTES = 32
 const OTHERS_MAY_WRITE = 0o022
-/** It holds no secrets, and the server may run as another user than the one who installed it. */
+/** The file has no secrets, and the server may run as another user than the one who installed it. */
 const READABLE = 0o644
 
 /**
  * Loads a program and returns what it exports.
  * @param file its path. The build has wrapped its text, which is all ASCII, as a function of the five variables of CommonJS.
- * @param spare folder for what was compiled when the one of the program cannot be written, as in an image. It is made then.
- * @param ending what emits `exit`. Default: this process, or this thread.
+ * @param spare folder for the cache file if the program's folder is read-only, as in an image. Created when needed.
+ * @param ending emitter of `exit`. Default: this process, or this thread.
  */
 export function loadCompiled(
   file: string,
@@ -58,7 +59,7 @@ export function loadCompiled(
     saveLater(ending, (): unknown => folders.some((folder) => isSaved(script, text, folder, name)))
   const exports = {}
   const module = { exports }
-  // Safe: the build wraps the program so.
+  // Safe: the build wraps the program as such a function.
   const main = script.runInThisContext() as (...variables: unknown[]) => void
   main(exports, createRequire(file), module, file, dirname(file))
   return module.exports
@@ -72,7 +73,7 @@ function firstOf<T>(folders: readonly string[], find: (folder: string) => T | un
   return undefined
 }
 
-/** What V8 has compiled of a text; undefined when there is none that may be run. */
+/** Reads the compiled code of a text; undefined when there is no file that may be trusted. */
 function compiledIn(path: string, text: Buffer, owner: number): Buffer | undefined {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
@@ -94,7 +95,7 @@ const isTrusted = ({ uid, mode }: Stats, owner: number): boolean =>
 
 const digestOf = (text: Buffer, data: Buffer): Buffer => createHash('sha256').update(text).update(data).digest()
 
-/** Saves what is compiled of a program some time after its start, or when it ends earlier. */
+/** Saves the compiled code some time after the start of the program, or at its exit if that comes first. */
 function saveLater(ending: Pick<EventEmitter, 'once' | 'off'>, save: () => unknown): void {
   const saveOnce = (): void => {
     clearTimeout(timer)
@@ -105,12 +106,12 @@ function saveLater(ending: Pick<EventEmitter, 'once' | 'off'>, save: () => unkno
   ending.once('exit', saveOnce)
 }
 
-/** Writes the file as a whole: other servers read it, or write theirs. Returns false where we may not write. */
+/** Replaces the file atomically, because other servers read and write it too. Returns false where writing is not allowed. */
 function isSaved(script: Script, text: Buffer, folder: string, name: string): boolean {
   const draft = join(folder, `${name}.${process.pid}-${threadId}`)
   try {
     if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
-    // Made first, because to ask V8 is not free.
+    // The file is opened first: where that fails, V8 need not create the data.
     const file = openSync(draft, 'wx', READABLE)
     try {
       const data = script.createCachedData()

@@ -3,12 +3,12 @@ import { nameOfSqliteError } from './sqlite/error-names.js'
 /** The code that Node, SQLite or PostgreSQL gave an error, such as `ENOENT` or `SQLITE_FULL`; empty if it has none. */
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error && 'code' in error)) return ''
-  // The driver of Node has one code for all errors of SQLite, and SQLite's number beside it.
+  // Node's driver has one code for all errors of SQLite, and SQLite's number in `errcode`.
   const isOfSqlite = error.code === 'ERR_SQLITE_ERROR' && 'errcode' in error
   return isOfSqlite ? nameOfSqliteError(Number(error.errcode)) : String(error.code)
 }
 
-/** Codes of a full disk, an exceeded quota, and a file system that can only be read, as after an error of the disk. */
+/** Codes of a full disk, an exceeded quota, and a file system that is read-only, as after a disk error. */
 const UNWRITABLE = new Set(['ENOSPC', 'EDQUOT', 'EROFS'])
 
 /** Whether an error says that a disk takes no more data. */

@@ -1,11 +1,11 @@
 /**
- * How long work shares the event loop. It is cut into slices of some milliseconds and yields between them: one slice of
- * all the long work in the process runs per turn of the event loop, first come, first served. Whatever has arrived is
- * served between two slices, so nobody waits longer than one slice takes, however many tasks are long.
+ * Lets long work share the event loop. Such work is cut into slices of some milliseconds and yields between them. Each turn
+ * of the event loop runs one slice of all the long work in the process, first come, first served. Requests that have
+ * arrived are served between two slices, so they wait for one slice at most, regardless of the number of long tasks.
  */
 import { performance } from 'node:perf_hooks'
 
-/** Time that all who ask `isTurnSpent` may use in one turn together, milliseconds. */
+/** Time that all callers of `isTurnSpent` together may use in one turn, milliseconds. */
 const LONGEST_STRETCH_MS = 10
 /** Length of a slice: switching costs next to nothing, and no client notices the delay. */
 const SLICE_MS = 8
@@ -15,7 +15,7 @@ let waiting: (() => void)[] = []
 /** Index of the first slice in `waiting` that has not run. */
 let head = 0
 let isPumping = false
-/** When work was first noticed in this turn of the event loop. */
+/** Time of the first call of `isTurnSpent` in this turn of the event loop. */
 let beganAt: number | undefined
 
 /** Resolves in a later turn of the event loop, when it is this caller's turn. Call it between slices of long work. */
@@ -32,9 +32,9 @@ export function scheduleSlice(slice: () => void): void {
 }
 
 /**
- * Calls `make` after this turn of the event loop, and after what this turn has already planned for its end. For work whose
- * result saves time later, and that nobody waits for.
- * @returns the result, if it is there when it is asked for. An error of `make` counts as no result.
+ * Calls `make` after this turn of the event loop, and after everything that was already scheduled with `setImmediate`. For
+ * work that nobody waits for, and whose result saves time later.
+ * @returns a function that returns the result, or undefined while there is none. An error of `make` counts as no result.
  */
 export function inNextTurn<Made>(make: () => Made): () => Made | undefined {
   let made: Made | undefined
@@ -42,7 +42,7 @@ export function inNextTurn<Made>(make: () => Made): () => Made | undefined {
     try {
       made = make()
     } catch {
-      // The caller that needs the result makes it then, and gets the error.
+      // A caller that needs the result computes it itself, and gets the error.
     }
   })
   return () => made

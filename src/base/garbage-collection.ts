@@ -8,10 +8,10 @@ const IDLE_UTILIZATION = 0.05
 /** A collection pays only when the heap has grown by this much since the last one. */
 const MIN_GROWTH_BYTES = 4 * 2 ** 20
 
-/** What decides when memory is given back. */
+/** Collaborators of `IdleMemory`: they say when the process is idle, and collect garbage. */
 export interface IdleMemoryDeps {
   readonly clock: Clock
-  /** Whether a pause of some tenths of a second would delay nobody. */
+  /** Whether the process is idle, so that a pause of some tenths of a second delays nobody. */
   readonly isIdle: () => boolean
   /** Share of the time since the last call in which the event loop worked, 0 to 1. Default: what Node measures. */
   readonly utilization?: () => number
@@ -57,7 +57,7 @@ export class IdleMemory {
       return
     }
     this.#isWatching = false
-    // Whatever is busy now calls `noteIdle` when it has finished.
+    // A component that is busy now calls `noteIdle` when it has finished.
     if (!isIdle() || heapBytes() < this.#collectedBytes + MIN_GROWTH_BYTES) return
     // Fails in a Node that was built without the inspector; the memory is kept then.
     await collect().catch(() => undefined)
@@ -91,9 +91,9 @@ const neverCollectedObjects: object[] = []
 /**
  * Keeps an object, and all that it refers to, until its thread ends, so that it is never garbage-collected.
  *
- * For objects of better-sqlite3: from Node 24.19 on, collecting one of a version before 13 may end the whole process, and
- * version 13 does not run on Node 20. So files are opened once or seldom, `exec` runs their settings because it leaves
- * no object behind, and statements are kept as well. The store drops rare ones, on older versions of Node.
+ * For objects of better-sqlite3: from Node 24.19 on, collecting an object of a version before 13 may end the whole process,
+ * and version 13 does not run on Node 20. So files are opened once or seldom, settings are made with `exec`, which leaves
+ * no object behind, and statements are kept too. Only on older versions of Node does the store drop rare statements.
  */
 export function neverCollected<Kept extends object>(object: Kept): Kept {
   neverCollectedObjects.push(object)
@@ -108,9 +108,9 @@ const DELETIONS_PER_ENTRY = 4
  * A map whose entries come and go all the time, such as requests in flight.
  *
  * When a V8 `Map` has no space left for changes, it moves to a new table, and the old table points to the new one. Once a
- * full collection has promoted an old table to the old generation, it keeps the next table alive although nobody uses
- * it, that one keeps its successor, and each keeps the entries it had. So everything that passes through such a map
- * outlives all young collections, which then take twenty times as long. Copying the map ends the chain.
+ * full collection has promoted an old table to the old generation, that unused table keeps the next one alive, which keeps
+ * its successor, and each keeps the entries it had. So everything that passes through such a map survives all young
+ * collections, which then take twenty times as long. Copying the map ends the chain.
  */
 export class TurnoverMap<Key, Value> {
   #entries = new Map<Key, Value>()

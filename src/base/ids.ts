@@ -11,7 +11,7 @@ const DIGIT_CODES = Buffer.from(DIGITS, 'latin1')
 const pool = Buffer.alloc(4096)
 let poolOffset = pool.length
 
-/** The code of a random digit. Six bits make 64 numbers; the two that are no digit are passed over. */
+/** The character code of a random digit. Six bits make 64 numbers; the two without a digit are skipped. */
 function randomDigit(): number {
   for (;;) {
     if (poolOffset >= pool.length) {
@@ -24,8 +24,8 @@ function randomDigit(): number {
 }
 
 /**
- * The last id. Many are made in a millisecond, so the beginning stays. It is made of bytes: a text that is put together
- * from others takes several times the memory, and is copied into one when it is first read.
+ * The bytes of the last id. Many ids are made in a millisecond, so its beginning is reused. Ids are made from bytes because
+ * V8 keeps a concatenated string as a tree of its pieces: that takes several times the memory, and the first read copies it.
  */
 const id = Buffer.alloc(256)
 let last = { ms: Number.NaN, prefix: '', bytes: 0 }
@@ -57,10 +57,10 @@ export function newId(prefix: string, nowMs: number): string {
   return id.toString('latin1', 0, end)
 }
 
-/** Later times have no digits left. */
+/** The latest time that the digits can encode. */
 const LAST_MS = 62 ** TIME_DIGITS - 1
 
-/** What the ids of this millisecond begin with: ids made earlier sort before it, ids made later after it. */
+/** The prefix of all ids of this millisecond: ids made earlier sort before it, ids made later after it. */
 export function idsFrom(prefix: string, ms: number): string {
   return prefix + digitsOf(Math.min(Math.max(0, Math.floor(ms)), LAST_MS))
 }

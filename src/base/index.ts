@@ -4,15 +4,15 @@
  * - `clock.ts`: `Clock`, the only source of time (tests advance a `ManualClock`), `ClockWatch`, which notices that the
  *   system clock was set, and `AgeTrust`, which says whether things may be deleted for their age then.
  * - `duration.ts`: durations and times as people and clients write them, and times that were given in the wrong unit.
- * - `event-loop.ts`: how long work yields to the event loop, so that it delays nobody.
+ * - `event-loop.ts`: long work that yields to the event loop, so that it delays nobody.
  * - `client-memory.ts`: one limit for the memory that the requests and replies of all clients hold.
  *   `usable-memory.ts`: how much there is, also in a container.
- * - `strangers.ts`: one limit for the connections without credentials. `open-files.ts`: how many the system allows.
+ * - `strangers.ts`: one limit for the connections without credentials. `open-files.ts`: how many files the system allows.
  * - `garbage-collection.ts`: where V8's garbage collector needs help.
  * - `network.ts`: IP ranges, and the gate that decides which addresses the server may contact on behalf of a user.
- * - `name-lookups.ts`: how that gate looks names up, so that silent name servers hold up nobody else.
+ * - `name-lookups.ts`: how that gate looks names up, so that silent name servers do not delay other look-ups.
  * - `files.ts`: atomic, synced writes. `ids.ts`: sortable ids, secrets, hashes. `json.ts`, `nearest.ts`, `errors.ts`.
- * - `json-with-bytes.ts`: JSON with large bodies in base64, made in slices. `json-scan.ts`: what JSON has, without parsing.
+ * - `json-with-bytes.ts`: JSON with large bodies in base64, made in slices. `json-scan.ts`: counts values without parsing.
  * - `joined.ts`: work that many ask for at once, such as reading a view again.
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.
  * - `sqlite/`: opens SQLite files, with the driver of Node or with a package.
@@ -22,7 +22,8 @@
  * - `user.ts`: the user that runs the process, who may have neither name nor home.
  * - `version.ts`: the version of Homeport.
  *
- * Nothing here reads configuration, listens, connects or logs. Only the store and the lock of the data directory open SQLite files. Only the gate of `network.ts` resolves names.
+ * Nothing here reads configuration, listens, connects or logs. Only the store and the lock of the data directory open SQLite
+ * files. Only the gate of `network.ts` resolves names.
  */
 
 export { ChunkList } from './chunk-list.js'

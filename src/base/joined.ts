@@ -1,7 +1,7 @@
 /**
- * Work that everybody may ask for at any time, such as reading a view again. Calls that come before it has begun share one
- * execution; a call during an execution gets the next one, because what it is about may have changed after that one read
- * it. Executions run one after the other: a slow older one never undoes a newer one.
+ * Work that many callers may request at any time, such as reading a view again. Calls before an execution has begun share
+ * it. A call during an execution gets the next one, because the data may have changed after the running execution read it.
+ * Executions run one after the other: a slow older one never overwrites the result of a newer one.
  */
 export class Joined<Result> {
   readonly #work: () => Promise<Result>

@@ -18,8 +18,8 @@ const CHUNK_VALUES = 4_000
 const CHUNK_BYTES = 131_072
 
 /**
- * After as many bytes of a string without an escape, the next one is searched, which is many times as fast as looking at each
- * byte. To begin a search takes as long as some ten bytes.
+ * After this many bytes of a string without an escape, the scan searches the next quote or backslash with `indexOf`. That is
+ * many times as fast as a look at each byte, but to start a search costs as much as some ten bytes.
  */
 const PLAIN_BYTES = 64
 
@@ -34,8 +34,8 @@ const END_OF_OBJECT = 0x7d
 const LAST_SPACE = 0x20
 
 /**
- * Counts the values in a JSON text byte by byte, without parsing it, so that a text that would be too much work is refused
- * first. The text need not be valid JSON: a parser creates at most twice as many values as are counted.
+ * Counts the values in a JSON text byte by byte, without parsing it, so that a text that would cost too much is refused
+ * before it is parsed. The text need not be valid JSON: a parser creates at most twice as many values as are counted.
  */
 export class JsonScan {
   readonly #json: Uint8Array
@@ -45,7 +45,7 @@ export class JsonScan {
   #at = 0
   #isInString = false
   #stringStart = 0
-  /** The next quote and backslash, as far as they have been searched. */
+  /** Positions of the quote and the backslash that were found last. */
   #quote = -1
   #backslash = -1
   #levels = 0
@@ -106,7 +106,7 @@ export class JsonScan {
     this.#at = at
   }
 
-  /** Where the next quote or backslash is, from here on. Each byte is searched once for each of them. */
+  /** Position of the next quote or backslash. Each byte is searched only once for each of the two. */
   #nextSpecial(at: number): number {
     if (this.#quote < at) this.#quote = this.#indexOf(QUOTE, at)
     if (this.#backslash < at) this.#backslash = this.#indexOf(BACKSLASH, at)

@@ -9,8 +9,8 @@ const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 
 /**
- * The JSON of an object as UTF-8, with members that are bytes in base64; many bytes are encoded in slices, between which
- * others run.
+ * The JSON of an object as UTF-8, with members that are bytes in base64. Large bodies are encoded in slices, which yield to
+ * the event loop.
  */
 export async function jsonWithBytes(object: Readonly<Record<string, unknown>>): Promise<Uint8Array> {
   const members = Object.entries(object)
@@ -35,7 +35,7 @@ function partsOf(members: readonly (readonly [string, unknown])[]): Part[] {
   return [...parts, '}']
 }
 
-/** Texts as UTF-8, and bytes in base64, one after the other. */
+/** Joins texts, as UTF-8, and bytes, in base64. Yields to the event loop. */
 export async function joinedInSlices(parts: readonly Part[]): Promise<Uint8Array> {
   const slice = new TimeSlice()
   let length = 0

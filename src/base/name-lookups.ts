@@ -4,26 +4,26 @@ import { closeSync, openSync } from 'node:fs'
 import { codeOf, isOutOfDescriptors } from './errors.js'
 import { FewAtOnce } from './turns.js'
 
-/** What look-ups are made with. */
+/** Collaborators of `NameLookups`. */
 export interface NameLookupsDeps {
   /** Asks the system for all addresses of a name. */
   readonly ask: (name: string, family: number | undefined) => Promise<LookupAddress[]>
-  /** Whether a name server answers questions about a name, whatever it answers. Takes no thread, and never rejects. */
+  /** Whether a name server answers queries for a name, even with an error. Takes no thread, and never rejects. */
   readonly isAnswered: (name: string) => Promise<boolean>
 }
 
 /**
- * Looks names up, as the system does it: with its files, search domains and other sources.
+ * Looks names up as the system does: with its files, search domains and other sources.
  *
- * A look-up takes a thread of this process, and only two serve them. A name whose server is silent takes one for ten seconds
- * and more, so a few messages to such a name would keep all others from being sent. So one look-up at a time is of a name
- * that nothing is known of. Beside it only those are made of which a name server has just answered a question:
+ * A look-up occupies one of the two threads that Node has for them. If the name server is silent, the thread is blocked for
+ * ten seconds and more, so a few messages to such a name would delay all others. So only one look-up at a time may be for a
+ * name whose server has not been tried. While it runs, another name is looked up once a name server answers a query for it:
  *
- *   asked for ──nothing else is looked up, or its turn has come──▶ looked up
- *       └──▶ waits for its turn ──a name server answers──▶ looked up
- *                         └──── none does ────▶ refused
+ *   requested ──no untried name is being looked up──▶ looked up
+ *       └──▶ waits ──its turn comes, or a name server answers──▶ looked up
+ *              └──── no name server answers ────▶ refused
  *
- * All who ask for a name at the same time get the same answer.
+ * Concurrent calls for the same name share one look-up.
  */
 export class NameLookups {
   readonly #deps: NameLookupsDeps
@@ -44,7 +44,7 @@ export class NameLookups {
 
   async #find(name: string, family: number | undefined): Promise<LookupAddress[]> {
     const { ask, isAnswered } = this.#deps
-    // It is in the files of the system.
+    // The system finds this name in its files.
     if (name === 'localhost') return ask(name, family)
     let isSilent = false
     const end = await this.#unknown.begin('', (leave) => {
@@ -72,8 +72,8 @@ function askSystem(name: string, family: number | undefined): Promise<LookupAddr
 }
 
 /**
- * The system looks into files. When it cannot open them because this process or machine has no file descriptor left, it
- * says that it does not know the name.
+ * The error of a process or machine without a free file descriptor; undefined when there is one. Without a descriptor the
+ * system cannot open its files of names, and reports that the name does not exist.
  */
 function shortage(): unknown {
   try {
@@ -84,7 +84,7 @@ function shortage(): unknown {
   }
 }
 
-/** Of each name server; it is asked twice. */
+/** Timeout for each query to a name server. Each server is queried twice. */
 const ANSWER_WITHIN_MS = 2_500
 /** The settings of the system are read again after this time. */
 const SETTINGS_FOR_MS = 10_000
@@ -92,7 +92,7 @@ const SETTINGS_FOR_MS = 10_000
 let resolver: Resolver | undefined
 let madeMs = 0
 
-/** All questions of a while share the sockets of one resolver. */
+/** All queries within `SETTINGS_FOR_MS` share the sockets of one resolver. */
 function currentResolver(): Resolver {
   const nowMs = performance.now()
   if (resolver && nowMs - madeMs < SETTINGS_FOR_MS) return resolver
@@ -101,7 +101,10 @@ function currentResolver(): Resolver {
   return resolver
 }
 
-/** The system asks for addresses of both kinds, and waits for both answers. A name that nobody can ask about is no silent one. */
+/**
+ * Queries for addresses of both families, because the system does so too and waits for both answers. Only a timeout means
+ * that the server is silent: a name that cannot be queried at all is refused at once.
+ */
 async function isAnsweredByServer(name: string): Promise<boolean> {
   const server = currentResolver()
   const ask = async (question: 'resolve4' | 'resolve6') => server[question](name)

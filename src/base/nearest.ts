@@ -11,7 +11,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best && best.distance <= maxDistanceTo(best.candidate) ? best.candidate : undefined
 }
 
-/** Changing half of a word makes it another word. */
+/** At most half of the letters may differ: otherwise it is another word. */
 const maxDistanceTo = (candidate: string): number => Math.min(MAX_DISTANCE, Math.floor(candidate.length / 2))
 
 /** Number of insertions, deletions and replacements between two texts. Costs the product of their lengths. */

@@ -25,8 +25,8 @@ export class TargetRefused extends Error {
 type Range = readonly [network: string, prefixBits: number, reason: string]
 
 /**
- * Special-purpose IPv4 networks that no public service lives in, and one address that a cloud answers on each of its machines
- * alone, although it looks public.
+ * Special-purpose IPv4 networks without public services, and one address that looks public but leads to a cloud's own
+ * service on each of its machines.
  */
 const FORBIDDEN_V4: readonly Range[] = [
   ['0.0.0.0', 8, 'this network'],
@@ -106,7 +106,7 @@ function embeddedV4(groups: readonly number[]): string | undefined {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }
 
-/** Names of the machine itself, whatever a resolver answers. */
+/** Names of the machine itself, regardless of what a resolver answers. */
 const LOCAL_NAME = /^(?:.*\.)?localhost\.?$/
 
 /**
@@ -133,7 +133,7 @@ type LookupDone = (
   family?: number | undefined,
 ) => void
 
-/** Of all gates: they share the threads. */
+/** Shared by all gates, because they share the threads for look-ups. */
 const lookups = new NameLookups()
 
 const resolveByDns: Resolve = (name, { family }, done) =>

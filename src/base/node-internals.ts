@@ -58,8 +58,8 @@ export function usesNodeInternals(): boolean {
 }
 
 /**
- * Turns the use of undocumented members off, or on again where Node has them; for benchmarks and tests. Servers and
- * connections that are open keep what they began with.
+ * Turns the use of undocumented members off, or on again where Node has them; for benchmarks and tests. Open servers and
+ * connections keep their mode.
  */
 export function switchNodeInternals(to: 'on' | 'off'): void {
   isOn = to === 'on' && binding !== undefined
@@ -83,7 +83,7 @@ export function findStreamBinding(host: object): StreamBinding | undefined {
 
 /**
  * Calls `decide` for every connection that a listening server accepts, before Node makes a socket of it; `accept` lets
- * Node go on as usual. Does nothing where internals are not used: connections then come as `connection` events only.
+ * Node continue as usual. Does nothing where internals are not used: connections then arrive only as `connection` events.
  */
 export function interceptConnections(
   server: Server,
@@ -100,8 +100,8 @@ export function interceptConnections(
 }
 
 /**
- * Sets the options of a listening socket that Linux passes on to every connection: no delay, and keep-alive after this
- * time. Five system calls less for each connection that would set them itself.
+ * Sets the options of a listening socket that every accepted connection inherits on Linux: no delay, and keep-alive after
+ * this time. That saves five system calls for each connection.
  * @returns whether connections have the options
  */
 export function presetOptions(server: Server, keepAliveSeconds: number): boolean {
@@ -129,16 +129,16 @@ export function openSocket(connection: ConnectionHandle, buffer: Buffer, take: (
   return socket
 }
 
-/** Gives a socket of `openSocket` bytes that were read below it, for those who read it as a stream. */
+/** Gives a socket of `openSocket` bytes that were read below it, for code that reads the socket as a stream. */
 export function passToSocket(socket: Socket, bytes: Buffer): void {
-  // It has not noticed the read, from which it counts the time of a silent client.
+  // Restarts the socket's idle timeout, because the socket has not noticed the read.
   if (socket.timeout) socket.setTimeout(socket.timeout)
   socket.push(bytes)
 }
 
 /**
- * Calls `take` for what arrives on a connected outgoing socket before the socket sees it, as `openSocket` does. The socket was
- * opened with `onread`, whose memory `take` finds the bytes in.
+ * Calls `take` for bytes that arrive on a connected outgoing socket before the socket sees them, as `openSocket` does. The
+ * socket was opened with `onread`; `take` finds the bytes in the memory given there.
  * @returns the handle, for a `DirectWriter`. Undefined where internals are not used: `onread` is called then.
  */
 export function readDirectly(socket: Socket, take: (length: number) => void): ConnectionHandle | undefined {
@@ -161,9 +161,9 @@ function readBelowSocket(connection: ConnectionHandle, known: StreamBinding, tak
 
 /** What happens to bytes that the system does not take at once. */
 export interface WriteEvents {
-  /** They must stay as they are from now on. Absent: nobody changes them. */
+  /** The bytes must not change from now on. Absent: nobody changes them. */
   readonly keep?: (bytes: Buffer) => void
-  /** They were sent. `status` is 0, or a negative error number of the system. */
+  /** The bytes were sent, or sending failed. `status` is 0, or a negative error number of the system. */
   readonly settled: (status: number) => void
 }
 
@@ -172,8 +172,8 @@ let request = binding && new binding.WriteWrap()
 
 /**
  * Writes to a connection below its socket. The socket's queue, callbacks and ticks are a tenth of the cost of a reply
- * and do nothing for bytes that the system takes at once. Only for a socket that has nothing queued; what the socket is
- * given afterwards follows these bytes, and so does its end.
+ * and do nothing for bytes that the system takes at once. Only for a socket that has nothing queued. Later writes to the
+ * socket, and its end, follow these bytes.
  */
 export class DirectWriter {
   readonly #handle: ConnectionHandle
@@ -187,7 +187,7 @@ export class DirectWriter {
     this.#events = events
   }
 
-  /** For an intercepted connection; undefined for others. */
+  /** A writer for an intercepted connection; undefined for other connections. */
   static of(handle: ConnectionHandle | undefined, events: WriteEvents): DirectWriter | undefined {
     return binding && handle ? new DirectWriter(handle, binding, events) : undefined
   }

@@ -4,7 +4,7 @@ const OWNER = Symbol('owner')
 
 /** A connection of a client. */
 export interface StrangerConnection {
-  /** Set here, once the client is known. */
+  /** Set by `Strangers` once the client is known. */
   [OWNER]?: string | undefined
   readonly remoteAddress?: string | undefined
   readonly remotePort?: number | undefined
@@ -18,10 +18,10 @@ interface Stranger {
   readonly address: string
 }
 
-/** What limits strangers. */
+/** Settings of `Strangers`. */
 export interface StrangersOptions {
   /**
-   * Most connections of strangers, and of one owner. Default: a quarter of the files that the process may have open, of
+   * Most connections of strangers, and of one owner. Default: a quarter of the files that the process may have open; for
    * strangers at most 5,000.
    */
   readonly most?: number
@@ -59,34 +59,35 @@ class MinuteReport {
 }
 
 const SHARE_OF_FILES = 1 / 4
-/** Shares of all kept connections, beyond which an owner with more than one share gets no further one. */
+/** With this many shares of kept connections in total, an owner that has a full share itself gets no further connection. */
 const SHARES_KEPT = 2
 const MOST_STRANGERS = 5_000
-/** What a system is assumed to allow that does not tell. */
+/** Assumed where the system does not report its limit. */
 const ASSUMED_FILES = 4_096
-/** An address with more than this share of all loses its connections first. */
+/** An address with more than this share of the limit loses its connections first. */
 const SHARE_OF_ADDRESS = 1 / 4
 const REPORT_EVERY_MS = 60_000
 
 /**
- * Limits the connections whose clients have not shown valid credentials, over all ports: without a limit, idle connections
- * of strangers would take all file descriptors, and clients could not connect. Beyond it the oldest is closed: a client
- * with credentials shows them at once. Of the others it limits those of each account: over HTTP it closes the oldest, and
- * clients of the Redis protocol, which stay connected, are refused while others may lack files.
+ * Limits the connections of strangers (clients that have not shown valid credentials) over all ports. Without a limit, their
+ * idle connections would use all file descriptors, and clients could not connect. Beyond the limit the oldest is closed,
+ * because a client with credentials shows them at once. Connections of known clients are limited per account. Over HTTP the
+ * oldest is closed. Clients of the Redis protocol stay connected, so new ones are refused while the total is near the limit
+ * of files.
  */
 export class Strangers {
   readonly #most: number
   readonly #mostOfOwner: number
   readonly #onOwnerLimited: StrangersOptions['onOwnerLimited']
   readonly #closed: MinuteReport
-  /** By the other end of the connection, which a TLS socket shares with the connection below it. Oldest first. */
+  /** Keyed by the client's address and port, which a TLS socket shares with the connection below it. Oldest first. */
   readonly #connections = new Map<string, Stranger>()
   readonly #ofAddress = new Map<string, Set<string>>()
-  /** Addresses with more than their share: a flood, of which each connection is younger than that of a slow client. */
+  /** Addresses with more than their share: in a flood, each connection is younger than that of a slow client. */
   readonly #greedy = new Set<string>()
   /** Connections of known clients, by their owner. */
   readonly #ofOwner = new Map<string, Owned>()
-  /** Connections that are not closed for others, of all owners. */
+  /** Number of connections of all owners that are never closed in favour of others. */
   #kept = 0
 
   constructor({ most, onClosed, onOwnerLimited }: StrangersOptions = {}) {
@@ -103,8 +104,8 @@ export class Strangers {
   }
 
   /**
-   * A client has connected. Call it again with the TLS socket of a connection. A connection over another node counts at the home
-   * of its database if that node passes its port on, as it does for the Redis protocol; requests over REST count there.
+   * Counts a client that has connected. Call it again with the TLS socket of the connection. Where another node passes
+   * connections on, one of the Redis protocol counts at the home of its database, and one of REST at that other node.
    */
   admit(connection: StrangerConnection): void {
     const { remoteAddress: address = '', remotePort } = connection
@@ -119,8 +120,8 @@ export class Strangers {
   }
 
   /**
-   * The client has shown valid credentials. Called for each request, so it costs next to nothing while there are no strangers.
-   * @param owner whose credentials they are; of too many connections of one owner the oldest is closed. Omitted: no limit.
+   * Notes that the client has shown valid credentials. Called for each request, so it is cheap while there are no strangers.
+   * @param owner whose credentials they are; the oldest of too many connections of one owner is closed. Omitted: no limit.
    */
   know(connection: StrangerConnection, owner?: string): void {
     if (this.#connections.size > 0) this.#forget(keyOf(connection))
@@ -128,8 +129,8 @@ export class Strangers {
   }
 
   /**
-   * The client has logged in, and its connection is not closed for others of its owner: those are refused instead, see
-   * `mayKeep`.
+   * Notes that the client has logged in to stay connected. Its connection is not closed in favour of others of its owner:
+   * those are refused instead, see `mayKeep`.
    */
   keep(connection: StrangerConnection, owner: string): void {
     this.know(connection)
@@ -140,7 +141,7 @@ export class Strangers {
     connection.once('close', () => this.#kept--)
   }
 
-  /** Whether another client of an owner may connect that stays connected. */
+  /** Whether one more client of an owner may connect and stay connected. */
   mayKeep(owner: string): boolean {
     const owned = this.#ofOwner.get(keptName(owner))
     const most = this.#mostOfOwner
@@ -158,7 +159,7 @@ export class Strangers {
     limited.add()
   }
 
-  /** A proxy may send requests of several owners over a connection: it is the newest one's. */
+  /** A proxy may send requests of several owners over one connection; it counts for the owner of the newest request. */
   #add(connection: StrangerConnection, name: string): Owned {
     if (connection[OWNER] === undefined) connection.once('close', () => this.#disown(connection))
     else this.#disown(connection)
@@ -203,9 +204,9 @@ export class Strangers {
   }
 }
 
-/** Connections that stay and those that may be closed are counted apart. */
+/** Prefix of the name under which an owner's connections that stay are counted, apart from those that may be closed. */
 const KEPT = 'kept '
 const keptName = (owner: string): string => KEPT + owner
-/** A client may have gone while its login waited: its connection has closed, and would be counted forever. */
+/** False if the client left while its login waited. Such a connection emits no further `close`, and would count forever. */
 const isOpen = ({ remotePort, destroyed }: StrangerConnection): boolean => !!remotePort && !destroyed
 const keyOf = ({ remoteAddress, remotePort }: StrangerConnection): string => `${remoteAddress} ${remotePort}`

@@ -27,7 +27,7 @@ export class Turns {
     return this.#last.has(key)
   }
 
-  /** Waits for all work that was queued before this call. @param key only for the work on this one. */
+  /** Waits for all work that was queued before this call. @param key waits only for the work on this key. */
   async idle(key?: string): Promise<void> {
     await (key === undefined ? Promise.all(this.#last.values()) : this.#last.get(key))
   }
@@ -35,11 +35,11 @@ export class Turns {
 
 interface Owner {
   active: number
-  /** What begins the next ones, in the order of the calls. */
+  /** Functions that begin the waiting turns, in the order of the calls. */
   readonly waiting: Set<() => void>
 }
 
-/** Turns of owners, such as accounts: of each at most a number at a time. The rest waits, in the order of the calls. */
+/** Limits how many tasks of each owner, such as an account, run at a time. The others wait, in the order of the calls. */
 export class FewAtOnce {
   readonly #most: number
   readonly #owners = new Map<string, Owner>()
@@ -48,7 +48,7 @@ export class FewAtOnce {
     this.#most = most
   }
 
-  /** How many of an owner wait for their turn. */
+  /** Number of tasks of an owner that wait for their turn. */
   waiting(name: string): number {
     return this.#owners.get(name)?.waiting.size ?? 0
   }
@@ -64,8 +64,8 @@ export class FewAtOnce {
   }
 
   /**
-   * Resolves when the turn begins, with what ends it.
-   * @param onWait called if it has to wait, with what gives its place up: it then resolves with `undefined`.
+   * Resolves when the turn begins, with a function that ends it.
+   * @param onWait called if the task has to wait, with a function that cancels the wait: `begin` then resolves `undefined`.
    */
   async begin(name: string, onWait?: (leave: () => void) => void): Promise<(() => void) | undefined> {
     const owner = this.#owners.get(name) ?? { active: 0, waiting: new Set() }
@@ -75,7 +75,7 @@ export class FewAtOnce {
     return () => this.#end(name, owner)
   }
 
-  /** The next one takes the place of the one that ends. */
+  /** Passes the place to the next waiting task. */
   #end(name: string, owner: Owner): void {
     const [next] = owner.waiting
     if (next) next()
@@ -83,7 +83,7 @@ export class FewAtOnce {
   }
 }
 
-/** Resolves to whether the turn has come: false if the place was given up. */
+/** Resolves to true when the turn comes, to false if the wait was cancelled. */
 function waitIn(waiting: Owner['waiting'], onWait?: (leave: () => void) => void): Promise<boolean> {
   return new Promise((resolve) => {
     const begin = (): void => {

@@ -20,7 +20,7 @@ export function loadBetterSqlite3(load: (id: string) => unknown = createRequire(
   }
 }
 
-/** Statements may be collected by older versions of Node, which are those that use this driver by default. */
+/** Whether V8 may collect statements: safe on older versions of Node, which use this driver by default. */
 const MAY_COLLECT = Number.parseInt(process.versions.node, 10) < 24
 
 /** A file opened by better-sqlite3. Its objects are kept, see `neverCollected`. */

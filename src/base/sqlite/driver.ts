@@ -3,10 +3,9 @@ import { loadNodeSqlite, type NodeSqlite, NodeSqliteDatabase } from './node-sqli
 import type { SqliteDatabase, SqliteOpening } from './types.js'
 
 /**
- * SQLite, by the driver that Node has built in (`node:sqlite`, from Node 22.16), else by the package better-sqlite3. Both
- * run SQLite synchronously and with the same results. `codeOf` gives SQLite's name for the errors of both, for example
- * `SQLITE_FULL` or `SQLITE_IOERR_WRITE`. Statements are those of the driver itself: nothing stands between it and the
- * store.
+ * SQLite, with the driver that is built into Node (`node:sqlite`, from Node 22.16), else with the package better-sqlite3.
+ * Both run SQLite synchronously and with the same results. `codeOf` gives SQLite's name for the errors of both, for example
+ * `SQLITE_FULL` or `SQLITE_IOERR_WRITE`. The store uses the statements of the driver directly.
  */
 
 /** The drivers. */
@@ -14,7 +13,7 @@ export type SqliteDriver = 'node:sqlite' | 'better-sqlite3'
 
 let known: { readonly nodeSqlite: NodeSqlite | undefined } | undefined
 
-/** Looked up at the first use: most commands need no database. */
+/** Loads the driver at its first use: most commands need no database. */
 function nodeSqlite(): NodeSqlite | undefined {
   known ??= { nodeSqlite: loadNodeSqlite() }
   return known.nodeSqlite

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { SqliteDatabase, SqliteOpening, SqliteStatement } from './types.js'
 
-/** What is used of `node:sqlite`. The types of the oldest supported Node do not have it. */
+/** The members of `node:sqlite` that are used here. The types of the oldest supported Node lack the module. */
 interface NodeDatabase {
   readonly isOpen: boolean
   readonly isTransaction: boolean
@@ -14,15 +14,15 @@ interface NodeModule {
   readonly DatabaseSync: new (path: string, options: { readonly readOnly: boolean }) => NodeDatabase
 }
 
-/** The module `node:sqlite`, and what is known of it. */
+/** The module `node:sqlite`, and a defect that it has in some versions. */
 export interface NodeSqlite extends NodeModule {
-  /** Whether it takes empty bytes from another thread for NULL, as Node 22 does: such an array has no address. */
+  /** Whether it binds empty bytes from another thread as NULL, as Node 22 does: such an array has no address. */
   readonly losesEmptyBytes: boolean
 }
 
 /**
- * Node's own driver; undefined before Node 22.16, which says whether a transaction is open. Node warns on loading it that
- * it is experimental; that is of no use to people who run the server.
+ * Node's own driver; undefined before Node 22.16, the first that reports whether a transaction is open. Hides Node's warning
+ * that the module is experimental, which is of no use to operators.
  */
 export function loadNodeSqlite(): NodeSqlite | undefined {
   const { emitWarning } = process
@@ -46,13 +46,13 @@ function tried({ DatabaseSync }: NodeModule): NodeSqlite | undefined {
   }
 }
 
-/** Empty, with an address. */
+/** Empty bytes with an address. */
 const EMPTY_BYTES = new Uint8Array(1).subarray(1)
 
 const addressed = (value: unknown): unknown =>
   value instanceof Uint8Array && value.byteLength === 0 ? EMPTY_BYTES : value
 
-/** A statement to which empty bytes are passed as bytes. */
+/** A statement that binds empty bytes as bytes, not as NULL. */
 class KeepingEmptyBytes implements SqliteStatement {
   readonly #statement: SqliteStatement
 

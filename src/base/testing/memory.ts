@@ -8,7 +8,7 @@ const collectGarbage: unknown = runInNewContext('gc')
 export function usedBytes(): number {
   if (typeof collectGarbage !== 'function') throw new Error('V8 does not expose its garbage collector')
   collectGarbage()
-  // Memory of buffers is freed in the background; the next collection waits for that, also a short one.
+  // V8 frees the memory of buffers in the background; the next collection, even a minor one, waits for that.
   collectGarbage({ type: 'minor' })
   const { heapUsed, arrayBuffers } = process.memoryUsage()
   return heapUsed + arrayBuffers
