@@ -32,14 +32,14 @@ export interface BodyAccount {
   readonly owner: string
 }
 
-/** Bodies of this size are received in turns, if clients say how large they are. */
+/** Bodies above this size are received in turns, if clients declare their length. */
 const LARGE_BYTES = 1_048_576
-/** Large bodies of one owner may take this share of the memory. */
+/** Large bodies of one owner may use this share of the memory budget. */
 const SHARE = 1 / 4
 
 /**
- * How many large bodies of one owner are received at a time. The rest stays with the clients, which wait: without turns, the
- * results of many steps that end together would be evicted and refused.
+ * Number of large bodies of one owner that are received at a time. The clients of the others wait before they send. Without
+ * turns, the results of many steps that end together would be evicted from the budget and refused.
  */
 export const largeAtOnce = (memory: ClientMemoryBudget, limitBytes: number): number =>
   Math.max(1, Math.floor((memory.limitBytes * SHARE) / limitBytes))
@@ -89,7 +89,7 @@ function gather(request: IncomingMessage, limits: BodyLimits, account: BodyAccou
   return new Promise((resolve, reject) => new IncompleteBody(request, limits, account, { resolve, reject }))
 }
 
-/** Nothing of a body is read before its turn, so that its client stops sending. */
+/** Reads a body in its turn. Before that it reads nothing, so that the client stops sending. */
 async function gatherInTurn(
   request: IncomingMessage,
   limits: BodyLimits,
@@ -100,7 +100,7 @@ async function gatherInTurn(
   return gather(request, limits, account).finally(end)
 }
 
-/** The promise of a body; one of the two is called. */
+/** Settles the promise of a body; exactly one of the two functions is called. */
 interface Pending {
   readonly resolve: (chunks: readonly Buffer[]) => void
   readonly reject: (error: HomeportError) => void
@@ -150,7 +150,7 @@ class IncompleteBody implements MemoryConsumer {
     if (this.#sliceBytes >= READ_SLICE_BYTES) this.#yield()
   }
 
-  /** Node reads a socket as long as it has data, and a fast client can keep it full for megabytes. */
+  /** Yields to the event loop: Node reads a socket as long as it has data, and a fast client can send many megabytes. */
   #yield(): void {
     this.#sliceBytes = 0
     this.#request.pause()

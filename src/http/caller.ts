@@ -3,7 +3,7 @@ import type { ClientMemoryBudget } from '../base/index.js'
 import type { TeamRole } from '../contract/accounts/accounts.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
-/** What a queue token may do that may not do everything. */
+/** What a restricted queue token may do. */
 export type TokenScope =
   | { readonly kind: 'publish' | 'read' }
   | { readonly kind: 'queue' | 'flow_control'; readonly name: string }
@@ -29,10 +29,10 @@ export interface Caller {
   readonly requestId?: string
 }
 
-/** Whether callers may act for an account: `gone` is one that is deleted or being deleted. */
+/** Whether callers may act for an account. `gone`: the account is deleted or being deleted. */
 export type Standing = 'active' | 'suspended' | 'gone'
 
-/** Checks credentials. Both methods return `undefined` for wrong ones, and take equal time whatever is wrong. */
+/** Checks credentials. `basic` and `bearer` return `undefined` for wrong ones, and take equal time for every mistake. */
 export interface Authenticator {
   /** @param header value of `Authorization`, if any. */
   basic(header: string | undefined, ip: string): Caller | undefined
@@ -48,15 +48,15 @@ export interface Arrival {
   readonly target: string
   /** The raw rest of the target, for paths that end in `{+name}`. */
   readonly rest: string | undefined
-  /** Address of the client; empty when its connection is gone. */
+  /** Address of the client; empty when its connection is closed. */
   readonly ip: string
   /** See `request-id.ts`. */
   readonly requestId: string
-  /** Where what is held for its client is counted. */
+  /** Budget for the memory that is held for the client. */
   readonly memory: ClientMemoryBudget
   /** Set once the credentials have been checked. */
   caller: Caller | undefined
-  /** Set when the answer is sent whole: size of its body. */
+  /** Size of the answer's body, bytes. Set only when the answer is sent in one piece. */
   answerBytes: number | undefined
 }
 
@@ -84,7 +84,7 @@ export function arrivalOf(request: RequestWithArrival): Arrival {
 
 /**
  * The error for a queue token whose scope does not suffice.
- * @param wanted what was asked for: the id of the operation, or words.
+ * @param wanted what the caller asked for: the id of the operation, or words.
  */
 export function scopeRefusal(scope: TokenScope, wanted: string): HomeportError {
   const name = 'name' in scope ? scope.name : undefined

@@ -4,8 +4,8 @@ import type { Duplex } from 'node:stream'
 import { systemClock, yieldToEventLoop } from '../base/index.js'
 
 /**
- * Connections that the system keeps until they are accepted, where it allows that. With Node's 511, clients that connect a
- * thousand at a time while the machine is busy may be reset.
+ * Length of the queue of connections that the system holds until they are accepted, where it allows that. With Node's
+ * default of 511, the system may reset clients when a thousand connect at once and the machine is busy.
  */
 export const BACKLOG = 4_096
 
@@ -24,7 +24,7 @@ export class Connections {
   readonly #leftoverMs: number
   #isEnding = false
 
-  /** @param leftoverMs time for the rest of a body that nobody reads any more, because the request is answered. */
+  /** @param leftoverMs time for the rest of a body that arrives after its request was answered. */
   constructor(leftoverMs: number) {
     this.#leftoverMs = leftoverMs
   }
@@ -50,7 +50,7 @@ export class Connections {
     })
   }
 
-  /** Node reads and discards the rest of such a body for as long as its client likes to send it. */
+  /** Closes the connection if the body does not end in time: Node would read and discard its rest without a limit. */
   #endUnlessComplete(request: IncomingMessage, connection: Connection): void {
     const timer = systemClock.after(this.#leftoverMs, () => {
       if (!request.complete) connection.destroy()
@@ -78,9 +78,9 @@ export class Connections {
   }
 
   /**
-   * Ends connections without a request in flight, now and later: those that nothing was sent on, those between two requests,
-   * and those where only the start of a next request has arrived. Node counts all but the second kind as busy. Requests that
-   * have already reached this machine are read first.
+   * Ends connections without a request in flight, now and later: those without any request so far, those between two
+   * requests, and those where only the start of the next request has arrived. Node counts the first and the last kind as
+   * busy. Requests that have already reached this machine are read first.
    */
   async endUnused(): Promise<void> {
     this.#isEnding = true
@@ -93,7 +93,7 @@ export class Connections {
 export const closed = (connection: Duplex): Promise<void> =>
   new Promise((resolve) => connection.once('close', () => resolve()))
 
-/** What was written is still sent. */
+/** Ends a connection without an unanswered request, after everything that was written is sent. */
 function endIfUnused(connection: Connection): void {
   if ((connection[UNANSWERED] ?? 0) === 0) connection.destroySoon()
 }

@@ -7,7 +7,7 @@ import type { ServiceName } from '../contract/endpoint.js'
 import { SERVICE_TITLES } from './openapi.js'
 import { DATA_HEADER_MAP } from './safe-headers.js'
 
-/** Files come compressed from the build. */
+/** The build compresses the files. */
 const COMPRESSED = '.gz'
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
@@ -40,7 +40,7 @@ interface DocsFile {
   readonly type: string
   readonly compressed: Buffer
   readonly etag: string
-  /** For the few clients that do not accept gzip. */
+  /** Uncompressed, for the few clients that do not accept gzip. Set at the first use. */
   plain?: Buffer
 }
 
@@ -63,7 +63,7 @@ export class DocsPage {
 
   /** Sends a file of the page; `undefined` if there is none of this name. */
   sendFile(name: string, request: FastifyRequest, response: FastifyReply): FastifyReply | undefined {
-    // Read at the first use, because most servers show the page to nobody.
+    // Read at the first use, because on most servers nobody opens the page.
     this.#files ??= readFiles(this.#folder)
     const file = this.#files.get(name)
     return file && sendFile(file, request, response.headers({ ...PAGE_HEADERS, 'cache-control': 'no-cache' }))

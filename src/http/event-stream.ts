@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { Clock, Timer } from '../base/index.js'
 import { type Call, type Reply, reply } from './route.js'
 
-/** Interval of comments, so that no proxy closes an idle connection, and of checks of the credentials of a reader. */
+/** Interval of comments, so that no proxy closes an idle connection, and of checks of the reader's credentials. */
 const CHECK_EVERY_MS = 15_000
 const COMMENT = ': still there\n\n'
 
@@ -22,8 +22,8 @@ export const wantsEvents = ({ headers }: Pick<Call, 'headers'>): boolean =>
 /**
  * A response of server-sent events that stays open.
  *
- * The caller yields what there is to send and then waits with `next`. The stream ends when the reader has disconnected or lost
- * its access, after `end`, and when the caller yields no more.
+ * The caller yields the events that are there and then waits with `next`. The stream ends when the reader has disconnected
+ * or lost its access, after `end`, and when the caller's iterable ends.
  */
 export class EventStream {
   readonly #clock: Clock
@@ -41,7 +41,10 @@ export class EventStream {
     this.#timer = this.#nextCheck()
   }
 
-  /** The response. `onClose` is called once, also for a stream that is never read: one behind other answers of its connection. */
+  /**
+   * The response.
+   * @param onClose called once, even if the stream is never read because earlier answers of its connection are unread.
+   */
   reply(events: AsyncIterable<string>, onClose: () => void): Reply {
     const { signal } = this.#call
     const stream = Readable.from(events).once('close', () => {
@@ -57,13 +60,13 @@ export class EventStream {
     return reply(200, stream, HEADERS)
   }
 
-  /** There may be something to send. */
+  /** Wakes the stream: there may be something to send. */
   notify(): void {
     this.#hasNews = true
     this.#wake()
   }
 
-  /** The stream ends after what was sent. */
+  /** Ends the stream. Events that were yielded are still sent. */
   end(): void {
     this.#isEnded = true
     this.#timer.cancel()
@@ -71,9 +74,9 @@ export class EventStream {
   }
 
   /**
-   * Waits until there may be something to send, and for `leastMs` at least. Answers what to send before that, which may be
-   * nothing; `undefined` when the stream has ended.
-   * @param mostMs something may have changed that nobody notifies of.
+   * Waits until there may be something to send, and for `leastMs` at least.
+   * @param mostMs limits the wait, for changes without a call of `notify`.
+   * @returns text to send before the next events, which may be empty; `undefined` when the stream has ended.
    */
   async next(leastMs = 0, mostMs = Number.POSITIVE_INFINITY): Promise<string | undefined> {
     await this.#wait(leastMs, () => this.#isEnded)

@@ -6,11 +6,11 @@ import type { TraceHeaders } from '../telemetry/index.js'
 
 /** Another node that answers a request. */
 export interface Elsewhere {
-  /** As the operator named it. */
+  /** Name of the node. */
   readonly node: string
   /**
-   * Opens a connection to the same listener of that node, on which it sees the address of the client.
-   * @param port of the client, where that node is to count it until it has shown credentials.
+   * Opens a connection to the same listener of that node, which gets the address of the client.
+   * @param port port of the client, if that node is to count the connection until the client has shown credentials.
    * @throws when the node cannot be reached; then nothing was sent.
    */
   connect(ip: string, port?: number): Promise<Duplex>
@@ -18,7 +18,7 @@ export interface Elsewhere {
 
 const FORWARDED = Symbol('forwarded')
 
-/** A connection over which another node passes a request on. */
+/** A connection over which another node passes requests on. */
 interface ForwardedSocket extends Duplex {
   [FORWARDED]?: true
   remoteAddress?: string
@@ -26,7 +26,7 @@ interface ForwardedSocket extends Duplex {
 }
 
 /**
- * Marks a connection of another node, and makes it look like a socket. No client can make such a mark, because it is not
+ * Marks a connection of another node, and makes it look like a socket. A client cannot forge the mark, because it is not
  * part of a request.
  */
 export function markForwarded(connection: ForwardedSocket, ip: string): void {
@@ -35,7 +35,7 @@ export function markForwarded(connection: ForwardedSocket, ip: string): void {
   connection.destroySoon = () => destroySoon(connection)
 }
 
-/** Closes a connection of another node after everything was sent. */
+/** Closes a connection of another node once everything is sent. */
 export function destroySoon(connection: Duplex): void {
   if (connection.writable) connection.end()
   if (connection.writableFinished) connection.destroy()
@@ -46,12 +46,15 @@ export function destroySoon(connection: Duplex): void {
 export const isForwarded = ({ socket }: IncomingMessage): boolean =>
   (socket as Socket & { readonly [FORWARDED]?: true })[FORWARDED] === true
 
-/** How many nodes have passed a request on. Only what a node has set counts, not what a client sends. */
+/** Number of nodes that have passed a request on. Trusted only on connections of other nodes, never from a client. */
 const PASSED_HEADER = 'homeport-passed'
-/** A database may get another home between two looks. Nodes that take each other for the home would go on forever. */
+/**
+ * Two passes suffice for a database that gets another home meanwhile. Without a limit, two nodes that each consider the
+ * other the home would pass a request on forever.
+ */
 const MOST_PASSES = 2
 
-/** How many nodes have passed this request on; a node of an older version does not say so. */
+/** Number of nodes that have passed this request on. A node of an older version does not send the header. */
 function passesOf(request: IncomingMessage): number {
   if (!isForwarded(request)) return 0
   return (request.headers[PASSED_HEADER] ?? '1') === '1' ? 1 : MOST_PASSES
@@ -60,7 +63,7 @@ function passesOf(request: IncomingMessage): number {
 /** Whether another node may get this request. */
 export const mayPassOn = (request: IncomingMessage): boolean => passesOf(request) < MOST_PASSES
 
-/** Headers that belong to one connection (RFC 9110, section 7.6.1), and those that the next node sets by itself. */
+/** Headers that belong to one connection (RFC 9110, section 7.6.1), and one that the next node sets by itself. */
 const OF_CONNECTION = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'expect'],
   'x-forwarded-for',
@@ -77,9 +80,9 @@ export interface Forwarded {
   readonly target: string
   readonly ip: string
   readonly requestId: { readonly header: string; readonly value: string }
-  /** Replaces the trace context of the client. Absent: it stays. */
+  /** Replaces the trace context of the client. Absent: the client's stays. */
   readonly trace?: TraceHeaders | undefined
-  /** What was read of the body, or the stream of it. */
+  /** The body that was read, or its stream. */
   readonly body: Uint8Array | Readable | undefined
   /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
@@ -88,7 +91,7 @@ export interface Forwarded {
 /**
  * Sends a request to another node with its original credentials, which that node checks again, and resolves with the
  * head of the answer; the caller passes its body on.
- * @throws HomeportError `node_unreachable` when nothing was sent, `node_answer_lost` when the answer did not come.
+ * @throws HomeportError `node_unreachable` when nothing was sent, `node_answer_lost` when no answer arrived.
  */
 export async function forward(to: Elsewhere, forwarded: Forwarded): Promise<IncomingMessage> {
   const { original, target, ip, requestId, trace, body, signal } = forwarded

@@ -5,16 +5,16 @@ import { HomeportError } from '../contract/errors/errors.js'
 import { onceOver } from './received-call.js'
 import { isReply } from './route.js'
 
-/** SQLite has one reader: one request more keeps it busy, and further ones only make others wait. */
+/** SQLite has one reader. A second request keeps it busy without gaps; more would only delay those of others. */
 const MOST_AT_ONCE = 2
 const MOST_WAITING = 1_000
-/** How often it is looked whether the client of a streamed answer reads. A piece may have megabytes, and a client may be slow. */
-const LOOK_EVERY_MS = 2 * 60_000
+/** Interval of checks that the client of a streamed answer reads. A piece may have megabytes, and a client may be slow. */
+const CHECK_EVERY_MS = 2 * 60_000
 /**
- * A client that has taken nothing at this many looks in a row is disconnected: others of its account wait for its turn. One
- * look is not enough, because this process may have been paused itself.
+ * A client that has read nothing at this many checks in a row is disconnected, because other requests of its account wait
+ * for its turn. One check is not enough: this process may have been paused itself.
  */
-const MOST_SILENT_LOOKS = 2
+const MOST_SILENT_CHECKS = 2
 
 /** A request over HTTP with its answer. */
 interface Exchange {
@@ -23,8 +23,8 @@ interface Exchange {
 }
 
 /**
- * Serves two heavy requests of each account at a time, so that the requests of others wait behind two at most, however many
- * one account sends. The rest waits for its turn.
+ * Serves two heavy requests of each account at a time; further ones wait for their turn. So the requests of other accounts
+ * wait behind two at most, however many one account sends.
  */
 export class HeavyRequests {
   readonly #turns = new FewAtOnce(MOST_AT_ONCE)
@@ -37,19 +37,19 @@ export class HeavyRequests {
   }
 
   /**
-   * Does the work of a request in its turn; never if its client is gone by then. If the answer is a stream, the turn lasts until
-   * all of it is sent.
+   * Does the work of a request in its turn, unless its client has disconnected by then. If the answer is a stream, the turn
+   * lasts until all of it is sent.
    * @throws HomeportError `too_many_heavy_requests`
    */
   async serve<Result>(accountId: string, exchange: Exchange, work: () => Promise<Result>): Promise<Result> {
     const tooMany = () => new HomeportError('too_many_heavy_requests', { most: this.#mostWaiting })
     if (this.#turns.waiting(accountId) >= this.#mostWaiting) throw tooMany()
     const end = await this.#turns.begin(accountId, (leave) => onceOver(exchange.request, exchange.response, leave))
-    // The client is gone: nobody gets this answer.
+    // The client has disconnected, so nobody gets this answer.
     if (!end) throw tooMany()
     try {
       const result = await work()
-      // More is read while the client takes what it has.
+      // A stream reads more from the store as the client reads the answer.
       if (isReply(result) && result.value instanceof Readable) this.#onceEnded(exchange, end)
       else end()
       return result
@@ -65,13 +65,13 @@ export class HeavyRequests {
       return
     }
     let timer: Timer | undefined
-    const look = (before: number, silentLooks: number): void => {
+    const check = (before: number, silentChecks: number): void => {
       const unread = response.writableLength
-      const silent = unread > 0 && unread === before ? silentLooks + 1 : 0
-      if (silent >= MOST_SILENT_LOOKS) request.socket.destroy()
-      else timer = this.#clock.after(LOOK_EVERY_MS, () => look(unread, silent))
+      const silent = unread > 0 && unread === before ? silentChecks + 1 : 0
+      if (silent >= MOST_SILENT_CHECKS) request.socket.destroy()
+      else timer = this.#clock.after(CHECK_EVERY_MS, () => check(unread, silent))
     }
-    look(0, 0)
+    check(0, 0)
     onceOver(request, response, () => {
       timer?.cancel()
       end()

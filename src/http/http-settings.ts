@@ -43,7 +43,7 @@ export interface HttpSettings {
   readonly site?: Site | undefined
   /** Number of unsolved problems, for `/health`. Default: none. */
   readonly problems?: { readonly count: number }
-  /** For `/readyz`. Omitted: ready while it serves. */
+  /** Source of the answer to `/readyz`. Omitted: ready while the listener serves. */
   readonly readiness?: Pick<Readiness, 'reason'>
   readonly version: string
   /** Its URL for clients, for OpenAPI. */
@@ -52,17 +52,17 @@ export interface HttpSettings {
   readonly onInternalError: (error: unknown, reference: string, requestId: string) => void
   /** Called after each answer. Default: nothing is measured. */
   readonly onAnswered?: ((request: AnsweredRequest, headers: IncomingHttpHeaders) => void) | undefined
-  /** Default: the other node gets the trace context of the client. */
+  /** Chooses the trace context for another node. Default: that of the client. */
   readonly onForward?: OnForward | undefined
   /** Grace period for requests in flight when the server stops. Default 10,000. */
   readonly stopGraceMs?: number
 }
 
-/** A request that was answered, without anything that may be secret. */
+/** A request that was answered. Contains no secrets. */
 export interface AnsweredRequest {
   readonly requestId: string
   readonly method: string
-  /** The declared path; absent for one that nobody declares. */
+  /** The declared path; absent for an undeclared one. */
   readonly path: string | undefined
   readonly status: number
   readonly durationMs: number

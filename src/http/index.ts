@@ -6,7 +6,7 @@
  *   raw target ─ route ─ credentials ─ body within its limit ─ JSON ─ schemas ─ handler ─ JSON answer
  *        │         │          │                │                │        │         │
  *        │       404, 405    401, 403         413              400      400    catalogue
- *        └ destinations of the queue stand unencoded in the path and are kept byte for byte
+ *        └ destinations of the queue are unencoded in the path and kept byte for byte
  *
  * Handlers receive values of the declared types and throw errors of the catalogue, which decide the status. Any other
  * error is a defect: the client gets status 500 and a reference, and the log has the error under the same reference.

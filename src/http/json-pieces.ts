@@ -1,13 +1,13 @@
 import { charactersIn, isObject } from '../base/index.js'
 
-/** Characters that are written in one go: a few milliseconds of work, also where each of them needs an escape. */
+/** Characters that are serialized in one go: a few milliseconds of work, even if each needs an escape. */
 const PIECE_CHARACTERS = 65_536
-/** The first half of a character that takes two: its JSON is another one without the second half. */
+/** A high surrogate. Without its low surrogate it would be serialized as an escape, so the two stay in one piece. */
 const FIRST_HALF = /[\uD800-\uDBFF]$/
 
 /**
- * The JSON of data from which texts of megabytes are cut into pieces. Between two of them, others may run: at once, 16 MB of
- * control characters take a second.
+ * The JSON of a value, with texts of megabytes cut into pieces, so that the caller can yield to the event loop between two
+ * pieces. In one go, 16 MB of control characters take a second.
  */
 export function* jsonPieces(value: unknown): Generator<string> {
   if (charactersIn(value) <= PIECE_CHARACTERS) yield JSON.stringify(value) ?? 'null'

@@ -3,7 +3,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import { whole } from '../contract/words/figures.js'
 
 /**
- * Limits for the JSON of a request. Parsing that much takes some ten milliseconds of CPU time, most of it in slices. A
+ * Limits for the JSON of a request. Parsing the largest one takes some ten milliseconds of CPU time, most of it in slices. A
  * batch of 10,000 messages with 20 headers each, or 100,000 ids, is within the limits.
  */
 const JSON_LIMITS: JsonLimits = { levels: 64, values: 250_000, members: 20_000, text: 1_048_576 }

@@ -30,7 +30,7 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
 const WRITE_ERRORS: readonly ErrorCode[] = ['store_full', 'store_outcome_unknown']
 /** Errors of every operation with a body. */
 const OF_BODIES: readonly ErrorCode[] = ['body_too_large', 'body_too_slow']
-/** Errors of every operation of which an account has only a few served at a time. */
+/** Errors of every heavy operation; see `HeavyRequests`. */
 const HEAVY_ERRORS: readonly ErrorCode[] = ['too_many_heavy_requests']
 const JSON_BODY = 'application/json'
 const RETRY_AFTER = {
@@ -56,7 +56,7 @@ const RESPONSE_HEADERS: Readonly<Record<number, object>> = {
   429: RETRY_AFTER,
   503: RETRY_AFTER,
 }
-/** Bodies of any type are accepted; generated clients need names of types, and take the first by default. */
+/** The server accepts bodies of any type. Generated clients need named types, and use the first by default. */
 const STREAM = 'application/octet-stream'
 const ANY_BODY = {
   [JSON_BODY]: { schema: {} },
@@ -93,7 +93,7 @@ export function openApi(described: Described): object {
 
 const PARAMETER = /\{(\w+)\}/g
 
-/** To OpenAPI, paths that differ only in the names of parameters are one path: the first one is used for all. */
+/** OpenAPI treats paths that differ only in the names of parameters as one path. The first one stands for all. */
 function firstWithShape(named: Map<string, string>, path: string): string {
   const shape = path.replace(PARAMETER, '{}')
   const first = named.get(shape) ?? path
@@ -101,7 +101,7 @@ function firstWithShape(named: Map<string, string>, path: string): string {
   return first
 }
 
-/** What the parameters of a path are called in another one of the same shape. */
+/** Maps the parameter names of a path to those of another path with the same shape. */
 function renaming(own: string, path: string): ReadonlyMap<string, string> {
   const names = (text: string): string[] => [...text.matchAll(PARAMETER)].map((match) => match[1] ?? '')
   const others = names(path)
@@ -195,7 +195,7 @@ function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
   return new Map([...byStatus].sort(([a], [b]) => a - b))
 }
 
-/** Only requests with GET have no body that is read. */
+/** The server does not read the body of a GET. */
 function bodyErrors({ method, body }: Endpoint): readonly ErrorCode[] {
   if (method === 'GET') return []
   return body.kind === 'json' ? ['invalid_json', 'body_too_complex', ...OF_BODIES] : OF_BODIES

@@ -2,15 +2,15 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { isTurnSpent, scheduleSlice } from '../base/index.js'
 
-/** Requests of a connection without an answer. The next ones are not read. */
+/** Reading from a connection stops when it has this many unanswered requests. */
 const MOST_UNANSWERED = 32
-/** They are read again when this few are left: a piece for each answer would cost more. */
+/** Reading resumes when this few are left. To resume after each answer would cost more. */
 const FEW_UNANSWERED = 16
-/** Heads of requests that Node parses in one go, before anything else is looked at. */
+/** Request heads that Node parses in one go, before the limits are checked again. */
 const MOST_HEADS = 16
-/** Bytes that come at once and may take milliseconds, whatever they are. */
+/** From this size on, bytes that arrive at once may take milliseconds, whatever they contain. */
 const MUCH_BYTES = 16_384
-/** Less waits only in a turn that lasts this long, for a thousand connections that bring a few requests each. */
+/** Fewer bytes wait only in a turn that has lasted this long: a thousand connections may bring a few requests each. */
 const STRETCH_OF_LITTLE_MS = 50
 const HEAD_END = '\r\n\r\n'
 
@@ -21,15 +21,15 @@ interface PacedStream extends Duplex {
 }
 
 /**
- * Paces the requests of each connection that Node's HTTP server reads. Node parses 64 KiB at a time, begins all requests in
- * it, thousands if they are short, and reads on while they are answered. So one client could block the event loop for seconds,
- * and requests hold a hundred times the memory of the bytes they come in.
+ * Paces the requests of each connection that Node's HTTP server reads. Node parses 64 KiB at a time and begins all requests
+ * in it (thousands, if they are short), and it reads on before they are answered. So one client could block the event loop
+ * for seconds, and its requests would take a hundred times the memory of their bytes.
  *
- * Here Node's parser gets pieces that end behind a head. Bytes that have to wait go back into the connection, which is paused, so
- * that the client stops sending.
+ * Here Node's parser gets pieces that end after a head. Bytes that have to wait are put back into the connection, which is
+ * paused, so that the client stops sending.
  */
 export function paceRequests(server: Server): void {
-  // Node has added its listeners by then.
+  // Runs after Node's own listener, which has added its `data` listener to the connection.
   server.on('connection', (connection: PacedStream) => {
     connection[PACE] ??= new PacedConnection(connection)
   })
@@ -40,16 +40,17 @@ export function paceRequests(server: Server): void {
     response.once('close', () => paced.answered())
   }
   server.prependListener('request', count)
-  // Where nobody listens, Node goes on by itself.
+  // Without a listener, Node continues by itself and emits `request`.
   if (server.listenerCount('checkContinue') > 0) server.prependListener('checkContinue', count)
 }
 
 /**
  * What a connection waits for.
  *
- * - nothing: Node gets what comes. It may pause the connection too, of a client that reads no answers or whose body nobody reads.
- * - answers: too many requests have none.
- * - turn: others are served first.
+ * - nothing: Node gets the bytes as they arrive. Node may also pause the connection, if its client reads no answers or
+ *   nobody reads the body of its request.
+ * - answers: too many requests are unanswered.
+ * - turn: other connections are served first.
  */
 type Awaited = 'nothing' | 'answers' | 'turn'
 
@@ -58,7 +59,7 @@ class PacedConnection {
   readonly #parse: (bytes: Buffer) => void
   #unanswered = 0
   #awaited: Awaited = 'nothing'
-  /** Whether what comes is the rest of several pieces, or long. */
+  /** Whether the arriving bytes are many, or the rest of bytes that were cut into pieces. */
   #isMuch = false
 
   constructor(connection: Duplex) {
@@ -68,9 +69,9 @@ class PacedConnection {
       for (const listener of listeners) listener.call(connection, bytes)
     }
     connection.removeAllListeners('data')
-    // As soon as somebody else listens, Node no longer reads below the socket.
+    // With a foreign listener, Node's parser no longer reads below the socket.
     connection.on('data', (bytes: Buffer) => this.#take(bytes))
-    // Node resumes it for everyone who reads the body of a request.
+    // Node resumes the connection whenever the body of a request is read.
     connection.on('resume', () => void (this.#awaited !== 'nothing' && connection.pause()))
   }
 
@@ -99,7 +100,7 @@ class PacedConnection {
 
   #mustWait(): boolean {
     const connection = this.#connection
-    // Node must not be given more while it has paused the connection, and resumes it by itself.
+    // Node has paused the connection, must get no more bytes, and resumes it by itself.
     if (connection.isPaused()) return true
     if (this.#awaited === 'nothing') this.#awaited = this.#firstAwaited()
     if (this.#awaited === 'nothing') return false
@@ -120,7 +121,7 @@ class PacedConnection {
   }
 }
 
-/** The index behind this many ends of heads, or that of the end of the bytes. */
+/** The index after this many heads; the end of the bytes if there are fewer. */
 function endOfHeads(bytes: Buffer, begin: number, heads: number): number {
   let end = begin
   for (let found = 0; found < heads; found++) {

@@ -45,14 +45,14 @@ export interface PipelineSettings {
   readonly memory: ClientMemoryBudget
   /** Turns of large bodies; see `largeAtOnce`. */
   readonly large: FewAtOnce
-  /** Learns which clients have shown credentials. */
+  /** Limits connections without credentials; the pipeline reports which clients have shown some. */
   readonly strangers: Strangers
   readonly heavy: HeavyRequests
   readonly onForward: OnForward | undefined
 }
 
 /**
- * Called before another node answers a request that came some milliseconds ago.
+ * Called before a request is passed on to another node. @param sinceMs time since the request arrived, milliseconds.
  * @returns the trace context for that node; `undefined`: that of the client.
  */
 export type OnForward = (headers: IncomingHttpHeaders, sinceMs: number) => TraceHeaders | undefined
@@ -72,7 +72,7 @@ export class Pipeline {
     return this.#settings.route.endpoint
   }
 
-  /** Compiled by the first request, because most servers use only a few operations. */
+  /** Compiled at the first request, because most servers use only a few operations. */
   get #checkers(): Checkers {
     this.#compiled ??= compile(this.#endpoint)
     return this.#compiled
@@ -99,15 +99,15 @@ export class Pipeline {
     if (standing) return standing
     if (caller.scope !== undefined && !scopes?.includes(caller.scope.kind)) return scopeRefusal(caller.scope, id)
     if (access === 'write' && caller.access === 'read') return new HomeportError('readonly_api_key', {})
-    // Requests with a queue token are too many for a copy each, and write no lines of their own.
+    // Only the management API logs the id. Requests with a queue token are too frequent for a copy of the caller each.
     const arrival = arrivalOf(raw)
     arrival.caller = auth === 'basic' ? { ...caller, requestId: arrival.requestId } : caller
     return undefined
   }
 
-  /** Why nobody may act for the account of a caller now. */
+  /** The error if nobody may act for the caller's account now; undefined if the caller may. */
   #refusalOfStanding({ accountId }: Caller): HomeportError | undefined {
-    // A caller that a route recognises by itself, such as a scraper of metrics, acts for no account.
+    // A caller that only a route recognises, such as a scraper of metrics, acts for no account.
     if (accountId === '') return undefined
     const standing = this.#settings.authentication.authenticator.standingOf?.(accountId) ?? 'active'
     if (standing === 'active') return undefined
@@ -132,7 +132,7 @@ export class Pipeline {
     if (!sessions || request.headers.authorization !== undefined) return undefined
     const secret = sessionSecretOf(request.headers, sessions.cookieName)
     if (secret === undefined) return undefined
-    // A few operations that change something are spelt GET, and a link on any page sends one.
+    // A few operations with GET change something, and a link on any page can send a GET.
     const { method, access } = this.#endpoint
     if (method !== 'GET' || access === 'write') requireConsoleHeader(request.headers)
     return sessions.caller(secret, ip)
@@ -150,7 +150,7 @@ export class Pipeline {
   async #work(request: FastifyRequest, response: FastifyReply): Promise<void> {
     const received = await this.#receive(request.raw, response)
     const parsing = parseBody(this.#endpoint, received)
-    // A body may take minutes to come, and the account may be suspended or deleted meanwhile.
+    // A body may take minutes to arrive, and the account may be suspended or deleted meanwhile.
     const { caller } = arrivalOf(request.raw)
     const refused = caller && this.#refusalOfStanding(caller)
     if (refused) throw refused
@@ -162,7 +162,7 @@ export class Pipeline {
     else await sendAnswer(response, this.#endpoint.success.status, answer)
   }
 
-  /** Has another node answer, if it is one that has to. Answers whether it was. */
+  /** Passes the request on if another node has to answer it. Returns whether it did. */
   async #forward(request: FastifyRequest, response: FastifyReply, { received, body }: Bodies): Promise<boolean> {
     const { raw, params } = request
     const { caller, target, ip, requestId } = arrivalOf(raw)
@@ -183,7 +183,7 @@ export class Pipeline {
     })
     const { raw: client } = response.hijack()
     client.writeHead(answer.statusCode ?? 502, answerHeaders(answer))
-    // A torn answer tears the client's connection too, so the client does not mistake it for a whole one.
+    // If the answer breaks off, so does the client's connection: the client does not mistake the answer for a complete one.
     pipeline(answer, client, () => undefined)
     return true
   }
@@ -205,7 +205,7 @@ export class Pipeline {
       return await reading
     } catch (error) {
       const discarded = isError(error, 'body_too_large') ? await this.#discard(request, error) : undefined
-      // A client that is still sending does not read the response. Slow or lost clients are not waited for.
+      // The rest of the body is unread, and the server does not wait for it: the connection cannot carry another request.
       if (!discarded?.isAtEnd) response.header('connection', 'close')
       throw discarded?.error ?? error
     }
@@ -230,14 +230,14 @@ export class Pipeline {
     try {
       return await route.handler(call)
     } finally {
-      // The unread rest of a body would be parsed as the next request.
+      // The rest of an unread body would be parsed as the next request.
       if (!request.raw.complete) response.header('connection', 'close')
     }
   }
 
   #call(request: FastifyRequest, response: FastifyReply, body: unknown): Call {
     const arrival = arrivalOf(request.raw)
-    // Safe to change: the router creates both for this request.
+    // Both may be changed: the router creates them for this request.
     const params = request.params as Record<string, unknown>
     const query = request.query as Record<string, unknown>
     const { restName } = this.#settings
@@ -268,7 +268,7 @@ const tokenOfHeader = (header: string | undefined): string | undefined =>
 /** The query parameter `qstash_token`, for clients that cannot send a header (reference queue 1.1). */
 function tokenOfQuery(target: string): string | undefined {
   const start = target.indexOf('?')
-  // Nothing else is decoded: anybody may send thousands of parameters.
+  // Only this pair is decoded, because a stranger may send thousands of parameters.
   const pair = start < 0 ? undefined : TOKEN_PAIR.exec(target.slice(start + 1))?.[1]
   return pair === undefined ? undefined : (new URLSearchParams(pair).get('qstash_token') ?? undefined)
 }
@@ -286,7 +286,7 @@ interface Bodies {
   readonly body: unknown
 }
 
-/** For writes without fields, clients send an empty body, `{}` or `null`; all three mean the same. */
+/** Parses a body. For writes without fields, clients send an empty body, `{}` or `null`; all three mean the same. */
 function parseBody(endpoint: Endpoint, received: Received): unknown {
   if (endpoint.body.kind === 'stream') return received ?? Readable.from([])
   const bytes = received instanceof Uint8Array ? received : NO_BYTES
@@ -317,13 +317,13 @@ export function send(response: FastifyReply, status: number, value: unknown): Fa
     if (value instanceof Uint8Array) countUnread(response.request.raw, response.raw, value.byteLength)
     return response
   }
-  // Serialized first: if that fails, the framework must still be able to send the error.
+  // Serialized before the take-over: if that fails, the framework must still be able to send the error.
   const json = JSON.stringify(value)
   sendJson(response.request.raw, takeOver(response), status, json)
   return response
 }
 
-/** The same; a long list, or an object with much text, is serialized with yields. */
+/** Like `send`, but serializes a long list, or an object with much text, in slices that yield to the event loop. */
 async function sendAnswer(response: FastifyReply, status: number, answer: unknown): Promise<void> {
   const chunks = isLongList(answer)
     ? await chunksOfList(answer)

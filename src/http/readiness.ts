@@ -6,25 +6,25 @@ export type NotReady =
   | 'stopping'
   | 'store'
   | 'disk'
-  /** The node gives its work to the other ones. */
+  /** The node is handing its work over to the other nodes. */
   | 'draining'
   /** The node may have been declared dead by the others. */
   | 'cluster'
 
-/** What readiness depends on. */
+/** Collaborators of `Readiness`. */
 export interface ReadinessDeps {
   readonly clock: Clock
   /** Resolves when the store could commit a write; rejects when it could not. */
   readonly probeStore: () => Promise<unknown>
-  /** Why this node of a cluster should get no requests; it is asked each time. Default: no reason. */
+  /** Why this node of a cluster should get no requests. Called for each check. Default: no reason. */
   readonly ofCluster?: () => NotReady | undefined
   /** Whether the disk has space for more data. */
   readonly hasSpace: () => Promise<boolean>
 }
 
-/** A result is valid for this long, so that strangers who ask often cost nothing. */
+/** A result is valid for this long, so that frequent requests of strangers cost nothing. */
 const VALID_MS = 1_000
-/** A store that takes longer than this cannot serve. */
+/** A store whose probe takes longer than this counts as unable to serve. */
 const PATIENCE_MS = 2_000
 
 /** Whether the server can serve writes now, for `/readyz`. */
@@ -38,12 +38,12 @@ export class Readiness {
     this.#deps = deps
   }
 
-  /** Everything has started. */
+  /** Called when all services have started. */
   started(): void {
     if (this.#phase === 'starting') this.#phase = 'serving'
   }
 
-  /** The server begins to stop. */
+  /** Called when the server begins to stop. */
   stopping(): void {
     this.#phase = 'stopping'
   }

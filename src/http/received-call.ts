@@ -80,8 +80,9 @@ function goneSignal(request: IncomingMessage, response: ServerResponse): AbortSi
 }
 
 /**
- * Calls back once a response is over: it has been sent completely, or its connection is lost. The response alone does
- * not tell: one that is queued behind earlier responses has no connection yet, so it emits no `close` when that is lost.
+ * Calls back once a response is over: it was sent completely, or its connection is lost. The `close` event of the response
+ * is not enough: a response that is queued behind earlier ones has no connection yet, so it emits none when the connection
+ * is lost.
  */
 export function onceOver({ socket }: IncomingMessage, response: ServerResponse, callback: () => void): void {
   const over = (): void => {
@@ -89,7 +90,7 @@ export function onceOver({ socket }: IncomingMessage, response: ServerResponse, 
     response.off('close', over)
     callback()
   }
-  // One listener per pipelined request of the connection.
+  // Every pipelined request of the connection adds a listener.
   socket.setMaxListeners(0)
   socket.on('close', over)
   response.on('close', over)

@@ -4,10 +4,10 @@ import type { IncomingHttpHeaders } from 'node:http'
 /** The header that carries the id of a request, in both directions. */
 export const REQUEST_ID_HEADER = 'x-request-id'
 
-/** What may stand in a header and in a log line as it is. */
+/** Texts that can be repeated in a header and a log line unchanged. */
 const SAFE = /^[A-Za-z0-9._~+/=:@-]{1,128}$/
 
-/** The id that a client has given its request; `undefined` without one, and for one that is not safe to repeat. */
+/** The id that a client has given its request; `undefined` if there is none, or it is not safe to repeat. */
 export function givenRequestId(headers: IncomingHttpHeaders): string | undefined {
   const given = headers[REQUEST_ID_HEADER]
   return typeof given === 'string' && SAFE.test(given) ? given : undefined

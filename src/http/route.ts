@@ -75,13 +75,13 @@ export interface TooLarge {
   readonly error: HomeportError
 }
 
-/** What decides which node answers a request. Nothing of it is checked against the schemas yet. */
+/** The properties of a request that decide which node answers it. They are not validated against the schemas yet. */
 export interface Addressed {
   readonly params: unknown
   readonly body: unknown
   readonly headers: IncomingHttpHeaders
   readonly caller: Caller
-  /** Whether another node has passed it on to this one. */
+  /** Whether another node has passed the request on to this one. */
   readonly isForwarded: boolean
 }
 
@@ -90,11 +90,11 @@ export interface Route {
   readonly endpoint: Endpoint
   readonly handler: (call: Call) => Promise<unknown>
   /**
-   * Finds the node that answers a request; `undefined`: this one. Only for endpoints with credentials. Omitted: this one
+   * Finds the node that answers a request; `undefined`: this node. Only for endpoints with credentials. Omitted: this node
    * answers all requests.
    */
   readonly elsewhere?: (request: Addressed) => Promise<Elsewhere | undefined>
-  /** Recognises credentials that only this route accepts, besides those of its endpoint. */
+  /** Recognises credentials that only this route accepts, in addition to those of its endpoint. */
   readonly recognise?: (authorization: string | undefined, ip: string) => Caller | undefined
   /** Chooses the error for a body that is too large. Default: the given error. */
   readonly refuseTooLarge?: (request: TooLarge) => HomeportError

@@ -8,8 +8,8 @@ import { DATA_HEADERS } from './safe-headers.js'
 import { countUnread } from './unread.js'
 
 /**
- * Sends head and body of a response in one write to the socket; `end(body)` would first concatenate them. In addition to the
- * headers that the response already has.
+ * Sends head and body of a response in one write to the socket; `end(body)` would first concatenate them. Headers that the
+ * response already has are sent too.
  */
 export function sendWhole(request: IncomingMessage, response: ServerResponse, answer: WholeAnswer): void {
   if (response instanceof PlainResponse && response.sendWhole(answer)) return
@@ -25,7 +25,7 @@ export function sendWhole(request: IncomingMessage, response: ServerResponse, an
 /** The type of JSON answers. */
 export const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Sends a JSON text, in addition to the headers that the response already has. */
+/** Sends a JSON text. Headers that the response already has are sent too. */
 export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, json: string): void {
   const bytes = Buffer.byteLength(json)
   arrivalOf(request).answerBytes = bytes
@@ -69,7 +69,7 @@ function endOfSlice(list: readonly unknown[], start: number): number {
 /** Responses with more characters than this are serialized in slices. */
 const LARGE_CHARACTERS = 1_048_576
 
-/** Whether a response is an object with so much text, of its own or in its lists, that it must be serialized in slices. */
+/** Whether a response is an object with too much text, of its own or in its lists, to be serialized in one go. */
 export function isLarge(value: unknown): value is Readonly<Record<string, unknown>> {
   if (!isObject(value)) return false
   let characters = 0
@@ -92,7 +92,7 @@ export async function chunksOfLarge(value: unknown): Promise<Buffer[]> {
   return chunks
 }
 
-/** Sends a JSON text in chunks, in addition to the headers that the response already has. */
+/** Sends a JSON text in chunks. Headers that the response already has are sent too. */
 export function sendChunks(
   request: IncomingMessage,
   response: ServerResponse,

@@ -38,9 +38,9 @@ const LONGEST_PARAMETER = 2_048
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
 const BODY_TIMEOUT_MS = 300_000
-/** For the rest of a body after its answer. */
+/** Time for the rest of a body that arrives after the request was answered. */
 const LEFTOVER_TIMEOUT_MS = 5_000
-/** How often idle connections are looked for. */
+/** Interval of the search for idle connections. */
 const SWEEP_MS = 5_000
 /** Methods with a request body. */
 const METHODS_WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -137,7 +137,7 @@ export class HttpServer implements Service {
     }
   }
 
-  /** Whether it takes connections. */
+  /** Whether the listener accepts connections. */
   get isServing(): boolean {
     return this.#phase === 'serving'
   }
@@ -189,14 +189,14 @@ export class HttpServer implements Service {
     this.#app.server.on('connection', (connection) => this.#strangers.admit(connection))
     const { hosts } = this.#settings
     if (hosts) {
-      // The node that passes a request on has checked it for its own names.
+      // The node that passed a request on has checked it against its own names.
       this.#app.addHook('onRequest', (request, _response, done) =>
         done(isForwarded(request.raw) ? undefined : hosts.refusal(request.headers.host)),
       )
     }
     // The pipeline reads bodies itself, of any content type, after it has checked the credentials.
     for (const method of METHODS_WITH_BODY) this.#app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
-    // Nothing is returned to the framework, which would wait for the end of each response.
+    // The handlers return nothing: for a returned reply, the framework would wait for the end of each response.
     this.#app.setErrorHandler((error, _request, response) => void this.#renderError(error, response))
     this.#app.setNotFoundHandler((request, response) => void this.#answerUnknown(request, response))
     this.#reportAnswers()
@@ -220,7 +220,7 @@ export class HttpServer implements Service {
     })
   }
 
-  /** Alive: the process answers. Ready: it can serve writes now. */
+  /** `/livez`: the process answers. `/readyz`: the server can serve writes now. */
   #mountProbes(): void {
     const { service, readiness } = this.#settings
     this.#app.get('/livez', (_request, response) => send(response, 200, { status: 'alive', service }))
@@ -263,7 +263,7 @@ export class HttpServer implements Service {
   #mountPages(): void {
     const { service, version, publicUrl, routes, problems } = this.#settings
     const endpoints = routes.map((route) => route.endpoint)
-    // Made for the first reader; all get the same bytes.
+    // Made at the first request, then shared by all.
     let description: Buffer | undefined
     const describe = () => (description ??= jsonOf(openApi({ service, version, publicUrl, endpoints })))
     const page = new DocsPage(service, this.#settings.docsFolder)
@@ -304,7 +304,7 @@ export class HttpServer implements Service {
     if (isError(known, 'wrong_method')) response.header('allow', known.details.allowed.join(', '))
     if (known.retry === 'later') response.header('retry-after', retryAfterOf(known))
     if (isError(known, 'daily_limit')) {
-      // Clients tell this limit from others by these names (reference queue 1.3).
+      // Clients recognise this limit by these headers (reference queue 1.3).
       const { limit, remaining, resetAtSeconds } = known.details
       response.headers({
         'ratelimit-limit': limit,
@@ -332,7 +332,7 @@ export class HttpServer implements Service {
 
 const jsonOf = (value: object): Buffer => Buffer.from(JSON.stringify(value))
 
-/** For answers that are not sent by `send`, which adds the id by itself. */
+/** Adds the request id to an answer that is not sent with `send`, which adds the id itself. */
 function withRequestId(response: FastifyReply): FastifyReply {
   return response.header(REQUEST_ID_HEADER, arrivalOf(response.request.raw).requestId)
 }
@@ -343,7 +343,7 @@ function lengthOf(response: FastifyReply): number | undefined {
   return length === undefined ? undefined : Number(length)
 }
 
-/** Seconds for `Retry-After`: the error's own, or 1, because most such errors pass within a moment. */
+/** Seconds for `Retry-After`: those of the error, or 1, because most such errors pass within a moment. */
 function retryAfterOf({ details }: HomeportError): string {
   return 'retryAfterSeconds' in details ? String(details.retryAfterSeconds) : RETRY_AFTER_SECONDS
 }

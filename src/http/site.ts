@@ -17,9 +17,9 @@ const TYPES: Readonly<Record<string, string>> = {
   '.txt': 'text/plain; charset=utf-8',
 }
 const PAGE = '/index.html'
-/** Names of files here contain a hash of the content, so a file never changes. */
+/** Files below this path have a hash of their content in their name, so they never change. */
 const HASHED = '/assets/'
-/** The end of the name of a file that is another one compressed. */
+/** Suffix of compressed copies of files. */
 const BROTLI = '.br'
 const COMPRESSIBLE = /^(?:text|image\/svg|application\/json)/
 /** Paths of the APIs: unknown ones get a JSON error, even in browsers. */
@@ -28,13 +28,13 @@ const API = /^\/v\d+(?:\/|$)/
 interface SiteFile {
   readonly type: string
   /**
-   * What is kept in memory. `brotli`: compressed when the site was built; browsers ask for it at this computer and with https.
-   * Others get what it unpacks to, which few need and which takes three times the memory.
+   * Content kept in memory. `brotli`: compressed by the build. Browsers accept it on localhost and over https. Other clients
+   * are few; for them it is unpacked, which takes three times the memory.
    */
   readonly kept: { readonly as: 'plain' | 'brotli'; readonly bytes: Buffer }
   readonly etag: string
   readonly cacheControl: string
-  /** Clients that are sent it at the same time share it. */
+  /** The unpacked content, shared by clients that get it at the same time. */
   unpacked?: WeakRef<Buffer>
   gzip?: Buffer
 }

@@ -4,8 +4,8 @@ import { arrivalOf } from './caller.js'
 import { onceOver } from './received-call.js'
 
 /**
- * Counts a long answer in the memory of all clients for as long as its client leaves it unread. Call it once all of it is
- * written. A client that is evicted loses its connection, and with it the rest of the answer.
+ * Counts a long answer in the memory budget of all clients for as long as its client has not read it. Call it after the
+ * whole answer is written. A client that is evicted loses its connection, and with it the rest of the answer.
  */
 export function countUnread(request: IncomingMessage, response: ServerResponse, bytes: number): void {
   if (bytes < WORTH_NOTING_BYTES || response.writableFinished) return

@@ -6,10 +6,10 @@ import { HomeportError } from '../contract/errors/errors.js'
 
 /**
  * Bodies are not coerced: the text "5" is not a number. Characters are UTF-16 code units, as in `length`: counting code
- * points would scan texts of megabytes. The schemas are our own, and tests check them as parts of the OpenAPI documents.
+ * points would scan texts of megabytes. Ajv does not check the schemas; tests check them as parts of the OpenAPI documents.
  */
 const STRICT = { strict: false, verbose: true, unicode: false, logger: false, validateSchema: false } as const
-/** Query and path are always text: "5" is valid for a number, and one value is a list with one element. */
+/** Query and path are always text: "5" is valid for a number, and a single value for a list with one element. */
 const LENIENT = { ...STRICT, coerceTypes: 'array' } as const
 
 /**
@@ -46,7 +46,7 @@ interface Compiled {
   readonly isRight: ValidateFunction
 }
 
-/** To compile a schema takes milliseconds, so it is done when a value is first checked, and once for a declaration. */
+/** Compiles a schema once for each declaration, when a value is first checked, because it takes milliseconds. */
 function compiled(declared: TSchema, strictness: keyof typeof AJV): Compiled {
   const known = COMPILED[strictness].get(declared)
   if (known) return known
@@ -72,7 +72,7 @@ export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
   }
 }
 
-/** A text of spaces, which would be coerced to 0, becomes an empty one, which is no number: a filter must not become 0. */
+/** Empties texts of spaces, which Ajv would coerce to 0. It rejects an empty text, so a blank filter does not become 0. */
 function emptyBlanks(value: unknown, names: readonly string[]): void {
   if (!isObject(value)) return
   for (const name of names) {
@@ -127,7 +127,7 @@ function isSpecific(error: ErrorObject): boolean {
   return error.keyword !== 'anyOf' && error.keyword !== 'oneOf'
 }
 
-/** Where a value may also be null, what the other branch of the union says tells more. */
+/** Drops problems of a union's `null` branch: those of its other branch say more. */
 function withoutNulls(errors: ErrorObject[]): ErrorObject[] {
   const others = errors.filter(({ keyword, params }) => keyword !== 'type' || params.type !== 'null')
   return others.length > 0 ? others : errors
@@ -175,7 +175,7 @@ function requirementOf({ keyword, params, message, parentSchema }: ErrorObject):
   }
 }
 
-/** The description of a pattern for people, which stands beside it in the schema. */
+/** The description of a pattern in words, which the schema has beside the pattern. */
 function patternInWords(schema: unknown): string | undefined {
   const words = (schema as { [PATTERN_IN_WORDS]?: unknown } | undefined)?.[PATTERN_IN_WORDS]
   return typeof words === 'string' ? words : undefined

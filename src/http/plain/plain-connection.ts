@@ -15,11 +15,11 @@ import { PlainRequest, PlainResponse, type PlainWriter } from './plain-messages.
  *                          └────────▶ with Node ◀──────┘
  * ```
  *
- * - new: without a request so far. Node times the first one.
- * - waiting: for the next request, with the number of sweeps meanwhile: a clock that is set ends no connection.
+ * - new: no request so far. Node gets the connection if the first one is slow, and applies its timeout.
+ * - waiting: for the next request. Idle time is counted in sweeps, so that setting the clock ends no connection.
  * - receiving: a short request that arrives in a few pieces.
- * - answering: a plain request. Bytes that come meanwhile are held, and no more are read.
- * - with Node: Node's HTTP server has it for good.
+ * - answering: a plain request. Bytes that arrive meanwhile are held, and no more are read.
+ * - with Node: Node's HTTP server has taken the connection over for good.
  */
 type State =
   | { readonly kind: 'new' }
@@ -31,17 +31,17 @@ type State =
 const NEW: State = { kind: 'new' }
 const WITH_NODE: State = { kind: 'with Node' }
 
-/** The memory that all connections read into. A request that does not fit into it is Node's. */
+/** The memory that all connections read into. Node gets a request that does not fit. */
 const BLOCK = Buffer.allocUnsafeSlow(65_536)
-/** A longer request is Node's, unless it arrives as a whole: strangers may leave this much behind. */
+/** Node gets a longer request, unless it arrives as a whole: a stranger may leave up to this much of a request here. */
 const LONGEST_IN_PIECES = 16_384
 const MOST_PIECES = 8
 
-/** What a connection needs of its listener. */
+/** Functions of the listener that a connection calls. */
 export interface PlainConnectionDeps {
   /** Answers a request. */
   readonly serve: (request: PlainRequest, response: PlainResponse) => void
-  /** Node's HTTP server takes over a connection, with what was unshifted into it. */
+  /** Passes the connection to Node's HTTP server, which first reads the bytes that were unshifted into it. */
   readonly toNode: (socket: Socket) => void
 }
 
@@ -61,7 +61,7 @@ export class PlainConnection implements PlainWriter {
     this.socket.on('drain', () => this.#state.kind === 'answering' && this.#state.response.drained())
   }
 
-  /** Ends a connection that has waited for its next request for more sweeps than these; Node gets one that is slow otherwise. */
+  /** Ends a connection that has been idle for more than `mostSweeps` sweeps. Node gets one whose request arrives slowly. */
   sweep(mostSweeps: number): void {
     const state = this.#state
     if (state.kind === 'new') this.#handOver([])
@@ -102,7 +102,7 @@ export class PlainConnection implements PlainWriter {
     }
   }
 
-  /** new, waiting or receiving → answering, → receiving, or → with Node. @param memory begins with the bytes */
+  /** new, waiting or receiving → answering, → receiving, or → with Node. @param memory begins with the `length` bytes */
   #receive(memory: Buffer, length: number, pieces: number): void {
     const head = this.#heads.read(memory.toString('latin1', 0, Math.min(length, LONGEST_PLAIN_HEAD_BYTES)))
     const wholeBytes = head === 'incomplete' ? LONGEST_IN_PIECES : head ? head.headBytes + head.bodyBytes : 0

@@ -4,12 +4,12 @@ import { type Clock, type ConnectionHandle, interceptConnections, presetOptions,
 import { PlainConnection } from './plain-connection.js'
 import { KEEP_ALIVE_SECONDS, type PlainRequest, type PlainResponse } from './plain-messages.js'
 
-/** What plain connections need of their listener. */
+/** Collaborators and settings of `PlainConnections`. */
 export interface PlainConnectionsDeps {
   readonly clock: Clock
-  /** How often idle connections are looked for. */
+  /** Interval of the search for idle connections. */
   readonly sweepMs: number
-  /** A client has connected. The HTTP server neither counts the connection nor closes it. */
+  /** Called for each new client. Node's HTTP server neither counts such a connection nor closes it. */
   readonly onOpen: (socket: Socket) => void
   /** Answers a request. */
   readonly serve: (request: PlainRequest, response: PlainResponse) => void
@@ -19,8 +19,8 @@ const TCP_KEEP_ALIVE_SECONDS = 300
 
 /**
  * The connections of an HTTP server over which only plain requests have come so far (`plain-head.ts`). They are read and
- * answered here, with a fraction of the calls that Node's HTTP server makes. It gets a connection for good, as a `connection`
- * event, as soon as anything else comes.
+ * answered here, with a fraction of the calls that Node's HTTP server makes. When anything else arrives, Node's server gets
+ * the connection for good, as a `connection` event.
  */
 export class PlainConnections {
   readonly #deps: PlainConnectionsDeps
@@ -31,13 +31,13 @@ export class PlainConnections {
     this.#deps = deps
   }
 
-  /** Takes the connections that a listening server accepts, where internals of Node are used; else all are Node's. */
+  /** Takes the connections that a listening server accepts, where internals of Node are used; otherwise Node gets all. */
   take(server: Server): void {
     const areSet = presetOptions(server, TCP_KEEP_ALIVE_SECONDS)
     interceptConnections(server, (handle) => this.#accept(handle, areSet, server))
   }
 
-  /** Ends the connections that Node has not got, once their requests are answered. */
+  /** Ends the connections that Node has not taken over, once their requests are answered. */
   end(): void {
     for (const connection of this.#open) connection.end()
   }
@@ -59,7 +59,7 @@ export class PlainConnections {
     this.#scheduleSweep()
   }
 
-  /** Sets the timer of the next sweep, unless it is set or there is no connection. */
+  /** Sets the timer of the next sweep, unless a timer is set or there is no connection. */
   #scheduleSweep(): void {
     if (this.#sweep || this.#open.size === 0) return
     const { clock, sweepMs } = this.#deps

@@ -1,18 +1,18 @@
 /**
- * The head of a plain request: the strict form of HTTP/1.1 in which clients send nearly all requests. It is a subset of what
- * Node's parser accepts, with the same meaning, so a request means the same whichever of the two reads it.
+ * The head of a plain request: the strict form of HTTP/1.1 in which clients send nearly all requests. Node's parser accepts
+ * every plain head and gives it the same meaning, so it does not matter which of the two reads a request.
  */
 
-/** The headers of a request by their lower-case names, of which each occurs once. */
+/** The headers of a request by their lower-case names. Each occurs once. */
 type Headers = Record<string, string>
 
-/** What a plain head says. */
+/** A plain head, parsed. */
 export interface PlainHead {
   readonly method: 'GET' | 'POST'
   readonly target: string
   /** Valid until the next head of the connection is read. */
   readonly headers: Headers
-  /** Length of the head, bytes, with the empty line behind it. */
+  /** Length of the head, bytes, including the empty line after it. */
   readonly headBytes: number
   /** Length of the body that follows it, bytes. */
   readonly bodyBytes: number
@@ -32,11 +32,11 @@ const LENGTH = /^[0-9]{1,7}$/
 /** Headers that change how a request is framed or answered. */
 const NOT_PLAIN = ['transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'keep-alive', 'proxy-connection']
 
-/** Headers that a client has sent: it sends nearly always the same, but for the length of the body. */
+/** The last header lines of a client. It nearly always sends the same ones, except for the length of the body. */
 interface KnownLines {
-  /** The lines up to the digits of the length; all of them when there is no length. */
+  /** The lines up to the digits of `Content-Length`; all lines without that header. */
   readonly before: string
-  /** The lines from the digits of the length on. */
+  /** The lines after the digits of `Content-Length`; empty without that header. */
   readonly behind: string
   readonly headers: Headers
 }
@@ -45,7 +45,7 @@ interface KnownLines {
 export class PlainHeads {
   #known: KnownLines | undefined
 
-  /** Reads the head at the beginning of `text`, which may end anywhere. Undefined for one that is not plain. */
+  /** Reads the head at the beginning of `text`, which may end anywhere. Undefined if the head is not plain. */
   read(text: string): PlainHead | 'incomplete' | undefined {
     const end = text.indexOf(END)
     if (end < 0) return BEGINNING.test(text) ? 'incomplete' : undefined
@@ -72,7 +72,7 @@ export class PlainHeads {
   }
 }
 
-/** The digits of the length, or '' when these lines have none; undefined when they are others than the known ones. */
+/** The digits of `Content-Length`, or '' without that header; undefined when the lines differ from the known ones. */
 function lengthBetween(lines: string, { before, behind }: KnownLines): string | undefined {
   if (!lines.startsWith(before) || !lines.endsWith(behind)) return undefined
   if (behind === '') return lines.length === before.length ? '' : undefined
@@ -87,14 +87,14 @@ function knownFrom(lines: string, headers: Headers): KnownLines {
   return { before: lines.slice(0, digitsEnd - (found[1] ?? '').length), behind: lines.slice(digitsEnd), headers }
 }
 
-/** Undefined when a header occurs twice: what that means depends on the header. */
+/** Undefined when a header occurs twice: the meaning of that depends on the header. */
 function parse(lines: string): Headers | undefined {
   const headers: Headers = {}
   for (let at = 0; at < lines.length; ) {
     const colon = lines.indexOf(':', at)
     const end = lines.indexOf(LINE_END, colon)
     const name = lines.slice(at, colon).toLowerCase()
-    // A name that objects have by themselves counts as a repeated one.
+    // A name that every object has, such as `constructor`, counts as repeated.
     if (headers[name] !== undefined) return undefined
     headers[name] = lines.slice(colon + 2, end)
     at = end + LINE_END.length

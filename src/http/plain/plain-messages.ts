@@ -26,30 +26,30 @@ export class PlainRequest extends IncomingMessage {
   }
 }
 
-/** What a response to a plain request needs of its connection. */
+/** The connection, as a response to a plain request uses it. */
 export interface PlainWriter {
-  /** Sends a whole answer, unless bytes of an earlier one are queued. @returns whether it is sent */
+  /** Sends a whole answer, unless bytes of an earlier one are queued. @returns whether the answer was sent */
   sendNow(answer: Buffer): boolean
-  /** The response is complete. */
+  /** Reports that the response is complete. */
   answered(response: PlainResponse): void
 }
 
-/** An answer whose head and body are there. */
+/** An answer whose head and body are complete. */
 export interface WholeAnswer {
   readonly status: number
-  /** Names and values in turns, with the length of the body. */
+  /** Alternating names and values, including the length of the body. */
   readonly headers: readonly string[]
   readonly text: string
   /** `latin1` for ASCII, which most texts are: Node writes it faster. */
   readonly encoding: 'latin1' | 'utf8'
 }
 
-/** A longer answer takes Node's way, which counts what the client leaves unread. */
+/** Longer answers, characters, go through Node's response, which counts what the client leaves unread. */
 const LONGEST_AT_ONCE = 16_384
 
 /**
- * The response to a plain request: one of Node that can also send a short answer as a whole, in one call. Node's way takes a
- * dozen calls for the same bytes, more than half of the cost of an answer.
+ * The response to a plain request: Node's response, which can also send a short answer in one call. Node takes a dozen calls
+ * for the same bytes, which are more than half of the cost of an answer.
  */
 export class PlainResponse extends ServerResponse {
   override headersSent = false
@@ -61,7 +61,7 @@ export class PlainResponse extends ServerResponse {
     this.#writer = writer
   }
 
-  /** Every answer that takes Node's way begins here, with whatever arguments. */
+  /** Every answer that Node's response sends begins here. */
   override writeHead(statusCode: number, ...rest: never[]): this {
     this.headersSent = true
     this.once('finish', () => this.#writer.answered(this))
@@ -75,20 +75,20 @@ export class PlainResponse extends ServerResponse {
     return mayFollow
   }
 
-  /** The connection takes more. */
+  /** Called when the connection can take more bytes. */
   drained(): void {
     if (!this.writableNeedDrain) return
     this.writableNeedDrain = false
     this.emit('drain')
   }
 
-  /** Its connection is free for the next response. */
+  /** Emits `close`: the connection is free for the next response. */
   over(): void {
     this.destroyed = true
     this.emit('close')
   }
 
-  /** Answers in one call. @returns false when the answer has to take Node's way */
+  /** Answers in one call. @returns false when Node's response has to send the answer */
   sendWhole({ status, headers, text, encoding }: WholeAnswer): boolean {
     if (!this.shouldKeepAlive || text.length > LONGEST_AT_ONCE || this.getHeaderNames().length > 0) return false
     let answer = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
@@ -107,7 +107,7 @@ export const KEEP_ALIVE_SECONDS = 75
 
 let linesOfSecond = { second: 0, lines: '' }
 
-/** The lines that Node adds to each head, and the empty one. */
+/** The lines that Node would add to each head, and the empty line after them. */
 function lastLines(): string {
   const second = Math.floor(systemClock.now() / 1_000)
   if (second !== linesOfSecond.second) {
