@@ -4,7 +4,7 @@ import type { ServedDatabase } from './deps.js'
 
 interface AllowList {
   readonly matches: (address: string) => boolean
-  /** Addresses that matched before: matching costs more than a request. */
+  /** Addresses that have matched, because matching costs more than a request. */
   readonly known: Set<string>
 }
 

@@ -63,11 +63,11 @@ export type Admission =
   /** Every command is answered with `error`, except commands about the connection itself. */
   | { readonly kind: 'refused'; readonly error: HomeportError }
 
-/** The usage of one database, which the gateway counts, and the decision that others derive from it. */
+/** The usage of one database, which the gateway counts, and the decision that the module `databases` derives from it. */
 export interface DatabaseUsage {
-  /** Written by the gateway, read by others. Others also set `month`, whose count they stored before a restart. */
+  /** Written by the gateway. The module `databases` reads it, and restores the counts of the month after a restart. */
   readonly meter: DatabaseMeter
-  /** Written by others, read by the gateway for every command. */
+  /** Written by the module `databases`, read by the gateway for every command. */
   readonly admission: Admission
 }
 
@@ -113,7 +113,7 @@ export interface AdministrationRequest {
   readonly args: readonly string[]
 }
 
-/** A reply that the gateway encodes, in the client's version of the protocol. */
+/** A reply that the gateway makes and encodes in the client's version of the protocol. */
 export type MadeReply =
   | { readonly kind: 'ok' }
   | { readonly kind: 'text'; readonly text: string }
@@ -124,13 +124,13 @@ export type MadeReply =
 
 /** Answers commands about the database itself. */
 export interface Administration {
-  /** Rejects with the `HomeportError` that the client gets. Wakes no engine. */
+  /** Answers a command. Rejects with the `HomeportError` that the client gets. Wakes no engine. */
   run(request: AdministrationRequest): Promise<MadeReply>
   /** Why a user may not send a command with the state `observed`, which asks about the engine; undefined when it may. */
   refusalToAsk(request: Pick<AdministrationRequest, 'databaseId' | 'user' | 'name'>): HomeportError | undefined
 }
 
-/** Numbers of clients in INFO. Engines see the gateway's connections only. */
+/** Numbers of clients for INFO. An engine counts only the connections of the gateway. */
 export interface ClientCounts {
   readonly connected: number
   /** Clients whose command waits for the end of a pause. */
@@ -164,68 +164,72 @@ export interface PortElsewhere {
   readonly readRegions: readonly string[]
 }
 
-/** The ports of databases that other nodes serve, on which this node listens for them. */
+/** The ports of databases that other nodes serve. This node listens on them too, and passes the clients on. */
 export interface PortsElsewhere {
-  /** Calls `follower` with the ids of databases whose port has changed, at first with all; it resolves when it listens accordingly. */
+  /**
+   * Calls `follower` with the ids of databases whose port has changed, first with all ids. Its promise resolves when this
+   * node listens on the changed ports.
+   */
   follow(follower: (databaseIds: readonly string[]) => Promise<void>): Promise<void>
-  /** Undefined when this node must not listen for a database. */
+  /** The port of a database; undefined when this node must not listen for it. */
   find(databaseId: string): PortElsewhere | undefined
   /** Connects a client to the node that serves a database. Rejects with the `HomeportError` that the client gets. */
   connect(databaseId: string, client: ClientAddress): Promise<Duplex>
 }
 
-/** Finds the node that serves a database, when it is another one. Each rejects with the `HomeportError` that the client gets. */
+/** Finds the node that serves a database, if it is another node. Promises reject with the `HomeportError` for the client. */
 export interface OtherNodes {
   byToken(token: string): Promise<Elsewhere | undefined>
-  /** For a request that another node has passed on: the node to which this one has given the database. */
+  /** For a request that another node has passed on: the node to which this node has handed the database over. */
   movedTo(token: string): Elsewhere | undefined
-  /** Resolves when the database of a token is not between two homes; undefined when it is not. */
+  /** While the database of a token moves to another home: resolves when it has arrived. Undefined when it does not move. */
   whileMoving(token: string): Promise<void> | undefined
   /** @param serverName in lower case */
   byServerName(serverName: string): Promise<Elsewhere | undefined>
   readonly ports?: PortsElsewhere | undefined
 }
 
-/** Reads of a database that another node has answered from its replica. */
+/** Counts of the reads of a database that another node has answered from its replica. */
 export interface ReadsElsewhere {
-  /** By command. */
+  /** Number of reads by command. */
   readonly commands: readonly (readonly [name: string, count: number])[]
   readonly bytesIn: number
   readonly bytesOut: number
 }
 
-/** By what a client has asked for a database of another node: its port, a token, or a server name in lower case. */
+/** How a client addressed a database of another node: by its port, a token, or a server name in lower case. */
 export type AskedBy =
   | { readonly kind: 'port'; readonly databaseId: string }
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'name'; readonly serverName: string }
 
-/** The other nodes of this node's region, whose clients may be users of the same databases. */
+/** The other nodes of this node's region. Their clients may be users of the same databases. */
 export interface SiblingNodes {
-  /** Whether this node passes all commands of the region to a database whose replica it keeps. */
+  /** Whether all commands of the region to a database whose replica this node keeps go through this node. */
   seesAll(databaseId: string): boolean
   /**
-   * Asks the others what they have passed on. Resolves to whether all have answered, or waits no longer.
-   * @param onMore called before, if clients may have seen something by them since they were asked last.
+   * Asks the siblings whether they have passed answers of the home to clients. Resolves to true when all have answered, to
+   * false when one did not answer in time.
+   * @param onMore called before that, if a sibling has passed an answer to a client since it was last asked.
    */
   askSiblings(databaseId: string, onMore: () => void): Promise<boolean>
-  /** An answer of the home is about to be passed to a client. */
+  /** Reports that an answer of the home is about to be passed to a client. */
   passed(by: AskedBy): void
-  /** The other node of the region that keeps the replica of a database and has clients passed to it. */
+  /** The other node of the region that keeps the replica of a database and accepts clients for it. */
   near(by: AskedBy): NearReplica | undefined
 }
 
-/** A node of the same region that keeps a replica. Both reject when it cannot be reached; then nothing was sent. */
+/** A node of the same region that keeps a replica. Both ways reject when it cannot be reached; then nothing was sent. */
 export interface NearReplica {
-  /** For requests over REST. */
+  /** Way of requests over REST. */
   readonly rest: Elsewhere
-  /** For a client of the port of the database. */
+  /** Connects a client of the port of the database. */
   connect(client: ClientAddress): Promise<Duplex>
 }
 
-/** The replicas that this node keeps of databases of other nodes, in its region. */
+/** The replicas that this node keeps, in its region, of databases whose home is another node. */
 export interface ReplicasHere extends EndpointSource, SiblingNodes {
-  /** Their users and limits. */
+  /** Users and limits of these databases. */
   readonly directory: Pick<
     DatabaseDirectory,
     'byRestToken' | 'find' | 'onChange' | 'engineCredentials' | 'observerCredentials'
@@ -233,14 +237,14 @@ export interface ReplicasHere extends EndpointSource, SiblingNodes {
   /** Whether the home lets this node answer reads at this moment. Called for each chunk of replies. */
   mayRead(databaseId: string): boolean
   /**
-   * Takes reads of those that the home allows; false: it has to answer them.
-   * @param seen how it is known what the client has seen: because the region's nodes see all its commands, or by a sync token
-   *   as well.
+   * Takes `count` reads from the number that the home allows. False: the home has to answer them.
+   * @param seen how this node knows what the client has seen: because the region's nodes see all its commands (`node`), or
+   *   by a sync token as well (`token`).
    */
   take(databaseId: string, count: number, seen: 'node' | 'token'): boolean
   /** Counts commands that were taken, by name, and bytes from and to the client. */
   note(databaseId: string, commands: readonly string[], bytesIn: number, bytesOut: number): void
-  /** Where the primary is in its history. Rejects when the home cannot be asked. */
+  /** The replication position of the primary. Rejects when the home cannot be asked. */
   primaryPosition(databaseId: string): Promise<Position | undefined>
 }
 

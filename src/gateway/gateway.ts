@@ -46,13 +46,13 @@ export interface GatewayOptions {
   /** Answers ACL and CONFIG. Omitted: these commands are not available. */
   readonly administration?: Administration
   /**
-   * Ends the engine of a database, which then restarts: a script blocks it that cannot be ended otherwise. Answers whether
-   * the engine was ended. Called again while the script still blocks it. Omitted: such a script runs on.
+   * Ends the engine of a database, which then restarts, because a script blocks it that cannot be ended otherwise. Returns
+   * whether the engine was ended. Called again while the script still blocks it. Omitted: such a script runs on.
    */
   readonly breakOff?: ((databaseId: string) => boolean) | undefined
   /**
-   * Decides about every answer of an engine. While the node may not serve a database, answers are dropped and their clients
-   * get an error. Omitted: no other node may take a database over.
+   * Decides whether each answer of an engine may go out. While the node may not serve a database, its answers are dropped
+   * and clients get an error. Omitted: no other node may take a database over.
    */
   readonly home?: HomeControl | undefined
   /** Whether the disk of the engines has space for more data; called for every command. Omitted: it always has. */
@@ -284,7 +284,7 @@ class DataPlane implements Gateway {
     if (listener) listener.acceptFor(client, connection)
     else if (service === 'near-port' && this.#passing)
       void this.#passing.acceptFor(databaseId, client, asClientSocket(connection, client, client))
-    // An error would end in the application. Most clients connect again, and find the home then.
+    // An error would reach the application. Most clients reconnect after a loss, and then find the home.
     else connection.destroy()
   }
 

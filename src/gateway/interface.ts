@@ -5,9 +5,9 @@ import type { DatabaseUsage, ReadsElsewhere } from './deps.js'
 /** The data plane. */
 export interface Gateway extends Service {
   /**
-   * Resolves when the TCP port of a database listens. Rejects with `port_taken` when another program holds it, with
-   * the error of the system when no other port would do, with `tls_not_configured`, and with `database_not_found` when the
-   * directory does not list the database.
+   * Resolves when the TCP port of a database listens. Rejects with `port_taken` when another program holds the port, with
+   * the error of the system when another port would not help, with `tls_not_configured`, and with `database_not_found` when
+   * the directory does not list the database.
    */
   openDatabase(databaseId: string): Promise<void>
   /**
@@ -17,23 +17,23 @@ export interface Gateway extends Service {
    */
   releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean
   /**
-   * Another node is about to become the home of a database: sends nothing more to its engines, until `proceed`. Later
-   * commands wait. Call it again until the answer is true: the engines have answered what they had, but for commands that
-   * wait for an event, and large ones of which nothing more comes.
+   * Another node is about to become the home of a database: sends nothing more to its engines, and later commands wait
+   * until `proceed`. Call it again until it returns true: the engines have answered every command that was sent, except
+   * those that wait for an event and large ones whose client has stopped sending.
    */
   holdEngines(databaseId: string): boolean
-  /** Sends what waits since `holdEngines`. */
+  /** Sends the commands that have waited since `holdEngines`. */
   proceed(databaseId: string): void
-  /** Whether a large command is on its way to the engines of a database. */
+  /** Whether a client is sending a large command to the engines of a database. */
   isReceiving(databaseId: string): boolean
-  /** Ends commands of which the engines have a part: their clients are disconnected, or get an error over REST. */
+  /** Ends commands that the engines have only in part: their clients are disconnected, or get an error over REST. */
   breakOff(databaseId: string): void
   /**
-   * Disconnects the clients on the port of a database. What has not been answered stays without an answer. Over REST, requests
-   * that were not sent to an engine go to the next home.
+   * Disconnects the clients on the port of a database. Commands without an answer get none. Over REST, requests that were
+   * not sent to an engine go to the next home.
    */
   sendAway(databaseId: string): void
-  /** Whether it takes clients of other nodes: it has started, and does not stop. */
+  /** Whether the gateway accepts clients of other nodes: it has started and is not stopping. */
   readonly isServing: boolean
   /**
    * Serves a connection of a client that another node has accepted.
@@ -57,9 +57,9 @@ export interface Gateway extends Service {
 }
 
 /**
- * What clients of other nodes ask for: REST, TLS by server name, or the port of a database, of this node as the home; REST
- * or the port of a database whose replica this node keeps.
+ * Services for clients that another node has accepted. From this node as the home: REST (`rest`), TLS by server name
+ * (`redis`), the port of a database (`port`). From the replica that this node keeps: `near-rest` and `near-port`.
  */
 export const PASSED_SERVICES = ['rest', 'redis', 'port', 'near-rest', 'near-port'] as const
-/** One of them. */
+/** One of `PASSED_SERVICES`. */
 export type PassedService = (typeof PASSED_SERVICES)[number]

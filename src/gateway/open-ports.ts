@@ -6,7 +6,7 @@ import type { Lanes } from './engine/lanes.js'
 import type { Guards } from './limits/guards.js'
 import { PortFailures } from './port-failures.js'
 
-/** What the ports of databases need. */
+/** The collaborators of `OpenPorts`. */
 export interface OpenPortsDeps {
   readonly directory: DatabaseDirectory
   readonly lanes: Lanes
@@ -14,22 +14,22 @@ export interface OpenPortsDeps {
   readonly clock: Clock
   readonly logger: GatewayLogger
   readonly listenerOptions: ListenerOptions
-  /** Frees the port of a database that another node has served until now. */
+  /** Closes this node's passing port of a database that another node has served until now. */
   readonly release: (databaseId: string) => Promise<void> | undefined
 }
 
 interface OpenPort {
   readonly listener: DatabaseListener
-  /** Also without its port, a listener serves the clients that other nodes pass on. */
+  /** Even while its port is not open, the listener serves clients that other nodes pass on. */
   state: 'opening' | 'open' | 'failed'
   listening: Promise<void>
 }
 
-/** Another process of this machine may hold a port for a moment, when the home of its database has just changed. */
+/** When the home of a database has just changed, another node on this machine may hold the port for a moment. */
 const RETRY_PORTS_MS = 1_000
 
 /**
- * The ports of the databases that this node serves: opened, updated and closed as the directory says.
+ * Opens, updates and closes the ports of the databases that this node serves, as the directory says.
  * ```
  *   closed ──follow──▶ opening ──▶ open ──follow──▶ closing ──▶ closed
  *                        │ ▲

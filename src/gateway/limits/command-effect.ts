@@ -6,12 +6,12 @@ import type { Argument } from '../resp/encode.js'
 /**
  * The effect of a command on the size of an entry, or on the time of the engine.
  *
- * - `none`: nothing that a limit has to check before it is sent.
+ * - `none`: no effect that a limit has to check before the command is sent.
  * - `grows`: adds its own bytes to the entry of its first argument.
  * - `extends`: makes the entry of its first argument as long as an offset says.
  * - `gathers`: adds content of another entry to the entry of its second argument.
  * - `delivers`: gives entries of a stream to a consumer of a group.
- * - `script`: anything.
+ * - `script`: may have any effect.
  */
 export type CommandEffect = 'none' | 'grows' | 'extends' | 'gathers' | 'delivers' | 'script'
 
@@ -42,7 +42,7 @@ export function effectOf(name: string): CommandEffect {
 const ALSO_REPLICATED: ReadonlySet<string> = new Set(['PFCOUNT', 'PUBLISH', 'SPUBLISH'])
 const READING_FUNCTION_CALLS: ReadonlySet<string> = new Set(['DUMP', 'HELP', 'KILL', 'LIST', 'STATS'])
 
-/** Commands by their least number of arguments, name included. An engine refuses fewer at once. */
+/** Commands by their least number of arguments, name included. With fewer, an engine refuses the command at once. */
 const LEAST_ARGUMENTS: readonly (readonly [least: number, names: string])[] = [
   [
     2,
@@ -70,7 +70,7 @@ const LEAST: ReadonlyMap<string, number> = new Map(
   LEAST_ARGUMENTS.flatMap(([least, names]) => names.split(' ').map((name): [string, number] => [name, least])),
 )
 
-/** Whether a command may change what replicas have, as far as its row in the command table says. */
+/** Whether a command may change the data of replicas, judged by its row in the command table. */
 export function rowMayWrite({ access, name }: Pick<AllowedCommand, 'access' | 'name'>): boolean {
   return access === 'write' || ALSO_REPLICATED.has(name)
 }
@@ -114,7 +114,7 @@ export function readingFunctions(reply: Buffer): ReadonlySet<string> {
 
 const NOTHING = Buffer.from('*0\r\n')
 
-/** In RESP2 a map is an array of names and values in turn. */
+/** Finds a field of a map, which in RESP2 is an array of alternating names and values. */
 function fieldOf(map: Buffer, field: string): Buffer {
   const items = elementsOf(map) ?? []
   const at = items.findIndex((item, index) => index % 2 === 0 && textOf(item) === field)
@@ -128,8 +128,8 @@ function textOf(reply: Buffer): string {
 }
 
 /**
- * Commands that write but never grow the data, so they pass when the disk is full: those that engines do not flag as
- * `denyoom`, and containers and scripts, which may as well delete.
+ * Commands that write but may pass when the disk is full: those that engines do not flag as `denyoom`, because they never
+ * grow the data, and containers and scripts, because they may only delete.
  */
 const NEVER_GROWING: ReadonlySet<string> = new Set(
   (

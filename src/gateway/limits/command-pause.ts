@@ -77,7 +77,7 @@ export class CommandPause {
 
   /**
    * Whether a command is held. Calls `words` only when its row in the command table does not decide. Returns a promise when
-   * the engine has to be asked first: ask again once it has resolved.
+   * the engine has to be asked first: call `holds` again once the promise has resolved.
    */
   holds(command: ServedCommand, words: () => CommandWords): boolean | Promise<void> {
     if (this.mode === undefined) return false
@@ -98,7 +98,7 @@ export class CommandPause {
     return state === 'container' && name === 'CLIENT' && ENDS_PAUSE.test(String(words().args[1] ?? ''))
   }
 
-  /** When the engine does not answer, every function counts as a write. */
+  /** Asks the engine for the functions that only read. If it does not answer, every function counts as a write. */
   async #learnFunctions(): Promise<void> {
     const found = await this.#listFunctions().then(readingFunctions, () => new Set<string>())
     if (this.mode !== undefined) this.#functions ??= found

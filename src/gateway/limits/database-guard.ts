@@ -39,7 +39,7 @@ export interface GuardOptions {
 }
 
 const LONGEST_UNKNOWN_MS = 1_000
-/** Reads that another node may answer ahead: those of this time at the rate of the plan, and of at most this rate. */
+/** Another node may answer reads ahead for this time at the rate of the plan, or at `MOST_READ_AHEAD` a second. */
 const READ_AHEAD_SECONDS = 0.25
 const MOST_READ_AHEAD = 100_000
 const LEAST_REQUEST_COMMANDS = 10_000
@@ -52,23 +52,23 @@ const OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'"
 /** The engine's error for a write when the disk was full at an earlier one. */
 const LOG_FULL = /^-MISCONF Errors writing to the AOF file: (?:No space left on device|Disk quota exceeded)/
 
-/** The engine's error for COPY onto the same key, which here copies nothing and is no error (redis 3.6). */
+/** The engine's error for COPY onto the same key. The gateway answers 0: nothing was copied (reference redis 3.6). */
 const COPY_ONTO_ITSELF = '-ERR source and destination objects are the same'
 const NOTHING_COPIED = encodeInteger(0)
 
-/** Engines write it with or without the second sentence; clients compare the whole text. */
+/** Some engines omit the second sentence of this error, but clients compare the whole text. */
 const NO_SCRIPT = '-NOSCRIPT No matching script'
 const NO_MATCHING_SCRIPT = encodeError('NOSCRIPT No matching script. Please use EVAL.')
 
-/** Clients look for the second sentence. */
+/** Some engines omit the second sentence of this error, but clients look for it. */
 const NOT_READ_ONLY = '-ERR Can not execute a script with write flag using *_ro command.'
 const NO_WRITES_FLAG = encodeError(`${NOT_READ_ONLY.slice(1)} Write commands are not allowed from read-only scripts.`)
 
-/** The error of newer engines for SCAN with an unknown type; there are no keys of such a type. */
+/** The error of newer engines for SCAN with an unknown type. The gateway answers with an empty page instead. */
 const UNKNOWN_TYPE = '-ERR unknown type name'
 const NO_KEYS = encodeArray([encodeBulk('0'), encodeArray([])])
 
-/** Why a command is not sent; undefined when it may be. */
+/** Why a command is not sent; undefined when it may be sent. */
 export type Verdict = HomeportError | undefined
 
 /** Limits and counts the commands of one database, on both protocols. */
@@ -81,7 +81,7 @@ export class DatabaseGuard {
   readonly scripts: ScriptWatch
   /** The clients that run MONITOR. */
   readonly monitors = new Monitors()
-  /** Disconnects a client that has not logged in. Answers whether there is one. */
+  /** Disconnects a client that has not logged in. Returns whether there was one. */
   evictStranger: () => boolean = () => false
   /** CLIENT PAUSE. */
   readonly pause: CommandPause
@@ -165,7 +165,8 @@ export class DatabaseGuard {
   }
 
   /**
-   * At the limit, a client that has not logged in is evicted: without a password, nobody keeps the others out.
+   * Checks the number of clients. At the limit it evicts a client that has not logged in, because clients without
+   * credentials must not keep out others.
    * @throws HomeportError `too_many_clients` when the database has as many clients as it may have
    */
   checkClientLimit(): void {
@@ -174,15 +175,15 @@ export class DatabaseGuard {
     if (!this.evictStranger()) throw new HomeportError('too_many_clients', {})
   }
 
-  /** Whether the database accepts commands at all; limits of single commands are checked by `inspect`. */
+  /** Whether the database accepts commands at all; `inspect` checks the limits of single commands. */
   get isOpen(): boolean {
     const { admission, meter } = this.usage
     return admission.kind === 'open' && meter.month.requests < this.#maxRequestsPerMonth && this.#options.hasSpace()
   }
 
   /**
-   * How many more reads another node may answer without asking; see `ReadControl`. Undefined: none, because each command has
-   * to pass here: to be refused, slowed down, held by a pause, or shown to MONITOR.
+   * How many more reads another node may answer without asking; see `ReadControl`. Undefined: none, because every command
+   * has to pass through this guard to be refused, slowed down, held by a pause, or shown to MONITOR.
    */
   allowReads(outstanding: { readonly here: number; readonly everywhere: number }): number | undefined {
     const isFree =
@@ -215,7 +216,7 @@ export class DatabaseGuard {
 
   /**
    * Checks a command against every limit but the rate. `args` are its arguments, name first, `bytes` is its length. `ask`
-   * asks the engine, after what the same client has sent. `batch` contains the commands that are sent together with it.
+   * asks the engine, after everything that the same client has sent. `batch` has the reads that are sent together with it.
    * @returns the verdict, as a promise when the engine has to be asked first
    */
   inspect(
@@ -232,8 +233,8 @@ export class DatabaseGuard {
   }
 
   /**
-   * The same for a command that is streamed (`isUploadable`). `before` are the arguments before the large one. `bytes` and
-   * `valueBytes` are the lengths of the command and of that argument, as far as they are known.
+   * Like `inspect`, for a command that is streamed (`isUploadable`). `before` are the arguments before the large one.
+   * `bytes` and `valueBytes` are the lengths of the command and of that argument, as far as they are known.
    */
   inspectUpload(
     command: ServedCommand,
@@ -296,7 +297,7 @@ export class DatabaseGuard {
     )
   }
 
-  /** The size is only asked for now and then, so the first error may show the threshold as the usage. */
+  /** The gateway asks for the data size at most once a second, so the first error may show the threshold as the usage. */
   #dataTooLarge(): HomeportError | undefined {
     const thresholdBytes = this.#database.maxDataBytes
     if (thresholdBytes === undefined) return undefined

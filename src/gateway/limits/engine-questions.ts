@@ -5,7 +5,7 @@ import { CollectedReplies } from '../engine/reply-sink.js'
 /** Sends a command of the gateway to the engine. Resolves to the bytes of the reply, rejects when the engine is lost. */
 export type AskEngine = (command: Buffer) => Promise<Buffer>
 
-/** Asks over a link, after everything that was sent on it. */
+/** Makes a function that asks over a link, after everything that was sent on the link. */
 export function askOver(link: EngineLink): AskEngine {
   return (command) =>
     new Promise((resolve, reject: (error: HomeportError) => void) => {

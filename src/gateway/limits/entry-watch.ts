@@ -6,7 +6,7 @@ const SLOTS = 1024
 const SLOT_MASK = SLOTS - 1
 /** Most entries whose size is tracked; a database has few that are near its limit. */
 const MOST_TRACKED = 4096
-/** Longer names of entries are kept as digests: thousands of 32 KiB would count as memory of no client. */
+/** Longer keys are kept as digests: thousands of 32 KiB each would use memory that no limit counts. */
 const LONGEST_NAME = 64
 const LONGEST_INTERVAL_BYTES = 1024 * 1024
 const INTERVALS_PER_LIMIT = 16
@@ -39,10 +39,10 @@ export interface Growth {
  * Keeps entries (a key with its value) from growing past a limit, without asking the engine for every command.
  *
  * An entry cannot grow by much more than the bytes that were sent to it. So those bytes are added up, in one of 1,024
- * slots by the hash of the key. When a slot has seen a sixteenth of the limit (at most 1 MiB), the engine is asked for the
- * size of the entry that was last written (MEMORY USAGE). An entry above half of the limit is *tracked*: its size is
- * known, and bytes sent to it are added. A command that would take it over the limit waits for a fresh size and is refused
- * or sent by it, so a shrunken entry accepts writes at once.
+ * slots by the hash of the key. When a slot has seen a sixteenth of the limit (at most 1 MiB), the watch asks the engine for
+ * the size of the entry that was last written (MEMORY USAGE). An entry above half of the limit is *tracked*: its size is
+ * known, and bytes sent to it are added. A command that would take it over the limit waits for a fresh size, which decides
+ * whether the command is sent. So an entry that has shrunk accepts writes at once.
  *
  * An entry may still pass the limit by one interval, by one transaction or by one script.
  *
@@ -53,7 +53,7 @@ export class EntryWatch {
   #slots: Slots | undefined
   /** The count that every slot starts with. */
   #carriedBytes = 0
-  /** By name; the one that was asked about first is first. */
+  /** Tracked entries by name, in the order of the engine's answers: the oldest answer is first. */
   readonly #entries = new Map<string, Tracked>()
   #limitBytes = 0
   #intervalBytes = 0
@@ -66,7 +66,7 @@ export class EntryWatch {
     return this.#limitBytes
   }
 
-  /** May be infinite. */
+  /** Changes the limit, which may be infinite. */
   set limitBytes(limitBytes: number) {
     if (limitBytes === this.#limitBytes) return
     this.#limitBytes = limitBytes
@@ -111,7 +111,7 @@ export class EntryWatch {
     return 0
   }
 
-  /** The same for a streamed command. It is large, so the engine is always asked when it adds bytes. */
+  /** Like `admit`, for a streamed command. It is large, so the engine is always asked when it adds bytes. */
   admitUpload({ key, bytes, how }: Growth, ask: AskEngine): number | Promise<number> {
     if (bytes > this.#limitBytes) return bytes
     return how === 'makes' ? 0 : this.#decide(key, bytes, ask)
@@ -160,7 +160,7 @@ export class EntryWatch {
     const name = nameOf(key)
     this.#forget(name)
     if (bytes <= this.#limitBytes / 2) return
-    // Nobody asks again about an entry that is gone, so it has to make space for those that come.
+    // An entry that was deleted is never asked about again, so the oldest one is dropped for a new one.
     const [oldest] = this.#entries.keys()
     if (oldest !== undefined && this.#entries.size >= MOST_TRACKED) this.#forget(oldest)
     const slot = slotOf(key)
@@ -190,7 +190,7 @@ function slotOf(bytes: Buffer, start = 0, end = bytes.length): number {
   return (hash ^ (hash >>> 10)) & SLOT_MASK
 }
 
-/** The slot of the argument after the name: `\r\n$3\r\nkey\r\n`. A command without arguments gets any slot. */
+/** The slot of the argument after the name: `\r\n$3\r\nkey\r\n`. For a command without arguments, any slot. */
 function slotOfFrame(frame: Buffer, nameEnd: number): number {
   let at = nameEnd + 3
   let length = 0

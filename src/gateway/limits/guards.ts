@@ -24,7 +24,7 @@ export interface GuardsOptions {
   readonly onLackOfSpace?: (() => void) | undefined
 }
 
-/** The guards of databases, each made when it is first used: most databases sleep. */
+/** The guards of databases. Each is made when it is first used, because most databases are asleep. */
 export class Guards {
   readonly #options: GuardsOptions
   readonly #guards = new Map<string, DatabaseGuard>()
@@ -45,7 +45,7 @@ export class Guards {
     return guard
   }
 
-  /** The database has other limits now. */
+  /** Applies changed limits of a database. */
   update(database: ServedDatabase): void {
     const known = this.#guards.get(database.databaseId)
     if (known) known.database = database

@@ -11,10 +11,10 @@ export const MAX_KEY_BYTES = 32 * 1024
 /** Assumed growth of an entry by a script, or by a command that moves content from another entry, bytes. */
 export const UNSEEN_BYTES = 16 * 1024
 
-/** `u63`, `i64`. */
+/** A type of BITFIELD, such as `u63` or `i64`. */
 const BITFIELD_TYPE = /^[ui](\d{1,2})$/i
 const LONGEST_BITFIELD_TYPE = 3
-/** `#` and as many digits as an offset in bits may have. */
+/** `#` and the twelve digits that an offset in bits may have. */
 const LONGEST_BITFIELD_OFFSET = 13
 const LOWER_CASE = 0x20
 const SIGNED = 'i'.charCodeAt(0)
@@ -33,7 +33,7 @@ export function inspectKeys(
   return refusal('key_too_large', { limitBytes: MAX_KEY_BYTES, actualBytes })
 }
 
-/** How a write changes the size of entries, as far as the command shows it. `bytes` is its length. */
+/** How a write changes the size of entries, as far as the command shows it. `bytes` is the length of the command. */
 export function growthOf(command: ServedCommand, args: readonly Argument[], bytes: number): readonly Growth[] {
   const [, first = '', second = ''] = args
   switch (command.effect) {
@@ -68,7 +68,7 @@ function highestOffset(args: readonly Argument[]): number {
 
 /** `u8 #3`: the type precedes the offset; with `#` the offset is in units of its width. */
 function bitfieldOffset(type: Argument | undefined, offset: Argument): number {
-  // Cheap checks first: three of four arguments are no type, and there may be a million of them.
+  // The cheap checks come first: three of four arguments are no type, and a command may have a million arguments.
   if (type === undefined || type.length > LONGEST_BITFIELD_TYPE || !startsLikeType(type)) return 0
   const bits = Number(BITFIELD_TYPE.exec(type.toString())?.[1] ?? 0)
   if (bits === 0 || offset.length > LONGEST_BITFIELD_OFFSET) return 0
@@ -88,7 +88,7 @@ function wholeNumber(arg: Argument | undefined): number {
   return Number.isSafeInteger(number) && number > 0 ? number : 0
 }
 
-/** The largest measure, 0 of nothing. `Math.max` cannot take as many arguments as a command may have. */
+/** The largest measure, 0 without arguments. `Math.max` cannot take as many arguments as a command may have. */
 function largest(args: readonly Argument[], measure: (arg: Argument, index: number) => number): number {
   return args.reduce((most, arg, index) => Math.max(most, measure(arg, index)), 0)
 }
@@ -99,9 +99,9 @@ function bufferOf(arg: Argument): Buffer {
   return typeof arg === 'string' ? Buffer.from(arg) : arg
 }
 
-/** The name and the key of a command. */
+/** Number of arguments up to the key: the name and the key. */
 const NAME_AND_KEY = 2
-/** The name of a script's command, the script, and how many keys there are. */
+/** Number of arguments before the keys of a script: the name, the script, and the number of keys. */
 const BEFORE_KEYS = 3
 const MESSAGES: ReadonlySet<string> = new Set(['PUBLISH', 'SPUBLISH'])
 const PAIRS: ReadonlySet<string> = new Set(['MSET', 'MSETNX'])

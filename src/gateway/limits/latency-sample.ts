@@ -3,8 +3,8 @@ import type { DatabaseMeter } from '../../telemetry/index.js'
 const NOTHING = -1
 
 /**
- * Measures the latency of one client's commands, one at a time: the last of those that are sent together. So it measures
- * every command of a client that waits for each reply, and one command of a pipeline.
+ * Measures the latency of one client's commands, one command at a time: of commands that are sent together, the last. So it
+ * measures every command of a client that waits for each reply, and one command of a pipeline.
  */
 export class LatencySample {
   readonly #meter: Pick<DatabaseMeter, 'readLatency' | 'writeLatency'>

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/index.js'
 
-/** Failures without a delay, for people who mistype a password. */
+/** Number of failures without a delay, for people who mistype a password. */
 const FREE_FAILURES = 5
 const FIRST_DELAY_MS = 100
 const LONGEST_DELAY_MS = 5_000
@@ -58,7 +58,7 @@ export class LoginWatch {
     return { kind: 'later', turn: new Promise((resolve) => void this.#clock.after(waitMs, resolve)) }
   }
 
-  /** An attempt of this origin has failed. */
+  /** Records that an attempt of this origin has failed. */
   failed(origin: string): void {
     const nowMs = this.#clock.now()
     const { failures = 0, freeAtMs = nowMs } = this.#recent(origin) ?? {}
@@ -71,7 +71,7 @@ export class LoginWatch {
     if (this.#entries.size > MOST_ENTRIES) this.#forgetOldest()
   }
 
-  /** An attempt of this origin has succeeded. */
+  /** Records that an attempt of this origin has succeeded. */
   succeeded(origin: string): void {
     this.#entries.delete(origin)
   }
@@ -79,7 +79,7 @@ export class LoginWatch {
   #recent(origin: string): Entry | undefined {
     const entry = this.#entries.get(origin)
     const agoMs = entry ? this.#clock.now() - entry.failedAtMs : 0
-    // A failure in the future was before the clock was set back: its turns would be that far away.
+    // A failure in the future means that the clock was set back. Its turns would be just as far in the future.
     if (agoMs > FORGET_AFTER_MS || agoMs < 0) {
       this.#entries.delete(origin)
       return undefined

@@ -6,9 +6,9 @@ import { MAX_KEY_BYTES } from './inspect.js'
 
 /** Entries that XAUTOCLAIM claims without COUNT. */
 const DEFAULT_COUNT = 100
-/** Most ids of an XCLAIM whose holders are asked one by one. */
+/** An XCLAIM with at most this many ids is checked id by id. */
 const MOST_ASKED = 1_000
-/** Entries of XPENDING that show whether a claim is too large: at most a third of them belong to its own consumer. */
+/** Most entries that XPENDING is asked for. They show whether a claim is too large. */
 const MOST_SHOWN = 3 * MOST_ASKED
 const ENTRY_ID = /^(?:\d+(?:-\d+)?|-|\+)$/
 const WHOLE = /^\d{1,15}$/
@@ -24,7 +24,7 @@ interface GroupClaim {
   readonly count: number
   /** The claimed entries; for XAUTOCLAIM the first one. */
   readonly ids: readonly Argument[]
-  /** FORCE: entries become pending that were not pending for anybody. */
+  /** FORCE: entries become pending even if they were pending for no consumer. */
   readonly forces: boolean
 }
 
@@ -45,8 +45,8 @@ function groupClaimOf(args: readonly Argument[]): GroupClaim | undefined {
 }
 
 /**
- * The number of entries that a claim adds to its consumer, at most: the claimed ones that others have. Entries that were
- * deleted from the stream are counted though they are not claimed.
+ * Upper bound of the entries that a claim adds to its consumer: the claimed entries that other consumers have. Entries that
+ * were deleted from the stream are counted too, though the engine does not claim them.
  */
 async function addedBy(claim: GroupClaim, ask: AskEngine): Promise<number> {
   // The engine refuses a time that is no number, so nothing is claimed.
@@ -65,7 +65,7 @@ function pendingQuery({ key, group, minIdleMs }: GroupClaim, first: Argument, la
   return encodeCommand(['XPENDING', key, group, 'IDLE', minIdleMs, first, last, String(count)])
 }
 
-/** The number of entries in a reply to XPENDING that other consumers have. */
+/** The number of entries in a reply to XPENDING that belong to other consumers. */
 function countOfOthers(reply: Buffer, { consumer, forces }: GroupClaim): number {
   const text = reply.toString('latin1')
   const entries = Number(/^\*(\d+)\r\n/.exec(text)?.[1] ?? 0)
@@ -74,7 +74,7 @@ function countOfOthers(reply: Buffer, { consumer, forces }: GroupClaim): number 
   return entries - (text.split(own).length - 1)
 }
 
-/** Streams or entries that the engine is asked about at a time: a question contains all their names. */
+/** Streams or entries that the engine is asked about at a time, because each question contains the whole names. */
 const ASKED_AT_A_TIME = 64
 
 async function inBatches<Item, Result>(
@@ -98,7 +98,7 @@ function refusalOfNames(named: Pick<Consumer, 'group' | 'consumer'> | undefined)
 /** Most pending entries of one consumer of a group, on every plan (reference redis 2.2). */
 const MAX_PENDING_ENTRIES = 1_000
 
-/** Most consumers whose bound is remembered; for others the engine is asked. */
+/** Most consumers whose bound is remembered. For any other, the watch asks the engine. */
 const MOST_KNOWN = 4_096
 /** Length of a key, a group and a consumer together. */
 const LONGEST_NAME_BYTES = 512
@@ -128,9 +128,9 @@ interface GroupRead extends Consumer {
 /**
  * Keeps the pending entries of a consumer within `MAX_PENDING_ENTRIES`, without asking the engine for every XREADGROUP.
  *
- * A read or a claim cannot add more than it asks for. So an upper bound is remembered for each consumer. Only a command
- * that might exceed the limit waits until the engine has answered how many entries are really pending, and how many there
- * are to read, or how many of the claimed entries others have.
+ * A read or a claim cannot add more entries than it asks for. So the watch remembers an upper bound for each consumer. Only
+ * a command that might exceed the limit waits for the engine, which answers how many entries are really pending, and how
+ * many are unread (for a read) or belong to other consumers (for a claim).
  *
  * A consumer may still pass the limit by one script.
  */
@@ -204,7 +204,7 @@ export class PendingWatch {
     const pending = pendingOf(consumers, consumer) + batched
     const lag = lagOf(groups, group) ?? Number(/^:(\d+)/.exec(length.toString('latin1'))?.[1] ?? 0)
     const unread = Math.max(0, lag - batched)
-    // A read that blocks gets the next entry, though there is none yet.
+    // A read that blocks may get an entry that is added later.
     const added = Math.min(read.count, Math.max(unread, read.blocks ? 1 : 0))
     if (pending + added > MAX_PENDING_ENTRIES) return tooMany(read, pending, added)
     this.#remember(name, pending + added)
@@ -245,7 +245,7 @@ function tooMany(read: GroupRead | GroupClaim, pendingEntries: number, added: nu
 
 const shown = (name: Argument): string => name.toString().slice(0, SHOWN_CHARACTERS)
 
-/** Long names are known by their digest: thousands are remembered, and each may be as long as a request. */
+/** Long names are replaced by their digest: the watch remembers thousands, and each may be as long as a request. */
 function nameOf({ key, group, consumer }: Consumer): string {
   const parts = [key, group, consumer].map(encodeBulk)
   const isLong = parts.reduce((sum, { length }) => sum + length, 0) > LONGEST_NAME_BYTES
@@ -286,7 +286,7 @@ function newEntriesOf(args: readonly Argument[]): readonly Argument[] {
   return Number.isInteger(half) ? args.slice(0, half).filter((_, index) => args[half + index]?.toString() === '>') : []
 }
 
-/** To the engine a count of 0 or less means no limit. */
+/** Reads COUNT. For the engine, 0 or less means no limit. */
 function countOf(arg: Argument | undefined): number {
   const count = Number(arg?.toString())
   return Number.isSafeInteger(count) && count > 0 ? count : Number.POSITIVE_INFINITY

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../base/index.js'
 import type { DatabaseMeter } from '../../telemetry/index.js'
 
-/** Burst after a pause, in seconds' worth of commands. */
+/** Size of a burst after a pause: the commands of this time, seconds. */
 const BURST_SECONDS = 0.1
 const SHORTEST_PAUSE_MS = 2
 
@@ -12,10 +12,10 @@ interface Waiter {
 
 /**
  * The command rate of one database, as a token bucket. Commands beyond it wait; none is refused. Waiting commands are
- * served in order, one of a connection at a time, so a connection with a deep pipeline gets no more than one without.
+ * served in order, one of each connection at a time, so a deep pipeline gives a connection no larger share.
  *
- * A group of commands that has to stay together takes all its tokens when there is one. The commands behind it wait until
- * the overdraft is repaid.
+ * A group of commands that has to stay together needs only one token and takes all of its tokens, as an overdraft. Later
+ * commands wait until the overdraft is repaid.
  */
 export class CommandRate {
   readonly #clock: Clock
@@ -57,7 +57,7 @@ export class CommandRate {
     return true
   }
 
-  /** Takes `count` tokens together if there is one and nobody waits; later commands wait until the overdraft is repaid. */
+  /** Takes `count` tokens if there is at least one and nobody waits. Later commands wait until the overdraft is repaid. */
   takeTogether(count: number): boolean {
     if (!this.take()) return false
     this.#tokens -= count - 1
@@ -131,7 +131,7 @@ const LONGEST_WAIT_MS = 1_000
 
 /**
  * The bytes that the clients of one database send and receive in a calendar month. Beyond the limit nothing fails:
- * commands wait until what was transferred before them is paid off at a low rate. The meter counts every byte anyway, so
+ * commands wait until the bytes transferred before them are paid off at a low rate. The meter counts every byte anyway, so
  * below the limit this costs one comparison for all commands that arrive together.
  */
 export class Bandwidth {
@@ -150,7 +150,7 @@ export class Bandwidth {
     this.#clock = clock
   }
 
-  /** Time before the next command may ask again, milliseconds; 0 when it may be sent. */
+  /** Time after which the next command checks again, milliseconds; 0 when it may be sent. */
   get waitMs(): number {
     if (this.#meter.monthBytes < this.limitBytes) return 0
     this.#settle()

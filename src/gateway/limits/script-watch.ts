@@ -16,7 +16,7 @@ export interface ScriptLimits {
 /** The collaborators of a watch. */
 export interface ScriptWatchOptions {
   readonly clock: Clock
-  /** Milliseconds since some moment. Nobody sets this clock, so that no engine is ended because another one was set. */
+  /** Monotonic time, milliseconds. The system clock will not do: setting it could end an engine. */
   readonly elapsedMs: () => number
   /** Asks on a shared lane. */
   readonly ask: AskEngine
@@ -41,15 +41,15 @@ const SCRIPT_TIME = /^cmdstat_(?:eval|evalsha|eval_ro|evalsha_ro|fcall|fcall_ro)
 const DATA_BYTES = /^used_memory:(\d+)/m
 const INTERPRETER_BYTES = /^used_memory_vm_eval:(\d+)/m
 
-/** A script that is still running this long after the engine was asked to end it blocks the engine for good. */
+/** A script that still runs this long after the engine was asked to end it counts as unendable. */
 const LONGEST_UNENDED_MS = 750
 /** The same when the engine does not answer and may be busy with something else. */
 const LONGEST_DOUBTFUL_MS = 5_000
 /** Longest silence of an engine, however many scripts are queued. */
 const LONGEST_SILENCE_MS = 10_000
-/** Replies that are lost within this time after an engine was ended are lost because of the script. */
+/** Replies that are lost within this time after an engine was ended get the error that names the script. */
 const BLAMED_MS = 5_000
-/** Least memory of the interpreter that is worth a flush, bytes: after one, every client has to send its scripts again. */
+/** Least interpreter memory for a flush, bytes. A flush is costly: after it, every client has to send its scripts again. */
 const LEAST_FLUSHED_BYTES = 2 ** 25
 
 /**
@@ -72,13 +72,13 @@ interface Hold {
  * A script that is not answered in time is ended by SCRIPT KILL. The engine only reads that command once the running script
  * has used its `lua-time-limit`, which the fleet sets to the limit of the plan. So the engine measures the time, and no
  * script pays for another that ran before it. SCRIPT KILL cannot end three kinds of scripts: one that has written, one that
- * catches the error, and one in a call that does not return. They get most of a second; then their engine is ended. That
- * loses what the script has written and nothing else: a script is logged when it has ended, and everything else was
- * answered before.
+ * catches the error, and one in a call that does not return. They get 750 ms more; then their engine is ended. That loses
+ * only what the script has written: an engine logs a script when the script has ended, and all earlier commands are in the
+ * log.
  *
- * The time of all scripts is the engine's own count (INFO commandstats), asked for after a script's reply, at most ten times
- * a second. Above the credits of a minute scripts are refused until the next minute. The interpreter's memory counts with
- * the data; when both together are too large, the interpreter is reset.
+ * The time of all scripts is the engine's own count (INFO commandstats). The watch asks for it after a script's reply, at
+ * most ten times a second. When the credits of a minute are used up, scripts are refused until the next minute. The
+ * interpreter's memory counts with the data; when both together are too large, the watch resets the interpreter.
  */
 export class ScriptWatch {
   limits: ScriptLimits
@@ -118,7 +118,7 @@ export class ScriptWatch {
     return this.#options.elapsedMs() - this.#endedEngineAtMs < BLAMED_MS
   }
 
-  /** A script is being sent. @returns what to call when it is answered */
+  /** Records that a script is being sent. @returns a function to call when it is answered */
   begin(): () => void {
     const script = { sentAtMs: this.#options.elapsedMs() }
     this.#inFlight.add(script)
@@ -155,7 +155,7 @@ export class ScriptWatch {
     if (this.#hold && nowMs - this.#hold.sinceMs >= this.#hold.mostMs) this.#breakOff(nowMs - oldest.sentAtMs)
   }
 
-  /** The engine cannot be reached; the next timer tries again while the script runs. */
+  /** Called when the engine cannot be reached. The next timer tries again while the script runs. */
   #onUnreachable(): void {
     this.#interruptedAtMs = undefined
   }
@@ -173,8 +173,8 @@ export class ScriptWatch {
   }
 
   /**
-   * The engine does not answer. Scripts of one connection run one after the other, and the engine serves nothing else in
-   * between, so a queue of scripts in flight may keep it silent for longer. An engine that is still starting is silent, too.
+   * Called while the engine does not answer. Scripts of one connection run one after the other, and the engine serves
+   * nothing else in between, so a queue of scripts may keep it silent for longer. A starting engine is silent, too.
    */
   #noteSilence(sinceMs: number): void {
     const runsScript = this.#options.runsScript()
@@ -186,7 +186,7 @@ export class ScriptWatch {
     this.#hold = { kind: 'silent', sinceMs, mostMs }
   }
 
-  /** A restarted engine counts from 0, so the time of the script is counted here. */
+  /** Ends the engine. A restarted engine counts from 0, so this method adds the time of the script itself. */
   #breakOff(tookMs: number): void {
     const nowMs = this.#options.elapsedMs()
     this.#hold = undefined

@@ -8,7 +8,7 @@ import { commandText } from './command-text.js'
 /** A command that a client has sent. */
 export interface SentCommand {
   readonly row: ServedCommand
-  /** The words, name first; of a command that is still arriving, those that have arrived. */
+  /** The words, name first. If the command is still arriving, only those that have arrived. */
   readonly words: readonly Argument[]
   /** The client's address. */
   readonly address: string
@@ -26,7 +26,7 @@ export interface MonitorEnds {
 
 interface Note {
   readonly address: string
-  /** The client's words, when the engine was sent others. */
+  /** The client's words, if the gateway has sent the engine different ones. */
   readonly text?: string
 }
 
@@ -34,9 +34,9 @@ interface Note {
 const KEY_CHARACTERS = 512
 /** Most characters of a command that the gateway answers itself. */
 const TEXT_CHARACTERS = 4_096
-/** Most clients that monitor one database: each command is noted and shown once for each of them. */
+/** Most clients that monitor one database. Every command costs a note and a line for each of them. */
 const MOST_MONITORS = 32
-/** Most commands without a line so far: a command that the engine refuses never gets one. */
+/** Most commands that wait for their line of the engine. A command that the engine refuses never gets one. */
 export const MOST_NOTES = 4_096
 const MOST_BEGINNINGS = 64
 const UNKNOWN_ADDRESS = '0.0.0.0:0'
@@ -65,7 +65,7 @@ export class Monitors {
     return this.#views.size
   }
 
-  /** Why another client may not monitor, if so. */
+  /** The error if no further client may monitor; undefined if one may. */
   get refusal(): HomeportError | undefined {
     if (this.count < MOST_MONITORS) return undefined
     return new HomeportError('too_many_monitors', { limit: MOST_MONITORS })
@@ -78,7 +78,7 @@ export class Monitors {
     return view
   }
 
-  /** A client's command was sent to the engine, or answered without it. */
+  /** Notes that a client's command was sent to the engine, or answered without it. */
   note(sent: SentCommand): void {
     const { row } = sent
     if (NEVER_SHOWN.test(row.name)) return
@@ -125,7 +125,7 @@ export class MonitorView {
     this.#onEnd()
   }
 
-  /** The engine will show a command with this key. */
+  /** Notes that the engine will show a command with this key. */
   expect(key: string, note: Note): void {
     const known = this.#notes.get(key)
     if (known) known.push(note)
@@ -138,7 +138,7 @@ export class MonitorView {
     this.#notes.delete(oldest[0])
   }
 
-  /** The engine will show a command whose text begins with this key. */
+  /** Notes that the engine will show a command whose text begins with this key. */
   expectBeginning(key: string, note: Note): void {
     this.#beginnings.push({ key, note })
     if (this.#beginnings.length > MOST_BEGINNINGS) this.#beginnings.shift()
@@ -188,7 +188,7 @@ export class MonitorView {
   }
 }
 
-/** Engines write names as they were sent, in any case. */
+/** The key of a command. In lower case, because engines show names in the case in which they were sent. */
 function keyOf(text: string): string {
   return text.slice(0, KEY_CHARACTERS).toLowerCase()
 }

@@ -19,9 +19,9 @@ export interface ReadsHereOptions {
 const HERE = 'here'
 
 /**
- * Reads of databases whose home is another node, from replicas that this node keeps. It sees every command that its clients
- * send to such a database, so it knows what each user has seen, as for a database of its own; where the primary is in its
- * history, the home says. Whatever cannot be answered here, the home answers.
+ * Reads of databases whose home is another node, from replicas that this node keeps. The node sees every command that its
+ * clients send to such a database, so it knows what each user has seen, as for a database of its own. It asks the home for
+ * the replication position of the primary. The home answers everything that the replica cannot.
  */
 export class ReadsHere {
   readonly #replicas: ReplicasHere
@@ -46,7 +46,7 @@ export class ReadsHere {
       settings: { region: HERE },
       primaryPosition: (databaseId) => replicas.primaryPosition(databaseId),
       siblings: replicas,
-      // A reply that arrives when the home allows no reads any more is dropped, and the home answers.
+      // When the home no longer allows reads, replies that arrive are dropped, and the home answers these reads.
       home: { mayServe: (databaseId) => replicas.mayRead(databaseId), confirm: () => undefined },
       replyLimits: (databaseId) => this.#limitsOf(databaseId),
     })
@@ -74,8 +74,8 @@ export class ReadsHere {
   }
 
   /**
-   * An answer of the home is about to be passed to a client whose user is not known: each user of the database may have seen
-   * it, here or at the node of the region that keeps the replica.
+   * Call it before an answer of the home is passed to a client whose user is not known: every user of the database may then
+   * have seen it, here or at the node of the region that keeps the replica.
    */
   sawPrimary(by: AskedBy): void {
     this.passed(by)
@@ -83,7 +83,7 @@ export class ReadsHere {
     if (databaseId !== undefined) this.#lanes.sawPrimary(databaseId)
   }
 
-  /** The same for a client whose user is noted otherwise. */
+  /** Call it instead of `sawPrimary` for a client whose user the caller knows and notes on its lane. */
   passed(by: AskedBy): void {
     this.#replicas.passed(by)
   }
@@ -134,7 +134,7 @@ export class ReadsHere {
     }
   }
 
-  /** Connections with credentials that have changed are closed; their reads go to the home. */
+  /** Closes connections whose credentials have changed. Their reads go to the home. */
   #changed(databaseId: string): void {
     const before = this.#served.get(databaseId)
     const now = this.find(databaseId)

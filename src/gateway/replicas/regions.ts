@@ -21,7 +21,7 @@ export interface RegionsOptions {
   readonly fleet: EndpointSource
   /** The shared lane to the primary. */
   readonly primary: (key: ReplicaKey) => EngineLink
-  /** Where the primary is in its history, when it is at another node. Omitted: its engine is asked. */
+  /** The replication position of a primary at another node. Omitted: the engine of the primary is asked. */
   readonly primaryPosition?: ((databaseId: string) => Promise<Position | undefined>) | undefined
   /** The other nodes that clients of the region use. Omitted: there are none. */
   readonly siblings?: SiblingNodes | undefined
@@ -48,7 +48,7 @@ export class Regions {
     this.#options = options
   }
 
-  /** A user's lane to the replica. Whether there is a replica only shows when it is asked. */
+  /** A user's lane to the replica. Only the first question to the replica shows whether there is one. */
   lane(key: ReplicaKey): ReplicaLane {
     const { watch, seenBy } = this.#of(key.databaseId)
     const known = seenBy.get(key.user)
@@ -64,13 +64,13 @@ export class Regions {
     return { ask: () => siblings.askSiblings(databaseId, () => this.sawPrimary(databaseId)) }
   }
 
-  /** The primary has answered a client of a database of whom only that is known. */
+  /** Records that the primary has answered a client whose user is unknown: every user of the database may have seen it. */
   sawPrimary(databaseId: string): void {
     const known = this.#known.get(databaseId)
     if (known) for (const seen of known.seenBy.values()) seen.moment = known.watch.now
   }
 
-  /** A connection to the replica of a database is lost. */
+  /** Records that a connection to the replica of a database is lost. */
   lost(databaseId: string): void {
     this.#known.get(databaseId)?.watch.lost()
   }

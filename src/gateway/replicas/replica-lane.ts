@@ -1,31 +1,31 @@
 import type { EngineLink } from '../engine/engine-link.js'
 import type { ReplicaWatch } from './replica-watch.js'
 
-/** What one user of a database has seen; shared by all connections and requests of that user. */
+/** The state of a database that one user has seen; shared by all connections and requests of that user. */
 export interface SeenMoment {
   /** The latest moment of the primary that the user may have seen. */
   moment: number
 }
 
-/** The ways of the region's clients to the primary that lead past this node. */
+/** The other nodes of the region, through which clients may reach the primary past this node. */
 export interface OtherWays {
-  /** Resolves when it is noted what clients have seen by them; false: that is not known. */
+  /** Asks these nodes what their clients have seen, and notes it. Resolves to false when that is not known. */
   ask(): Promise<boolean>
 }
 
-/** What a lane is made of. */
+/** The collaborators of a lane. */
 export interface ReplicaLaneDeps {
   readonly watch: ReplicaWatch
   readonly seen: SeenMoment
   readonly link: () => EngineLink
-  /** Undefined: there are none. */
+  /** Undefined: all clients of the region use this node. */
   readonly others: OtherWays | undefined
 }
 
 /**
  * One user's lane to the replica in this node's region.
  *
- * A user has seen whatever the primary answered, to a write or a read, and none of its reads may return an older state: it
+ * A user has seen every answer of the primary, to a write or a read. No read of this user may return an older state: it
  * reads its own writes, and never goes back in time.
  */
 export class ReplicaLane {
@@ -61,14 +61,15 @@ export class ReplicaLane {
     return this.watch.has(this.#seen.moment)
   }
 
-  /** The primary has just answered the user. */
+  /** Records that the primary has just answered the user. */
   sawPrimary(): void {
     this.#seen.moment = this.watch.now
   }
 
   /**
-   * Waits briefly until the replica has what the user has seen, and what there was at `moment`. A moment in the future
-   * means the present one; without one, the other ways to the primary are asked. Resolves to whether the replica has it.
+   * Waits briefly until the replica has everything that the user has seen, and the state at `moment`. A moment in the future
+   * means the present. Without a moment, it first asks the other ways to the primary. Resolves to whether the replica has
+   * that state.
    */
   async until(moment = 0): Promise<boolean> {
     if (moment === 0 && this.#others && !(await this.#others.ask())) return false

@@ -46,7 +46,7 @@ export function isRefusal(chunk: Buffer, start: number, end: number): boolean {
   return REFUSALS.some((word) => text.startsWith(word))
 }
 
-/** Consecutive reads, or bytes of the gateway that have their place among the replies. */
+/** Consecutive reads, or bytes of the gateway (a note) that have their place among the replies. */
 export type PendingRead =
   | {
       readonly kind: 'reads'
@@ -61,16 +61,16 @@ export type PendingRead =
 export interface ReplicaReader {
   /** Replies of the replica, or a note as one reply. */
   deliverReply(chunk: LentBytes, start: number, end: number, completed: number): void
-  /** The replica cannot answer these: send them to the primary, in this order. */
+  /** Sends reads that the replica cannot answer to the primary, in this order. */
   retryOnPrimary(pending: readonly PendingRead[]): void
   /** Part of a reply was delivered; the rest will never arrive. */
   fail(count: number, error: HomeportError, partial: boolean): void
 }
 
 /**
- * The reads of one client that are pending on the replica. They are kept until they are answered. When the replica goes
- * away or starts to load, the pending ones go to the primary, in order, and the client notices nothing: reading twice does
- * no harm. After that the object is used up.
+ * The reads of one client that are pending on the replica. They are kept until they are answered. When the replica is lost
+ * or starts to load its data, the pending reads go to the primary, in order. The client does not notice, because reading
+ * twice does no harm. The object cannot be used after that.
  */
 export class ReplicaReads implements ReplySink {
   readonly link: EngineLink

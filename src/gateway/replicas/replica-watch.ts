@@ -53,10 +53,10 @@ export interface WatchOptions {
  *    away ◀──── cannot be asked, does not answer, connection lost ──── any
  * ```
  *
- * - unknown: it has to show first that it follows the primary.
- * - following: it answers and keeps up; a read that needs a little more than it has waits.
- * - behind: it answers but lags; no read waits for it, though what it has may be read.
- * - away: it cannot be asked, and is not asked until `untilMs`.
+ * - unknown: the replica has not shown yet that it follows the primary.
+ * - following: it answers and keeps up; a read that needs a slightly newer state waits for it.
+ * - behind: it answers but lags. No read waits for it, but reads that its state suffices for go to it.
+ * - away: it cannot be reached, and is not asked until `untilMs`.
  */
 export type WatchState =
   | { readonly kind: 'unknown' }
@@ -66,7 +66,7 @@ export type WatchState =
 
 /** Time that a read waits for the replica before it goes to the primary. */
 export const PATIENCE_MS = 50
-/** A replica that does not answer a question in this time hangs. */
+/** A replica that does not answer a question within this time counts as hung. */
 const STALL_MS = 500
 /** Interval of the questions that check the replica while it has reads. */
 const CHECK_MS = 250
@@ -75,7 +75,7 @@ const AWAY_MS = 500
 /** Pauses between two questions to a replica that lags: the first, and the longest. */
 const FIRST_PAUSE_MS = 1
 const LONGEST_PAUSE_MS = 25
-/** Longest round: a replica that lags further is asked again for the next read. */
+/** Longest round. The next read starts a new round for a replica that lags further. */
 const ROUND_LIMIT_MS = 2_000
 
 interface Waiter {
@@ -117,7 +117,7 @@ export class ReplicaWatch {
     return moment <= this.#reached && (kind === 'following' || kind === 'behind')
   }
 
-  /** Whether a read may wait for the replica. Starts a round for one that lags; asks one again that was away. */
+  /** Whether a read may wait for the replica. Starts a round if the replica lags; ends the state `away` when it is over. */
   mayWait(): boolean {
     switch (this.#state.kind) {
       case 'unknown':
@@ -128,7 +128,7 @@ export class ReplicaWatch {
         return false
       case 'away': {
         const leftMs = this.#state.untilMs - this.#options.clock.now()
-        // More is left when the clock was set back.
+        // More than `AWAY_MS` is left when the clock was set back.
         if (leftMs > 0 && leftMs <= AWAY_MS) return false
         this.#state = { kind: 'unknown' }
         return true
@@ -155,12 +155,12 @@ export class ReplicaWatch {
     })
   }
 
-  /** Reads were sent to the replica: checks that it answers, so that they do not hang with it. */
+  /** Call it when reads were sent to the replica: checks that it answers, so that the reads do not hang with it. */
   sent(): void {
     this.#check ??= this.#options.clock.after(CHECK_MS, () => void this.#checkAlive())
   }
 
-  /** The connection to the replica is lost. */
+  /** Records that the connection to the replica is lost. */
   lost(): void {
     this.#epoch++
     this.#isInRound = false
@@ -194,7 +194,7 @@ export class ReplicaWatch {
 
   /** Whether the replica reaches the primary's present position before `deadlineMs`. */
   async #follows(epoch: number, deadlineMs: number): Promise<boolean> {
-    // While the primary cannot be asked, the replica is no further behind than before.
+    // A primary that cannot be asked is no reason to give up the replica, which is no further behind than before.
     const goal = await this.#answerOf(this.#options.askPrimary()).catch(() => undefined)
     let pauseMs = FIRST_PAUSE_MS
     while (goal && epoch === this.#epoch && this.#options.clock.now() < deadlineMs) {

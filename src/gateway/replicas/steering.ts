@@ -5,7 +5,7 @@ import { isReadable } from './replica-reads.js'
 
 /** The connection of the client that is steered. */
 export interface SteeredLane {
-  /** The way to the replica; undefined where this node serves no region, and before login. */
+  /** The lane to the replica; undefined where this node serves no region, and before login. */
   readonly replica: ReplicaLane | undefined
   readonly isShared: boolean
   /** Whether commands go to the replica at the moment. */
@@ -26,16 +26,16 @@ type Outcome = 'none' | 'reached' | 'missed'
  * Decides for every command of a client whether the replica or the primary answers it.
  *
  * - A command that is not a plain read goes to the primary, once the replies of the replica have arrived.
- * - A read behind commands that are pending on the primary goes there too: keeping the order costs no waiting.
- * - Any other read goes to the replica if that has what the user has seen. If not, it waits briefly for the replica, or
- *   goes to the primary.
+ * - A read behind commands that are pending on the primary goes to the primary too: so the order costs no waiting.
+ * - Any other read goes to the replica if the replica has everything that the user has seen. If not, the read waits briefly
+ *   for the replica, or goes to the primary.
  */
 export class Steering {
   readonly #lane: SteeredLane
   readonly #flow: SteeredFlow
   /** The outcome of the current command's wait for the replica. */
   #outcome: Outcome = 'none'
-  /** Whether the replica was waited for after all commands that are taken now had arrived. */
+  /** Whether the last wait for the replica began after all input that is handled now had arrived. */
   #isFresh = false
 
   constructor(lane: SteeredLane, flow: SteeredFlow) {
@@ -43,15 +43,15 @@ export class Steering {
     this.#flow = flow
   }
 
-  /** What arrives from now on may be sent by a client that has seen more. */
+  /** Call it before more input is read: the client may have seen newer answers when it sent that input. */
   arriving(): void {
     this.#isFresh = false
   }
 
-  /** Whether the current command may be sent on the client's current lane. If not, it is repeated. */
+  /** Whether the current command may be sent on the client's current lane. If not, the flow will repeat the command. */
   passes(command: KnownCommand | undefined): boolean {
     const lane = this.#lane
-    // It is about the command that is repeated now, if any.
+    // The outcome belongs to the command that is repeated now, if any.
     const outcome = this.#outcome
     this.#outcome = 'none'
     if (!lane.replica) return true

@@ -20,8 +20,8 @@ export class SyncTokens {
   }
 
   /**
-   * The moment of a token. A token of another process or node may mean any moment, so it means the present; a text that is
-   * no token means none.
+   * The moment of a token. A token of another process or node could mean any moment, so it counts as the present (infinity).
+   * Text that is not a token means no moment (0).
    */
   momentOf(text: string | undefined): number {
     const [, run, moment = ''] = TOKEN.exec(text ?? '') ?? []

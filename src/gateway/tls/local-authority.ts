@@ -23,8 +23,8 @@ export interface LocalAuthorityOptions {
 
 /**
  * The certificate for databases with TLS, signed by the data directory's own authority. Both are created on first use and
- * kept, so a client that trusts `tls/ca.crt` once trusts every later certificate. So a lost authority is never replaced: a
- * certificate that is still valid stays in use, and only what needs the authority fails.
+ * kept, so a client that trusts `tls/ca.crt` once trusts every later certificate. For that reason a lost authority is never
+ * replaced: a certificate that is still valid stays in use, and only a renewal fails.
  * @throws HomeportError `tls_authority_unusable`
  */
 export async function localCertificate(options: LocalAuthorityOptions): Promise<KeyPair> {
@@ -45,7 +45,7 @@ export async function localCertificate(options: LocalAuthorityOptions): Promise<
   return writePair(directory, 'server', await makeServerCertificate(authority, names, nowMs))
 }
 
-/** That an authority has expired, in words. The clock may be wrong, too, so nothing is changed. */
+/** Text for an authority that has expired; undefined while it is valid. It stays in use, because the clock may be wrong. */
 function expiryOf(certificate: string, nowMs: number): string | undefined {
   const validToMs = Date.parse(new X509Certificate(certificate).validTo)
   return nowMs < validToMs ? undefined : `it expired on ${new Date(validToMs).toISOString().slice(0, 10)}`
@@ -69,7 +69,7 @@ function readServerPair(directory: string): Promise<KeyPair | undefined> {
 /** @throws HomeportError `tls_authority_unusable` */
 async function authorityOf(directory: string, nowMs: number): Promise<KeyPair> {
   const has = async (name: string): Promise<boolean> => (await textOf(join(directory, name))) !== undefined
-  // Certificates are written after their keys: without either, no client can trust this authority yet.
+  // Each certificate is written after its key. Without any certificate, no client can trust this authority yet.
   const isNew = !(await has('ca.crt')) && !(await has('server.crt'))
   if (isNew) return writePair(directory, 'ca', await makeAuthority(nowMs))
   const pair = await readPair(directory, 'ca')

@@ -35,7 +35,7 @@ function readOpening(bytes: Buffer): Opening | undefined {
   return { kind: 'tls', serverName: serverNameOf(bytes.subarray(RECORD_HEADER_BYTES, end))?.toLowerCase() }
 }
 
-/** Undefined also for malformed bytes: the handshake reports what is wrong with them. */
+/** The server name of a ClientHello; undefined if there is none, or the bytes are malformed, which the handshake reports. */
 function serverNameOf(hello: Buffer): string | undefined {
   if (hello[0] !== CLIENT_HELLO) return undefined
   try {

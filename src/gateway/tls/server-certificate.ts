@@ -32,11 +32,11 @@ export interface CertificateFiles {
 /** The certificate of this server, reloaded or renewed from `start` to `stop`. */
 export interface ServerCertificate extends Service, CertificateSource {}
 
-/** Interval of checks: file systems need not report changes, and the clock may be set. */
+/** Interval of checks, because some file systems report no changes, and the clock may be set. */
 const CHECK_MS = 60_000
-/** Pause after a change: certificate and key are replaced one after the other. */
+/** Pause between a change and the check, because certificate and key are replaced one after the other. */
 const SETTLE_MS = 200
-/** Longest pause, however often something in the folder changes. */
+/** Longest pause, if files in the folder keep changing. */
 const LONGEST_SETTLE_MS = 2_000
 
 /**
@@ -91,7 +91,7 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
   readonly #options: ServerCertificateOptions
   #watchers: FSWatcher[] = []
   #timer: Timer | undefined
-  /** Set since the first change that no check has seen. */
+  /** Runs the check at the latest `LONGEST_SETTLE_MS` after the first change that no check has seen. */
   #latest: Timer | undefined
   #phase: 'new' | 'kept' | 'stopped' = 'new'
   /** The error of the last check, so that it is logged once. */
@@ -124,7 +124,7 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
         watcher.on('error', (error) => logger.warn('certificate_not_watched', { error }))
         this.#watchers.push(watcher)
       } catch (error) {
-        // The system has no watch left; the files are checked now and then.
+        // The system has no watch left; the check still runs every minute.
         logger.warn('certificate_not_watched', { error })
       }
     }

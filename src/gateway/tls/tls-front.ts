@@ -43,9 +43,9 @@ export class TlsFront {
     this.#server.emit('connection', connection)
   }
 
-  /** The same for a connection of another node, which does not know the address of the client. */
+  /** Like `accept`, for a connection over another node, which itself does not have the address of the client. */
   acceptFor(client: ClientAddress, connection: Duplex): void {
-    // A server of its own, because nothing tells which client of a server came over which connection.
+    // A server for this connection alone: a shared one would not say over which connection its client came.
     const server = this.#newServer((socket) => {
       Object.defineProperties(socket, { remoteAddress: { value: client.ip }, remotePort: { value: client.port } })
       this.#options.onClient(socket)

@@ -5,10 +5,10 @@ import { TlsFront, type TlsFrontOptions } from './tls-front.js'
 /** Most refusals at a time: handshakes are expensive. */
 const MOST_PENDING = 256
 
-/** Tells clients that begin with a TLS handshake why they are not served: over TLS, since they understand nothing else. */
+/** Sends clients that begin with a TLS handshake the reason why they are not served, over TLS. */
 export class TlsRefusal {
   readonly #front: TlsFront
-  /** By the address of the client: the TLS socket has the same as the connection below it. */
+  /** Keyed by the client's address and port, which the TLS socket shares with the connection below it. */
   readonly #reasons = new Map<string, unknown>()
 
   constructor(options: Omit<TlsFrontOptions, 'onClient'>) {
@@ -20,7 +20,7 @@ export class TlsRefusal {
 
   /** Takes over a connection whose first bytes are unread, or were put back. @param reason see `turnAway`. */
   refuse(connection: ClientSocket, reason: unknown): void {
-    // One that was lost meanwhile says no more that it closes.
+    // A connection that is already destroyed emits no further `close`.
     if (connection.destroyed || this.#reasons.size >= MOST_PENDING) {
       connection.destroy()
       return
