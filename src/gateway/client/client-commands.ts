@@ -13,15 +13,15 @@ import type { Outlet } from './outlet.js'
 import { PauseHold } from './pause-hold.js'
 import { Upload } from './upload.js'
 
-/** Effort of a stretch of empty commands, in commands that are only passed on. */
+/** Effort of a thousand empty commands, in commands that are only passed on. */
 const EFFORT_OF_EMPTY = 64
-/** Input that is read while the client has to wait. */
+/** Bytes of input that are held while the next command has to wait. Above that, reading stops. */
 const MOST_WAITING_INPUT_BYTES = 256 * 1024
 
 /** The client that sends the commands. */
 export interface CommandsOwner extends CommandContext {
   readonly outlet: Outlet
-  /** All commands that may be taken now were taken. */
+  /** Called when all commands that may be taken now were taken. */
   commandsTaken(): void
 }
 
@@ -35,15 +35,15 @@ export interface CommandsOwner extends CommandContext {
  *             └──large argument, piece by piece──▶ upload
  * ```
  *
- * - The commands of the group are sent together, before any other one.
- * - A command that has to wait is taken again from its first byte, before any later one. Meanwhile the flow is not open, and
- *   input is held, up to a bound.
- * - Behind bytes that are no command, nothing is one: the client is treated as one that sends no more.
+ * - The commands of the group are sent together, before any other command.
+ * - A command that has to wait is taken again from its first byte, before any later command. Meanwhile the flow is not open,
+ *   and input is held, up to a bound.
+ * - After bytes that are no command, nothing more can be parsed: the client is treated as one that sends no more.
  */
 export class ClientCommands implements FlowOwner {
   readonly flow: Flow
   readonly router: CommandRouter
-  /** Contains the present command. */
+  /** The parser, whose frame is the present command. */
   readonly parser = new CommandParser()
   /** The client sends no more. */
   hasEnded = false
@@ -66,7 +66,7 @@ export class ClientCommands implements FlowOwner {
     this.#upload = new Upload(client, this.parser, this.#permits, this.#hold)
   }
 
-  /** Bytes of input that were not handled yet, and of commands that wait for EXEC. */
+  /** Bytes of input that was not handled yet, and of commands that wait for EXEC. */
   get heldBytes(): number {
     return this.parser.heldBytes + this.router.heldBytes
   }
@@ -76,7 +76,7 @@ export class ClientCommands implements FlowOwner {
     return this.#upload.isSending
   }
 
-  /** The connection has closed. */
+  /** Call it when the connection has closed. */
   close(): void {
     this.flow.wait('end')
     this.#hold.close()
@@ -104,7 +104,7 @@ export class ClientCommands implements FlowOwner {
     this.#client.fault(error)
   }
 
-  /** A fault in one client's command must not end the process, and with it every other connection. */
+  /** Takes commands. A fault in one client's command must not end the process, and with it every other connection. */
   #take(): void {
     try {
       this.#takeAll()
@@ -130,7 +130,7 @@ export class ClientCommands implements FlowOwner {
     this.#client.deps.clock.after(waitMs, () => this.flow.proceed('rate'))
   }
 
-  /** @returns whether there may be another one. */
+  /** @returns whether there may be another command. */
   #takeCommand(): boolean {
     if (this.#client.outlet.replies === 'skipping' && !this.#isSkipped()) return false
     switch (this.parser.next()) {
@@ -186,7 +186,7 @@ export class ClientCommands implements FlowOwner {
       this.flow.group.add(this.parser, command)
     } else if (this.flow.flush()) {
       this.router.route(command)
-      // Commands of more than 32 KB come this way, too.
+      // Commands of more than 32 KiB take this branch too, and may fill the window or the engine.
       this.flow.commandsSent()
     }
     if (client.deps.guard.monitors.isWatched) monitorCommand(client, command)
@@ -200,7 +200,7 @@ export class ClientCommands implements FlowOwner {
     return true
   }
 
-  /** The present command was handled, or is going to be taken again. */
+  /** Ends the handling of the present command, which was handled or will be taken again. */
   #conclude(skips: boolean): void {
     if (skips && this.flow.willRetry) this.#client.outlet.replies = 'skip'
     this.#permits.conclude()

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 import { destroySoon } from '../../http/index.js'
 import type { ClientAddress } from '../deps.js'
 
-/** What the gateway uses of a client's socket. The connection may come over another node. */
+/** The members of a client's socket that the gateway uses. The connection may come over another node. */
 export interface ClientSocket extends Duplex {
   readonly remoteAddress?: string | undefined
   readonly remotePort?: number | undefined
@@ -22,7 +22,7 @@ export function asClientSocket(connection: Duplex, client: ClientAddress, local:
     localAddress: local.ip,
     localPort: local.port,
     destroySoon: () => destroySoon(connection),
-    // The node that the client is connected to sets the options of the socket.
+    // The node that has accepted the client sets the options of the socket.
     setNoDelay: () => undefined,
     setKeepAlive: () => undefined,
   })

@@ -7,7 +7,7 @@ import type { PauseHold } from './pause-hold.js'
 
 const EMPTY = Buffer.alloc(0)
 
-/** Knows how many commands may be sent. */
+/** Says how many commands may be sent. */
 export interface GroupFlow {
   /** Whether no more than `count` further commands may be sent. */
   isFull(count: number): boolean
@@ -40,7 +40,7 @@ export class CommandGroup {
     return this.#count === 0
   }
 
-  /** Adds the present frame. Sends the group before where the frame does not continue it, and after where it is full. */
+  /** Adds the present frame. First sends the group if the frame does not follow it in the buffer; then, if it is full. */
   add(
     { frameBuffer, frameStart, frameEnd }: CommandParser,
     { access, mayWrite }: Pick<ServedCommand, 'access' | 'mayWrite'>,
@@ -72,7 +72,7 @@ export class CommandGroup {
     this.#flow.commandsSent()
   }
 
-  /** Replies have arrived. */
+  /** Call it when replies have arrived. */
   progressed(): void {
     this.#latency.answered(this.#lane.answered)
   }

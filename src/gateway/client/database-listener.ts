@@ -36,7 +36,7 @@ export class DatabaseListener {
   #database: ServedDatabase
   readonly #options: ListenerOptions
   readonly #server: Server
-  /** Made for the first client: there may be ten thousand databases that nobody uses. */
+  /** Made for the first client, because there may be ten thousand databases that nobody uses. */
   #sessionDeps: SessionDeps | undefined
   /** Does TLS handshakes; undefined where the port speaks clear text. */
   readonly #front: TlsFront | undefined
@@ -56,7 +56,7 @@ export class DatabaseListener {
     this.#server = createServer({ allowHalfOpen: true, noDelay: true })
   }
 
-  /** The database, as its clients are served now. */
+  /** The database with its present settings. */
   get database(): ServedDatabase {
     return this.#database
   }
@@ -76,14 +76,14 @@ export class DatabaseListener {
         session.cut()
       else session.applyLimits()
     }
-    // A sweep that is due stays: changes that never end must not put it off.
+    // If the timeout is unchanged, the scheduled sweep stays: otherwise frequent changes would delay it forever.
     if (!otherTimeout) return
     this.#sweep?.cancel()
     this.#sweep = undefined
     this.#scheduleSweep()
   }
 
-  /** Resolves when clients can connect; rejects with the error of `listenError`, and may be called again then. */
+  /** Resolves when clients can connect. Rejects with the error of `listenError`; `listen` may then be called again. */
   listen(): Promise<void> {
     const { port } = this.database
     return new Promise((resolve, reject) => {
@@ -117,7 +117,7 @@ export class DatabaseListener {
     timer.cancel()
   }
 
-  /** Disconnects the clients. What has not been answered stays without an answer. */
+  /** Disconnects the clients. Commands without an answer get none. */
   sendAway(): void {
     for (const session of this.#sessions) session.hangUp()
   }
@@ -128,7 +128,7 @@ export class DatabaseListener {
     this.#front?.accept(connection)
   }
 
-  /** The same for a connection of another node. */
+  /** Like `adopt`, for a connection over another node. */
   adoptFor(client: ClientAddress, connection: Duplex): void {
     this.#track(connection)
     this.#front?.acceptFor(client, connection)
@@ -202,7 +202,7 @@ export class DatabaseListener {
     }
   }
 
-  /** The client would not understand an error in clear text, so the gateway logs the mistake. */
+  /** Disconnects a client that begins a TLS handshake. It would not understand an error, so the gateway logs the mistake. */
   #onUnexpectedTls(connection: ClientSocket): void {
     const { databaseId } = this.database
     const address = connection.remoteAddress
@@ -223,7 +223,7 @@ export class DatabaseListener {
     }
   }
 
-  /** Disconnects the oldest client that has not logged in. Answers whether there is one. */
+  /** Disconnects the oldest client that has not logged in. Returns whether there was one. */
   #evictStranger(): boolean {
     const [oldest] = this.#strangers
     if (!oldest) return false
@@ -259,7 +259,7 @@ export class DatabaseListener {
     })
   }
 
-  /** Sets the timer of the next sweep, unless it is set or there is no client. */
+  /** Sets the timer of the next sweep, unless a timer is set or there is no client. */
   #scheduleSweep(): void {
     const { idleTimeoutMs } = this.#database
     if (this.#sweep || idleTimeoutMs === undefined || this.#sessions.size === 0) return

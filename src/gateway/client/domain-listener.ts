@@ -17,7 +17,7 @@ import { PassedClients } from './passed-clients.js'
 export interface Adopter {
   /** Takes over a connection whose client wants this database and is about to start its TLS handshake. */
   adopt(connection: Socket): void
-  /** The same for a connection of another node. */
+  /** Like `adopt`, for a connection over another node. */
   adoptFor(client: ClientAddress, connection: Duplex): void
 }
 
@@ -64,7 +64,7 @@ export class DomainListener {
     this.#server.on('error', (error) => logger.error('gateway_domain_port_failed', { error }))
   }
 
-  /** The port that it listens on. */
+  /** The port on which it listens. */
   get port(): number {
     const address = this.#server.address()
     return typeof address === 'object' && address !== null ? address.port : this.#options.port
@@ -84,7 +84,7 @@ export class DomainListener {
     })
   }
 
-  /** Serves a connection of a client that another node has accepted. It counts here until it has logged in. */
+  /** Serves a client that another node has accepted. Here it counts as a stranger until it has logged in. */
   accept(connection: Duplex, client: ClientAddress): void {
     const { settings, strangers } = this.#options
     strangers.admit(asClientSocket(connection, client, { ip: settings.host, port: this.port }))
@@ -96,8 +96,8 @@ export class DomainListener {
   }
 
   /**
-   * Accepts no more clients, and gives those that wait for replies of other nodes `graceMs`. Resolves when all connections have
-   * closed, including those that databases have adopted.
+   * Accepts no more clients, and gives clients that wait for replies of other nodes `graceMs`. Resolves when all connections
+   * have closed, including those that databases have adopted.
    */
   async close(graceMs: number): Promise<void> {
     this.#refusal.close()
@@ -142,13 +142,13 @@ export class DomainListener {
       const stream = await home.connect(ip, remotePort).catch((cause: unknown) => {
         throw new HomeportError('node_unreachable', { node: home.node }, { cause })
       })
-      // The home counts it now.
+      // From now on the home counts the client.
       this.#options.strangers.know(connection)
       stream.on('data', () => this.#options.reads?.sawPrimary({ kind: 'name', serverName: serverName ?? '' }))
       this.#passed.join(connection, stream)
     } catch (error) {
       if (!isError(error, 'server_name_unknown')) this.#options.logger.warn('gateway_not_passed_on', { error })
-      // The home asks for a certificate of the client where the database requires one; the reason is no secret.
+      // Here the client needs no certificate, even if the database requires one: the reason is no secret.
       this.#refusal.refuse(connection, error)
     }
   }

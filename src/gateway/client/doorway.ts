@@ -5,16 +5,16 @@ import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
 import type { ClientSocket } from './client-socket.js'
 
-/** Connections accepted in a turn of the event loop, whatever else there is to do. */
+/** Connections that every turn of the event loop accepts at least, if they are there. */
 const LEAST_A_TURN = 4
 /** Share of the time since the last turn that accepting may use. */
 const SHARE = 0.1
-/** A longer time than this is not a turn: the process was idle. */
+/** Limit for the time since the last turn: if more has passed, the process was idle. */
 const LONGEST_TURN_MS = 20
-/** More waiting connections than this are closed: as many as a database may have clients. */
+/** Most waiting connections, as many as a database may have clients. Further ones are closed. */
 const MOST_WAITING = 10_000
 
-/** A connection that the system handed over and no server has yet. */
+/** A connection that the system has handed over and no server has accepted yet. */
 interface WaitingConnection {
   readonly server: Server
   readonly accept: () => void
@@ -41,7 +41,7 @@ export class Doorway {
     return this.#waiting.length - this.#first
   }
 
-  /** Paces the connections of a listening server, where internals of Node are used; else they come as usual. */
+  /** Paces the connections of a listening server, where internals of Node are used; otherwise they arrive as usual. */
   pace(server: Server): void {
     interceptConnections(server, (connection, accept) =>
       this.#admit({ server, accept, close: () => connection.close() }),

@@ -9,15 +9,15 @@ import type { Outlet } from './outlet.js'
 import type { PauseHold } from './pause-hold.js'
 
 /**
- * What the next command of the client waits for. Meanwhile input is held, and above a bound no longer read.
+ * What the next command of the client waits for. Meanwhile input is held; above a bound, reading stops.
  *
  * - `nothing`: the next command is taken at once.
  * - `quiet`: no reply is pending. The command changes lanes.
  * - `window`: fewer replies are pending, so that one client cannot fill the memory with replies.
  * - `engine`: the engine accepts more, or a promise of a handler is fulfilled.
- * - `rate`: the database takes another command or more bytes, after too many in a second or in the month.
+ * - `rate`: a limit of the database allows another command: its rate, or its bytes in the month.
  * - `pause`: the pause of the database has ended.
- * - `turn`: other clients were served. This one has kept the process busy for a while.
+ * - `turn`: other clients were served, after this one has kept the process busy for a while.
  * - `reader`: the client has read more of its replies.
  * - `end`: forever. The connection is being closed.
  */
@@ -27,13 +27,13 @@ export type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'pause' 
 export interface FlowOwner {
   /** Takes the commands that are held, and reads more. */
   takeMore(): void
-  /** Reads no more until then. */
+  /** Stops reading until `takeMore` is called. */
   stopReading(): void
-  /** A promise that was waited for is rejected. */
+  /** Called when a promise that the flow waited for is rejected. */
   fault(error: unknown): void
 }
 
-/** What a flow is made of. */
+/** The collaborators of a flow. */
 export interface FlowDeps {
   readonly lane: ClientLane
   readonly outlet: Outlet
@@ -46,8 +46,8 @@ export interface FlowDeps {
 const EFFORT_BETWEEN_LOOKS = 64
 
 /**
- * Decides when the next command of one client is taken, and when those that were taken are sent, so that neither the client
- * nor its engine falls far behind.
+ * Decides when the next command of one client is taken, and when commands that were taken are sent, so that neither the
+ * client nor its engine falls far behind.
  */
 export class Flow implements CommandFlow {
   /** Commands that were taken and not yet sent. */
@@ -56,12 +56,12 @@ export class Flow implements CommandFlow {
   readonly #lane: ClientLane
   readonly #outlet: Outlet
   readonly #parser: CommandParser
-  /** It widens each time it was full and half of its replies have arrived. */
+  /** The window widens each time it was full and half of its replies have arrived. */
   readonly #window: ReplyWindow
   #wait: Wait = 'nothing'
-  /** Since the clock was last read. */
+  /** Effort since the clock was last read. */
   #effort = 0
-  /** Replies that the window knows of, and their bytes. */
+  /** Replies that were reported to the window, and bytes sent by then. */
   #answered = 0
   #sentBytes = 0
 
@@ -88,19 +88,19 @@ export class Flow implements CommandFlow {
     return count + this.#lane.pendingReplies >= this.#window.size
   }
 
-  /** The next command waits for `what`. */
+  /** Makes the next command wait for `what`. */
   wait(what: Wait): void {
     this.#wait = what
   }
 
-  /** Goes on if the next command still waits for `from`. */
+  /** Takes the next commands if they still wait for `from`. */
   proceed(from: Wait): void {
     if (this.#wait !== from) return
     if (from !== 'reader' && this.#outlet.isSlow) {
       this.#wait = 'reader'
       return
     }
-    // Answers of the gateway itself would follow each other without an end of the turn.
+    // Promises of the gateway's own answers may be fulfilled one after the other within a single turn.
     if (from === 'engine' && isTurnSpent()) this.#waitForTurn()
     else {
       this.#wait = 'nothing'
@@ -163,7 +163,7 @@ export class Flow implements CommandFlow {
     }
   }
 
-  /** Goes on where the next command waits for replies. */
+  /** Takes the next command if it waits for replies that have arrived. */
   repliesArrived(): void {
     const { pendingReplies } = this.#lane
     this.group.progressed()
@@ -176,13 +176,13 @@ export class Flow implements CommandFlow {
     }
   }
 
-  /** The client has left much unread. */
+  /** Called when the client has left much unread. */
   readerFellBehind(): void {
     this.#lane.pauseReading()
     if (this.#wait === 'nothing') this.#wait = 'reader'
   }
 
-  /** The client has read everything. */
+  /** Called when the client has read everything. */
   readerCaughtUp(): void {
     this.#lane.resumeReading()
     if (this.#wait === 'reader') this.#proceedAfterReader()
@@ -197,12 +197,12 @@ export class Flow implements CommandFlow {
     this.#sentBytes = sentBytes
   }
 
-  /** Goes on after the present call has returned: the lane that calls is in the middle of its own work. */
+  /** Calls `proceed` after the present call has returned, because the calling lane is in the middle of its own work. */
   #proceedSoon(from: Wait): void {
     queueMicrotask(() => this.proceed(from))
   }
 
-  /** A client that once read too slowly gets a dedicated lane: a shared one cannot wait for a single reader. */
+  /** Continues after a slow reader. It gets a dedicated lane, because a shared lane cannot wait for a single reader. */
   #proceedAfterReader(): void {
     if (this.#outlet.needsDrain) return
     if (this.#lane.state.kind === 'shared') {

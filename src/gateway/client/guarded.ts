@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { Receiver } from './inlet.js'
 
-/** The owner of a connection, which closes when a handler throws. The process and other connections go on. */
+/** The owner of a connection. It closes the connection when a handler throws; the process and other connections continue. */
 export interface FaultOwner {
   fault(error: unknown): void
 }

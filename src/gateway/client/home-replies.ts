@@ -1,7 +1,7 @@
 import type { DataUser } from '../deps.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
 
-/** A command whose reply says how the connection to the home goes on. */
+/** A command whose reply changes the state of the connection to the home. */
 export type Special =
   | { readonly kind: 'login'; readonly user: DataUser | undefined; readonly protocol: 2 | 3 | undefined }
   | { readonly kind: 'reset' }
@@ -10,13 +10,13 @@ export type Special =
 
 /** The session that the replies are for. */
 export interface HomeRepliesOwner {
-  /** @param first the beginning of the reply. */
+  /** Called with the reply to a special command. @param first the beginning of the reply. */
   answered(special: Special, first: string): void
-  /** The home has sent what is no reply to a command. */
+  /** Called when the home has sent bytes that are no reply to a command. */
   unexpected(): void
 }
 
-/** Commands in a row that are pending at the home. */
+/** Consecutive commands that are pending at the home. */
 interface Expected {
   count: number
   readonly special: Special | undefined
@@ -41,14 +41,14 @@ export class HomeReplies {
     return this.#expected.length === 0
   }
 
-  /** Commands were sent. */
+  /** Records that `count` commands were sent. */
   expect(count: number, special?: Special): void {
     const last = this.#expected.at(-1)
     if (last && !last.special && !special) last.count += count
     else this.#expected.push({ count, special })
   }
 
-  /** Takes the next bytes of the home. */
+  /** Takes the next bytes that the home has sent. */
   push(chunk: Buffer): void {
     try {
       for (let at = 0; at < chunk.length; ) {

@@ -22,16 +22,16 @@ export function firstWords({ frameBuffer, frameStart, argumentCount }: CommandPa
  *
  * - free: a plain read means the same here as at the home.
  * - held: a read belongs to a transaction.
- * - lost: the home also sends what is no reply, so nothing more is known.
+ * - lost: the home also sends bytes that are no replies, so nothing more is known.
  */
 export class HomeView implements HomeRepliesOwner {
   readonly #replies = new HomeReplies(this)
   #state: 'free' | 'held' | 'lost' = 'free'
-  /** Undefined: nobody, or it is not known who. */
+  /** The user of the client; undefined before login, or if it is unknown. */
   #user: DataUser | undefined
-  /** Every user that the client may have logged in as. */
+  /** Every user as which the client may have logged in. */
   readonly #users = new Set<DataUser>()
-  /** Whether it may have logged in as somebody else. */
+  /** Whether the client may have logged in as a user that is not in `#users`. */
   #hasUnknownUser = false
   #protocol: 2 | 3 = 2
 
@@ -56,30 +56,30 @@ export class HomeView implements HomeRepliesOwner {
     return this.#protocol
   }
 
-  /** Everybody who may have seen what the home has sent. */
+  /** Every known user who may have seen the home's answers. */
   get users(): ReadonlySet<DataUser> {
     return this.#users
   }
 
-  /** Whether others may have seen it, too. */
+  /** Whether an unknown user may have seen them, too. */
   get hasUnknownUser(): boolean {
     return this.#hasUnknownUser
   }
 
-  /** The present command of `parser` is passed on. */
+  /** Records that the present command of `parser` is passed on. */
   sentCommand(command: KnownCommand | undefined, parser: CommandParser): void {
     const special = command && this.#specialOf(command, parser)
     if (this.#state !== 'lost') this.#replies.expect(1, special)
-    // The reply that would show it is not found.
+    // The reply, which would show whether the login succeeded, cannot be found any more.
     else if (special?.kind === 'login') this.#hasUnknownUser = true
   }
 
-  /** Commands are passed on that change nothing here. */
+  /** Records that commands are passed on that do not change this state. */
   sent(count: number): void {
     if (this.#state !== 'lost') this.#replies.expect(count)
   }
 
-  /** The home has sent these bytes. */
+  /** Takes bytes that the home has sent. */
   received(chunk: Buffer): void {
     if (this.#state !== 'lost') this.#replies.push(chunk)
   }
@@ -90,7 +90,7 @@ export class HomeView implements HomeRepliesOwner {
       case 'login':
         if (special.user !== undefined) this.#users.add(special.user)
         else this.#hasUnknownUser ||= !isError
-        // After an error the home may have logged the client in or not.
+        // After an error, the home may or may not have logged the client in.
         this.#user = isError ? undefined : special.user
         this.#protocol = special.protocol ?? this.#protocol
         return
@@ -113,7 +113,7 @@ export class HomeView implements HomeRepliesOwner {
     if (this.#state === 'held') this.#state = 'free'
   }
 
-  /** What the home's reply to a command decides. Changes the state where the reply does not matter. */
+  /** The effect that depends on the home's reply. Changes the state at once where the reply does not matter. */
   #specialOf(command: KnownCommand, parser: CommandParser): Special | undefined {
     if (!command.allowed) return undefined
     const { name, state } = command
@@ -127,13 +127,13 @@ export class HomeView implements HomeRepliesOwner {
   }
 
   #loginOf(name: 'AUTH' | 'HELLO', words: readonly string[]): Special | undefined {
-    // In a transaction it is queued.
+    // In a transaction the home queues the command, and the reply does not show its effect.
     if (this.#state === 'held') this.#state = 'lost'
     const [, first, second] = words
     const protocol = name === 'HELLO' ? protocolOf(first) : undefined
     if (name === 'AUTH') return { kind: 'login', user: second === undefined ? 'default' : first, protocol }
     const places = words.flatMap((word, at) => (word.toUpperCase() === 'AUTH' ? [at] : []))
-    // Elsewhere it may be a name.
+    // At another place the word AUTH may be a client name, so the user is not known.
     const known = places[0] === 2 ? words[3] : undefined
     return { kind: 'login', user: places.length === 0 ? this.#user : known, protocol }
   }

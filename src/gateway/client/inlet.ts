@@ -11,13 +11,13 @@ import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import type { ClientSocket } from './client-socket.js'
 
 /**
- * Receives the bytes of a client: the first `length` of `memory`, which may be lent (`lent-memory.ts`). Passing a view
- * instead would cost as much as everything else that is done with most reads.
+ * Receives the bytes of a client: the first `length` of `memory`, which may be lent (`lent-memory.ts`). For most reads, to
+ * make a view of the bytes would cost as much as all other work.
  */
 export type Receiver = (memory: Buffer, length: number) => void
 
 const KEEP_ALIVE_DELAY_SECONDS = 300
-/** A client that sends this much at a time may have more on the way, and the system would deliver all of it in one turn. */
+/** After a read of this size, more bytes may be waiting, and the system would deliver all of them in one turn. */
 const MUCH_BYTES = 65_536
 
 /** The receiving side of a client's connection. */
@@ -36,19 +36,19 @@ export class Inlet {
     this.#isSettled = isSettled
   }
 
-  /** For a connection that reads into memory of its own. */
+  /** The inlet of a connection that reads into memory of its own. */
   static of(socket: ClientSocket): Inlet {
     return new Inlet((receive) => socket.on('data', (chunk: Buffer) => receive(chunk, chunk.length)), false)
   }
 
-  /** For a connection that reads into the common block. `isSettled`: whether it has its options already. */
+  /** The inlet of a connection that reads into the common block. `isSettled`: the socket has its options already. */
   static ofHandle(handle: ConnectionHandle, isSettled: boolean): Inlet {
     const open = (receive: Receiver): ClientSocket =>
       openSocket(handle, COMMON_BLOCK, (length) => receive(COMMON_BLOCK, length))
     return new Inlet(open, isSettled, handle)
   }
 
-  /** Pauses reading until the next turn when other clients have to wait. A client that is paused for another reason stays so. */
+  /** Pauses reading until a later turn when other clients have to wait. A connection that is already paused stays paused. */
   #take(memory: Buffer, length: number): void {
     this.receive(memory, length)
     const { socket } = this
@@ -57,7 +57,7 @@ export class Inlet {
     scheduleSlice(() => socket.resume())
   }
 
-  /** The client has logged in: sets the options of its socket. A client that has not is not worth the system calls. */
+  /** Call it when the client has logged in: sets the options of its socket. Strangers are not worth these system calls. */
   settle(): void {
     this.onLogin()
     if (this.#isSettled) return
@@ -68,7 +68,7 @@ export class Inlet {
 
 /**
  * Gives every connection that `server` accepts to `take`. The server has to listen already. Connections read into the
- * common block where internals of Node are used (`node-internals.ts`), else into memory of their own.
+ * common block where internals of Node are used (`node-internals.ts`), otherwise into memory of their own.
  */
 export function takeInlets(server: Server, take: (inlet: Inlet) => void): void {
   server.on('connection', (socket) => take(Inlet.of(socket)))

@@ -56,7 +56,7 @@ export function hasState({ kind, transaction }: DedicatedLane): boolean {
   return kind === 'pinned' || isOpen(transaction)
 }
 
-/** Whether the client needs its lane no more. One that is kept for a slow reader may have been closed for what it held. */
+/** Whether the client no longer needs its lane. A lane kept for a slow reader is free once it was closed to free memory. */
 export function isFree({ transaction, link }: DedicatedLane): boolean {
   return transaction === 'none' || (transaction === 'kept' && link.isClosed)
 }

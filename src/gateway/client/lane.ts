@@ -17,9 +17,9 @@ export interface LaneOwner {
   write(bytes: Buffer): void
   /** Replies have arrived, or failed. */
   progressed(): void
-  /** Sends what is written, then closes: the state that the client relies on is lost. */
+  /** Closes the connection after sending what is written. For a client that has lost state on which it relies. */
   hangUp(): void
-  /** Closes at once: the client has part of a reply, and the rest will never arrive. */
+  /** Closes the connection at once. For a client that has part of a reply whose rest will never arrive. */
   cut(): void
 }
 
@@ -53,7 +53,7 @@ export class ClientLane implements ReplySink {
     return this.#pendingReplies
   }
 
-  /** Replies that arrived, including those of the gateway in their order; on a pinned lane, commands that were sent. */
+  /** Number of replies that arrived, including those of the gateway. On a pinned lane it counts commands that were sent. */
   get answered(): number {
     return this.#answered
   }
@@ -63,7 +63,7 @@ export class ClientLane implements ReplySink {
     return this.#replica
   }
 
-  /** The lane if it is the client's alone, dedicated or pinned. */
+  /** The lane if it belongs to the client alone (dedicated or pinned). */
   get dedicated(): DedicatedLane | undefined {
     const state = this.#state
     return state.kind === 'dedicated' || state.kind === 'pinned' ? state : undefined
@@ -99,7 +99,7 @@ export class ClientLane implements ReplySink {
   /**
    * Continues as `key`, which may name another user or version of the protocol. Watched keys, subscriptions and tracking
    * stay. Only while no reply is pending and no transaction is open.
-   * @returns what to wait for before the next command.
+   * @returns a promise that the next command has to wait for.
    */
   become(key: LaneKey): Promise<void> | undefined {
     const { dedicated } = this
@@ -108,7 +108,7 @@ export class ClientLane implements ReplySink {
     return undefined
   }
 
-  /** The engine's client id of a dedicated lane, which is not reused for other clients then. Undefined for other lanes. */
+  /** The engine's client id of a dedicated lane, which is then not reused for other clients. Undefined for other lanes. */
   async engineClientId(): Promise<number | undefined> {
     const { dedicated } = this
     if (!dedicated) return undefined
@@ -119,7 +119,7 @@ export class ClientLane implements ReplySink {
     )
   }
 
-  /** The engine has accepted `key` for this dedicated lane. */
+  /** Call it when the engine has accepted `key` for this dedicated lane. */
   changeKey(key: LaneKey): void {
     const { dedicated } = this
     if (!dedicated) return
@@ -154,7 +154,7 @@ export class ClientLane implements ReplySink {
     if (this.#state.kind === 'shared') this.#toShared(this.#state.key)
   }
 
-  /** Gives the lane up, whatever its state. */
+  /** Gives the lane up, in any state. */
   leave(): void {
     const last = this.dedicated
     this.#state = { kind: 'none' }
@@ -171,7 +171,7 @@ export class ClientLane implements ReplySink {
     this.send(bytes, start, end, count)
   }
 
-  /** The same on the present lane, also where that is a dedicated lane whose transaction has ended. */
+  /** Sends commands on the present lane, even if that is a dedicated lane that the client no longer needs. */
   send(bytes: Buffer, start: number, end: number, count: number): void {
     const state = this.#state
     switch (state.kind) {
@@ -208,8 +208,8 @@ export class ClientLane implements ReplySink {
   }
 
   /**
-   * Calls `settled` when everything sent on a pinned lane was answered, or never will be. In an open transaction that is
-   * at once: commands that are queued there do not run yet.
+   * Calls `settled` when everything sent on a pinned lane was answered, or never will be. In an open transaction it calls
+   * at once, because queued commands do not run yet.
    */
   settle(settled: () => void): void {
     const state = this.#state
@@ -227,7 +227,7 @@ export class ClientLane implements ReplySink {
     this.dedicated?.link.sendStreamed(bytes, start, end)
   }
 
-  /** Discards a dedicated lane on which half a command was sent; its pending replies fail. */
+  /** Discards a dedicated lane on which only part of a command was sent; its pending replies fail. */
   dropDedicated(): void {
     const state = this.#state
     if (state.kind !== 'dedicated') return
@@ -261,7 +261,7 @@ export class ClientLane implements ReplySink {
     else state.link.deliverInOrder(this, bytes)
   }
 
-  /** The same for an error: the engine discards the open transaction, as after errors of its own. */
+  /** Like `reply`, for an error: the engine discards the open transaction, as after errors of its own. */
   replyError(bytes: Buffer): void {
     const state = this.#state
     if (state.kind !== 'dedicated' || state.transaction !== 'open') {
@@ -305,7 +305,7 @@ export class ClientLane implements ReplySink {
     this.#state = { ...state, kind: 'pinned', stream }
   }
 
-  /** The engine pushes no more. Only on a pinned lane whose commands were all answered. */
+  /** Ends the pinning: the engine pushes no more messages. Only when all commands on the pinned lane were answered. */
   unpin(): void {
     const state = this.#state
     if (state.kind !== 'pinned') return
@@ -328,12 +328,12 @@ export class ClientLane implements ReplySink {
     this.#onUnpinned = ended
   }
 
-  /** The client reads too slowly. A dedicated lane makes the engine wait; on other lanes nothing happens. */
+  /** Called when the client reads too slowly. A dedicated lane makes the engine wait; on other lanes nothing happens. */
   pauseReading(): void {
     this.dedicated?.link.pauseReading()
   }
 
-  /** The client has caught up. */
+  /** Called when the client has caught up. */
   resumeReading(): void {
     this.dedicated?.link.resumeReading()
   }
@@ -343,7 +343,7 @@ export class ClientLane implements ReplySink {
     this.deliverReply(chunk, start, end, completed)
   }
 
-  /** The same for replies of the replica. */
+  /** Like `deliver`, for replies of the replica. */
   deliverReply(chunk: Buffer, start: number, end: number, completed: number): void {
     this.#pendingReplies -= completed
     this.#answered += completed
@@ -367,7 +367,7 @@ export class ClientLane implements ReplySink {
     this.#pendingReplies -= count
     this.#answered += count
     if (partial) this.#owner.cut()
-    // Another node becomes the home. Most clients send again what was not answered.
+    // Another node becomes the home. Most clients reconnect and repeat commands without an answer.
     else if (isError(error, 'home_not_ready') || isError(error, 'database_moved')) this.#owner.hangUp()
     else {
       const text = encodeError(errorText(error))
@@ -389,7 +389,7 @@ export class ClientLane implements ReplySink {
     this.#state = { kind: 'shared', key, link: this.#lanes.shared(key), reads: undefined }
   }
 
-  /** The transaction or subscription is lost with the connection, so the client is disconnected: it relies on them. */
+  /** Disconnects a client whose transaction or subscription is lost with the connection, because it relies on them. */
   #onLost(): void {
     if (!this.dedicated || !hasState(this.dedicated)) return
     this.leave()

@@ -1,12 +1,12 @@
 import { codeOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 
-/** Another program holds the port, or this user may not listen on it. */
+/** Errors of the port itself: another program holds it, or this user may not listen on it. */
 const ANOTHER_PORT_MAY_DO = new Set(['EADDRINUSE', 'EACCES'])
 
 /**
- * The error of a port that cannot be opened: `port_taken` if another port may do, else the error of the system, such as
- * `EMFILE`, or `EADDRNOTAVAIL` for an address that the machine does not have.
+ * The error of a port that cannot be opened: `port_taken` if another port might work, otherwise the error of the system,
+ * such as `EMFILE`, or `EADDRNOTAVAIL` for an address that the machine does not have.
  */
 export function listenError(port: number, cause: Error): Error {
   return ANOTHER_PORT_MAY_DO.has(codeOf(cause)) ? new HomeportError('port_taken', { port }, { cause }) : cause

@@ -4,14 +4,14 @@ import { keep, keepInPlace } from '../resp/lent-memory.js'
 import type { ClientSocket } from './client-socket.js'
 import type { Inlet } from './inlet.js'
 
-/** Whether the client gets its replies (CLIENT REPLY). `skip`: not the next one; `skipping`: that one is pending. */
+/** Whether the client gets its replies (CLIENT REPLY). `skip`: not the next one; `skipping`: the skipped one is pending. */
 export type Replies = 'on' | 'off' | 'skip' | 'skipping'
 
 /** Reply bytes that a client may leave unread. */
 export interface ReaderBounds {
-  /** Above this the client is slow: it gets a dedicated lane, and its next command waits. Default 1 MiB. */
+  /** Above this, the client is slow: it gets a dedicated lane, and its next command waits. Default 1 MiB. */
   readonly slowBytes: number
-  /** Above this it is disconnected, where a shared lane cannot wait for it. Default 256 MiB. */
+  /** Above this, a client on a shared lane is disconnected, because the lane cannot wait for it. Default 256 MiB. */
   readonly lostBytes: number
 }
 
@@ -29,7 +29,7 @@ export class Outlet {
   replies: Replies = 'on'
   /** Bytes that were sent to the client. */
   sentBytes = 0
-  /** A stranger counts for itself: it uses up nothing of the month of a database. */
+  /** Before login, bytes are not counted for a database: a stranger must not use up its month. */
   #traffic: Traffic = { bytesIn: 0, bytesOut: 0 }
   readonly #socket: ClientSocket
   readonly #direct: DirectWriter | undefined
@@ -54,7 +54,7 @@ export class Outlet {
     socket.on('drain', drained)
   }
 
-  /** Counts the client's bytes there, with those since it was a stranger; undefined: it is one again. */
+  /** Counts bytes in `meter` from now on, and adds those before the login. Undefined: the client is a stranger again. */
   countIn(meter: Traffic | undefined): void {
     const past = this.#traffic
     if (meter === past) return
@@ -64,7 +64,7 @@ export class Outlet {
     meter.bytesOut += past.bytesOut
   }
 
-  /** The client has sent `bytes` bytes. */
+  /** Counts bytes that the client has sent. */
   received(bytes: number): void {
     this.#traffic.bytesIn += bytes
   }
@@ -74,7 +74,7 @@ export class Outlet {
     return this.queuedBytes > this.#bounds.slowBytes
   }
 
-  /** Whether it has left so much unread that no more may be queued for it. */
+  /** Whether the client has left so much unread that no more may be queued for it. */
   get isLost(): boolean {
     return this.queuedBytes > this.#bounds.lostBytes
   }
@@ -95,7 +95,7 @@ export class Outlet {
     return this.#direct ? writableLength + this.#direct.queuedBytes : writableLength
   }
 
-  /** Sends bytes, which may be lent, unless the client wants no replies. @returns whether the client is slow. */
+  /** Sends bytes, which may be lent, unless the client has turned replies off. @returns whether the client is slow. */
   write(bytes: Buffer): boolean {
     if (this.replies !== 'on' || !this.#socket.writable) return false
     this.#traffic.bytesOut += bytes.length
@@ -111,7 +111,7 @@ export class Outlet {
     this.#grew(bytes.length)
   }
 
-  /** The system may not take all bytes. The socket then queues the given buffer, so it must not be lent any more. */
+  /** If the system does not take all bytes, the socket queues the given buffer, so the buffer must not be lent any more. */
   #writeFirst(bytes: Buffer): void {
     this.#socket.write(bytes)
     if (this.#socket.writableLength > 0) keepInPlace(bytes)
@@ -121,7 +121,7 @@ export class Outlet {
     if (!this.#socket.destroyed && !this.#failed(status) && !this.needsDrain) this.#drained()
   }
 
-  /** Closes the connection if `status` is an error of the system. @returns whether it is. */
+  /** Closes the connection if `status` is an error of the system. @returns whether it is one. */
   #failed(status: number): boolean {
     if (status === 0) return false
     this.#socket.destroy(new Error(`writing failed with ${getSystemErrorName(status)}`))

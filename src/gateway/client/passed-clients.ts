@@ -4,7 +4,7 @@ import { closed } from '../../http/index.js'
 
 /** The clients of other nodes' databases, whose bytes this node passes on. */
 export class PassedClients {
-  /** By client: its connection to the home, and what has the home answer what the client has sent, and nothing more. */
+  /** By client: its connection to the home, and a function that ends its input, so that the home still sends all replies. */
   readonly #passed = new Map<Duplex, { readonly home: Duplex; readonly finish: () => void }>()
   #isClosed = false
 
@@ -18,7 +18,7 @@ export class PassedClients {
     })
   }
 
-  /** Adds a client whose bytes are passed on. `finish` ends the direction to the home, which ends the other one. */
+  /** Adds a client whose bytes are passed on. `finish` ends the direction to the home; the home then ends the other one. */
   add(client: Duplex, home: Duplex, finish: () => void): void {
     if (this.#isClosed || client.destroyed) {
       home.destroy()
@@ -26,11 +26,11 @@ export class PassedClients {
       return
     }
     this.#passed.set(client, { home, finish })
-    // One connection ends with the other.
+    // The connection to the home closes with that of the client.
     home.once('close', () => this.#passed.delete(client))
   }
 
-  /** Whether a client is among them. */
+  /** Whether the bytes of a client are passed on. */
   has(client: Duplex): boolean {
     return this.#passed.has(client)
   }

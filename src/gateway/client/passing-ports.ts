@@ -22,37 +22,37 @@ export interface PassingPortsOptions {
   readonly memory: ClientMemoryBudget
   readonly clock: Clock
   readonly logger: GatewayLogger
-  /** Resolves when the ports of databases that this node serves no more are closed. */
+  /** Resolves when the ports of databases that this node no longer serves are closed. */
   readonly settled: () => Promise<unknown>
 }
 
 const BACKLOG = 511
 const KEEP_ALIVE_DELAY_MS = 300_000
 const LOG_EVERY_MS = 1_000
-/** Connections that are passed on at a time: as many as the link to one node carries. */
+/** Most connections that are passed on at a time: as many as the link to one node carries. */
 const MOST_PASSED = 10_000
-/** Those of one database, so that no tenant takes all of them. */
+/** Most passed connections of one database, so that no tenant takes all of them. */
 const MOST_OF_ONE = 5_000
 
-/** Where the bytes of a client go. */
+/** The connection to which the bytes of a client go. */
 interface Way {
   readonly to: 'home' | 'near'
   readonly stream: Duplex
 }
 
 /**
- * The ports of databases that other nodes serve. Bytes go untouched to the home, which knows the address of the client:
- * it does the handshake of TLS, the login, and counts the client. A port costs a listening socket and no timer.
+ * The ports of databases that other nodes serve. Bytes go unchanged to the home, which gets the address of the client, does
+ * the TLS handshake and the login, and counts the client. A port costs a listening socket and no timer.
  */
 export class PassingPorts {
   readonly #options: PassingPortsOptions
   readonly #open = new Map<string, PassingPort>()
-  /** Databases whose port another program holds. They are tried again with every change and sweep. */
+  /** Databases whose port another program holds. Every change retries them. */
   readonly #failed = new Set<string>()
   readonly #refusal: TlsRefusal | undefined
   #passed = 0
   readonly #clients = new PassedClients()
-  /** One change after the other: a port may go from one database to another. */
+  /** Ends when all changes so far are applied. They are applied one by one, because a port may move between databases. */
   #turn: Promise<void> = Promise.resolve()
   #loggedAtMs = Number.NEGATIVE_INFINITY
   #isClosed = false
@@ -90,7 +90,7 @@ export class PassingPorts {
     await Promise.all([this.#clients.close(graceMs, this.#options.clock), ...closing])
   }
 
-  /** Ports are closed first: one may belong to another database now. Never rejects. */
+  /** Applies changes. Closes ports first, because a port may belong to another database now. Never rejects. */
   async #follow(databaseIds: readonly string[]): Promise<void> {
     if (this.#isClosed) return
     const changed = [...new Set([...databaseIds, ...this.#failed])]
@@ -120,14 +120,14 @@ export class PassingPorts {
     }
   }
 
-  /** Serves a client that another node of the region has accepted, because this one keeps the replica. Never rejects. */
+  /** Serves a client that another node of the region has accepted, because this node keeps the replica. Never rejects. */
   acceptFor(databaseId: string, address: ClientAddress, client: ClientSocket): Promise<void> {
     return this.#pass(databaseId, client, () => this.#toHome(databaseId, address))
   }
 
   /**
-   * Connects a client to the node of the region that keeps the replica, or else to the home. Which of them has the handshake of
-   * TLS to do only shows when the client begins, so a port that speaks TLS leads to the home.
+   * Connects a client to the node of the region that keeps the replica, or else to the home. A port with TLS leads to the
+   * home, which does the handshake: whether the client uses TLS shows only when it begins.
    */
   async #connect(databaseId: string, { remoteAddress: ip = '', remotePort: port = 0 }: Socket): Promise<Way> {
     const { ports, reads } = this.#options
@@ -179,7 +179,7 @@ export class PassingPorts {
     }
   }
 
-  /** Clients connect again and again while a home is away. */
+  /** Logs an error, at most once a second: while a home is lost, clients keep reconnecting. */
   #log(error: unknown): void {
     const nowMs = this.#options.clock.now()
     if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) return
@@ -187,7 +187,7 @@ export class PassingPorts {
     this.#options.logger.warn('gateway_not_passed_on', { error })
   }
 
-  /** A port with TLS may be behind a proxy that terminates it, so the first bytes decide how the client gets the reason. */
+  /** Refuses a client. A proxy may have terminated TLS, so the first bytes decide whether the reason is sent over TLS. */
   #refuse(client: ClientSocket, error: unknown, mayBeTls: boolean): void {
     const tell = (): void => turnAway(client, error)
     if (!mayBeTls) tell()
@@ -235,7 +235,7 @@ class PassingPort {
     return new Promise((resolve, reject) => {
       const onError = (cause: Error): void => reject(listenError(port, cause))
       this.#server.once('error', onError)
-      // Of several processes of one machine, only one listens on a port: they do not share it.
+      // Exclusive: several processes of one machine must not share the port.
       this.#server.listen({ port, host: settings.host, backlog: BACKLOG, exclusive: true }, () => {
         this.#server.off('error', onError)
         this.#server.on('error', (error) => logger.error('gateway_port_failed', { error }))
@@ -245,9 +245,9 @@ class PassingPort {
     })
   }
 
-  /** Ends all connections, or those that `isEnded` names, and resolves when none is left. */
+  /** Ends all connections, or those for which `isEnded` returns true, and resolves when none is left. */
   async close(isEnded: (client: Socket) => boolean = () => true): Promise<void> {
-    // A server that is closed before it listens would listen afterwards.
+    // A server that is closed before it listens would start to listen afterwards.
     await this.#listening?.catch(() => undefined)
     const isClosed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     this.#options.doorway.dismiss(this.#server)

@@ -18,8 +18,8 @@ export class PauseHold {
   }
 
   /**
-   * Whether the present command may go on now. If not, it is taken again when the pause has ended. `wholeArguments`: how
-   * many arguments have arrived of a command that is passed on in pieces.
+   * Whether the present command may be handled now. If not, it is taken again when the pause has ended. `wholeArguments`:
+   * number of arguments that have arrived, for a command that is passed on in pieces.
    */
   passes(command: KnownCommand | undefined, wholeArguments = WORDS_READ): boolean {
     const { pause } = this.#context.deps.guard
@@ -37,18 +37,18 @@ export class PauseHold {
     this.#transactionWrites = false
   }
 
-  /** Commands that may write are sent; in an open transaction they are queued. */
+  /** Notes that commands that may write are sent; in an open transaction the engine queues them. */
   noteWrites(): void {
     this.#transactionWrites = true
   }
 
-  /** The present command is sent; in an open transaction it is queued. */
+  /** Notes that the present command is sent; in an open transaction the engine queues it. */
   note(command: ServedCommand): void {
     const { pause } = this.#context.deps.guard
     if (command.mayWrite && pause.writesLater(command, this.#words(WORDS_READ))) this.#transactionWrites = true
   }
 
-  /** The connection has closed. */
+  /** Call it when the connection has closed. */
   close(): void {
     if (!this.#cancel) return
     this.#cancel()

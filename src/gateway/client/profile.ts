@@ -19,7 +19,7 @@ export class ClientProfile {
     this.lastCommandAtMs = nowMs
   }
 
-  /** Memory that its names take, bytes. */
+  /** Memory that the names take, bytes. */
   get heldBytes(): number {
     return this.name.length + this.libraryName.length + this.libraryVersion.length
   }
@@ -29,7 +29,7 @@ export class ClientProfile {
     return `${this.#socket.remoteAddress}:${this.#socket.remotePort}`
   }
 
-  /** Address and port that it connected to. */
+  /** Address and port to which the client has connected. */
   get localAddress(): string {
     return `${this.#socket.localAddress}:${this.#socket.localPort}`
   }
@@ -76,10 +76,10 @@ export function describeClient(profile: ClientProfile, session: SessionFacts, no
   )
 }
 
-/** Every name is in each CLIENT LIST. Characters. */
+/** Longest name, characters. Limited, because every CLIENT LIST contains all names. */
 const LONGEST_NAME = 1_024
 
-/** The engine's words for a name of a client or of its library that is not valid, behind what is named. */
+/** The engine's error text for an invalid name of a client or its library, without the beginning that says which name. */
 function problemOfName(name: string): string | undefined {
   if (name.length > LONGEST_NAME) return `cannot be longer than ${LONGEST_NAME} characters.`
   return PLAIN_NAME.test(name) ? undefined : 'cannot contain spaces, newlines or special characters.'

@@ -13,34 +13,34 @@ import { beginsTls } from '../tls/opening.js'
 import { type FaultOwner, guarded, listen } from './guarded.js'
 import { firstWords, HomeView } from './home-view.js'
 
-/** What a session needs. `fault` closes the connection of the client. */
+/** The collaborators of a session. `fault` closes the connection of the client. */
 export interface ReplicaSessionDeps extends FaultOwner {
   readonly databaseId: string
   readonly reads: Pick<ReadsHere, 'lane' | 'mayRead' | 'take' | 'note' | 'passed' | 'sawPrimary'>
-  /** Disconnects the client when the clients of the server hold too much. */
+  /** Disconnects the client when too much memory is held for all clients of the server. */
   readonly memory: Pick<ClientMemoryBudget, 'grow' | 'remove'>
-  /** Monotonic, milliseconds. */
+  /** Monotonic time, milliseconds. */
   readonly nowMs: () => number
 }
 
-/** The home hears of a client at least this often, so that it does not take it for idle. */
+/** A command goes to the home at least this often, so that the home does not consider the client idle. */
 const HOME_HEARS_EVERY_MS = 10_000
 /** Reads that are sent to the replica ahead of their replies. */
 const MOST_READS_AHEAD = 256
-/** A client that has not logged in sends no more than this in one piece, bytes. */
+/** Most bytes that are held for a client that has not logged in. Above that it is disconnected. */
 const MOST_HELD_BEFORE_LOGIN = 1024 * 1024
 
 /**
- * The connection of a client to a database whose home is another node and whose replica this node keeps. Every command goes
- * to the home, over a connection for this client alone: the home logs the client in, limits it and keeps its state. Only a
- * plain read goes to the replica, as `Steering` decides, and only while `HomeView` knows that it means the same there.
+ * The connection of a client to a database whose home is another node and whose replica this node keeps. Commands go to the
+ * home, over a connection for this client alone: the home logs the client in, limits it and keeps its state. Only plain
+ * reads may go to the replica, as `Steering` decides, and only while `HomeView` knows that a read means the same there.
  *
  * ```
  *   new ──a command──▶ steered: each command goes to the home or to the replica
- *    └──TLS──▶ raw: all bytes go to the home untouched, which does the handshake
+ *    └──TLS──▶ raw: all bytes go unchanged to the home, which does the handshake
  * ```
  *
- * A client never sees an older state than before: whatever the home sends is noted before it may send its next read.
+ * A client never sees an older state than before: every answer of the home is noted before the client can send another read.
  */
 export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, MemoryConsumer {
   readonly #deps: ReplicaSessionDeps
@@ -54,7 +54,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
   #reads: ReplicaReads | undefined
   /** Reads that the replica has not answered, in their order. */
   #pendingReads: { readonly name: string; readonly bytes: number }[] = []
-  /** What the client hears last. */
+  /** The error after which the session ends: the client gets it after all pending replies. */
   #lastWord: Buffer | undefined
   /** What the next command waits for. */
   #waitsFor: 'nothing' | 'replica' | 'quiet' | 'reader' | 'home' = 'nothing'
@@ -150,11 +150,11 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
   }
 
   fail(): void {
-    // The client has the beginning of a reply whose rest will not come.
+    // The client has the beginning of a reply whose rest will not arrive.
     this.#client.destroy()
   }
 
-  /** The client sends no more, or the server stops. It still gets its replies. */
+  /** Ends the input: the client sends no more, or the server stops. The client still gets its replies. */
   finish(): void {
     this.#inputEnded = true
     this.#client.resume()
@@ -193,7 +193,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
       this.#client.pause()
       return
     }
-    // Behind bytes that are no command, nothing is one.
+    // After bytes that are no command, nothing more can be parsed.
     if (this.#lastWord) return
     this.#parser.push(chunk)
     this.#deps.memory.grow(this, chunk.length)
@@ -202,7 +202,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
     if (this.#view.user === undefined && this.#parser.heldBytes > MOST_HELD_BEFORE_LOGIN) this.#client.destroy()
   }
 
-  /** All users of the client have seen what is in these bytes: noted in the same turn, before any other read. */
+  /** Passes bytes of the home on. All users of the client have then seen them, which is noted before any other read. */
   #onHome(chunk: Buffer): void {
     const { reads, databaseId } = this.#deps
     if (!this.#client.write(chunk)) this.#home.pause()
@@ -215,7 +215,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
     if (this.#lastWord) this.#end(this.#lastWord)
   }
 
-  /** The replica has answered everything. */
+  /** Called when the replica has answered everything. */
   #quiet(): void {
     this.#resume('quiet')
     if (this.#lastWord) this.#end(this.#lastWord)
@@ -236,7 +236,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
   #take(): void {
     this.#home.cork()
     while (!this.#isWaiting && this.#takeOne()) this.#slowDown()
-    // The client is not read while the replica is waited for.
+    // While a command waits for the replica, the session does not read from the client.
     this.#steering.arriving()
     this.#parser.release()
     this.#home.uncork()
@@ -250,7 +250,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
     else if (this.#home.writableNeedDrain) this.#waitsFor = 'home'
   }
 
-  /** @returns whether there may be another one. */
+  /** @returns whether there may be another command. */
   #takeOne(): boolean {
     switch (this.#parser.next()) {
       case 'frame':
@@ -290,7 +290,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
     const mayRead = !this.#isHomeDue && reads.mayRead(databaseId)
     if (!this.#steering.passes(mayRead ? command : undefined)) return
     if (this.#reads && command && reads.take(databaseId, 1, 'node')) this.#read(this.#reads, command)
-    // The home allows no more for now.
+    // The home allows no more reads for now.
     else if (this.#steering.passes(undefined)) {
       this.#view.sentCommand(command, this.#parser)
       this.#pass(this.#frame)
@@ -319,7 +319,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
     return findSubcommand(command.name, firstWords(this.#parser)[1] ?? '')
   }
 
-  /** The client cannot be understood any more: it hears so after all replies. */
+  /** Ends the session with an error, which the client gets after all pending replies. */
   #end(lastWord: Buffer): void {
     this.#lastWord = lastWord
     if (!this.#view.isLost && !this.isIdle) return

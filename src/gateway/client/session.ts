@@ -15,21 +15,22 @@ import { ClientLane, type LaneOwner } from './lane.js'
 import { Outlet } from './outlet.js'
 import { ClientProfile, describeClient } from './profile.js'
 
-/** A client that sends no more still gets the replies that arrive in this time, where others may never come. */
+/** Time in which a client that sends no more still gets replies, if some of its replies may never arrive. */
 const LAST_REPLIES_MS = 1_000
 const NOTHING_SUBSCRIBED = { channels: 0, patterns: 0, shardChannels: 0 }
 
 /**
- * The connection of one client: who it is, what is held for it, and how it ends.
+ * The connection of one client: its identity, its memory, and its end.
  *
  * ```
  *   inlet ──▶ ClientCommands ──▶ ClientLane ──▶ engine ──▶ ClientLane ──▶ outlet
  * ```
  *
  * It ends in one of three ways:
- * - finish: the client sends no more, or the server stops. It still gets its replies, except those that may never come.
- * - hangUp: it gets what was written, and nothing more.
- * - cut: at once, after a fault, or when too much is held for it.
+ * - finish: the client sends no more, or the server stops. The client still gets its replies, except those that may never
+ *   arrive.
+ * - hangUp: the client gets the bytes that were written, and nothing more.
+ * - cut: at once, after a fault, or when too much is held for the client.
  */
 export class Session implements CommandsOwner, LaneOwner, MemoryConsumer {
   readonly deps: SessionDeps
@@ -139,7 +140,7 @@ export class Session implements CommandsOwner, LaneOwner, MemoryConsumer {
   write(bytes: Buffer): void {
     if (!this.outlet.write(bytes)) return
     this.flow.readerFellBehind()
-    // A dedicated lane waits for it.
+    // A dedicated lane waits for a slow client; a shared lane cannot.
     if (this.lane.isShared && this.outlet.isLost) this.#cutAndWarn('gateway_client_not_reading')
   }
 
@@ -169,15 +170,15 @@ export class Session implements CommandsOwner, LaneOwner, MemoryConsumer {
     this.cut()
   }
 
-  /** The client sends no more, or the server stops. */
+  /** Ends the input: the client sends no more, or the server stops. */
   finish(): void {
     this.#commands.hasEnded = true
     this.#finishReplies()
   }
 
   /**
-   * Closes a connection that has sent nothing since `sinceMs` and waits for nothing. Of one that waits, a little more is
-   * read: that the client has gone is behind what it has sent.
+   * Closes the connection if the client has sent nothing since `sinceMs` and waits for nothing. If a command waits for an
+   * event, it resumes reading instead: the end of the connection comes after the input that is still unread.
    */
   endIfIdleSince(sinceMs: number): void {
     const waitsForReply = this.lane.pendingReplies > 0 && !this.#commands.isUploading
@@ -198,7 +199,7 @@ export class Session implements CommandsOwner, LaneOwner, MemoryConsumer {
   }
 
   #finishReplies(): void {
-    // All input was taken, so the rest of a large command will never come. It may have begun only after the end was seen.
+    // All input was taken, so the rest of a large command will never arrive. It may have begun after the end was seen.
     if (this.#commands.isUploading && this.flow.isOpen) {
       this.cut()
       return

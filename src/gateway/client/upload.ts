@@ -20,9 +20,9 @@ import type { PauseHold } from './pause-hold.js'
  * ```
  *
  * - none: there is no large command.
- * - sending: they are sent to the engine, on a connection that carries nothing else.
- * - refused: they are dropped, and the client gets the error at the end of the command.
- * - answered: they are dropped; the client has its reply.
+ * - sending: the pieces are sent to the engine, on a connection that carries nothing else.
+ * - refused: the pieces are dropped, and the client gets the error at the end of the command.
+ * - answered: the pieces are dropped; the client has its reply.
  */
 type UploadState =
   | { readonly kind: 'none' }
@@ -31,11 +31,11 @@ type UploadState =
   | { readonly kind: 'answered' }
 
 /**
- * Passes a command with a large argument on while it arrives, so that it takes no more memory than others: SET, APPEND,
- * LPUSH and other commands whose one key precedes their values, the arguments of a script after its keys, the last value
- * of MSET, a message of PUBLISH. The command gets a dedicated lane: on a shared lane, a client that sends slowly would
- * block all others, and one that disconnects would leave half a command. Where the client relies on the state of its
- * lane, only a last argument is passed on: a later argument could be too long, and the lane would have to be discarded.
+ * Passes a command with a large argument on while it arrives, so that it takes no more memory than other commands: SET,
+ * APPEND, LPUSH and other commands whose one key precedes their values, the arguments of a script after its keys, the last
+ * value of MSET, a message of PUBLISH. The command gets a dedicated lane: on a shared lane, a client that sends slowly would
+ * block all others, and one that disconnects would leave half a command. If the client relies on the state of its lane, only
+ * a last argument is passed on: a later argument could be too long, and the lane would have to be discarded.
  */
 export class Upload implements ReplySink {
   readonly #context: CommandContext
@@ -43,13 +43,13 @@ export class Upload implements ReplySink {
   readonly #permits: Permits
   readonly #hold: PauseHold
   #state: UploadState = { kind: 'none' }
-  /** Large commands that the engine has not answered, with the present one. On a pinned lane they are not counted. */
+  /** Number of large commands that the engine has not answered, including the present one. Not counted on a pinned lane. */
   #pendingReplies = 0
-  /** The verdict that the engine had to be asked for. */
+  /** The verdict on the present command, if the engine had to be asked for it. */
   #ruling: { readonly verdict: Verdict } | undefined
-  /** Call it when the script that was sent last was answered. */
+  /** Call it when the last script was answered. */
   #scriptEnded = (): void => {}
-  /** The client gets it in place of the engine's reply. */
+  /** Reply that the client gets in place of the engine's. */
   #substitute: Buffer | undefined
 
   constructor(context: CommandContext, parser: CommandParser, permits: Permits, hold: PauseHold) {
@@ -112,7 +112,7 @@ export class Upload implements ReplySink {
     else this.#scriptEnded = guard.scripts.begin()
   }
 
-  /** The command cannot be completed, and the client gets `reply`. @returns false when no large command is active. */
+  /** Ends a command that cannot be completed. The client gets `reply`. @returns false when no large command is active. */
   breakOff(reply: Buffer): boolean {
     const state = this.#state
     this.#state = { kind: 'none' }
@@ -145,13 +145,13 @@ export class Upload implements ReplySink {
     this.#settle(count)
     const failed = substitute ? count - 1 : count
     if (failed > 0) lane.fail(failed, error, partial)
-    // The command that was broken off is the last.
+    // The command that was broken off is the last of the failed ones.
     if (substitute) lane.deliver(substitute, 0, substitute.length, 1)
   }
 
   /**
-   * Whether the command may follow others that the engine has not answered: the client has a lane of its own, no limit is a
-   * question to the engine, and nothing can be found wrong with the rest of the command, which would cost the lane.
+   * Whether the command may follow others that the engine has not answered. The client must have a dedicated lane, no limit
+   * may need a question to the engine, and the rest of the command must not be able to fail, which would cost the lane.
    */
   #mayFollow(command: ServedCommand): boolean {
     const { state } = this.#context.lane
@@ -201,7 +201,7 @@ export class Upload implements ReplySink {
     monitors.note({ row: command, words, address: profile.address, isWhole: false })
   }
 
-  /** Replies have arrived, or never will. The rest of a command that is answered before its end is dropped. */
+  /** Records that replies have arrived, or never will. If a command is answered before its end, its rest is dropped. */
   #settle(count: number): void {
     this.#scriptEnded()
     this.#scriptEnded = () => {}

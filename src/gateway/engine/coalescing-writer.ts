@@ -100,7 +100,7 @@ export class CoalescingWriter {
     this.#from = this.#to
   }
 
-  /** The operating system has copied all of the block. */
+  /** Reuses the block. The operating system has copied all of it. */
   #reuseBlock(): void {
     this.#from = 0
     this.#to = 0
@@ -110,7 +110,7 @@ export class CoalescingWriter {
 const EMPTY = Buffer.alloc(0)
 const spareBlocks: Buffer[] = []
 
-/** The operating system has copied all of these blocks. */
+/** Keeps blocks for reuse. The operating system has copied all of them. */
 function keepForReuse(blocks: readonly Buffer[]): void {
   for (const block of blocks) if (spareBlocks.length < MOST_SPARE_BLOCKS) spareBlocks.push(block)
 }

@@ -6,8 +6,8 @@ import { type Greeting, GreetingReader, greetingCommand, type LinkIdentity } fro
 import type { LinkOptions } from './link-options.js'
 
 /**
- * Pause between dials. When an engine has just ended, the link notices before the fleet does, and the old socket refuses
- * it: it looks up the engine a few times more before it gives up.
+ * Pause between dials. When an engine has just ended, the link notices before the fleet does, and the old socket refuses the
+ * connection. So the link looks the engine up and dials `MOST_DIALS` times before it gives up.
  */
 const DIAL_PAUSE_MS = 25
 const MOST_DIALS = 40
@@ -20,19 +20,19 @@ export interface EngineConnection {
 
 /** One attempt to connect. */
 export interface Attempt {
-  /** Its abort ends the attempt, in any state. */
+  /** An abort ends the attempt, in any state. */
   readonly signal: AbortSignal
-  /** The identity of the connection; asked for each dial. */
+  /** The identity of the connection; called for each dial. */
   readonly identity: () => LinkIdentity
-  /** Called when the engine is looked up, and when its greeting is sent. */
+  /** Called when the engine is looked up, and when the greeting is sent. */
   readonly onPhase: (phase: 'dialling' | 'greeting') => void
-  /** Gets all that the engine sends behind the greeting. */
+  /** Gets all bytes that the engine sends after the greeting. */
   readonly onData: (socket: Socket, chunk: LentBytes) => void
 }
 
 /**
- * Looks up an engine, connects to it and greets it. An engine that refuses is looked up and dialled again: only the greeting
- * was sent, so that repeats no command. Rejects with what `locate` or the last dial failed with.
+ * Looks up an engine, connects to it and greets it. An engine that refuses is looked up and dialled again, which repeats no
+ * command, because only the greeting was sent. Rejects with the error of `locate` or of the last dial.
  */
 export async function connectEngine(options: LinkOptions, attempt: Attempt): Promise<EngineConnection> {
   const { signal } = attempt
@@ -51,7 +51,7 @@ export async function connectEngine(options: LinkOptions, attempt: Attempt): Pro
   }
 }
 
-/** The engine answers HELLO with one reply and sends nothing before the next command. */
+/** Connects and sends HELLO. The engine answers with one reply and sends nothing before the next command. */
 function greet(
   path: string,
   { replies }: LinkOptions,

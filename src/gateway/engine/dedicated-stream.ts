@@ -16,15 +16,15 @@ const MARK = 'HOMEPORT.MARK'
 const unknownMark = (nonce: string): readonly string[] => [MARK, nonce]
 
 /**
- * The same as a subcommand of CLIENT: an unknown command would consume what CLIENT CACHING said about the next command, a
- * subcommand of CLIENT does not. Every engine user may send it, because the gateway answers CLIENT LIST itself.
+ * A mark that is a subcommand of CLIENT. CLIENT CACHING applies to the next command: an unknown command would use it up, a
+ * subcommand of CLIENT does not. Every engine user may send CLIENT LIST, because the gateway answers that of clients itself.
  */
 const markOfClient = (nonce: string): readonly string[] => ['CLIENT', 'LIST', 'TYPE', nonce]
 
 /** Makes the engine answer with an error, and an open transaction on its connection fail as a whole. */
 export const POISON = encodeTextCommand([MARK])
 
-/** The beginning of a line of MONITOR; no other simple string of an engine begins like this. */
+/** The beginning of a line of MONITOR. No other simple string of an engine begins like that. */
 const MONITOR_LINE = /^\+\d+\.\d+ \[/
 
 /** Changes a whole frame on its way to the client. An empty result is dropped. */
@@ -38,9 +38,9 @@ export interface Subscribed {
 }
 
 interface Mark {
-  /** What its error contains. */
+  /** Text that the error of the mark contains. */
   readonly nonce: string
-  /** What its error begins with instead while the engine runs a long script; undefined where it always has the nonce. */
+  /** Beginning of the error while the engine runs a long script; undefined if the error always contains the nonce. */
   readonly whileBusy: string | undefined
   /** Called when the error of the mark arrives. */
   readonly arrive: () => void
@@ -67,8 +67,8 @@ const MINUS = 0x2d
 const MESSAGE = /^\*[34]\r\n\$\d+\r\n[ps]?(?:message|(?:un)?subscribe)\r\n/
 
 /**
- * First bytes of the replies of a kind. Messages never begin with those of `number`. In RESP2 they may begin with those of
- * `facts`, but no command asks for facts there while something is subscribed.
+ * First bytes of the replies of a kind. Messages never begin with the bytes of `number`. In RESP2 they may begin with those
+ * of `facts`, but there no command asks for facts while the client has subscriptions.
  */
 const REPLY_TYPES = { number: ':-', facts: '*%-' } as const
 
@@ -76,8 +76,8 @@ type ReplyKind = keyof typeof REPLY_TYPES
 
 /**
  * Everything that an engine sends on a dedicated lane that may get messages. Counting cannot distinguish replies from
- * messages there. So replies of the gateway keep their place by a *mark*: a command that no engine knows, sent in the
- * client's place, whose error is replaced by the gateway's reply when it comes back.
+ * messages there. So a *mark* keeps the place of a reply of the gateway: the gateway sends a command that no engine knows,
+ * and replaces its error with the reply when the error arrives.
  *
  * A mark also shows that everything sent before it has been answered.
  *
@@ -98,18 +98,18 @@ export class DedicatedStream {
   /** Which replies the client wants: all, none, or all but the next one. */
   #replies: 'on' | 'off' | 'skip' = 'on'
   readonly #exec = new ExecWatch()
-  /** Frames that wait for the reply to EXEC to be completed. */
+  /** Frames that arrive while the gateway completes the reply to EXEC. They wait. */
   #late: Buffer[] | undefined
   /** Channels and patterns, by the last confirmation; shard channels are counted apart. */
   #channels = 0
-  /** How many of those are patterns. */
+  /** Number of patterns in `#channels`. */
   #patterns = 0
   #shardChannels = 0
   readonly #gathered = new GatheredFrame()
   /** Whether the beginning of the current frame was passed on, so its rest has to be, too. */
   #passing = false
 
-  /** `protocol` is the client's protocol version. `toClient` gets what the engine sends, and what is inserted. */
+  /** `protocol` is the client's protocol version. `toClient` gets the bytes of the engine and the inserted replies. */
   constructor(link: Pick<EngineLink, 'sendStreamed'>, protocol: 2 | 3, toClient: (bytes: Buffer) => void) {
     this.#link = link
     this.#toClient = toClient
@@ -133,17 +133,17 @@ export class DedicatedStream {
     this.#gathered.cutsLines = true
   }
 
-  /** Drops replies from now on, or no longer. */
+  /** Starts or stops dropping replies. */
   muteReplies(muted: boolean): void {
     this.#replies = muted ? 'off' : 'on'
   }
 
-  /** Whether a reply that arrives next is dropped, which the client wanted to skip. */
+  /** Whether the next reply will be dropped, because the client has skipped it. */
   get skipsReply(): boolean {
     return this.#replies === 'skip'
   }
 
-  /** Drops the next reply, or no longer. */
+  /** Sets whether the next reply is dropped. */
   skipReply(skipped: boolean): void {
     if (this.#replies !== 'off') this.#replies = skipped ? 'skip' : 'on'
   }
@@ -153,7 +153,7 @@ export class DedicatedStream {
     this.#mark(() => this.#exec.begin(fill))
   }
 
-  /** The same for a transaction that is already open, while nothing is pending. */
+  /** Like `openTransaction`, for a transaction that is already open. Only while nothing is pending. */
   resumeTransaction(fill: FillReply): void {
     this.#exec.resume(fill)
   }
@@ -196,7 +196,7 @@ export class DedicatedStream {
     })
   }
 
-  /** The engine now speaks another protocol version. */
+  /** Records that the engine now uses this protocol version. */
   speak(protocol: 2 | 3): void {
     this.#protocol = protocol
   }
@@ -220,7 +220,7 @@ export class DedicatedStream {
     this.#link.sendStreamed(command, 0, command.length)
   }
 
-  /** A gate in front of this stream. Its limits do not apply to a RESP2 subscriber, who gets only messages. */
+  /** Makes a gate in front of this stream. Its limits do not apply to a RESP2 subscriber, who gets only messages. */
   behind(limits: ReplyLimits): ReplyGate {
     this.#gathered.memory = limits.held
     const getsReplies = (): boolean => this.#protocol === 3 || !this.isSubscribed
@@ -292,10 +292,10 @@ export class DedicatedStream {
     return true
   }
 
-  /** Frames that arrive meanwhile wait. Never rejects, as `fill` does not. */
+  /** Completes the reply to EXEC. Frames that arrive meanwhile wait. Never rejects, because `fill` does not. */
   async #fill(reply: Buffer, fill: FillReply): Promise<void> {
     this.#late = []
-    // Also what subscribed in the transaction is confirmed there.
+    // The reply also contains the confirmations of subscriptions in the transaction.
     const elements = new ElementReader(reply)
     for (let left = arrayLength(reply) ?? 0; left > 0; left--) this.#noteSubscriptions(await elements.take(1))
     this.#pass(await fill(reply))
@@ -352,7 +352,7 @@ export class DedicatedStream {
   }
 }
 
-/** The same error of another command just before it would be as good. */
+/** Whether a frame is the error of a mark. A BUSY error of the command just before the mark serves the purpose too. */
 function isErrorOf({ nonce, whileBusy }: Mark, frame: Buffer): boolean {
   return (
     frame.includes(nonce) || (whileBusy !== undefined && frame.toString('latin1', 0, whileBusy.length) === whileBusy)

@@ -16,11 +16,11 @@ import { SendQueue } from './send-queue.js'
 /** Receives all bytes of an engine, not divided into replies. */
 export type StreamReader = (chunk: LentBytes) => void
 
-/** A client that has sent nothing of a large command for this time is not waited for. */
+/** The link does not wait for a large command of which the client has sent nothing for this time. */
 const STALLED_MS = 1_000
 
 /**
- * A connection to an engine that many senders may share; `LinkState` says what state it is in.
+ * A connection to an engine that many senders may share; see `LinkState` for its states.
  *
  * ```
  *   send ──▶ PendingReplies: who gets which reply
@@ -35,9 +35,9 @@ export class EngineLink {
   onConnected: () => void = () => {}
   /** Whether closing it would lose a transaction of its client, or keys that it watches. */
   hasState = false
-  /** Whether a client knows its client id in the engine. Commands to that id are meant for that client. */
+  /** Whether a client knows the engine's client id of this connection. Commands that name the id are meant for it. */
   isIdKnown = false
-  /** When the last part of a command was sent whose rest is to come, monotonic milliseconds; undefined between commands. */
+  /** While a command is sent in parts: time of the last part, monotonic milliseconds. Undefined between commands. */
   partAtMs: number | undefined
   /** The user and protocol. A change applies from the next connection on; the current one needs a HELLO (`introduce`). */
   identity: LinkIdentity
@@ -72,7 +72,7 @@ export class EngineLink {
     return this.#state.kind === 'ready'
   }
 
-  /** What the engine sends next; `anything` when it may send messages. Undefined when nothing is pending. */
+  /** What the engine will send next; `anything` when it may send messages. Undefined when nothing is pending. */
   get awaited(): Awaited | 'reply' | 'anything' | undefined {
     if (this.#state.kind === 'ready' && this.#stream) return 'anything'
     if (this.#state.kind !== 'ready' || this.#pending.isEmpty) return undefined
@@ -157,12 +157,12 @@ export class EngineLink {
     return isAnswered && !this.hasState && this.#stream === undefined
   }
 
-  /** Whether a client is sending a command whose beginning the engine has. Not when it has sent nothing for a second. */
+  /** Whether a client is sending a command whose beginning the engine has. False if nothing has come for a second. */
   get isReceiving(): boolean {
     return this.partAtMs !== undefined && performance.now() - this.partAtMs < STALLED_MS
   }
 
-  /** Whether the engine has answered all that it was sent, but for what waits for an event, and what is sent in part. */
+  /** Whether the engine has answered every command, except those that wait for an event or whose rest does not come. */
   get isSettled(): boolean {
     const { kind } = this.#state
     if (kind !== 'ready') return kind !== 'greeting'
@@ -176,26 +176,26 @@ export class EngineLink {
   }
 
   /**
-   * Sends what has been taken, and nothing more on this connection until `proceed`: later commands wait for it, or for the
-   * next connection. A command whose beginning was sent goes on.
+   * Sends the commands taken so far, and nothing more on this connection until `proceed`. Later commands wait for that, or
+   * for the next connection. Does nothing while a command is sent in parts.
    */
   hold(): void {
     if (this.#state.kind === 'ready' && this.partAtMs === undefined) this.#outgoing.hold()
   }
 
-  /** Sends what waits since `hold`. */
+  /** Sends the commands that have waited since `hold`. */
   proceed(): void {
     if (this.#outgoing.isHeld) this.#outgoing.proceed()
   }
 
-  /** Closes an unused connection; the next command, or one that waits, makes a new one. */
+  /** Closes an unused connection; the next or a waiting command makes a new one. */
   hangUp(): void {
     if (!this.isUnused || this.#state.kind !== 'ready') return
     this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}), this.#outgoing.unsentReplies)
     if (this.#outgoing.unsentReplies > 0) this.#wake()
   }
 
-  /** Closes the connection for good; pending replies fail, with `unsent` those to commands that were not sent. */
+  /** Closes the connection for good. Pending replies fail with `error`, those to unsent commands with `unsent`. */
   destroy(error: HomeportError = new HomeportError('engine_lost', {}), unsent = error): void {
     this.#leave({ kind: 'closed' }, error, this.#outgoing.unsentReplies)
     this.#failAll(unsent, false)
@@ -241,7 +241,7 @@ export class EngineLink {
       fail: (error) => this.#onEnd(socket, error),
     })
     socket.on('error', (error) => this.#onEnd(socket, error))
-    // Until `close` the link would still write to an engine that is gone.
+    // Without this, the link would write to an engine that has ended until `close` is emitted.
     socket.on('end', () => this.#onEnd(socket, undefined))
     socket.on('close', () => this.#onEnd(socket, undefined))
     this.#state = { kind: 'ready', socket, greeting }
@@ -299,8 +299,8 @@ export class EngineLink {
   }
 
   /**
-   * The only way out of a connection, in any state. Fails all pending replies but the last `kept`, whose commands were not
-   * sent, and changes to `next`.
+   * Ends the connection in any state; nothing else does. Fails all pending replies but the last `kept`, whose commands were
+   * not sent, and changes to `next`.
    */
   #leave(next: LinkState, error: HomeportError, kept = 0): void {
     const last = this.#state

@@ -1,15 +1,15 @@
 import type { HeldMemory } from './held-memory.js'
 
-/** More of a line of MONITOR than anybody reads, bytes. Engines show a value of megabytes with up to four times its bytes. */
+/** Lines of MONITOR are cut at this length, bytes. Engines show a value of megabytes with up to four times its bytes. */
 const MOST_LINE_BYTES = 65_536
 const CUT = Buffer.from('..."\r\n')
 const PLUS = 0x2b
 
-/** The pieces of a frame until it is whole. */
+/** Gathers the pieces of a frame until it is whole. */
 export class GatheredFrame {
-  /** Where the bytes are counted until then. */
+  /** Counts the gathered bytes. */
   memory: HeldMemory | undefined
-  /** Whether lines are those of MONITOR. */
+  /** Whether simple strings are lines of MONITOR, and are cut. */
   cutsLines = false
   #pieces: Buffer[] = []
   #bytes = 0

@@ -16,7 +16,7 @@ export function greetingCommand({ credentials, protocol }: LinkIdentity): string
   return encodeTextCommand(['HELLO', String(protocol), 'AUTH', username, password])
 }
 
-/** What the gateway remembers of an engine's reply to HELLO. */
+/** The fields of an engine's reply to HELLO that the gateway uses. */
 export interface Greeting {
   /** Version of the engine, such as `7.0.15`. */
   readonly version: string
@@ -45,7 +45,7 @@ export class GreetingReader {
   readonly #framer = new ReplyFramer()
   readonly #chunks: Buffer[] = []
 
-  /** Answers what `readGreeting` does, once the reply is whole. @throws ReplyFormatError */
+  /** Takes the next chunk. Returns the result of `readGreeting` once the reply is whole. @throws ReplyFormatError */
   push(chunk: LentBytes): Greeting | undefined | 'incomplete' {
     this.#chunks.push(Buffer.from(chunk))
     this.#framer.scan(chunk, 0, 1)

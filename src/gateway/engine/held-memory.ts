@@ -1,8 +1,8 @@
 import type { ClientMemoryBudget, MemoryConsumer } from '../../base/index.js'
 
 /**
- * What the connection of one client holds of a reply until it is whole. It counts in the memory of clients: an engine may
- * send the replies to a thousand clients at the same time.
+ * Counts the bytes that the connection of one client holds of a reply until the reply is whole. They count in the memory
+ * budget of clients, because an engine may send such replies to a thousand clients at the same time.
  */
 export class HeldMemory implements MemoryConsumer {
   readonly owner: string
@@ -10,20 +10,20 @@ export class HeldMemory implements MemoryConsumer {
   readonly #budget: Pick<ClientMemoryBudget, 'grow' | 'remove'>
   readonly #close: () => void
 
-  /** `close` closes the connection; it is called in a turn of its own. */
+  /** `close` closes the connection; it is called in a later turn of the event loop. */
   constructor(owner: string, budget: Pick<ClientMemoryBudget, 'grow' | 'remove'>, close: () => void) {
     this.owner = owner
     this.#budget = budget
     this.#close = close
   }
 
-  /** `bytes` more bytes are held, or fewer. */
+  /** Changes the number of held bytes by `bytes`, which may be negative. */
   add(bytes: number): void {
     this.heldBytes += bytes
     if (bytes > 0) this.#budget.grow(this, bytes)
   }
 
-  /** The connection is closed. */
+  /** Call it when the connection is closed. */
   release(): void {
     this.heldBytes = 0
     this.#budget.remove(this)
@@ -31,7 +31,7 @@ export class HeldMemory implements MemoryConsumer {
 
   evict(): void {
     this.heldBytes = 0
-    // The connection is in the middle of a chunk.
+    // Not at once: the connection is handling a chunk.
     setImmediate(this.#close)
   }
 }

@@ -2,22 +2,22 @@ import type { Socket } from 'node:net'
 import type { HomeportError } from '../../contract/errors/errors.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 
-/** What this node knows about the databases that it serves and that another node may take over. */
+/** Says whether replies may go out. For databases that another node may take over. */
 export interface HomeControl {
   /** Whether this node may serve a database now. Called for each chunk of replies. */
   mayServe(databaseId: string): boolean
   /**
-   * Called for each chunk of replies. Undefined: it may go out. Otherwise resolves when all that the engine has done until
-   * now survives the loss of this node; rejects with the `HomeportError` for clients when that is not to be had.
+   * Called for each chunk of replies. Undefined: the chunk may go out. Otherwise resolves when everything that the engine
+   * has done so far would survive the loss of this node; rejects with the `HomeportError` for clients if that is impossible.
    */
   confirm(databaseId: string): Promise<void> | undefined
 }
 
-/** Where replies go. */
+/** The outcomes for held replies. */
 export interface HeldEnds {
-  /** Takes a chunk, which is lent. */
+  /** Sends a chunk, which is lent. */
   readonly pass: (chunk: LentBytes) => void
-  /** Nothing of what is held may go out. */
+  /** Called when the held replies must not go out. */
   readonly fail: (error: HomeportError) => void
 }
 
@@ -26,7 +26,7 @@ interface Held {
   isConfirmed: boolean
 }
 
-/** Replies above which no more are read, bytes. */
+/** Above this number of held bytes, reading from the engine stops. */
 const MOST_HELD_BYTES = 1024 * 1024
 
 /** Replies of one connection that wait, in order, until they may go out. */
@@ -42,13 +42,13 @@ export class HeldReplies {
     this.#ends = ends
   }
 
-  /** Reads no more, because a client does not. */
+  /** Stops reading from the engine, because the client does not read. */
   pauseReading(): void {
     this.#isReaderPaused = true
     this.#socket.pause()
   }
 
-  /** Reads again, unless much is held. */
+  /** Resumes reading, unless more than `MOST_HELD_BYTES` are held. */
   resumeReading(): void {
     this.#isReaderPaused = false
     if (!this.#isFull) this.#socket.resume()
@@ -58,7 +58,7 @@ export class HeldReplies {
     return this.#bytes > MOST_HELD_BYTES
   }
 
-  /** Passes a chunk on: at once when nothing is to be waited for. */
+  /** Passes a chunk on: at once if it needs no confirmation and no earlier chunk waits. */
   take(chunk: LentBytes, confirmed: Promise<void> | undefined): void {
     if (confirmed === undefined && this.#held.length === 0) {
       this.#ends.pass(chunk)
@@ -74,7 +74,7 @@ export class HeldReplies {
     )
   }
 
-  /** The connection is over: nothing is passed on any more. */
+  /** Drops all held replies, because the connection is over. */
   clear(): void {
     this.#held = []
     this.#bytes = 0

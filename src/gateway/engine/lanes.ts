@@ -36,7 +36,7 @@ export interface LanesOptions {
   readonly directory: Pick<DatabaseDirectory, 'find' | 'engineCredentials' | 'observerCredentials'>
   readonly fleet: EndpointSource
   readonly settings: Pick<GatewaySettings, 'region'>
-  /** Where the primary of a replica is in its history. Omitted: its engine is asked. */
+  /** The replication position of a replica's primary. Omitted: the engine of the primary is asked. */
   readonly primaryPosition?: (databaseId: string) => Promise<Position | undefined>
   /** Omitted: all clients of the region use this node. */
   readonly siblings?: SiblingNodes
@@ -44,7 +44,7 @@ export interface LanesOptions {
   readonly replyLimits: (databaseId: string) => ReplyLimits
   /** Omitted: no other node may take a database over. */
   readonly home?: HomeControl | undefined
-  /** The memory of clients. Omitted: what dedicated lanes hold is not counted. */
+  /** The memory budget of clients. Omitted: the bytes that dedicated lanes hold are not counted. */
   readonly memory?: ClientMemoryBudget | undefined
   readonly clock: Clock
   readonly logger: GatewayLogger
@@ -52,7 +52,7 @@ export interface LanesOptions {
 
 interface Group {
   readonly shared: EngineLink
-  /** Dedicated lanes that are free, each as good as new. */
+  /** Free dedicated lanes, without state of a client. */
   readonly idle: EngineLink[]
   /** All links of the group that are not closed. */
   readonly all: Set<EngineLink>
@@ -63,8 +63,8 @@ type PickEndpoint = (endpoints: readonly DataEndpoint[]) => DataEndpoint
 
 const MOST_IDLE_LINKS = 8
 /**
- * Free dedicated lanes that are connected as long as the shared lane is. A blocking command that had to wait for its
- * connection would be overtaken by later writes.
+ * Number of free dedicated lanes that are kept connected while the shared lane is. Later writes would overtake a blocking
+ * command that had to wait for its connection.
  */
 const READY_LINKS = 2
 /** A replica that refuses is dialled once: the primary can answer too. */
@@ -79,8 +79,8 @@ const NOTHING = Buffer.alloc(0)
  *
  * A node that serves a read region also has one shared lane to the replica in that region (see `replicas/`).
  *
- * A dedicated lane that comes back is scrubbed (RESET and a new login) before the next client gets it, so the state of one
- * client never reaches another, whatever the client did.
+ * A dedicated lane that a client gives back is scrubbed (RESET and a new login) before the next client gets it. So the state
+ * of one client never reaches another, regardless of the commands that it sent.
  */
 export class Lanes {
   readonly #options: LanesOptions
@@ -102,7 +102,7 @@ export class Lanes {
     return this.#regions?.lane(key)
   }
 
-  /** The primary has answered a client of a database of whom only that is known. */
+  /** Records that the primary has answered a client whose user is unknown: every user of the database may have seen it. */
   sawPrimary(databaseId: string): void {
     this.#regions?.sawPrimary(databaseId)
   }
@@ -173,7 +173,7 @@ export class Lanes {
 
   /**
    * Closes every connection to a database's engines.
-   * @param unsent why commands fail that were not sent. Default: `engine_lost`.
+   * @param unsent the error for commands that were not sent. Default: `engine_lost`.
    */
   forget(databaseId: string, unsent?: HomeportError): void {
     this.#regions?.forget(databaseId)
@@ -188,9 +188,9 @@ export class Lanes {
   }
 
   /**
-   * Closes every connection to a database's engines, so that they may be stopped; the next command connects again. With
-   * `and-send-away`, clients with state on a dedicated lane are disconnected first, and from the first call on new commands
-   * wait for the next connection.
+   * Closes every connection to a database's engines, so that the engines can be stopped; the next command connects again.
+   * `and-send-away` first disconnects clients that use a dedicated lane; from the first call on, new commands wait for the
+   * next connection.
    * @returns false, with nothing closed, when a client still uses a connection or has state on it
    */
   release(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean {
@@ -206,8 +206,8 @@ export class Lanes {
 
   /**
    * Sends nothing more to the engines of a database: later commands wait, until `proceed` or `forget`. Clients with state
-   * on a connection, or a command that waits for an event, keep it.
-   * @returns false while the engines have to answer something, or get a large command
+   * on a connection, or with a command that waits for an event, keep the connection.
+   * @returns false while the engines still have to answer commands, or a client is sending a large one
    */
   hold(databaseId: string): boolean {
     const links = this.#groupsOf(databaseId).flatMap(({ all }) => [...all])
@@ -218,17 +218,17 @@ export class Lanes {
     return true
   }
 
-  /** Sends what waits since `hold`. */
+  /** Sends the commands that have waited since `hold`. */
   proceed(databaseId: string): void {
     for (const { all } of this.#groupsOf(databaseId)) for (const link of all) link.proceed()
   }
 
-  /** Whether a large command is on its way to the engines of a database. */
+  /** Whether a client is sending a large command to the engines of a database. */
   isReceiving(databaseId: string): boolean {
     return this.#groupsOf(databaseId).some(({ all }) => [...all].some((link) => link.isReceiving))
   }
 
-  /** Ends commands of which the engines have a part. They have no effect; their clients have no answer, or over REST an error. */
+  /** Ends commands that the engines have only in part. They have no effect. Clients get no answer, or over REST an error. */
   breakOff(databaseId: string): void {
     for (const { all } of this.#groupsOf(databaseId)) {
       for (const link of [...all]) {
@@ -361,14 +361,14 @@ export class Lanes {
       clock,
       logger,
       checkHome,
-      // What an observer hears is for this node only.
+      // Replies to the gateway's own questions do not leave this node.
       confirm: home && key.user !== OBSERVER ? () => home.confirm(databaseId) : undefined,
       locate: async (signal) => {
         checkHome?.()
         return pick(await fleet.endpoints(databaseId, signal)).socketPath
       },
     })
-    // A session or request may outlive its database for a moment. Nobody would forget its lanes.
+    // A session or request may outlive its database for a moment. Nobody would close lanes that it opens then.
     if (!directory.find(databaseId)) link.destroy()
     return link
   }

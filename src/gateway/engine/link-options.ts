@@ -15,8 +15,8 @@ export interface LinkOptions {
   /** Default: no limits. */
   readonly replyLimits?: ReplyLimits
   /**
-   * Whether sinks get chunks of replies lent, in memory that is reused, or in memory of their own. Lent suits connections
-   * with many replies. Default: given.
+   * Whether sinks get chunks of replies lent, in memory that is reused, or given, in memory of their own. `lent` suits
+   * connections with many replies. Default: `given`.
    */
   readonly replies?: 'lent' | 'given'
   /** Number of refused dials after which the link gives up. Default: 40, about a second. */

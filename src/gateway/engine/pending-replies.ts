@@ -7,7 +7,7 @@ const FIRST_CAPACITY = 64
 
 /**
  * The pending replies of an engine connection, in order, as a ring of (sink, count). Consecutive replies of one sink share
- * an entry. Besides replies of the engine the order contains two kinds of bytes of the gateway:
+ * an entry. Besides replies of the engine, the ring contains two kinds of bytes of the gateway:
  *
  * - a *note* (count 0): goes to the sink when everything before it has arrived;
  * - a *substitute* (count 1): goes to the sink in place of the engine's reply.
@@ -22,7 +22,7 @@ export class PendingReplies {
   #pendingCount = 0
   readonly #logger: Pick<GatewayLogger, 'error'>
 
-  /** `logger` reports a sink that throws when it is failed; the others are failed all the same. */
+  /** `logger` reports a sink whose `fail` throws; the other sinks are failed nevertheless. */
   constructor(logger: Pick<GatewayLogger, 'error'>) {
     this.#logger = logger
   }
@@ -94,8 +94,8 @@ export class PendingReplies {
   }
 
   /**
-   * Fails all pending replies but the last `kept`. Notes before those are still delivered. `partial`: the beginning of the
-   * first was delivered.
+   * Fails all pending replies but the last `kept`. Notes before the kept ones are still delivered. `partial`: the beginning
+   * of the first reply was delivered.
    */
   fail(error: HomeportError, partial: boolean, kept = 0): void {
     let first = partial

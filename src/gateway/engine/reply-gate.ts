@@ -24,7 +24,7 @@ export const NO_REPLY_LIMITS: ReplyLimits = {
   reword: () => undefined,
 }
 
-/** The same limits, for a lane whose held bytes are counted. They may change at any time. */
+/** The same limits, for a lane whose held bytes are counted. The limits may change at any time. */
 export function countedIn(held: HeldMemory | undefined, limits: ReplyLimits): ReplyLimits {
   if (!held) return limits
   const { reword, lossError } = limits
@@ -64,7 +64,7 @@ export class ReplyGate {
   /** An error whose line has not ended. */
   #tail: KeptBytes = EMPTY
   #held: KeptBytes[] = []
-  /** How the reply is treated that the end of the last chunk has cut. */
+  /** Treatment of the reply that the end of the last chunk has cut. */
   #middle: 'none' | 'streaming' | 'holding' | 'dropping' = 'none'
   /** Length so far of a reply that is held or dropped. */
   #bytes = 0
@@ -99,7 +99,7 @@ export class ReplyGate {
 
   #error(chunk: LentBytes, start: number): number {
     const lineEnd = chunk.indexOf(LF, start)
-    // A script can fail with a text of any length. Gathered chunk by chunk it would be copied once for each.
+    // A script can fail with a text of any length. To gather it would copy the whole text again for each chunk.
     if (lineEnd < 0 && chunk.length - start >= LONGEST_ERROR_BYTES) return this.#pass(chunk, start)
     if (lineEnd < 0) {
       this.#tail = keep(chunk.subarray(start))
@@ -114,8 +114,8 @@ export class ReplyGate {
   }
 
   /**
-   * Called at the beginning of a reply, or in the middle of one that is streamed. The next sink gets all that the chunk
-   * has for it at once, including the beginning of a further reply: every delivery costs a system call.
+   * Called at the beginning of a reply, or in the middle of one that is streamed. The next sink gets all of its bytes in the
+   * chunk at once, including the beginning of a further reply, because every delivery costs a system call.
    */
   #pass(chunk: LentBytes, start: number): number {
     const { maxReplyBytes } = this.#limits

@@ -14,8 +14,8 @@ export interface ReplySink {
    */
   deliver(chunk: LentBytes, start: number, end: number, completed: number): void
   /**
-   * One reply that was held until it was whole, in its pieces: for sinks that would look for its end in megabytes. Others
-   * get the pieces one by one.
+   * Takes one whole reply in its pieces, which were held until it was complete. For sinks that would otherwise search
+   * megabytes for its end. Other sinks get the pieces one by one with `deliver`.
    */
   deliverHeld?(pieces: readonly LentBytes[]): void
   /** `count` replies will never arrive. `partial`: the beginning of the first of them was delivered. */

@@ -1,12 +1,12 @@
 /**
- * Commands of one client that may be pending: at first, and at most. A client with huge replies is found out while few of
- * them are pending.
+ * Commands of one client that may be pending: at first, and at most. The window starts small, so that few huge replies are
+ * pending before their size is known.
  */
 const FIRST_WINDOW = 32
 const LARGEST_WINDOW = 256
-/** With one, a command that is sent in pieces would wait for its own reply. */
+/** With a window of one, a command that is sent in pieces would wait for its own reply. */
 const SMALLEST_WINDOW = 2
-/** Pending replies may be this share of what the client may leave unread, if they are as long as the latest ones. */
+/** Pending replies, if as long as the latest ones, may take this share of the bytes that the client may leave unread. */
 const SHARE_OF_PENDING = 1 / 4
 
 /**
@@ -16,7 +16,7 @@ const SHARE_OF_PENDING = 1 / 4
 export class ReplyWindow {
   readonly #mostUnreadBytes: number
   #size: number
-  /** Length of the latest replies, and at least half of what it was before them: those that are pending may be as long. */
+  /** Length of the latest replies, bytes, at least half of the previous value: pending replies may be as long as before. */
   #replyBytes = 0
 
   /** The client may leave `mostUnreadBytes` unread, and no reply is longer than `maxReplyBytes`. */
@@ -30,13 +30,13 @@ export class ReplyWindow {
     return this.#size
   }
 
-  /** `count` replies of `bytes` bytes in total have arrived. */
+  /** Records that `count` replies of `bytes` bytes in total have arrived. */
   answered(count: number, bytes: number): void {
     this.#replyBytes = Math.max(bytes / count, this.#replyBytes / 2)
     this.#resize(this.#size)
   }
 
-  /** The window was full. It doubles, as far as the length of the replies allows. */
+  /** Doubles the window after it was full, as far as the length of the replies allows. */
   widen(): void {
     this.#resize(Math.min(2 * this.#size, LARGEST_WINDOW))
   }
@@ -46,7 +46,7 @@ export class ReplyWindow {
   }
 }
 
-/** How many replies of `replyBytes` bytes may be pending: at most `most`, no more than fit into `bytes`, but some. */
+/** Number of replies of `replyBytes` bytes that fit into `bytes`: at most `most`, at least `SMALLEST_WINDOW`. */
 function windowOf(most: number, bytes: number, replyBytes: number): number {
   return Math.max(SMALLEST_WINDOW, Math.min(most, Math.floor(bytes / replyBytes)))
 }

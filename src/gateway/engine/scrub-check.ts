@@ -1,7 +1,7 @@
 import type { LentBytes } from '../resp/lent-memory.js'
 import type { ReplySink } from './reply-sink.js'
 
-/** `RESET`, and a new login. */
+/** Number of replies to a scrub: to RESET, and to the new login. */
 export const SCRUB_REPLIES = 2
 
 /** Checks both replies of a scrub: `+RESET`, then no error. */

@@ -3,17 +3,17 @@ import type { LentBytes } from '../resp/lent-memory.js'
 import { CoalescingWriter } from './coalescing-writer.js'
 import { WaitingSenders } from './waiting-senders.js'
 
-/** Bytes that are sent before a turn ends, so that the engine works meanwhile. With less it would wake up too often. */
+/** From this size on, bytes are sent before the turn ends, so that the engine can work. Less would wake it too often. */
 const EARLY_FLUSH_BYTES = 64 * 1024
 /** Unsent bytes above which senders should wait for `onceWritable`. */
 const CONGESTED_BYTES = 1024 * 1024
 
 /**
- * Commands on their way to an engine. While it is connected, they go out once per turn of the event loop, earlier when they
- * are many; they wait while it is not, and while it is held.
+ * Commands on their way to an engine. While the queue is connected, they go out once per turn of the event loop, or earlier
+ * if they are many. They wait while the queue is not connected or is held.
  */
 export class SendQueue {
-  /** Replies to the commands that wait. */
+  /** Number of replies to the commands that wait. */
   unsentReplies = 0
   readonly #writer = new CoalescingWriter()
   readonly #waiting = new WaitingSenders(() => this.isCongested)
@@ -26,7 +26,7 @@ export class SendQueue {
     return this.#writer.pendingBytes === 0
   }
 
-  /** Whether it sends nothing until `proceed`. */
+  /** Whether the queue sends nothing until `proceed`. */
   get isHeld(): boolean {
     return this.#isHeld
   }
@@ -43,14 +43,14 @@ export class SendQueue {
     this.#schedule()
   }
 
-  /** The same for text. */
+  /** Like `add`, for text. */
   addText(text: string, replies: number): void {
     this.unsentReplies += replies
     this.#writer.appendText(text)
     this.#schedule()
   }
 
-  /** Calls back once it is no longer congested, or the connection is over. */
+  /** Calls back once the queue is no longer congested, or the connection is over. */
   onceWritable(callback: () => void): void {
     this.#waiting.add(callback)
   }
@@ -62,31 +62,31 @@ export class SendQueue {
     this.#schedule()
   }
 
-  /** Sends nothing until it is connected again. */
+  /** Sends nothing until the next `connect`. */
   disconnect(): void {
     this.#socket = undefined
     this.#isHeld = false
   }
 
-  /** Sends what waits, and nothing more until `proceed` or the next connection. */
+  /** Sends the waiting commands, and nothing more until `proceed` or the next connection. */
   hold(): void {
     this.#flush()
     this.#isHeld = true
   }
 
-  /** Sends what waits since `hold`. */
+  /** Sends the commands that have waited since `hold`. */
   proceed(): void {
     this.#isHeld = false
     this.#schedule()
   }
 
-  /** Drops what waits. */
+  /** Drops the waiting commands. */
   clear(): void {
     this.#writer.clear()
     this.unsentReplies = 0
   }
 
-  /** No sender has to wait for this connection any more. */
+  /** Lets all waiting senders continue, because the connection is over. */
   releaseAll(): void {
     this.#waiting.releaseAll()
   }

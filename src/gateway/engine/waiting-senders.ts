@@ -1,9 +1,9 @@
-/** Senders that continue in one turn of the event loop. Each may send as much as one read brings, 256 KiB. */
+/** Number of senders that continue in one turn of the event loop. Each may send as much as one read brings, 256 KiB. */
 const A_TURN = 4
 
 /**
- * Senders that wait until a connection is no longer congested, in order. They continue a few at a time: all together would
- * send the next megabytes before the first of them has to wait, and those would leave the processor's cache.
+ * Senders that wait until a connection is no longer congested, in order. They continue a few at a time. If all continued at
+ * once, they would send megabytes before the first has to wait, which would not stay in the processor's cache.
  */
 export class WaitingSenders {
   readonly #isCongested: () => boolean
@@ -19,7 +19,7 @@ export class WaitingSenders {
     this.#waiting.push(proceed)
   }
 
-  /** Something was sent: lets senders continue, and more of them in later turns while the connection is not congested. */
+  /** Lets senders continue after bytes were sent, and more of them in later turns while the connection is not congested. */
   release(): void {
     if (this.#waiting.length === 0 || this.#isScheduled || this.#isCongested()) return
     for (const proceed of this.#waiting.splice(0, A_TURN)) proceed()
@@ -28,7 +28,7 @@ export class WaitingSenders {
     setImmediate(this.#onTurn)
   }
 
-  /** The connection is over: nobody has to wait for it. */
+  /** Lets all senders continue, because the connection is over. */
   releaseAll(): void {
     for (const proceed of this.#waiting.splice(0)) proceed()
   }
