@@ -34,7 +34,7 @@ export interface AdministrationDeps {
   readonly logger: GatewayLogger
 }
 
-/** SLOWLOG shows this in place of a client's address: engines see the gateway's sockets only. */
+/** SLOWLOG shows this in place of a client's address, because an engine sees only the sockets of the gateway. */
 const NO_ADDRESS = '0.0.0.0:0'
 /** Commands that Homeport itself sends to engines and no client can. SLOWLOG leaves them out. */
 const INTERNAL_COMMANDS = new Set([
@@ -101,7 +101,7 @@ function encodeMadeReply(reply: MadeReply, protocol: 2 | 3): Buffer {
   }
 }
 
-/** For a gateway whose databases have neither users of their own nor settings. */
+/** The administration of a gateway whose databases have neither settings nor users of their own. */
 export const NO_ADMINISTRATION: Administration = {
   run: ({ name }) => Promise.reject(new HomeportError('command_not_available', { name: name.replace('|', ' ') })),
   refusalToAsk: () => undefined,
@@ -121,7 +121,7 @@ async function observe(
   return filterReply(name, args, counts, await ask(encodeCommand([...name.split('|'), ...args])))
 }
 
-/** Homeport's own users in every engine are no users of the database. */
+/** Hides Homeport's own users in the engine: for clients they do not exist. */
 function refusalOfInternalUser(name: string, [user = '']: readonly string[]): HomeportError | undefined {
   if (name !== 'ACL|DRYRUN' || !user.startsWith('homeport-')) return undefined
   return new HomeportError('command_malformed', { problem: `User '${user.slice(0, 64)}' not found` })

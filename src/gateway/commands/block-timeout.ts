@@ -1,13 +1,13 @@
-/** Where blocking commands have their timeout, and in which unit; the others have it at their end, in seconds. */
+/** Position and unit of the timeout of blocking commands. All other commands have it as the last argument, in seconds. */
 const SECONDS_AT_FIRST = new Set(['BLMPOP', 'BZMPOP'])
 const MS_AT_LAST = new Set(['WAIT', 'WAITAOF'])
 const MS_BEHIND_BLOCK = new Set(['XREAD', 'XREADGROUP'])
 const LONGEST_MS = 86_400_000
 
 /**
- * How long a blocking command waits at most.
- * @param args all its words, with the name.
- * @returns milliseconds; `undefined` when it waits for good or for more than a day, or when the engine refuses it.
+ * The timeout of a blocking command.
+ * @param args all words of the command, with the name.
+ * @returns milliseconds; `undefined` when it has no timeout or one of more than a day, or when the engine refuses it.
  */
 export function blockTimeoutMs(name: string, args: readonly Buffer[]): number | undefined {
   const ms = MS_BEHIND_BLOCK.has(name)

@@ -62,7 +62,7 @@ export interface ListedClient {
   hangUp(): void
 }
 
-/** The command that is being handled: where its bytes, its name and its large argument are. Valid until the next one. */
+/** The present command: the positions of its bytes, its name and its large argument. Valid until the next command. */
 export type CommandFrame = Readonly<
   Pick<
     CommandParser,
@@ -79,23 +79,23 @@ export type CommandFrame = Readonly<
  */
 export type RetryCondition = 'quiet' | 'rate' | 'pause' | Promise<void>
 
-/** When the commands of a client are taken and sent, as the handler of one of them sees it. */
+/** Controls when the commands of a client are taken and sent. The handler of a command uses it. */
 export interface CommandFlow {
-  /** Whether no command was taken that is not yet answered. */
+  /** Whether every command that was taken is answered. */
   readonly isIdle: boolean
   /** Takes the present command again once `condition` holds. */
   retryWhen(condition: RetryCondition): void
   /** Whether the present command is going to be taken again. */
   readonly willRetry: boolean
-  /** Whether no reply is pending. If one is, the present command is taken again when the last has arrived. */
+  /** Whether no reply is pending. If one is, the present command is taken again when the last reply has arrived. */
   quietOrRetry(): boolean
   /** Sends the commands that were taken before the present one. False: the present command is taken again first. */
   flush(): boolean
-  /** A condition that `retryWhen` was called with holds now. */
+  /** Reports that a condition that `retryWhen` was called with now holds. */
   proceed(condition: 'rate' | 'pause'): void
   /** Takes no further command until `promise` is fulfilled. A rejection is a fault, which closes the connection. */
   waitFor(promise: Promise<void>): void
-  /** The present command costs the process as much as `effort` commands that are only passed on. */
+  /** Reports that the present command costs the process as much as `effort` commands that are only passed on. */
   addEffort(effort: number): void
 }
 
@@ -126,13 +126,13 @@ export interface CommandContext extends ListedClient {
 
   /** Refuses the present command. An open transaction is discarded, as after errors of the engine. */
   refuse(error: HomeportError): void
-  /** The client speaks for `user` from now on, or for nobody, in this version of the protocol. */
+  /** Sets the user of the client (undefined: none) and its version of the protocol. */
   identify(user: DataUser | undefined, protocol: 2 | 3): void
   /** Logs a defect of the gateway and closes the connection. */
   fault(error: unknown): void
 }
 
-/** Whether one client may know of another: `default` owns the database and sees all, others see their own user's. */
+/** Whether one client may see another. `default` owns the database and sees all; others see clients of their own user. */
 export function maySee(self: Pick<ListedClient, 'user'>, other: Pick<ListedClient, 'user'>): boolean {
   return self.user === 'default' || other.user === self.user
 }

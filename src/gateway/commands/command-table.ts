@@ -7,7 +7,7 @@ const SLOT_MASK = SLOTS - 1
 const LOWER_A = 97
 const LOWER_Z = 122
 
-/** What the gateway adds to a row of the command table. */
+/** Facts that the gateway adds to a row of the command table. */
 interface Facts {
   /** Its position in `COMMANDS`. */
   readonly index: number
@@ -17,7 +17,7 @@ interface Facts {
   readonly mayWrite: boolean
 }
 
-/** A row of the command table with what the gateway adds. */
+/** A row of the command table with the gateway's facts. */
 export type KnownCommand = Command & Facts
 
 /** A row that clients may send. */
@@ -46,7 +46,7 @@ COMMANDS.forEach((declared, index) => {
   bySlot[slot] = [...(bySlot[slot] ?? []), { command, name }]
 })
 
-/** No name is longer; a client may send one of megabytes. */
+/** Length of the longest name. Longer names, which may have megabytes, are rejected without a look at them. */
 const LONGEST_NAME = Math.max(...COMMANDS.map(({ name }) => name.length))
 
 /** Finds a command by the bytes of its name, in any case. Creates no string, because it runs for every command. */

@@ -93,7 +93,7 @@ export class Login {
     return user
   }
 
-  /** Continues as `user`, in `protocol`, and then calls `then`. @returns what to wait for before the next command. */
+  /** Continues as `user`, in `protocol`, and then calls `then`. @returns a promise that the next command has to wait for. */
   #become(user: DataUser, protocol: 2 | 3, then: () => Promise<void> | undefined | void): Promise<void> | undefined {
     const context = this.#context
     const { databaseId } = context.deps.guard.database
@@ -103,7 +103,7 @@ export class Login {
     return done ? done.then(then) : (then() ?? undefined)
   }
 
-  /** Queues HELLO, of `bytes` bytes, in an open transaction. @returns false where it would log in, which is not possible in a transaction. */
+  /** Queues HELLO, of `bytes` bytes, in an open transaction. @returns false for HELLO with AUTH, which cannot be queued. */
   queueHello(queue: QueuedAnswers, args: readonly string[], bytes: number): boolean {
     const hello = readHello(args)
     const problem = Buffer.isBuffer(hello) ? hello : nameProblem(hello.name)
@@ -117,7 +117,7 @@ export class Login {
     return true
   }
 
-  /** The engine has run HELLO in a transaction, with this reply. */
+  /** Applies a HELLO that the engine has run in a transaction. @returns the reply for the client */
   #applyQueued({ name, protocol }: Hello, reply: Buffer): Buffer {
     const context = this.#context
     const { lane, profile, user } = context
@@ -141,7 +141,7 @@ export class Login {
     }
   }
 
-  /** @returns what to wait for before the next command. */
+  /** @returns a promise that the next command has to wait for. */
   #apply({ credentials, name, protocol = this.#context.protocol }: Hello): Promise<void> | undefined {
     const context = this.#context
     const user = credentials ? this.#authenticate(credentials.username, credentials.password) : context.user
@@ -155,7 +155,7 @@ export class Login {
     return this.#become(user, protocol, () => this.#greet())
   }
 
-  /** The reply names the engine's version, so the engine is asked, and woken if the database is asleep. */
+  /** Replies to HELLO. The reply contains the engine's version, so the engine is asked, which wakes a sleeping database. */
   #greet(): Promise<void> | undefined {
     const context = this.#context
     const { lane, profile, protocol } = context

@@ -13,7 +13,7 @@ const LINE_END_BYTES = 2
 const NAME_AND_KEY = 2
 /** A command with more arguments is refused if all of them have to be read. */
 const MOST_ARGUMENTS_READ = 65_536
-/** From this number of arguments on it pays to check first whether any of them is long. */
+/** From this number of arguments on, it pays to check first whether any of them is long. */
 const MANY_ARGUMENTS = 1_000
 
 /**
@@ -22,13 +22,13 @@ const MANY_ARGUMENTS = 1_000
  */
 export class Permits {
   readonly #context: CommandContext
-  /** The present command has taken its token of the rate limit. */
+  /** Whether the present command has taken its token of the rate limit. */
   #hasToken = false
   /** The present command, if it passed every limit; it is counted once it was sent. */
   #permitted: ServedCommand | undefined
-  /** The verdict on the present command that the engine had to be asked for. */
+  /** The verdict on the present command, if the engine had to be asked for it. */
   #ruling: { readonly verdict: Verdict } | undefined
-  /** What the commands of the open transaction are going to do. */
+  /** Stream entries that the commands of the open transaction will deliver to consumers. */
   #batch: ReadBatch | undefined
 
   constructor(context: CommandContext) {
@@ -68,7 +68,7 @@ export class Permits {
     return verdict === undefined
   }
 
-  /** The present command was handled, or is going to be taken again. */
+  /** Call it when the present command was handled, or will be taken again. */
   conclude(): void {
     const { flow, deps } = this.#context
     if (this.#permitted && !flow.willRetry) deps.guard.count(this.#permitted, 1)
@@ -118,15 +118,15 @@ export class Permits {
     return this.#context.deps.guard.inspect(command, args, frame.length, this.#ask, this.#transactionBatch())
   }
 
-  /** MULTI passes here too, before its transaction is open, so each transaction gets a new batch. */
+  /** The batch of the open transaction. MULTI calls this too, before its transaction is open: each one gets a new batch. */
   #transactionBatch(): ReadBatch | undefined {
     this.#batch = this.#context.lane.isInTransaction ? (this.#batch ?? new Map()) : undefined
     return this.#batch
   }
 
   /**
-   * Asks as `default`, because other users may lack the permission. Commands of such a user that were sent before may then
-   * run after the question, which does not matter.
+   * Asks as `default`, because other users may lack the permission. Earlier commands of such a user may then run after the
+   * question, which does not matter.
    */
   get #ask(): AskEngine {
     const { deps, protocol } = this.#context
@@ -135,7 +135,7 @@ export class Permits {
   }
 }
 
-/** For a command that adds to one entry only the key matters, and it may have hundreds of thousands of arguments. */
+/** Number of arguments that limits need. A command that adds to one entry may have 100,000, but only its key matters. */
 function neededArguments({ effect, name }: ServedCommand): number {
   return effect === 'grows' && hasOneKey(name) ? NAME_AND_KEY : Number.POSITIVE_INFINITY
 }
@@ -146,7 +146,7 @@ function isListOfShort({ effect, state }: ServedCommand, frame: Buffer, count: n
   return longestArgumentBytes(frame, 0, count) <= UNSEEN_BYTES
 }
 
-/** Refusal of a command whose arguments would take too much memory if all were read. */
+/** The error for a command whose arguments would take too much memory if all were read. */
 export function tooManyArguments(): HomeportError {
   const problem = `too many arguments: more than ${MOST_ARGUMENTS_READ} are only taken by commands that list keys, fields or values`
   return refusal('command_malformed', { problem })

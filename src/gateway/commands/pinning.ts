@@ -16,21 +16,21 @@ type Reason = 'monitors' | 'tracks' | 'uncounted' | 'redirectTarget' | 'noTouch'
 
 /**
  * Pins a client's lane for commands after which the engine pushes messages, and unpins it when the client has
- * unsubscribed from everything and tracking is off. Commands that a client sends after such a command wait until it is
- * known which of the two holds.
+ * unsubscribed from everything and tracking is off. Later commands of the client wait until it is known whether the lane
+ * stays pinned.
  */
 export class Pinning {
   readonly #context: CommandContext
   readonly #transactions: Transactions
   readonly #reasons = new Set<Reason>()
   readonly #redirects = new Redirects()
-  /** The present CLIENT TRACKING as it is sent to the engine. */
+  /** The present CLIENT TRACKING in the form for the engine. */
   #redirected: Redirected | undefined
   /** Id of the client that gets this client's invalidations; 0 for itself. */
   #target = 0
-  /** The client of a pinned lane wants no replies. */
+  /** Whether the client of a pinned lane has turned replies off. */
   #isMuted = false
-  /** Everything sent before the present command was answered. */
+  /** Whether everything sent before the present command was answered. */
   #isSettled = false
 
   constructor(context: CommandContext, transactions: Transactions) {
@@ -63,7 +63,7 @@ export class Pinning {
   }
 
   /**
-   * Whether every reply of a pinned lane has arrived. If not, the present command is taken again when they have. Asking
+   * Whether every reply of a pinned lane has arrived. If not, the present command is taken again when they have. A call
    * discards an open transaction.
    */
   settledOrRetry(): boolean {
@@ -89,7 +89,8 @@ export class Pinning {
   }
 
   /**
-   * A confirmation is not a reply, so CLIENT REPLY SKIP does not skip it. Earlier replies may still have to be skipped.
+   * Ends CLIENT REPLY SKIP, which does not skip a confirmation, because that is not a reply. Waits first for earlier
+   * replies, which may still have to be skipped.
    * @returns false: the present command is taken again first
    */
   #unskip(): boolean {
@@ -124,7 +125,7 @@ export class Pinning {
     const { stream } = lane.state
     const view = deps.guard.monitors.watch({
       now: () => deps.clock.now(),
-      // A line cannot stand between the elements of a transaction.
+      // The gateway cannot insert a line between the elements of the reply to EXEC.
       show: (line) => {
         const { state } = lane
         if (state.kind === 'pinned' && state.transaction !== 'open') state.stream.insert(line)
@@ -150,7 +151,7 @@ export class Pinning {
       this.#note(name, args)
       this.#send()
     }
-    // CLIENT CACHING applies to the next command, which therefore has to be the client's.
+    // Only without a reason to stay pinned does it ask the engine: CLIENT CACHING applies to the client's next command.
     if (this.#reasons.size === 0) this.#unpinUnlessSubscribed()
   }
 
@@ -161,7 +162,7 @@ export class Pinning {
     return this.#context.lane.engineClientId()
   }
 
-  /** Sends CLIENT TRACKING with the engine's id of the target, for which the target is asked first. */
+  /** Sends CLIENT TRACKING with the engine's id of the target client. The first call asks the target for that id. */
   #redirect(args: readonly string[]): void {
     const { lane } = this.#context
     const redirected = this.#redirected
@@ -181,7 +182,7 @@ export class Pinning {
     this.#redirected = await this.#redirects.resolve(args, (id) => findSibling(this.#context, id))
   }
 
-  /** Records what a command is going to change. In a transaction it may not run, so reasons are only added there. */
+  /** Records what a command will change. A command in a transaction may not run, so there it only adds reasons. */
   #note(name: string, args: readonly string[]): void {
     const isOn = args[0]?.toUpperCase() === 'ON'
     switch (name) {
@@ -215,7 +216,7 @@ export class Pinning {
     else lane.state.stream.filterNext(kind, translate)
   }
 
-  /** Pins the lane if it is not. False: the present command is taken again first. */
+  /** Pins the lane if it is not pinned. False: the present command is taken again first. */
   #pin(): boolean {
     const { lane } = this.#context
     if (lane.state.kind !== 'pinned') {
@@ -230,7 +231,7 @@ export class Pinning {
     return true
   }
 
-  /** What the client said about its replies before the lane was pinned applies to the stream. */
+  /** Applies an earlier CLIENT REPLY of the client to the stream. */
   #adoptReplies(): void {
     const { outlet } = this.#context
     const { replies } = outlet

@@ -5,11 +5,11 @@ import { arrayLength, ElementReader } from '../resp/elements.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 import { joinInSlices } from '../resp/join-in-slices.js'
 
-/** What the gateway does to the reply to EXEC at the engine's element number `at`. */
+/** A change that the gateway makes to the reply to EXEC at the engine's element number `at`. */
 export type Place =
   /** Inserts a reply of the gateway before that element. `answer` runs the command, after the transaction. */
   | { readonly kind: 'insert'; readonly at: number; readonly answer: () => Buffer | Promise<Buffer> }
-  /** The same, and removes that element, which was a placeholder. */
+  /** Replaces that element, a placeholder, by a reply of the gateway. */
   | { readonly kind: 'replace'; readonly at: number; readonly answer: () => Buffer | Promise<Buffer> }
   /** Changes that element. */
   | { readonly kind: 'change'; readonly at: number; readonly change: (element: Buffer) => Buffer }
@@ -17,7 +17,7 @@ export type Place =
 /**
  * Merges the gateway's replies into the engine's reply to EXEC, in the order of the commands. A reply that is no array
  * stays as it is: the transaction did not run, so the gateway's commands do not run either. A reply longer than
- * `maxReplyBytes` is replaced by an error, as those of engines are; all commands have run then, too.
+ * `maxReplyBytes` is replaced by an error, like a reply of an engine; all commands have run nevertheless.
  */
 export async function fillTransactionReply(
   reply: Buffer,
@@ -43,9 +43,9 @@ export async function fillTransactionReply(
   return filled.reply(count)
 }
 
-/** The elements of a reply, as long as they are not too long together. */
+/** Gathers the elements of a reply, until they are too long together. */
 class FilledReply {
-  /** Elements that the engine's reply does not have. */
+  /** Number of elements that the engine's reply does not have. */
   insertedCount = 0
   readonly #maxBytes: number
   #parts: Buffer[] = []
@@ -61,7 +61,7 @@ class FilledReply {
     else this.#parts = []
   }
 
-  /** @param count elements of the engine's reply. */
+  /** The merged reply. @param count number of elements in the engine's reply. */
   async reply(count: number): Promise<Buffer> {
     if (this.#bytes <= this.#maxBytes) {
       return joinInSlices([Buffer.from(`*${count + this.insertedCount}\r\n`), ...this.#parts])
@@ -74,9 +74,9 @@ class FilledReply {
 const QUEUED = encodeSimple('QUEUED')
 /** Queued in the engine in place of a command of the gateway: every user may send it, and it changes nothing. */
 const PLACEHOLDER = encodeCommand(['HELLO'])
-/** Places in one transaction; each takes memory until EXEC. */
+/** Most places in one transaction, because each takes memory until EXEC. */
 const MOST_PLACES = 10_000
-/** About what a place takes besides the arguments of its command, bytes. */
+/** Approximate memory of a place, without the arguments of its command, bytes. */
 const PLACE_BYTES = 256
 
 /** The client's lane, as queueing needs it. */
@@ -94,21 +94,21 @@ export interface QueueingLane {
  * The commands of an open transaction that the gateway answers itself, or whose reply it changes. They are queued like
  * the others and take their places in the reply to EXEC.
  *
- * A place is the number of commands that the engine has queued before it: everything sent since MULTI, less what the
- * engine answers at once. Errors that it answers at once need no care, because EXEC fails as a whole then; only nested
- * MULTI and WATCH have to be subtracted.
+ * A place is the number of commands that the engine has queued before it: everything sent since MULTI, less the commands
+ * that the engine answers at once. If it answers one with an error at once, EXEC fails as a whole, so places do not matter.
+ * Only nested MULTI and WATCH have to be subtracted.
  *
  * On a pinned lane replies are not counted, and the gateway cannot insert `+QUEUED`. There the engine gets a placeholder
  * command for each command of the gateway.
  */
 export class QueuedAnswers {
-  /** The connection closes when the client has the reply to EXEC. */
+  /** Whether the connection closes when the client has the reply to EXEC. */
   endsConnection = false
   readonly #lane: QueueingLane
   readonly #places: Place[] = []
-  /** Places that have no command in the engine's queue. */
+  /** Number of places that have no command in the engine's queue. */
   #insertedPlaces = 0
-  /** Replies on the lane that belong to no command in the engine's queue. */
+  /** Number of replies on the lane that belong to no command in the engine's queue. */
   #others: number
   #isUncounted = false
   #argumentBytes = 0
@@ -124,7 +124,7 @@ export class QueuedAnswers {
     return this.#places.length === 0
   }
 
-  /** Commands that wait for EXEC, as far as replies are counted. */
+  /** Number of commands that wait for EXEC, as far as replies are counted. */
   get length(): number {
     return Math.max(0, this.#queued) + this.#insertedPlaces
   }
@@ -139,12 +139,12 @@ export class QueuedAnswers {
     return this.#places.length >= MOST_PLACES
   }
 
-  /** Whether places are unknown, because other messages come between the elements. */
+  /** Whether places are unknown, because messages may arrive between the elements. */
   get isUncounted(): boolean {
     return this.#isUncounted
   }
 
-  /** Places are unknown from now on. */
+  /** Makes places unknown from now on. */
   loseCount(): void {
     this.#isUncounted = true
   }
@@ -164,12 +164,12 @@ export class QueuedAnswers {
     this.#others += this.#sent - before
   }
 
-  /** The engine queues the command that is sent next, and its reply passes through `change`. */
+  /** Call it before a command is sent that the engine queues: its reply will pass through `change`. */
   changeNext(change: (reply: Buffer) => Buffer): void {
     this.#places.push({ kind: 'change', at: this.#queued, change })
   }
 
-  /** The engine answers the command that is sent next at once. */
+  /** Call it before a command is sent that the engine answers at once. */
   leaveOutNext(): void {
     this.#others++
   }

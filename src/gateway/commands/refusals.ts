@@ -74,8 +74,8 @@ export function notForSubscribers(name: string): Buffer {
 const SHOWN_CHARACTERS = 128
 
 /**
- * Why a command is refused to everybody: it has no row in the command table, or the row says so. `words` are the
- * command's name and arguments, as sent.
+ * The error for a command that every client is refused: it has no row in the command table, or the row forbids it. `words`
+ * are the command's name and arguments, as sent.
  */
 export function refusalOf(row: KnownCommand | undefined, words: readonly string[]): HomeportError {
   const [name = '', ...args] = words
@@ -83,7 +83,7 @@ export function refusalOf(row: KnownCommand | undefined, words: readonly string[
   return refusal('command_not_available', { name: row.name.replace('|', ' ') })
 }
 
-/** The same for a subcommand of a container; `container` is in upper case. */
+/** Like `refusalOf`, for a subcommand of a container; `container` is in upper case. */
 export function subcommandRefusal(row: KnownCommand | undefined, container: string, name: string): HomeportError {
   return row ? refusalOf(row, []) : refusal('subcommand_unknown', { container, name })
 }
@@ -106,10 +106,13 @@ const ANSWERED_HERE: ReadonlySet<CommandState> = new Set(['managed', 'observed',
 /** Whether the gateway answers a command, and no engine. */
 export const isAnsweredHere = ({ state }: ServedCommand): boolean => ANSWERED_HERE.has(state)
 
-/** Such a command is read as text, and the passwords in it are hashed, while others wait. Bytes. */
+/**
+ * Longest command that the gateway answers, bytes. Other clients wait while the gateway reads such a command as text and
+ * hashes the passwords in it.
+ */
 const LONGEST_ANSWERED_BYTES = 262_144
 
-/** The refusal of such a command if it is too long. `bytes` is its length. */
+/** The refusal of a command for the gateway if it is too long. `bytes` is its length. */
 export function tooLongToAnswer(bytes: number): HomeportError | undefined {
   if (bytes <= LONGEST_ANSWERED_BYTES) return undefined
   return refusal('request_too_large', { limitBytes: LONGEST_ANSWERED_BYTES, actualBytes: bytes })

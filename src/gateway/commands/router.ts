@@ -27,11 +27,11 @@ import { answerSessionCommand, type SessionAnswer } from './session-commands.js'
 import { NOT_IN_TRANSACTION, Transactions } from './transactions.js'
 
 const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
-/** They affect other clients, so they wait until every command before them was answered. */
+/** Commands that affect other clients. They wait until every command before them was answered. */
 const AFFECTS_OTHERS = new Set(['CLIENT|KILL', 'CLIENT|UNBLOCK'])
-/** They look at every client of the database. */
+/** Commands that examine every client of the database. */
 const LOOKS_AT_ALL = new Set(['CLIENT|LIST', ...AFFECTS_OTHERS])
-/** Effort of a command that is not simply passed on, and of one that looks at every client, in commands that are. */
+/** Effort of a command that the router handles, and of one that examines every client, in commands that are passed on. */
 const EFFORT_OF_ROUTING = 4
 const EFFORT_OF_ALL = 64
 const ARGUMENTS_PER_EFFORT = 64
@@ -41,12 +41,12 @@ const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 const OK = encodeSimple('OK')
 const PING = encodeCommand(['PING'])
-/** The engine begins to count a timeout when the command arrives. */
+/** Added to a timeout: the engine begins to count it only when the command arrives. */
 const ENGINE_IS_LATER_MS = 2
-/** The part of a command that an error repeats. */
+/** Limits for the part of a command that an error repeats. */
 const MOST_SHOWN_WORDS = 48
 const MOST_SHOWN_BYTES = 512
-/** An HTTP request starts with these: a web page makes a browser talk to this port. */
+/** Words of an HTTP request. A web page can make a browser send one to this port, so the connection is closed. */
 const HTTP_WORDS = new Set(['POST', 'HOST:'])
 
 /** Routes every command that is not simply passed on: decides what it does to the connection, and who answers it. */
@@ -241,7 +241,7 @@ export class CommandRouter {
     return true
   }
 
-  /** CLIENT REPLY waits for pending replies: they are sent, or not, as before. */
+  /** Applies CLIENT REPLY after all pending replies, to which the former setting still applies. */
   #setReplies(args: readonly string[]): void {
     const context = this.#context
     const { outlet } = context
@@ -263,7 +263,7 @@ export class CommandRouter {
     const { protocol, deps, user = '', remoteAddress: address = '' } = context
     if (this.#refuses(name)) return
     const queue = this.#transactions.queue
-    // The reply about the engine has to reflect the commands that this client sent before.
+    // The reply about the engine has to reflect earlier commands of this client.
     if (state === 'observed' && !queue && !this.#settledOrRetry()) return
     const { databaseId } = deps.guard.database
     const request = { databaseId, user, address, name, args: this.#arguments(name.includes('|') ? 2 : 1) }
@@ -272,7 +272,7 @@ export class CommandRouter {
     else context.flow.waitFor(answer().then((reply) => context.lane.reply(reply)))
   }
 
-  /** Whether no reply is pending, on a pinned lane too. If one is, the present command is taken again afterwards. */
+  /** Whether no reply is pending, also on a pinned lane. If one is, the present command is taken again afterwards. */
   #settledOrRetry(): boolean {
     return this.#context.flow.quietOrRetry() && this.#pinning.settledOrRetry()
   }
@@ -302,7 +302,7 @@ export class CommandRouter {
       lane.enterDedicated('none')
     }
     if (name.startsWith('WAIT') && lane.state.kind === 'dedicated' && lane.state.transaction !== 'open') {
-      // WAIT covers writes before the last command of its connection, and a new connection has had none.
+      // WAIT covers writes that happened before the last command of its connection. A new connection has had no command yet.
       lane.state.link.send(DISCARD, PING, 0, PING.length, 1)
     }
     const { meter } = context.deps.guard
@@ -319,8 +319,8 @@ export class CommandRouter {
   }
 
   /**
-   * An engine looks at the timeouts of its blocked clients when it has something to do, and otherwise in each round of its
-   * background work only, five times a second. So it gets something to do when a timeout has passed.
+   * Sends the engine a PING when a timeout has passed. An idle engine checks the timeouts of its blocked clients only in its
+   * background work, five times a second; a command makes it check them at once.
    */
   #wakeAtTimeout(name: string): Timer | undefined {
     const { deps, protocol, frame } = this.#context

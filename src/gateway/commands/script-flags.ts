@@ -21,7 +21,7 @@ const FIRST_LINE = /^#!lua\b([^\n]{0,512})\n/
 const NO_WRITES = /(?:^| )flags=(?:[^ ]*,)?no-writes(?:,| |$)/
 const MOST_FIRST_LINE = 520
 
-/** From the client's digest of a script to the engine's. */
+/** Maps the client's digest of a script to the engine's. */
 const digests = new Map<string, string>()
 /** Digests of scripts with the flag `no-writes` that passed the gateway. */
 const readingDigests = new Set<string>()
@@ -41,7 +41,7 @@ const PLACES: ReadonlyMap<
 /** Number of arguments, from the name on, that `forEngine` looks at. */
 export const SCRIPT_ARGUMENTS = 3
 
-/** The command that the engine gets in place of this one; undefined where it gets this one. */
+/** The command that the engine gets in place of this one; undefined if it gets this one unchanged. */
 export function forEngine(name: string, args: readonly Argument[]): readonly Argument[] | undefined {
   const place = PLACES.get(name)
   const arg = place && args[place.at]

@@ -55,7 +55,7 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   'CLIENT|UNBLOCK': unblock,
   'CLIENT|PAUSE': pause,
   'CLIENT|UNPAUSE': unpause,
-  // Clients name the redirections to other servers that they understand. The gateway sends none.
+  // With CAPA, clients declare which redirections to other servers they understand. The gateway sends no redirections.
   'CLIENT|CAPA': () => OK,
   // The gateway evicts no client for the memory that it holds in the engine.
   'CLIENT|NO-EVICT': (_, [word = '']) => (/^(on|off)$/i.test(word) ? OK : SYNTAX_ERROR),
@@ -89,7 +89,7 @@ function killByFilter(context: CommandContext, args: readonly string[]): Buffer 
   return { reply: encodeInteger(found.length), ends: end(context, found) }
 }
 
-/** A client that may not be seen is treated as one that waits in no command. */
+/** Answers CLIENT UNBLOCK. A client that the caller may not see is treated like one without a blocking command. */
 function unblock(context: CommandContext, [text = '', word = 'TIMEOUT']: readonly string[]): Buffer | Promise<Buffer> {
   const manner = word.toUpperCase()
   if (manner !== 'TIMEOUT' && manner !== 'ERROR')
@@ -100,7 +100,7 @@ function unblock(context: CommandContext, [text = '', word = 'TIMEOUT']: readonl
   return client ? client.control.unblock(manner).then((done) => encodeInteger(Number(done))) : encodeInteger(0)
 }
 
-/** Only the owner may pause, because a pause holds the commands of all clients. */
+/** Answers CLIENT PAUSE. Only the owner may pause, because a pause holds the commands of all clients. */
 function pause(context: CommandContext, [text = '', word = 'ALL']: readonly string[]): Buffer {
   if (context.user !== 'default') return notPermitted('client|pause')
   const mode = word.toUpperCase()
@@ -123,7 +123,7 @@ function unpause(context: CommandContext): Buffer {
 const notPermitted = (command: string): Buffer =>
   encodeError(`NOPERM this user has no permissions to run the '${command}' command`)
 
-/** Only the owner can learn here which other users exist. */
+/** Whether the caller may know that a user exists. Only the owner may know of all users. */
 function isKnownUser({ user, deps }: CommandContext, name: string): boolean {
   if (BUILT_IN_USERS.has(name) || name === user) return true
   return user === 'default' && Object.hasOwn(deps.guard.database.userMarks ?? {}, name)
@@ -192,8 +192,8 @@ function listFilter(args: readonly string[]): FilterOutcome {
 }
 
 /**
- * Parses the option pairs of CLIENT KILL. A client has to match all of them; of several with one word the last one counts, as
- * for engines. `isUser`: whether a user exists.
+ * Parses the option pairs of CLIENT KILL. A client has to match all of them; of several pairs with the same word, the last
+ * one counts, as in engines. `isUser`: whether a user exists.
  */
 function killFilter(args: readonly string[], isUser: (name: string) => boolean): KillOutcome {
   if (args.length % 2 === 1) return SYNTAX_PROBLEM
@@ -235,7 +235,7 @@ function pairFilter(word: string, value: string, isUser: (name: string) => boole
   }
 }
 
-/** No client of the gateway is a peer of the engine, such as a replica. */
+/** Parses a client type. No client of the gateway is a peer of the engine, such as a replica. */
 function ofKind(word: string): FilterOutcome {
   switch (word.toLowerCase()) {
     case 'normal':

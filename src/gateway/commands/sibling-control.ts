@@ -9,7 +9,7 @@ import {
   type UnblockManner,
 } from './command-context.js'
 
-/** Another client of the database that this one may know of. */
+/** Finds another client of the database that this client may see. */
 export function findSibling(context: CommandContext, id: number): ListedClient | undefined {
   for (const other of context.deps.siblings()) {
     if (other.profile.id === id && maySee(context, other)) return other
@@ -17,7 +17,7 @@ export function findSibling(context: CommandContext, id: number): ListedClient |
   return undefined
 }
 
-/** Does to one client what other clients of the database ask for. */
+/** Applies requests of other clients of the database to one client. */
 export class ClientControl implements SiblingControl {
   readonly #context: CommandContext
   readonly #pinAsTarget: () => Promise<number | undefined>
@@ -50,7 +50,7 @@ export class ClientControl implements SiblingControl {
     return reply !== undefined && integerReply(reply) === 1
   }
 
-  /** A command has ended, or the connection has closed. */
+  /** Call it when a command has ended, or the connection has closed. */
   progressed(): void {
     if (this.#awaitingRest.length === 0 || !(this.#context.isQuiescent || this.#context.isClosed)) return
     for (const resolve of this.#awaitingRest.splice(0)) resolve()
@@ -64,16 +64,16 @@ export class ClientControl implements SiblingControl {
   }
 }
 
-/** CLIENT TRACKING as it is sent to the engine, or the error that the client gets. */
+/** CLIENT TRACKING in the form for the engine, or the error that the client gets. */
 export type Redirected = { readonly args: readonly string[] } | { readonly problem: Buffer }
 
-/** No client has this id, and the engine answers so. */
+/** An id that no client has, so that the engine answers with its error for an unknown client. */
 const NO_CLIENT_ID = '0'
 const BLOCKED = encodeError('ERR The client you want redirect to waits in a blocking command')
 /** Arguments of CLIENT TRACKING that are followed by a value. */
 const WITH_VALUE = new Set(['REDIRECT', 'PREFIX'])
 
-/** Where the engine's replies to GETREDIR and TRACKINGINFO, and its push that a target is gone, name a client's id. */
+/** The client's id in the engine's replies to GETREDIR and TRACKINGINFO, and in its push that a target has disconnected. */
 const ID_PATTERNS = {
   'CLIENT|GETREDIR': /^(:)(\d+)(?=\r\n$)/,
   'CLIENT|TRACKINGINFO': /(\$8\r\nredirect\r\n:)(\d+)(?=\r\n)/,
@@ -87,19 +87,19 @@ export function redirectOf(args: readonly string[]): number | undefined {
 }
 
 /**
- * Translates client ids in CLIENT TRACKING REDIRECT. Clients know each other by ids of the gateway, the engine knows
- * their connections by its own. This holds both ids of every client that one tracking client has redirected to.
+ * Translates client ids in CLIENT TRACKING REDIRECT. Clients know each other by ids of the gateway; the engine knows
+ * their connections by its own ids. This map holds both ids of every client that one tracking client has redirected to.
  */
 export class Redirects {
-  /** From the engine's id to the gateway's. */
+  /** Maps the engine's id to the gateway's. */
   readonly #clientIds = new Map<number, number>()
 
-  /** Whether the client has redirected to none. */
+  /** Whether the client has never redirected. */
   get isEmpty(): boolean {
     return this.#clientIds.size === 0
   }
 
-  /** Replaces ids of clients by those of the engine. `find` finds a client by its id. */
+  /** Replaces the gateway's ids of clients by those of the engine. `find` finds a client by its id. */
   async resolve(args: readonly string[], find: (id: number) => ListedClient | undefined): Promise<Redirected> {
     const resolved = [...args]
     for (const position of positionsIn(args)) {
@@ -114,7 +114,7 @@ export class Redirects {
     return { args: resolved }
   }
 
-  /** Replaces the engine's id by that of the client in a reply of this kind. */
+  /** Replaces the engine's id by the gateway's in a reply of this kind. */
   inReply(kind: keyof typeof ID_PATTERNS, reply: Buffer): Buffer {
     const text = reply.toString('latin1')
     const renamed = text.replace(ID_PATTERNS[kind], (_, head: string, engineId: string) => {

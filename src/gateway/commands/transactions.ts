@@ -50,7 +50,7 @@ export class Transactions {
     this.#hasScript = true
   }
 
-  /** The lane was just pinned, and a transaction may be open on it. No reply is pending. */
+  /** Call it when the lane was just pinned and no reply is pending. A transaction may be open on the lane. */
   followPinned(): void {
     const { state } = this.#context.lane
     const { queue } = this
@@ -132,7 +132,7 @@ export class Transactions {
   async #fillPinned(queue: QueuedAnswers, reply: Buffer): Promise<Buffer> {
     try {
       const filled = queue.isEmpty ? reply : await queue.fill(reply, this.#context.deps.guard.maxRequestBytes)
-      // The client gets the reply first.
+      // Closes in a later turn, after the client has got the reply.
       if (queue.endsConnection) setImmediate(() => this.#context.hangUp())
       return filled
     } catch (error) {

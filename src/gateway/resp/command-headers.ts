@@ -1,8 +1,8 @@
 import type { CommandLimits } from './command-limits.js'
 
-/** The rest of the header is missing. */
+/** Result of `HeaderReader.read`: the rest of the header is missing. */
 export const INCOMPLETE = -1
-/** The bytes are no header. */
+/** Result of `HeaderReader.read`: the bytes are no header. */
 export const INVALID = -2
 
 const LONGEST_HEADER_BYTES = 32
@@ -40,7 +40,7 @@ export class HeaderReader {
     return value
   }
 
-  /** To the engine a negative number of arguments is an empty command, a negative length an error. */
+  /** Reads a negative number. For the engine, a negative argument count is an empty command, a negative length an error. */
   #readNegative(buffer: Buffer, at: number, limit: number): number {
     let behind = at + 1
     for (; behind < limit && behind - at <= LONGEST_HEADER_BYTES; behind++) if (buffer[behind] === CR) break
@@ -89,7 +89,7 @@ export class PlainCommand {
   nameStart = 0
   nameEnd = 0
 
-  /** Whether such a command stands at `begin`, in the bytes up to `limit`. */
+  /** Whether such a command begins at `begin`, in the bytes up to `limit`. */
   isAt(buffer: Buffer, begin: number, limit: number, limits: CommandLimits): boolean {
     if (begin >= limit || buffer[begin] !== STAR) return false
     const first = readHeader(buffer, begin, limit)

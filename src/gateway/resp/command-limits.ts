@@ -37,14 +37,14 @@ export function limitsAfterLogin(maxRequestBytes: number): CommandLimits {
 }
 
 /**
- * What the command parser has found.
+ * The result of the command parser.
  *
  * - `frame`: one whole command; see `frameBuffer` and the fields after it.
  * - `more`: the next chunk is needed.
  * - `oversize`: a command longer than the limit was skipped; `actualBytes` is its length.
  * - `broken`: the bytes are no command; `problem` is the engine's wording. Nothing after them can be parsed.
- * - `large`: an argument of a command, not its name or the first argument, is so long that it may be streamed. The frame is
- *   what stands before that argument, `actualBytes` is the length of the command as far as it is known. Unless `stream` is
+ * - `large`: an argument of a command, not its name or the first argument, is so long that it may be streamed. The frame has
+ *   the bytes before that argument; `actualBytes` is the length of the command as far as it is known. Unless `stream` is
  *   called now, the command is gathered and returned as a `frame`.
  * - `empty`: many empty commands were skipped, and there may be more.
  * - `part`, `last`: the frame is the next piece of a streamed command; after `last` it is complete.

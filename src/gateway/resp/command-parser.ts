@@ -29,8 +29,8 @@ const AT_HEADER = 0
  *   between commands ──header──▶ at a header ──its length──▶ in an argument ──▶ … ──the last one──▶ between commands
  * ```
  *
- * Bytes that were parsed are not read again, so the work is linear in what arrives, whatever the chunks are. It is at least
- * as strict as the engine: every command that it accepts, the engine frames in the same way.
+ * Bytes that were parsed are not read again, so the work is linear in the input, for any division into chunks. The parser is
+ * at least as strict as the engine: every command that it accepts, the engine frames in the same way.
  *
  * Bytes of a frame that was handed out are not overwritten before `release`, nor afterwards unless they are lent.
  */
@@ -58,7 +58,7 @@ export class CommandParser {
   #payloadLeft = AT_HEADER
   #commandBytes = 0
   #fate: Fate = 'gathered'
-  /** Where the name is, counted like `#at`. */
+  /** Position of the name, counted like `#at`. */
   #nameFrom = 0
   #nameTo = 0
   #repeat = false
@@ -70,7 +70,7 @@ export class CommandParser {
     return this.#input.heldBytes
   }
 
-  /** Takes the next `length` bytes. They must not change before `release` is called, nor afterwards unless they are lent. */
+  /** Takes the next `length` bytes. They must not change before `release` is called; if they are not lent, never. */
   push(memory: LentBytes, length = memory.length): void {
     this.#input.push(memory, length)
   }
@@ -119,8 +119,8 @@ export class CommandParser {
   }
 
   /**
-   * Releases the chunk that was pushed last: keeps what is still needed of it. Frames that were handed out become invalid,
-   * unless `repeat` was called.
+   * Releases the chunk that was pushed last, after keeping the bytes of it that are still needed. Frames that were handed
+   * out become invalid, unless `repeat` was called.
    */
   release(): void {
     const input = this.#input
@@ -141,19 +141,19 @@ export class CommandParser {
     this.nameEnd -= shift
   }
 
-  /** Of a command whose header has not arrived, more than the few bytes that are there may never come. */
+  /** Keeps the bytes of the current command. Before its header has arrived, it reserves no memory for more bytes. */
   #keepRest(): void {
     if (this.#argumentsLeft === BETWEEN_COMMANDS) this.#input.keep(0, true)
     else this.#input.keep(this.#neededBytes(), this.#isInLastArgument)
   }
 
-  /** Nothing that was parsed so far is needed any more. */
+  /** Drops everything that was parsed so far. */
   #consume(): void {
     this.#input.begin += this.#at
     this.#at = 0
   }
 
-  /** How many more bytes the current command needs at least; a guess for a header or an inline command. */
+  /** Least number of bytes that the current command still needs; a guess for a header or an inline command. */
   #neededBytes(): number {
     const { bytes, begin, end } = this.#input
     if (this.#argumentsLeft > 0 && this.#payloadLeft !== AT_HEADER) return begin + this.#at + this.#payloadLeft - end
@@ -239,7 +239,7 @@ export class CommandParser {
     return this.#isStreamable(length) ? this.#announce() : 'read'
   }
 
-  /** Passes on what has arrived of a streamed command; the beginning of a header waits for its rest. */
+  /** Passes on the bytes of a streamed command that have arrived. The beginning of a header waits for its rest. */
   #awaitHeader(): 'more' | 'part' {
     return this.#fate === 'streamed' ? this.#pass() : 'more'
   }
@@ -256,7 +256,7 @@ export class CommandParser {
     return 'large'
   }
 
-  /** Of a command that is skipped or streamed, no byte is held. */
+  /** Waits for the rest of an argument. Holds no bytes of a command that is skipped or streamed. */
   #awaitPayload(): 'more' | 'part' {
     if (this.#fate === 'gathered') return 'more'
     const arrived = this.#input.end - this.#input.begin
@@ -265,7 +265,7 @@ export class CommandParser {
     return this.#pass()
   }
 
-  /** Releases what has been parsed of a command that is skipped or streamed. */
+  /** Releases the parsed bytes of a command that is skipped or streamed. */
   #pass(): 'more' | 'part' {
     const isPart = this.#fate === 'streamed' && this.#at > 0
     if (isPart) this.#handOut()
@@ -273,7 +273,7 @@ export class CommandParser {
     return isPart ? 'part' : 'more'
   }
 
-  /** Makes what has been parsed of the command the current frame. */
+  /** Makes the parsed bytes of the command the current frame. */
   #handOut(): void {
     const { bytes, begin } = this.#input
     this.frameBuffer = bytes
@@ -339,6 +339,6 @@ export class CommandParser {
 }
 
 const EMPTY = Buffer.alloc(0)
-/** Their results are used at once, so all parsers share them: they stay in the processor's cache. */
+/** Shared by all parsers, so that they stay in the processor's cache. A parser uses their results at once. */
 const plain = new PlainCommand()
 const header = new HeaderReader()

@@ -28,8 +28,8 @@ export function elementsOf(reply: Buffer): readonly Buffer[] | undefined {
 const SEARCHED_AT_ONCE = 262_144
 
 /**
- * Reads the elements of an array in order, in slices between which others run. There may be millions, so those that stay as
- * they are, stay together.
+ * Reads the elements of an array in order, in slices that yield to the event loop. There may be millions of elements, so
+ * consecutive elements are returned as one buffer.
  */
 export class ElementReader {
   readonly #reply: Buffer

@@ -13,7 +13,7 @@ const HEX_ESCAPE = /x([0-9a-fA-F]{2})/y
 /**
  * Splits an inline command into words, as the engine does: double quotes know `\n`, `\xff` and so on, single quotes only
  * `\'`, and quotes may begin within a word. Bytes are latin1 characters, so that none is changed. Reads the line once from
- * left to right, since anybody may send one before login.
+ * left to right, so that a client without a login cannot cause much work.
  * @returns undefined when the quotes do not balance
  */
 export function splitInline(line: string): readonly string[] | undefined {

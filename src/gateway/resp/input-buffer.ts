@@ -1,12 +1,12 @@
 import { GatherMemory } from './gather-memory.js'
 import { ChunkQueue, isLent, keep, type LentBytes } from './lent-memory.js'
 
-/** A client that announces a long argument and sends a short part of it does not get the memory for all. */
+/** Memory for an announced argument is limited to this multiple of the bytes that have arrived. */
 const MOST_FORESEEN = 8
 const SPARE_BYTES = 64
 
 /**
- * What a client has sent and the parser still needs: the current command, in the bytes [begin, end) of one buffer, and the
+ * Input of a client that the parser still needs: the current command, in the bytes [begin, end) of one buffer, and the
  * chunks behind it.
  *
  * A command that lies whole in one chunk stays there. One that is spread over chunks is gathered in a buffer that grows with
@@ -14,7 +14,7 @@ const SPARE_BYTES = 64
  */
 export class InputBuffer {
   bytes: LentBytes = EMPTY
-  /** First byte of the current command. Set it to a later one to drop what is before. */
+  /** First byte of the current command. Set it to a later byte to drop the bytes before. */
   begin = 0
   end = 0
   /** End of the part of `bytes` that may be written to. */
@@ -22,7 +22,7 @@ export class InputBuffer {
   readonly #memory = new GatherMemory()
   readonly #chunks = new ChunkQueue()
 
-  /** Length of what is held. */
+  /** Number of held bytes. */
   get heldBytes(): number {
     return this.end - this.begin + this.#chunks.bytes
   }
@@ -39,8 +39,8 @@ export class InputBuffer {
   }
 
   /**
-   * Continues with the next chunk, or takes as much of it as the current command needs: `neededBytes`, `isRest`: and no more
-   * than that.
+   * Continues with the next chunk, or takes as many bytes of it as the current command needs (`neededBytes`). `isRest`: the
+   * command then ends.
    */
   takeChunk(neededBytes: number, isRest: boolean): void {
     const chunk = this.#chunks.first
@@ -60,7 +60,7 @@ export class InputBuffer {
     this.#replace(EMPTY, 0)
   }
 
-  /** Keeps what is held when the memory of the last chunk will be read into again. */
+  /** Copies the held bytes if the memory of the last chunk will be read into again. */
   keep(neededBytes: number, isRest: boolean): void {
     this.#chunks.keepLast()
     if (!this.#isBorrowed) return
@@ -68,7 +68,7 @@ export class InputBuffer {
     else this.#grow(0, neededBytes, isRest)
   }
 
-  /** The same for the bytes from `start` on, which is before `begin`. @returns by how much they have moved to the left */
+  /** Like `keep`, for the bytes from `start` on, which is before `begin`. @returns how far the bytes have moved left */
   keepFrom(start: number): number {
     this.#chunks.keepLast()
     if (!this.#isBorrowed) return 0
@@ -79,7 +79,7 @@ export class InputBuffer {
     return start
   }
 
-  /** Lets others use memory that was left: no frame in it is needed any more. */
+  /** Lets other clients use memory that was left, because no frame in it is needed any more. */
   giveBack(): void {
     this.#memory.giveBack()
   }
@@ -107,8 +107,8 @@ export class InputBuffer {
   }
 
   /**
-   * Twice as much as is held, so that the work stays linear. Where the rest of the command is known as much as that, up to
-   * `MOST_FORESEEN` times what has arrived.
+   * Size of the new buffer: twice the bytes that are held, so that the work stays linear. If the length of the rest of the
+   * command is known, exactly that, up to `MOST_FORESEEN` times the bytes that have arrived.
    */
   #space(bytes: number, neededBytes: number, isRest: boolean): number {
     const arrived = this.end - this.begin + bytes

@@ -4,7 +4,7 @@ import type { KeptBytes } from './lent-memory.js'
 /** Bytes that are copied in one turn of the event loop; copying is much faster than reading. */
 export const JOINED_AT_ONCE_BYTES = 4_194_304
 
-/** Joins any number of bytes in slices, between which other requests run. */
+/** Joins any number of bytes in slices that yield to the event loop. */
 export async function joinInSlices(parts: readonly KeptBytes[]): Promise<Buffer> {
   const joined = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0))
   let at = 0

@@ -3,8 +3,8 @@ import { createConnection, type Socket } from 'node:net'
 declare const LENT: unique symbol
 
 /**
- * Bytes that may be *lent*: valid only until the call returns that they were passed to, because their memory is read into
- * again afterwards. Code that needs them for longer takes them with `keep`. A view of lent bytes is lent too; the compiler
+ * Bytes that may be *lent*: they are valid only during the call to which they are passed, because the next read overwrites
+ * their memory. Code that needs them for longer takes them with `keep`. A view of lent bytes is lent too; the compiler
  * refuses to store either as `KeptBytes`.
  */
 export interface LentBytes extends Buffer {
@@ -19,19 +19,19 @@ export interface KeptBytes extends Buffer {
 }
 
 /**
- * Which blocks are lent. Nearly all bytes that come from one socket are written to another one before the call returns,
- * so a block that stays in the processor's cache serves for good, where a block for every read would have to be
+ * The kinds of lent blocks. Nearly all bytes that come from one socket are written to another one before the call returns.
+ * So one block can be reused forever and stays in the processor's cache, while a block for every read would have to be
  * allocated, touched and collected.
  *
  * - `common`: one block for all clients, who are many and mostly silent.
- * - `replaceable`: one block for each connection to an engine. When its bytes are kept, the connection takes another.
- * - `gathered`: memory in which a client's command is gathered that is spread over reads (`gather-memory.ts`).
+ * - `replaceable`: one block for each connection to an engine. When its bytes are kept, the connection takes another block.
+ * - `gathered`: memory for a client's command that is spread over several reads (`gather-memory.ts`).
  */
 type Loan = 'common' | 'replaceable' | 'gathered'
 
 /** Large enough that a pipeline of large values mostly arrives in one read: few commands are spread over two. */
 const COMMON_BLOCK_BYTES = 262_144
-/** As much as an engine writes at a time, while its replies are short, and as much as the system holds for it. */
+/** Least: what an engine writes at a time while its replies are short. Most: what the system buffers for the connection. */
 const LEAST_REPLACEABLE_BYTES = 65_536
 const MOST_REPLACEABLE_BYTES = 262_144
 /** From this size on, replacing a block costs less than copying out of it. */
@@ -47,10 +47,10 @@ export class ReadMemory {
   #bytes = LEAST_REPLACEABLE_BYTES
   #block = newBlock('replaceable', LEAST_REPLACEABLE_BYTES)
 
-  /** Where the next read goes. */
+  /** The memory for the next read. */
   get block(): Buffer {
     const isKept = !loans.has(this.#block.buffer)
-    // A client that does not read may keep all of a block for a short reply.
+    // A client that does not read may keep a whole block for a short reply, so the next block is small.
     if (isKept) this.#bytes = LEAST_REPLACEABLE_BYTES
     if (isKept || this.#block.length < this.#bytes) this.#block = newBlock('replaceable', this.#bytes)
     return this.#block
@@ -79,14 +79,14 @@ export function isLent(bytes: LentBytes): boolean {
   return loans.has(bytes.buffer)
 }
 
-/** Whether these bytes stay as they are. */
+/** Whether these bytes stay unchanged. */
 export function isKept(bytes: LentBytes): bytes is KeptBytes {
   return !loans.has(bytes.buffer)
 }
 
 /**
- * The same bytes in memory that stays as it is. Lent bytes are copied; for a large view of a replaceable block it takes over
- * the block instead.
+ * The same bytes in memory that stays unchanged. It copies lent bytes; for a large view of a replaceable block it takes the
+ * block over instead.
  */
 export function keep(bytes: LentBytes): KeptBytes {
   if (bytes.length >= COPY_LIMIT_BYTES && loans.get(bytes.buffer) === 'replaceable') loans.delete(bytes.buffer)
@@ -94,8 +94,8 @@ export function keep(bytes: LentBytes): KeptBytes {
 }
 
 /**
- * Keeps bytes without a copy, for a system call that already holds them. @throws Error for bytes of a client: all clients
- * share one block
+ * Keeps bytes without a copy, because a system call already holds them. @throws Error for bytes of a client, whose block is
+ * shared with other clients
  */
 export function keepInPlace(bytes: LentBytes): void {
   const loan = loans.get(bytes.buffer)
@@ -117,7 +117,7 @@ export function newBlock(loan: Loan, bytes: number): Buffer {
 
 const EMPTY: KeptBytes = Buffer.alloc(0)
 
-/** The chunks of a client that wait for those before them. */
+/** The chunks of a client that wait until earlier chunks are parsed. */
 export class ChunkQueue {
   #chunks: LentBytes[] = []
   /** Index of the first chunk that is not used up. */
