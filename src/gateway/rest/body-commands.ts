@@ -25,9 +25,9 @@ export interface BodyLimits {
 const MOST_ARGUMENTS = 262_144
 /** Most values of a body, commands and arguments together. */
 const MOST_VALUES = 524_288
-/** Most characters of a number; longer ones have to be sent as text. */
+/** Most characters of a number; longer numbers have to be sent as text. */
 const LONGEST_NUMBER = 1_024
-/** Most levels of arrays and objects. Commands need two; a mistake deeper than this is refused before parsing. */
+/** Most levels of arrays and objects. Commands need two; deeper ones are refused before parsing. */
 const MOST_LEVELS = 16
 
 /** A slice of a body ends at the first comma behind this many bytes or values. */
@@ -43,35 +43,35 @@ const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 const COLON = 0x3a
 const LOWER_U = 0x75
-/** Of an escape such as `\u00e9`. */
+/** Length of an escape such as `\u00e9`. */
 const UNICODE_ESCAPE_BYTES = 6
 const LAST_BLANK = 0x20
 
-/** A string of at least this many bytes is read by itself. */
+/** A string of at least this many bytes is read separately. */
 const LONG_TEXT_BYTES = 65_536
-/** Most bytes of an array or object among the arguments; all of them are mistakes. */
+/** Most bytes of an array or object among the arguments, which is always a mistake. */
 const MOST_NESTED_BYTES = 1_048_576
-/** Blanks between a comma and a bracket, up to which a slice may begin or end at the comma. */
+/** A slice may begin or end at a comma only if a value is found within this many blanks on either side. */
 const MOST_BLANKS = 64
 
-/** What the array in a body holds: arguments, or arrays of arguments. */
+/** Content of the array in a body: arguments, or arrays of arguments. */
 export type BodyKind = 'command' | 'pipeline'
 
 /** A comma where a body may be cut. */
 interface Cut {
   readonly at: number
-  /** Between arguments of a command, not between commands. */
+  /** Whether the comma is between arguments of a command, not between commands. */
   readonly isWithinCommand: boolean
 }
 
 /**
  * Counts the values of a JSON text without parsing it, and finds where its array can be cut into slices. Text that is no
- * JSON passes: parsing the slices finds that out.
+ * JSON passes the scan, and fails when the slices are parsed.
  */
 export class JsonScan {
-  /** Where the array may be cut. */
+  /** Commas where the array may be cut. */
   readonly cuts: Cut[] = []
-  /** Its long strings, in their order. */
+  /** The long strings of the text, in order. */
   readonly longTexts: LongText[] = []
   readonly #body: Buffer
   readonly #kind: BodyKind
@@ -86,10 +86,10 @@ export class JsonScan {
   #bareBytes = 0
   #lastCut = 0
   #valuesAtCut = 0
-  /** The opening quote of the current string. */
+  /** Position of the opening quote of the current string. */
   #textAt = 0
   #textCuts: number[] = []
-  /** Where the outermost array or object among the arguments begins. */
+  /** Beginning of the outermost array or object among the arguments. */
   #nestedAt = 0
 
   constructor(body: Buffer, kind: BodyKind, limits: BodyLimits) {
@@ -188,14 +188,14 @@ export class JsonScan {
   #cut(): void {
     const at = this.#at - 1
     if (at - this.#lastCut < SLICE_BYTES && this.#values - this.#valuesAtCut < SLICE_VALUES) return
-    // With nothing between the comma and a bracket, both slices could be JSON although the whole is none.
+    // Without a value between the comma and a bracket, both slices could be valid JSON although the whole is not.
     if (!this.#hasValue(at, -1, OPEN_ARRAY) || !this.#hasValue(at, 1, CLOSE_ARRAY)) return
     this.cuts.push({ at, isWithinCommand: this.#depth > 1 })
     this.#lastCut = at
     this.#valuesAtCut = this.#values
   }
 
-  /** Whether the next byte in this direction that is no blank is another one than `bracket`. */
+  /** Whether the next byte in this direction that is not blank differs from `bracket`. */
   #hasValue(comma: number, direction: 1 | -1, bracket: number): boolean {
     for (let blanks = 0; blanks <= MOST_BLANKS; blanks++) {
       const byte = this.#body[comma + direction * (blanks + 1)] ?? bracket
@@ -226,10 +226,10 @@ function malformed(problem: string): HomeportError {
   return new HomeportError('command_malformed', { problem })
 }
 
-/** A body up to this length is parsed at once, bytes: it is too short to make other requests wait. */
+/** A body up to this length, bytes, is parsed at once: it is too short to make other requests wait. */
 const LARGE_JSON_BYTES = 16_384
 
-/** How the commands of a request belong together: one, several, or several that take effect together or not at all. */
+/** Whether a request has one command, several, or several that take effect together or not at all. */
 export type Shape = 'single' | 'pipeline' | 'transaction'
 
 /** The shape of a request, by its path (reference redis 4.2). */
@@ -248,7 +248,7 @@ export function shapeOf({ path }: Target): Shape {
 
 /**
  * Reads the commands of a request that has arrived whole. A large JSON body is read in slices, as a promise.
- * @throws HomeportError what is wrong with the body as a whole
+ * @throws HomeportError if the body as a whole is wrong
  */
 export function readSlots(
   target: Target,
@@ -269,7 +269,7 @@ export function readSlots(
 const SCAN_BYTES = 1_048_576
 
 /**
- * Reads a large body of `POST /` in slices, between which other requests run. Counts what it holds, then parses its array
+ * Reads a large body of `POST /` in slices that yield to the event loop. First counts its values, then parses its array
  * slice by slice. @throws HomeportError as `parseCommand` does, `too_many_arguments`
  */
 export async function readLargeCommand(body: Buffer): Promise<CommandArguments> {
@@ -280,7 +280,7 @@ export async function readLargeCommand(body: Buffer): Promise<CommandArguments> 
   return args
 }
 
-/** The same for the body of `/pipeline` and `/multi-exec`. @throws HomeportError `too_many_commands` as well */
+/** Like `readLargeCommand`, for the body of `/pipeline` and `/multi-exec`. @throws HomeportError also `too_many_commands` */
 export async function readLargePipeline(body: Buffer, limits: BodyLimits): Promise<readonly Slot[]> {
   const parsed: ParsedCommand[] = []
   // A syntax error anywhere refuses the whole body, so all of it is parsed before any command is prepared.
@@ -315,7 +315,7 @@ interface Slice {
   readonly json: string
   /** The long strings by their names. */
   readonly texts: ReadonlyMap<string, Buffer>
-  /** Begins with more arguments of the command that the slice before has begun. */
+  /** Whether the slice begins with more arguments of a command that the previous slice has begun. */
   readonly isWithinCommand: boolean
 }
 
@@ -327,7 +327,7 @@ async function* slicesOf(body: Buffer, kind: BodyKind, limits: BodyLimits): Asyn
   if (scan.isTorn) throw notJson(shown)
   const parse = (json: string): string => String(parseJson(json, shown))
   const longTexts = scan.longTexts.values()
-  // Nobody can guess the names.
+  // A random prefix, so that no client can send the name of a long string as an argument.
   const prefix = randomUUID()
   let long = longTexts.next().value
   let from: Cut | undefined

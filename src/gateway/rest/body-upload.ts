@@ -20,7 +20,7 @@ export interface BodyCommand {
   /** The arguments before the body, the command's name first. */
   readonly before: readonly [name: Argument, key: Argument, ...rest: Argument[]]
   readonly bodyBytes: number
-  /** The arguments after it. */
+  /** The arguments after the body. */
   readonly behind: readonly Argument[]
 }
 
@@ -44,16 +44,16 @@ export function bodyCommandOf(
   return { command, before: [name, key, ...rest], bodyBytes, behind: args.slice(at + 1) }
 }
 
-/** Receives the outcome of an upload: exactly one call, unless the client leaves before. */
+/** Receives the outcome of an upload: exactly one call, or none if the client disconnects first. */
 export interface UploadReader {
   onReply(reply: Buffer): void
   onLost(error: HomeportError): void
 }
 
 /**
- * Sends a command to the engine while its body arrives, on a dedicated lane: on a shared one a client that sends slowly
- * would hold up all others, and one that leaves halfway would break the connection. It holds no more of the body than the
- * engine lags behind.
+ * Sends a command to the engine while its body arrives, on a dedicated lane: on a shared lane, a client that sends slowly
+ * would block all others, and one that disconnects halfway would break the lane. It holds only bytes of the body that the
+ * engine has not read yet.
  */
 export class BodyUpload {
   readonly #lanes: Lanes
@@ -93,7 +93,7 @@ export class BodyUpload {
     this.#link.send(sink, head, 0, head.length, 1)
     this.#link.partAtMs = performance.now()
     this.#request.on('data', this.#onData)
-    // Node also emits it after a whole body.
+    // Node emits `close` also after a complete body.
     this.#request.on('close', () => this.#leftBytes > 0 && this.#end('broken'))
   }
 
@@ -117,7 +117,7 @@ export class BodyUpload {
     this.#link.onceWritable(() => this.#request.resume())
   }
 
-  /** The reply has arrived or is lost, or the client has left. @returns false when the upload has ended before */
+  /** Ends the upload: the reply has arrived or is lost, or the client has left. @returns false if it had already ended */
   #end(link: 'reusable' | 'broken'): boolean {
     if (this.#isOver) return false
     this.#isOver = true

@@ -17,11 +17,11 @@ import { pathCommand, type Target } from './parse-commands.js'
 import type { TokenGrant } from './token-grants.js'
 
 const EVENT_PATH = /^\/(?:p?subscribe|(monitor))(?:\/|$)/i
-/** Unread events from which on the gateway stops reading from the engine, bytes. */
+/** Above this number of unread bytes, the gateway stops reading from the engine. */
 const SLOW_READER_BYTES = 1024 * 1024
 const NO_BODY = Buffer.alloc(0)
 /**
- * Interval of the comments in a silent stream. They keep proxies from closing it, and detect a client that is gone
+ * Interval of the comments in a silent stream. They keep proxies from closing it, and detect a client that has disappeared
  * without closing its connection.
  */
 const HEARTBEAT_MS = 30_000
@@ -41,7 +41,7 @@ interface EventExchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly answers: HttpAnswers
-  /** Where the stream and its bytes are counted. */
+  /** Counts the stream and its bytes. */
   readonly guard: DatabaseGuard
   /** The client's address. */
   readonly address: string | undefined
@@ -50,10 +50,10 @@ interface EventExchange {
   readonly written: (bytes: number) => void
 }
 
-/** What event streams are opened with. */
+/** The collaborators of `openEvents`. */
 interface EventsDeps {
   readonly lanes: Lanes
-  /** Those that are open. */
+  /** The open event streams. */
   readonly streams: Set<EventStream>
 }
 
@@ -65,7 +65,7 @@ export function openEvents(
   command: readonly string[],
 ): void {
   const { request, response, address } = exchange
-  // A client may leave while it waits for its database. No later event would say so.
+  // A client may disconnect while it waits for its database. No later event would report that.
   if (request.socket.destroyed) return
   const { answers, clock } = exchange.deps
   const written = (bytes: number): void => exchange.noteUnread(bytes)
@@ -79,8 +79,8 @@ export function openEvents(
 }
 
 /**
- * Messages of the engine as server-sent events (reference redis 4.5), on a dedicated lane, until the client or the engine
- * leaves. When the engine refuses the command, the answer is an ordinary error.
+ * Sends messages of the engine as server-sent events (reference redis 4.5), on a dedicated lane, until the client
+ * disconnects or the engine is lost. If the engine refuses the command, the answer is an ordinary error.
  */
 export class EventStream implements EventSink {
   readonly #lanes: Lanes
@@ -102,7 +102,7 @@ export class EventStream implements EventSink {
     exchange.guard.countConnection(1)
   }
 
-  /** Sends the command and passes on what the engine sends, until `close`. */
+  /** Sends the command and passes on the engine's messages, until `close`. */
   open(command: readonly string[]): void {
     const { response } = this.#exchange
     if (command[0]?.toUpperCase() === 'MONITOR') this.#watch()
@@ -123,7 +123,7 @@ export class EventStream implements EventSink {
     stream.filterWith(this.#view.filter)
   }
 
-  /** Closes the stream if the client's address is no longer allowed: the database has changed. */
+  /** Call it when the database has changed: closes the stream if the client's address is no longer allowed. */
   recheck(): void {
     const { guard, address } = this.#exchange
     if (!isAllowed(guard.database, address)) this.close()
@@ -149,7 +149,7 @@ export class EventStream implements EventSink {
     if (this.#exchange.response.writableLength > SLOW_READER_BYTES) this.#link.pauseReading()
   }
 
-  /** More of the text of the events. What comes with one chunk of the engine is sent together. */
+  /** Adds text of the events. The text of one chunk of the engine is sent together. */
   write(text: string): void {
     this.#unsent += text
   }
@@ -172,11 +172,11 @@ export class EventStream implements EventSink {
   }
 
   #beat(): void {
-    // A client that reads slowly has the beginning of an event.
+    // A comment must not be written into the middle of an event.
     if (!this.#text.isMidEvent) this.#send(HEARTBEAT)
   }
 
-  /** The engine has refused the command. */
+  /** Called when the engine has refused the command. */
   refuse(error: string): void {
     const { request, response, answers } = this.#exchange
     this.#flush()

@@ -2,9 +2,9 @@ import { StringDecoder } from 'node:string_decoder'
 
 /** Takes the text of events. */
 export interface EventSink {
-  /** More of the current event. */
+  /** Takes more text of the current event. */
   write(text: string): void
-  /** The engine has answered the command with this error. */
+  /** Called when the engine has answered the command with this error. */
   refuse(error: string): void
 }
 
@@ -19,7 +19,7 @@ const FIRST_BREAKS = /^[\r\n]+/
 const LAST_BREAK = /[\r\n]$/
 
 /**
- * What the bytes that come next belong to.
+ * The element to which the next bytes belong.
  *
  * ```
  *   line ──head of a string──▶ payload ──its last byte──▶ behind payload ──line end──▶ line
@@ -34,18 +34,18 @@ const LINE: EventState = { kind: 'line' }
 const BEHIND_PAYLOAD: EventState = { kind: 'behind payload' }
 
 /**
- * Turns what an engine sends to a subscriber, or to a client of MONITOR, into server-sent events (reference redis 4.5). The
- * fields of a list are joined by commas, and their line breaks become spaces, which an event cannot contain. Any other frame
- * is a line of MONITOR. A message may have many megabytes, so its text is passed on piece by piece, as it arrives.
+ * Turns the bytes that an engine sends to a subscriber, or to a client of MONITOR, into server-sent events (reference redis
+ * 4.5). The fields of a list are joined by commas, and their line breaks become spaces, because an event cannot contain line
+ * breaks. Any other frame is a line of MONITOR. A message may have many megabytes, so its text is passed on as it arrives.
  */
 export class EventText {
   readonly #sink: EventSink
   #state: EventState = LINE
   /** A line whose end has not arrived. */
   #begun: Buffer = Buffer.alloc(0)
-  /** Fields that the current list still lacks. */
+  /** Number of fields that the current list still lacks. */
   #fieldsLeft = 0
-  /** What stands before the next field. */
+  /** Text before the next field. */
   #separator = ''
 
   constructor(sink: EventSink) {

@@ -19,7 +19,7 @@ import type { RepliesClient } from './replies-reader.js'
 import type { Slot } from './slots.js'
 import { type AnswerBody, LargeReply, StreamedPipeline, writeLargeResult } from './streamed-answer.js'
 
-/** What the exchanges of a listener share. */
+/** The collaborators that the exchanges of a listener share. */
 export interface ExchangeDeps {
   readonly answers: HttpAnswers
   readonly tokens: SyncTokens
@@ -33,7 +33,7 @@ export interface ExchangeDeps {
 /** The replies of one request may use this share of the memory for all clients. */
 const SHARE_OF_REQUEST = 1 / 4
 
-/** What V8 says when a string becomes too long. */
+/** V8's error message for a string that becomes too long. */
 const TOO_LONG = /^Invalid string length$/
 
 /** One HTTP request and its answer. */
@@ -43,11 +43,11 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
   readonly deps: ExchangeDeps
   /** Whether `100 Continue` has been sent. */
   #hasContinued = false
-  /** The id of the database whose token the request carries. Nothing is held before it is set. */
+  /** The id of the database whose token the request carries. Set before any memory is held for the request. */
   owner = ''
   /** The longest reply that one command may have, bytes. */
   maxReplyBytes = 0
-  /** Begins the span of the request, if it is traced: another node answers. @returns the trace context for that node. */
+  /** Call it when another node answers: begins the span of a traced request. @returns the trace context for that node. */
   traceForNode: () => TraceHeaders | undefined = () => undefined
   #bodyBytes = 0
   #replyBytes = 0
@@ -61,18 +61,18 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     this.deps = deps
   }
 
-  /** The client's address; undefined when its connection is gone. */
+  /** The client's address; undefined when its connection is closed. */
   get address(): string | undefined {
     return this.deps.addresses.of(this.request)
   }
 
-  /** The client's own, or one that is made when it is first needed: for an error or a line of the log. */
+  /** The client's id of the request, or one that is made when first needed: for an error or a line of the log. */
   get requestId(): string {
     this.#requestId ??= requestIdOf(this.request.headers)
     return this.#requestId
   }
 
-  /** What the client says it has seen, as a moment of its database. */
+  /** The moment of the database that the client has seen, according to its sync token. */
   get moment(): number {
     return this.deps.tokens.momentOf(this.request.headers[SYNC_TOKEN_HEADER]?.toString())
   }
@@ -96,7 +96,7 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     else this.fail(new HomeportError('memory_short', {}))
   }
 
-  /** `bytes` more bytes of the body are held. @returns whether the rest is wanted */
+  /** Counts `bytes` more bytes of the body that are held. @returns whether the rest should be read */
   holdBody(bytes: number): boolean {
     this.#bodyBytes += bytes
     this.#grew(bytes)
@@ -116,7 +116,7 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     if (this.#isOver) throw new HomeportError('memory_short', {})
   }
 
-  /** Whether nobody waits for the rest of the answer. */
+  /** Whether the client no longer gets the rest of the answer. */
   get #isOver(): boolean {
     return this.#isEvicted || this.response.destroyed
   }
@@ -125,7 +125,7 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
   write(piece: string | Buffer): void {
     const { response } = this
     if (response.destroyed) return
-    // Waiting text would stay in the heap, where its size is not known; a buffer is as large as its length.
+    // Text that waits would stay in the heap, with an unknown size; the size of a buffer is its length.
     response.write(typeof piece === 'string' && response.writableLength > 0 ? Buffer.from(piece) : piece)
     this.noteUnread(piece.length)
     if (response.writableLength <= this.maxUnreadBytes) return
@@ -153,14 +153,14 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     this.response.destroy()
   }
 
-  /** `bytes` bytes have been written, which the client may leave unread. */
+  /** Counts `bytes` bytes that have been written and that the client may leave unread. */
   noteUnread(bytes: number): void {
     if (this.response.writableLength > WORTH_NOTING_BYTES) this.#grew(bytes)
   }
 
   #grew(bytes: number): void {
     const { memory } = this.deps
-    // Nothing would say once more that the client has gone.
+    // No event would follow that removes a disconnected client from the budget.
     if (this.response.destroyed || this.request.socket.destroyed) return
     if (!this.#isCounted) onceOver(this.request, this.response, () => memory.remove(this))
     this.#isCounted = true
@@ -177,7 +177,7 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     this.deps.logger.warn(event, { requestId, databaseId, address })
   }
 
-  /** Answers with JSON text. `moment` is what the client has seen with it. */
+  /** Answers with JSON text. `moment` is the moment that the client has seen with this answer. */
   answer(json: string, moment: number | undefined): void {
     this.deps.answers.ok(this.request, this.response, json, moment)
     this.#written(json.length)
@@ -202,13 +202,13 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     return reply.begin()
   }
 
-  /** Begins to answer a pipeline whose replies are not all read, or are still to arrive. */
+  /** Begins to answer a pipeline before all of its replies have arrived or were read. */
   beginPipeline(form: ReplyForm, slots: readonly Slot[], moment?: number): StreamedPipeline {
     this.deps.answers.begin(this.request, this.response, form.format, undefined, moment)
     return new StreamedPipeline(this, form, slots)
   }
 
-  /** The whole answer has been written, so body and replies are no longer held. */
+  /** Call it when the whole answer has been written: body and replies are no longer held. */
   #written(bytes: number): void {
     this.#bodyBytes = this.#replyBytes = 0
     if (bytes > WORTH_NOTING_BYTES) this.noteUnread(bytes)
@@ -234,7 +234,10 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     this.answerError(shown.status, errorText(shown))
   }
 
-  /** A client that waits for `100 Continue` may send its body or not, so no request can follow on the connection. */
+  /**
+   * Prepares an answer before the whole body has arrived. A client that waits for `100 Continue` may or may not send its
+   * body, so no request can follow on the connection.
+   */
   #answerEarly(): void {
     if (this.request.headers.expect !== undefined && !this.#hasContinued) this.response.shouldKeepAlive = false
     else discardAfterAnswer(this.request, this.response)
@@ -247,7 +250,7 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
   }
 }
 
-/** The error for an answer that is longer than a string can be. JSON writes some bytes as six. */
+/** The error for an answer that is longer than a string can be. JSON escapes some bytes with six characters. */
 function tooLongAnswer(error: unknown): HomeportError | undefined {
   const isTooLong =
     codeOf(error) === 'ERR_STRING_TOO_LONG' || (error instanceof RangeError && TOO_LONG.test(error.message))
@@ -258,12 +261,12 @@ function tooLongAnswer(error: unknown): HomeportError | undefined {
 const MOST_BYTES = 2 ** 30
 
 /**
- * Reads on after a request was answered before its body had arrived. Most clients read the answer only once they have sent
- * everything. A connection that is closed while bytes arrive is reset, and the answer is lost with it. So the rest is
- * dropped, within the time that every request has, and the next request on the connection is served.
+ * Keeps reading after a request was answered before its body had arrived. Most clients read the answer only once they have
+ * sent everything. A connection that is closed while bytes arrive is reset, and the answer is lost with it. So the rest of
+ * the body is read and dropped, within the time limit of every request, and the connection can serve the next request.
  */
 function discardAfterAnswer(request: IncomingMessage, response: ServerResponse): void {
-  // After the answer Node drops the body, and removes earlier listeners.
+  // The listener is added on `finish`: after the answer Node drops the body and removes earlier listeners.
   response.on('finish', () => {
     let left = MOST_BYTES
     request.on('data', (piece: Buffer) => {

@@ -5,7 +5,7 @@ import type { LargeReplySink, RepliesClient, RepliesReader } from './replies-rea
 
 /** A bulk string of this length or more is passed on while it arrives, bytes. */
 const LARGE_REPLY_BYTES = 1024 * 1024
-/** With more replies than this before it, bytes, a large one is gathered too: they would have to be read at once. */
+/** With more bytes of replies before it than this, a large reply is gathered too: the others would be read in one go. */
 const MOST_BEFORE_BYTES = 1024 * 1024
 const LF = 10
 const LINE_END_BYTES = 2
@@ -17,7 +17,7 @@ interface Large {
   leftBytes: number
 }
 
-/** Gathers the replies of a request that arrive in several chunks. Passes large bulk strings on instead of holding them. */
+/** Gathers replies of a request that arrive in several chunks. Passes large bulk strings on instead of holding them. */
 export class GatheredReplies {
   readonly #client: RepliesClient
   readonly #reader: RepliesReader
@@ -25,12 +25,12 @@ export class GatheredReplies {
   #chunks: KeptBytes[] = []
   /** Length of all chunks. */
   #bytes = 0
-  /** Whole replies in `#chunks`. */
+  /** Number of whole replies in `#chunks`. */
   #count = 0
   #large: Large | undefined
-  /** Bytes of the line end behind a large reply that have not arrived. */
+  /** Number of bytes of the line end behind a large reply that have not arrived. */
   #skippedBytes = 0
-  /** Whatever still arrives is dropped. */
+  /** Whether all further bytes are dropped. */
   #isGivenUp = false
 
   constructor(client: RepliesClient, reader: RepliesReader) {
@@ -38,7 +38,7 @@ export class GatheredReplies {
     this.#reader = reader
   }
 
-  /** Whether no further replies are wanted. */
+  /** Whether further replies are dropped. */
   get isGivenUp(): boolean {
     return this.#isGivenUp
   }
@@ -50,7 +50,7 @@ export class GatheredReplies {
     this.#hold(behind)
   }
 
-  /** Takes one whole reply that is no large bulk string, without a search for its end. */
+  /** Takes one whole reply that is not a large bulk string, without a search for its end. */
   takeHeld(pieces: readonly LentBytes[]): void {
     for (const piece of pieces) if (!this.#isGivenUp) this.#hold(piece)
     this.#count++
@@ -62,7 +62,7 @@ export class GatheredReplies {
     else this.#gather(keep(replies))
   }
 
-  /** All replies have arrived. */
+  /** Call it when all replies have arrived. */
   end(): void {
     if (this.#isGivenUp) return
     const chunks = this.#chunks.splice(0)
@@ -81,7 +81,7 @@ export class GatheredReplies {
     this.#bytes += chunk.length
   }
 
-  /** The rest will never arrive, or is not wanted. */
+  /** Drops everything: the rest will never arrive, or is not needed. */
   giveUp(error: unknown): void {
     if (this.#isGivenUp) return
     this.#isGivenUp = true
@@ -90,7 +90,7 @@ export class GatheredReplies {
     this.#reader.onLost(error)
   }
 
-  /** @returns what stands behind the large reply */
+  /** @returns the bytes behind the large reply */
   #passOn(chunk: LentBytes): LentBytes {
     const large = this.#large
     if (!large) return chunk
@@ -110,7 +110,7 @@ export class GatheredReplies {
     return chunk.subarray(skipped)
   }
 
-  /** Whether `chunk` ends in a large reply that is passed on. One whose head is spread over two chunks is gathered. */
+  /** Whether `chunk` ends in a large reply that is passed on. A reply whose head is spread over two chunks is gathered. */
   #beginsLarge(chunk: LentBytes): boolean {
     const framer = this.#framer
     let isBegun = !framer.midReply

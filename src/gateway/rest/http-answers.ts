@@ -58,7 +58,7 @@ export class HttpAnswers {
     this.#tokens = tokens
   }
 
-  /** 200 with a JSON text and a sync token for a client that has seen `moment` (reference redis 4.2). */
+  /** Sends 200 with a JSON text and a sync token for a client that has seen `moment` (reference redis 4.2). */
   ok(request: IncomingMessage, response: ServerResponse, json: string, moment = 0): void {
     const bytes = Buffer.byteLength(json)
     const headers = this.#headers(request, JSON_TYPE, bytes, moment)
@@ -66,13 +66,13 @@ export class HttpAnswers {
     sendWhole(request, response, { status: 200, headers, text: json, encoding })
   }
 
-  /** 200 with the bytes of replies as they are. */
+  /** Sends 200 with the unchanged bytes of replies. */
   bytes(request: IncomingMessage, response: ServerResponse, body: Buffer, moment = 0): void {
     response.writeHead(200, this.#headers(request, BYTES_TYPE, body.length, moment))
     response.end(body)
   }
 
-  /** The head of an answer whose body follows piece by piece; `bytes` is its length, when known. */
+  /** Sends the head of an answer whose body follows piece by piece; `bytes` is the length of the body, if known. */
   begin(
     request: IncomingMessage,
     response: ServerResponse,
@@ -86,18 +86,18 @@ export class HttpAnswers {
   #headers(request: IncomingMessage, type: string, bytes: number | undefined, moment: number): string[] {
     const headers = ['Content-Type', type, SYNC_TOKEN_HEADER, this.#tokens.next(moment)]
     if (bytes !== undefined) headers.push('Content-Length', String(bytes))
-    // An id of our own for each command would cost more than the rest of the head.
+    // Only a client's own id is repeated: to make one for each command would cost more than the rest of the head.
     if (request.headers[REQUEST_ID_HEADER] !== undefined) headers.push(...givenIdHeader(request))
     if (request.headers.origin !== undefined) headers.push(...corsHeaders(request))
     return headers
   }
 
-  /** The head of an event stream. */
+  /** Sends the head of an event stream. */
   beginEvents(request: IncomingMessage, response: ServerResponse): void {
     response.writeHead(200, [...EVENT_STREAM, ...corsHeaders(request)])
   }
 
-  /** `{"error": text}`. */
+  /** Sends `{"error": text}`. */
   error(
     request: IncomingMessage,
     response: ServerResponse,
@@ -134,7 +134,7 @@ export function replyJson(reply: RestReply): string {
   return 'json' in reply ? `{"result":${reply.json}}` : `{"error":${JSON.stringify(reply.error)}}`
 }
 
-/** Lets browsers read the answer: the read-only token is made for them. */
+/** Headers that let browsers read the answer: the read-only token is meant for them. */
 function corsHeaders(request: IncomingMessage): readonly string[] {
   if (request.headers.origin === undefined) return NO_HEADERS
   return ['Access-Control-Allow-Origin', '*', 'Access-Control-Expose-Headers', SYNC_TOKEN_HEADER]

@@ -2,9 +2,9 @@ import { HomeportError, refusal } from '../../contract/errors/errors.js'
 
 /** Path and query of a request. */
 export interface Target {
-  /** Without the query, still percent-encoded. */
+  /** The path without the query, still percent-encoded. */
   readonly path: string
-  /** Behind the `?`; empty without one. */
+  /** The text behind the `?`; empty without one. */
   readonly query: string
 }
 
@@ -20,7 +20,7 @@ export function splitTarget(target: string): Target {
 
 const TOKEN = /(?:^|&)_token(?:=([^&]*))?(?:&|$)/
 
-/** The value of the first query parameter `_token`. The others are not decoded: anybody may send thousands of them. */
+/** The value of the first query parameter `_token`. Others are not decoded, because a stranger may send thousands. */
 export function queryToken(query: string): string | undefined {
   const found = query === '' ? null : TOKEN.exec(query)
   return found ? decodeText(found[1] ?? '') : undefined
@@ -86,7 +86,7 @@ export type ParsedCommand = CommandArguments | HomeportError
 /** A number outside the strings of a JSON text: nothing else there begins with a digit or minus sign. */
 const NUMBER = /-?\d[\d.eE+-]*/g
 
-/** Reads the body of `POST /`: one command as a JSON array. @throws HomeportError */
+/** Reads the body of `POST /`: one command as a JSON array. @throws HomeportError `command_malformed` */
 export function parseCommand(body: string): CommandArguments {
   const parsed = parseJson(body, 'command')
   if (!Array.isArray(parsed)) throw malformed('failed to parse command: the body is not a JSON array')
@@ -150,7 +150,7 @@ function exactNumbers(values: readonly unknown[], body: string): readonly unknow
   return Array.isArray(exact) ? exact : values
 }
 
-/** Looks into the commands of a pipeline and no deeper: arguments are never arrays. */
+/** Whether a command, or a command of a pipeline, has a number. Looks no deeper, because arguments are never arrays. */
 function holdsNumber(values: readonly unknown[]): boolean {
   return values.some((value) => isNumber(value) || (Array.isArray(value) && value.some(isNumber)))
 }
@@ -171,7 +171,7 @@ function quoteNumbers(body: string): string {
   return parts.join('')
 }
 
-/** The position after the string that begins at `opening`: before its closing quote stands an even number of backslashes. */
+/** The position after the string that begins at `opening`. An even number of backslashes precedes its closing quote. */
 function endOfString(body: string, opening: number): number {
   let closing = body.indexOf('"', opening + 1)
   while (precedingBackslashes(body, closing) % 2 === 1) closing = body.indexOf('"', closing + 1)
@@ -184,7 +184,7 @@ function precedingBackslashes(body: string, at: number): number {
   return count
 }
 
-/** Engines accept no exponents in integers, so `1e3` is sent as 1000. A number that is too large stays one that engines refuse. */
+/** Writes `1e3` as 1000, because engines accept no exponents in integers. They refuse numbers too large for that. */
 function plainDigits(token: string): string {
   return /[eE]/.test(token) && Number.isFinite(Number(token)) ? String(Number(token)) : token
 }

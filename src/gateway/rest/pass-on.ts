@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream'
 import { answerHeaders, type Elsewhere, forward, onceOver, REQUEST_ID_HEADER } from '../../http/index.js'
 import type { Exchange } from './exchange.js'
 
-/** How a request is passed on. */
+/** Options for passing a request on. */
 export interface PassingOn {
   /** The body, if it was read. */
   readonly body?: Buffer | undefined
@@ -13,7 +13,7 @@ export interface PassingOn {
 }
 
 /**
- * Has another node answer a request. That node checks the token again.
+ * Passes a request on to another node, and its answer to the client. That node checks the token again.
  * @throws HomeportError `node_unreachable`, `node_answer_lost`
  */
 export async function passOn(exchange: Exchange, to: Elsewhere, { body, onAnswer }: PassingOn = {}): Promise<void> {
@@ -33,9 +33,9 @@ export async function passOn(exchange: Exchange, to: Elsewhere, { body, onAnswer
   onAnswer?.()
   if (onAnswer) answer.on('data', onAnswer)
   response.writeHead(answer.statusCode ?? 502, answerHeaders(answer))
-  // The first event of a stream may be far away, and its client waits for the head.
+  // The first event of a stream may come much later, but its client waits for the head.
   response.flushHeaders()
-  // A torn answer tears the client's connection too, so the client does not mistake it for a whole one.
+  // If the answer breaks off, so does the client's connection: the client does not mistake the answer for a complete one.
   pipeline(answer, response, () => undefined)
 }
 

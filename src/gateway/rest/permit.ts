@@ -11,23 +11,23 @@ import type { ReadBatch } from '../limits/pending-watch.js'
 import type { BodyCommand } from './body-upload.js'
 import { isLimited, isPrepared, type PreparedCommand, type Slot } from './slots.js'
 
-/** The longest character of JavaScript in UTF-8, bytes. */
+/** Most bytes in UTF-8 of one UTF-16 code unit. */
 const MOST_BYTES_PER_CHARACTER = 3
 
-/** Commands that are checked before others get a turn of the event loop. */
+/** Number of commands that are checked before a yield to the event loop. */
 const SLICE_COMMANDS = 1_000
 const NONE: readonly (() => void)[] = []
 const NOTHING_TO_SETTLE = (): void => {}
 
-/** The guard of a database, and how to ask its engine. */
+/** The guard of a database, and a function that asks its engine. */
 interface Limits {
   readonly guard: DatabaseGuard
   readonly ask: AskEngine
 }
 
-/** The limits that the commands of a request are checked against. */
+/** The limits against which the commands of a request are checked. */
 export interface Limiter extends Limits {
-  /** What the commands of the request that have passed will add to consumers. */
+  /** Stream entries that permitted commands of the request will add to consumers. */
   readonly batch: ReadBatch
 }
 
@@ -65,7 +65,7 @@ function applyVerdict({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
   return slot
 }
 
-/** The same for any number of commands, in slices between which other requests run. */
+/** Like `permitEach`, for any number of commands, in slices that yield to the event loop. */
 export async function permitInSlices(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
   if (slots.length <= SLICE_COMMANDS) return permitEach(limiter, slots)
   const permitted: Slot[] = []
@@ -76,7 +76,7 @@ export async function permitInSlices(limiter: Limiter, slots: readonly Slot[]): 
   return permitted
 }
 
-/** The same for a transaction: when one command is refused, none is counted. */
+/** Like `permitInSlices`, for a transaction: when one command is refused, none is counted. */
 export async function permitAll(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
   const permitted = await permitInSlices(limiter, slots)
   if (permitted.every(isPrepared)) return permitted
@@ -86,13 +86,13 @@ export async function permitAll(limiter: Limiter, slots: readonly Slot[]): Promi
 
 function inspect(limiter: Limiter, { command, args, wire }: PreparedCommand): Verdict | Promise<Verdict> {
   const { guard } = limiter
-  // A short command that makes no entry larger cannot break a limit by itself.
+  // A short command that makes no entry larger cannot exceed a limit by itself.
   const isShort = wire.length * MOST_BYTES_PER_CHARACTER <= MAX_KEY_BYTES
   if (isShort && command.effect === 'none' && guard.isOpen) return undefined
   return guard.inspect(command, args, Buffer.byteLength(wire), limiter.ask, limiter.batch)
 }
 
-/** Checks a command whose body is uploaded, counts it and waits for its turn. @throws HomeportError why it is refused */
+/** Checks a command whose body is uploaded, waits for its turn and counts it. @throws HomeportError why it is refused */
 export async function permitUpload({ guard, ask }: Limits, { command, before, bodyBytes }: BodyCommand): Promise<void> {
   const bytes = bodyBytes + before.reduce((sum, arg) => sum + Buffer.byteLength(arg), 0)
   const verdict = await guard.inspectUpload(command, before, { bytes, valueBytes: bodyBytes }, ask)
@@ -125,7 +125,7 @@ export function awaitedOf(commands: readonly PreparedCommand[]): 'script' | unde
   return commands.some(({ command }) => command.effect === 'script') ? 'script' : undefined
 }
 
-/** Starts to measure commands that are sent now. @returns what to call once their replies have arrived or are lost */
+/** Starts to measure commands that are sent now. @returns a function to call once their replies have arrived or are lost */
 export function measure({ meter, scripts }: DatabaseGuard, commands: readonly PreparedCommand[]): () => void {
   const last = commands.at(-1)
   if (!last) return NOTHING_TO_SETTLE
@@ -147,8 +147,8 @@ interface Waiting {
 }
 
 /**
- * Resolves once the database is not paused for any of these commands: usually at once. Never resolves when the client
- * leaves, or is answered, before that: then the commands do not run.
+ * Resolves once the database is not paused for any of these commands: usually at once. Never resolves if the client
+ * disconnects or is answered before that: then the commands do not run.
  * @throws HomeportError `too_many_clients` when as many commands wait as the database may have clients
  */
 export async function whenResumed(guard: DatabaseGuard, slots: readonly Slot[], client: Waiting): Promise<void> {

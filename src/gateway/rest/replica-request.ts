@@ -24,24 +24,25 @@ import { type BodyReader, readBody } from './request-body.js'
 import { sentCommands } from './send-commands.js'
 import { isPrepared, type PreparedCommand } from './slots.js'
 
-/** Longer bodies, bytes, are passed on as they come: they are hardly reads. */
+/** Longer bodies, bytes, are passed on to the home as they arrive: they are rarely reads. */
 const MOST_BODY_BYTES = 64 * 1024
 const MOST_COMMANDS = 1_000
 
-/** What a request about a database of another node is answered with. */
+/** The collaborators for a request about a database of another node. */
 export interface ReplicaRequestDeps {
   readonly reads: ReadsHere
   readonly access: DataAccess
-  /** What the client has asked with. */
+  /** The token of the request. */
   readonly token: string
   /** The home of the database. */
   readonly home: () => Promise<Elsewhere | undefined>
 }
 
 /**
- * Answers a request from the replica that this node keeps if all of its commands are plain reads, the replica has what the client
- * has seen, and the home allows reads now. The home answers everything else, also what the replica answers with an error, and it
- * alone refuses: reading twice does no harm.
+ * Answers a request from the replica that this node keeps, if all of its commands are plain reads, the replica has
+ * everything that the client has seen, and the home allows reads now. The home answers all other requests, and those that
+ * the replica answers with an error, because reading twice does no harm. Only the home refuses requests.
+ * @returns false if this node has no replica, or no home was found
  * @throws HomeportError when the home cannot be asked either.
  */
 export async function answerFromReplica(
@@ -61,7 +62,7 @@ export async function answerFromReplica(
   const home = await deps.home()
   if (!home) return false
   try {
-    // Whatever the client learns of the home's answer, it has seen that much of the primary.
+    // With each part of the home's answer, the client may have seen a newer state of the primary.
     const onAnswer = (): void => {
       lane.sawPrimary()
       deps.reads.passed({ kind: 'token', token: deps.token })
@@ -121,12 +122,12 @@ async function read(
     if (bytesOut !== undefined) reads.note(databaseId, names, bytesIn, bytesOut)
     return bytesOut !== undefined
   } catch {
-    // The home says what is wrong.
+    // The home answers instead, and reports what is wrong.
     return exchange.isAnswered
   }
 }
 
-/** Undefined unless all commands are plain reads. @throws HomeportError what is wrong with the request */
+/** The commands of a request; undefined unless all are plain reads. @throws HomeportError if the request is wrong */
 function readsOf(target: Target, body: Buffer): readonly PreparedCommand[] | undefined {
   const slots = readSlots(target, body, MOST_COMMANDS)
   if (slots instanceof Promise || slots.length === 0) return undefined
@@ -142,7 +143,7 @@ interface Answered {
   readonly moment: number
 }
 
-/** Answers unless the replies hold an error. Returns the bytes that were sent. */
+/** Answers, unless the replies contain an error. Returns the number of bytes sent; undefined without an answer. */
 async function answer(exchange: Exchange, answered: Answered): Promise<number | undefined> {
   const { commands, replies, form, shape, moment } = answered
   if (form.format === 'resp2') {

@@ -3,33 +3,34 @@ import type { LentBytes } from '../resp/lent-memory.js'
 
 /** Receives a large bulk string while it arrives. */
 export interface LargeReplySink {
-  /** The next bytes. */
+  /** Takes the next bytes. */
   take(bytes: LentBytes): void
-  /** All of it has arrived. */
+  /** Called when the whole string has arrived. */
   end(): void
-  /** The rest will never arrive. */
+  /** Called when the rest will never arrive. */
   breakOff(): void
 }
 
 /** Receives the replies to the commands of a request. */
 export interface RepliesReader {
   /**
-   * A large bulk string of `bytes` bytes has begun, behind `count` replies, which `before` joins. Returns its sink, and the
-   * reader gets none of these replies again. Undefined: it is gathered like any other reply, as are those before it.
+   * Called when a large bulk string of `bytes` bytes has begun, behind `count` replies, which `before` joins. Returns the
+   * sink for the string; the reader does not get these replies again. Undefined: the string and the replies before it are
+   * gathered like others.
    */
   onLarge?(before: () => Buffer, count: number, bytes: number): LargeReplySink | undefined
-  /** The bytes of all replies, or of those behind the last large one. */
+  /** Takes the bytes of all replies, or of the replies behind the last large one. */
   onReplies(replies: LentBytes): void
-  /** The rest will never arrive: the engine is lost, the client gets no more, or the gateway has a defect. */
+  /** Called when the rest will never arrive: the engine is lost, the client gets no more, or the gateway has a defect. */
   onLost(error: unknown): void
 }
 
-/** The client that replies are for: how much may be held for it, and how fast it reads. */
+/** The client of the replies: says how much may be held for it, and when it has read. */
 export interface RepliesClient {
-  /** Bytes of replies that may be held for it. */
+  /** Bytes of replies that may be held for the client. */
   readonly maxUnreadBytes: number
-  /** `bytes` more bytes have to be held until all replies have arrived. @returns why they must not be, if so */
+  /** Counts `bytes` more bytes that are held until all replies have arrived. @returns the error if they must not be held */
   holdReplies(bytes: number): HomeportError | undefined
-  /** Resolves when it has read enough to get more. Rejects with a `HomeportError` when it gets no more. */
+  /** Resolves when the client has read enough to get more. Rejects with a `HomeportError` when it gets no more. */
   whenWanted(): Promise<void>
 }

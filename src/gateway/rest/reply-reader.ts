@@ -11,7 +11,7 @@ import { type ReplyEncoding, type StringPieces, stringPieces } from './string-pi
 /** A reply in an answer: JSON text of its value, or the text of an error. */
 export type RestReply = { readonly json: string } | { readonly error: string }
 
-/** The same for a reply that is read in slices: the JSON text in pieces, which are not too long to be written at once. */
+/** A reply that was read in slices: the JSON text in pieces, each short enough to be written at once, or an error. */
 export type SlicedReply = { readonly pieces: readonly string[] } | { readonly error: string }
 
 /** A string that is too long for a slice. */
@@ -32,26 +32,26 @@ const COLON = 0x3a
 const DOLLAR = 0x24
 const STAR = 0x2a
 
-/** A line with a number is shorter, bytes. Longer ones are searched in one call. */
+/** A line with a number is shorter than this, bytes. The end of a longer line is found with `indexOf`. */
 const SHORT_LINE_BYTES = 32
-/** More of an error than anybody reads, bytes. */
+/** Errors are cut at this length, bytes. */
 const MOST_ERROR_BYTES = 65_536
 
 /**
- * Converts whole RESP2 replies to JSON. Numbers are copied digit by digit, so none is rounded. It may pause between any
- * two elements of an array and within a string, and needs no stack for nested arrays.
+ * Converts whole RESP2 replies to JSON. Numbers are copied digit by digit, so none is rounded. The reader can pause between
+ * any two elements of an array and within a string, and needs no stack for nested arrays.
  */
 export class ReplyReader {
   readonly #bytes: Buffer
   readonly #encoding: ReplyEncoding
   #at = 0
-  /** Where this slice ends. */
+  /** End of this slice. */
   #until = 0
-  /** The string that the slice before has begun. */
+  /** The string that an earlier slice has begun. */
   #string: LongString | undefined
-  /** Elements that each enclosing array still lacks, the innermost last. */
+  /** Number of elements that each enclosing array still lacks, the innermost last. */
   readonly #open: number[] = []
-  /** JSON of the current array: the pieces of this call, and one text for each call before. */
+  /** JSON of the current array: the pieces of this call, and one text for each earlier call. */
   #parts: string[] = []
   #slices: string[] = []
   #isFirst = true
@@ -62,7 +62,7 @@ export class ReplyReader {
     this.#encoding = encoding
   }
 
-  /** Where the next reply begins. */
+  /** Position of the next reply. */
   get position(): number {
     return this.#at
   }
@@ -73,7 +73,7 @@ export class ReplyReader {
     return 'pieces' in reply ? { json: reply.pieces.join('') } : reply
   }
 
-  /** Reads on for about `bytes` bytes. @returns the reply, if that was the rest of it */
+  /** Reads about `bytes` more bytes. @returns the reply, if it ended in them */
   readSome(bytes: number): SlicedReply | undefined {
     this.#until = this.#at + bytes
     if (!this.#isOpen) {
@@ -121,7 +121,7 @@ export class ReplyReader {
     return this.#bytes.toString('utf8', start, Math.min(end, start + MOST_ERROR_BYTES))
   }
 
-  /** A plain OK is not encoded, but only here: inside an array clients decode it. */
+  /** Reads a simple string. `OK` is not encoded in base64, except inside an array, where clients decode it. */
   #status(): string {
     const start = this.#at + 1
     const end = this.#lineEnd()
@@ -240,10 +240,10 @@ export class ReplyReader {
 
 /** Replies up to this length are read at once, bytes. */
 export const READ_AT_ONCE_BYTES = 262_144
-/** Bytes of longer ones that are read in one turn of the event loop. */
+/** Bytes of longer replies that are read in one turn of the event loop. */
 const SLICE_BYTES = 65_536
 
-/** Reads any number of replies in slices, between which other requests run. */
+/** Reads any number of replies in slices that yield to the event loop. */
 export class SlicedReader {
   readonly #reader: ReplyReader
   /** The position that this turn of the event loop may read up to. */
@@ -280,7 +280,7 @@ export function readReplies(slots: readonly Slot[], replies: LentBytes, encoding
   return slots.map((slot) => (isPrepared(slot) ? reader.next() : { error: errorText(slot) }))
 }
 
-/** The same for any number of replies, in slices between which other requests run. The bytes of a long string are not read. */
+/** Like `readReplies`, for any number of replies, in slices that yield to the event loop. Long strings stay bytes. */
 export async function* readRepliesInSlices(
   slots: readonly Slot[],
   replies: KeptBytes,
@@ -299,7 +299,7 @@ export function replyBytes(slots: readonly Slot[], replies: LentBytes): LentByte
   return slots.every(isPrepared) ? replies : Buffer.concat([...encodedReplies(slots, replies)])
 }
 
-/** The same for any number of replies, in slices between which other requests run. */
+/** Like `replyBytes`, for any number of replies, in slices that yield to the event loop. */
 export async function replyBytesInSlices(slots: readonly Slot[], replies: KeptBytes): Promise<Buffer> {
   if (slots.every(isPrepared)) return replies
   const parts: KeptBytes[] = []

@@ -5,20 +5,20 @@ import { PlainRequest } from '../../http/index.js'
 import { JOINED_AT_ONCE_BYTES, joinInSlices } from '../resp/join-in-slices.js'
 
 const EMPTY = Buffer.alloc(0)
-/** A body is kept until the answer if it is not longer than this, bytes: the database may get another home before. */
+/** Bodies up to this length, bytes, are kept until the answer, because the database may get another home before. */
 export const KEPT_BODY_BYTES = 1024 * 1024
 
-/** Receives a body: one of the first two is called, once, unless the client leaves before. */
+/** Receives a body: `onBody` or `onBodyRefused` is called once, unless the client disconnects first. */
 export interface BodyReader {
-  /** The whole body. */
+  /** Takes the whole body. */
   onBody(body: Buffer): void
-  /** The body is too large (`request_too_large`); the client may still be sending it. */
+  /** Called when the body is too large (`request_too_large`); the client may still be sending it. */
   onBodyRefused(error: HomeportError): void
-  /** `bytes` more bytes are held until all of the body has arrived. @returns whether the rest is wanted */
+  /** Counts `bytes` more bytes that are held until the body is complete. @returns whether the rest should be read */
   onBodyHeld(bytes: number): boolean
 }
 
-/** Reads the body of a request, up to `limitBytes`. Requests that came together are read in their order, with or without a body. */
+/** Reads the body of a request, up to `limitBytes`. Requests that arrive together keep their order, even without a body. */
 export function readBody(request: IncomingMessage, limitBytes: number, reader: BodyReader): void {
   if (request instanceof PlainRequest) {
     if (request.body.length > limitBytes) refuse(limitBytes, request.body.length, reader)
@@ -34,7 +34,7 @@ export function readBody(request: IncomingMessage, limitBytes: number, reader: B
 
 /**
  * Takes a short body without the events of a stream. It nearly always arrives together with its head, and Node has parsed
- * it once the call returns that reported the head.
+ * it by the next tick.
  */
 function takeWhole(request: IncomingMessage, limitBytes: number, declaredBytes: number, reader: BodyReader): void {
   const body: unknown = declaredBytes === 0 ? EMPTY : request.read()

@@ -56,7 +56,7 @@ export interface RestListenerOptions {
   readonly clock: Clock
   readonly logger: GatewayLogger
   readonly version: string
-  /** For `/readyz`. Omitted: ready while it serves. */
+  /** Source of the answer to `/readyz`. Omitted: ready while the listener serves. */
   readonly readiness?: Pick<Readiness, 'reason'> | undefined
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
@@ -77,7 +77,7 @@ export class RestListener {
   readonly #requestDeps: RestRequestDeps
   /** Connections of other nodes of the region. */
   readonly #near = new WeakSet<Duplex>()
-  /** Connections that the server does not wait for when it closes. */
+  /** Connections that Node's server does not count, so that `close` has to wait for them itself. */
   readonly #tracked = new Set<Duplex>()
   #stopping = false
 
@@ -122,7 +122,7 @@ export class RestListener {
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseSocket(socket, error.code))
   }
 
-  /** The port it listens on. */
+  /** The port on which it listens. */
   get port(): number {
     const address: AddressInfo | string | null = this.#server.address()
     return typeof address === 'object' && address !== null ? address.port : this.#options.settings.restPort
@@ -178,7 +178,7 @@ export class RestListener {
     timer.cancel()
   }
 
-  /** Closes the streams of clients whose address is no longer allowed: databases have changed. */
+  /** Call it when databases have changed: closes event streams of clients whose address is no longer allowed. */
   recheck(): void {
     for (const stream of this.#streams) stream.recheck()
   }
@@ -186,7 +186,7 @@ export class RestListener {
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method, url = '/' } = request
     if (this.#stopping) response.shouldKeepAlive = false
-    // The node that passes a request on has checked it for its own names.
+    // The node that passed a request on has checked it against its own names.
     const foreign = isForwarded(request) ? undefined : this.#options.settings.hosts?.refusal(request.headers.host)
     if (foreign) {
       new Exchange(request, response, this.#exchangeDeps).answerError(foreign.status, `ERR ${foreign.message}`)
@@ -214,7 +214,7 @@ export class RestListener {
     else exchange.answerError(405, `ERR method ${method} is not allowed. Use GET, HEAD, POST or PUT.`)
   }
 
-  /** Never rejects, as `Readiness.reason` does not. */
+  /** Never rejects, because `Readiness.reason` does not. */
   async #answerReady(response: ServerResponse): Promise<void> {
     const reason = this.#stopping ? 'stopping' : await this.#options.readiness?.reason()
     answerReady(response, reason)
@@ -238,7 +238,7 @@ export class RestListener {
     new RestRequest(exchange, this.#requestDeps, grant, target).receive()
   }
 
-  /** The token of the request is none of this node: another one has it, or it is wrong. @throws HomeportError */
+  /** Answers a request whose token is unknown here: another node may know it, or it is wrong. @throws HomeportError */
   async #answerWithout(exchange: Exchange, target: Target): Promise<void> {
     const { otherNodes } = this.#options
     const { request } = exchange
@@ -258,15 +258,16 @@ export class RestListener {
     if (access) this.#options.strangers.know(request.socket, token)
     if (reads && (await answerFromReplica(exchange, target, { reads, access, token, home }))) return
     if (!isForwarded(request) && (await this.#answerNear(exchange, token))) return
-    // Two nodes that take each other for the home would pass it on forever: only one that has given it away passes it on.
+    // A forwarded request is only passed on by a node that has handed the database over. Otherwise two nodes that each
+    // consider the other the home would pass it on forever.
     const found = isToHome ? otherNodes.movedTo(token) : await home()
     if (!found) return this.#grants.refuse(exchange)
     this.#options.strangers.know(request.socket, token)
-    // A replica may begin here before the answer is there.
+    // This node may get a replica before the answer arrives, so it notes what the client will have seen.
     await passOn(exchange, found, { onAnswer: () => this.#options.reads?.sawPrimary({ kind: 'token', token }) })
   }
 
-  /** The database has another home, or does not move after all. @throws HomeportError */
+  /** Answers a request from its token on, because the database has moved, or its move was aborted. @throws HomeportError */
   async #startAgain(exchange: Exchange, target: Target, body: Buffer): Promise<void> {
     const { otherNodes } = this.#options
     const token = otherNodes && tokenOf(exchange.request, target)
@@ -279,7 +280,7 @@ export class RestListener {
     await passOn(exchange, found, { body })
   }
 
-  /** Has the node of this region answer that keeps the replica. False when there is none, or it cannot be reached. */
+  /** Passes the request on to the node of this region that keeps the replica. False if none can be reached. */
   async #answerNear(exchange: Exchange, token: string): Promise<boolean> {
     const near = this.#options.reads?.near({ kind: 'token', token })
     if (!near) return false

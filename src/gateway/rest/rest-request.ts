@@ -34,13 +34,13 @@ import { checkArities, isPrepared, type PreparedCommand, type Slot, translated }
 import type { StreamedPipeline } from './streamed-answer.js'
 import type { TokenGrant } from './token-grants.js'
 
-/** What the requests of a listener share. */
+/** The collaborators that the requests of a listener share. */
 export interface RestRequestDeps {
   readonly lanes: Lanes
   readonly administration: AdministrationDeps
   /** The open event streams. */
   readonly streams: Set<EventStream>
-  /** The database has another home, and nothing was sent to its engine here: answers the request from its token on. */
+  /** Answers a request again, from its token on: the database has another home, and its engine here got no command. */
   readonly startAgain: (exchange: Exchange, target: Target, body: Buffer) => void
 }
 
@@ -57,13 +57,13 @@ export interface RestRequestDeps {
  * - receiving: the body is being read.
  * - checking: the commands are checked against the command table and the limits. That may take a while: a pause has to
  *   end, the engine has to be asked, or a large body is read in slices. A command with an uploaded body starts here.
- * - running: the commands are with the engine, or wait for their turn.
- * - streaming: a pipeline has a large reply, or many; its answer is written while they arrive.
+ * - running: the commands were sent to the engine, or wait for their turn.
+ * - streaming: a pipeline has a large reply, or many replies; its answer is written while they arrive.
  * - subscribed: an event stream has taken over the exchange.
  * - answered: the answer is written, or the sink of a large reply writes the rest of it.
  *
- * When memory is short, the exchange answers or breaks off by itself. The request learns of it from
- * `exchange.isAnswered`, before the commands run and when the next replies arrive.
+ * When memory is short, the exchange answers or breaks off by itself. The request checks `exchange.isAnswered` before the
+ * commands run and when the next replies arrive.
  */
 type RequestState =
   | { readonly kind: 'receiving' }
@@ -107,7 +107,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     this.#grant = grant
     this.#target = target
     const form = replyFormOf(exchange.request.headers)
-    // The answer to a transaction is JSON whatever the response format (reference redis 4.2).
+    // The answer to a transaction is always JSON, regardless of the response format (reference redis 4.2).
     this.#form = shapeOf(target) === 'transaction' ? { ...form, format: 'json' } : form
   }
 
@@ -153,7 +153,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     }
   }
 
-  /** receiving → checking, of commands that have arrived whole. @throws HomeportError what is wrong with the whole body */
+  /** receiving → checking, for commands that have arrived whole. @throws HomeportError if the whole body is wrong */
   #read(body: Buffer): void {
     const checking = this.#startChecking(shapeOf(this.#target))
     const slots = readSlots(this.#target, body, this.#grant.guard.maxRequestCommands)
@@ -202,8 +202,8 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   }
 
   /**
-   * checking → running, or → answered: a client that got an error while its body was read must not find its commands run.
-   * @returns whether they are to run
+   * checking → running. Or → answered: if the client has got an error while its body was read, its commands must not run.
+   * @returns whether the commands run
    */
   #start(running: Running): boolean {
     const isWanted = !this.#exchange.isAnswered
@@ -212,7 +212,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     return isWanted
   }
 
-  /** checking → running → answered, of a transaction. */
+  /** checking → running → answered, for a transaction. */
   async #runTransaction({ lane, shape }: Checking, read: readonly Slot[] | Promise<readonly Slot[]>): Promise<void> {
     const slots = checkArities(await read)
     await this.#whenResumed(slots)
@@ -226,7 +226,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     }
   }
 
-  /** receiving → checking → running, of a command whose large body is passed on to the engine while it arrives. */
+  /** receiving → checking → running, for a command whose large body is passed on to the engine while it arrives. */
   #upload(body: BodyCommand): void {
     const { command, before, behind } = body
     const checking = this.#startChecking('single')
@@ -255,7 +255,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     openEvents(this.#exchange, this.#grant, this.#deps, command)
   }
 
-  /** The replies have arrived, or those behind the last large one. */
+  /** Called when all replies have arrived, or the replies behind the last large one. */
   onReplies(replies: LentBytes): void {
     const state = this.#state
     this.#grant.guard.meter.bytesOut += replies.length
@@ -285,7 +285,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     }
   }
 
-  /** A large bulk string has begun. running → streaming, or → answered by the sink that is returned. */
+  /** Called when a large bulk string has begun. running → streaming, or → answered by the sink that is returned. */
   onLarge(before: () => Buffer, count: number, bytes: number): LargeReplySink | undefined {
     const state = this.#state
     const isWanted = state.kind === 'streaming' || (state.kind === 'running' && !this.#exchange.isAnswered)
@@ -309,7 +309,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     return this.#exchange
   }
 
-  /** any → answered, with what went wrong, or by the next home. An answer that has begun is broken off. */
+  /** any → answered, with the error, or by the next home. An answer that has begun is broken off. */
   onLost(error: unknown): void {
     const state = this.#state
     this.#state = ANSWERED
@@ -319,7 +319,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     else this.#exchange.fail(error)
   }
 
-  /** Work in slices, which lets other requests run, fails like any other. */
+  /** Reports a failure of asynchronous work like any other failure. */
   #inBackground(work: Promise<void>): void {
     work.catch((error: unknown) => this.onLost(error))
   }
@@ -336,7 +336,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     this.#state = ANSWERED
   }
 
-  /** running → answered, through streaming when the replies are many. */
+  /** running → answered, through streaming if there are many replies. */
   #answer(running: Running, replies: LentBytes): void {
     if (this.#exchange.isAnswered) return
     if (replies.length > READ_AT_ONCE_BYTES) {

@@ -20,19 +20,19 @@ import { failureAfterReplies, type SendOptions, sendCommands, sentCommands, sent
 import { isForEngine, isManaged, isPrepared, type PreparedCommand, type Slot } from './slots.js'
 import type { TokenGrant } from './token-grants.js'
 
-/** The request that commands belong to. */
+/** The request to which commands belong. */
 export interface CommandRequest {
   /** Answers a command about the database itself. Never rejects. */
   administer(command: PreparedCommand): Promise<Buffer>
-  /** Who the replies are for. */
+  /** The client that gets the replies. */
   readonly client: RepliesClient
 }
 
-/** The connections that the commands of one request travel on, and their limits. */
+/** The connections for the commands of one request, and their limits. */
 export class RequestLane implements Limiter {
   /** The lane to the replica; undefined where this node serves no region. */
   readonly replica: ReplicaLane | undefined
-  /** What the client says it has seen, as a moment of the database. */
+  /** The moment of the database that the client has seen, according to its sync token. */
   readonly moment: number
   readonly request: CommandRequest
   readonly #grant: TokenGrant
@@ -87,7 +87,7 @@ export function runSlots(lane: RequestLane, slots: readonly Slot[], reader: Repl
   else runNow(lane, slots, commands, reader)
 }
 
-/** The common request uses no promises: they would cost more than most of its other work. */
+/** Runs commands. Most requests use no promises here, because these would cost more than most of the other work. */
 function runNow(
   lane: RequestLane,
   slots: readonly Slot[],
@@ -129,7 +129,7 @@ export function runUpload(
   })
 }
 
-/** Waits for each command about the database itself before it sends the commands behind it. */
+/** Sends commands in order. Waits for each command about the database itself before it sends the commands behind it. */
 async function sendInBatches(lane: RequestLane, slots: readonly Slot[]): Promise<Buffer> {
   const replies: Buffer[] = []
   let batch: PreparedCommand[] = []
@@ -152,8 +152,8 @@ async function sendInBatches(lane: RequestLane, slots: readonly Slot[]): Promise
 }
 
 /**
- * Sends commands to the replica when all of them only read and it has what the client has seen. Otherwise, and when the
- * replica fails, to the primary: reading twice does no harm.
+ * Sends commands to the replica if all of them only read and the replica has everything that the client has seen. Otherwise,
+ * or if the replica fails, sends them to the primary, because reading twice does no harm.
  */
 async function sendBatch(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<KeptBytes> {
   const { link, replica, moment } = lane
@@ -176,14 +176,14 @@ async function readFromReplica(
     const replies = await send(link)
     return mayHoldRefusal(replies) ? undefined : replies
   } catch (error) {
-    // The primary's replies would be as large.
+    // The replies of the primary would be just as large.
     if (isError(error, 'replies_too_large')) throw error
     if (error instanceof HomeportError) return undefined
     throw error
   }
 }
 
-/** Asks the primary and notes that the client has seen it, also when that fails: a command may have been applied. */
+/** Asks the primary and notes that the client has seen it. Even if that fails, a command may have been applied. */
 async function askPrimary<Result>({ replica }: RequestLane, ask: () => Promise<Result>): Promise<Result> {
   try {
     return await ask()
@@ -196,7 +196,7 @@ function optionsOf({ request }: RequestLane, commands: readonly PreparedCommand[
   return { client: request.client, awaits: awaitedOf(commands) }
 }
 
-/** Shows commands that are about to be sent to the clients that run MONITOR: as many as these remember. */
+/** Shows commands that are about to be sent to the clients that run MONITOR, at most `MOST_NOTES`. */
 export function showToMonitors({ monitors }: DatabaseGuard, slots: readonly Slot[], exchange: Exchange): void {
   if (!monitors.isWatched) return
   const address = `${exchange.address ?? ''}:${exchange.request.socket.remotePort ?? 0}`
@@ -214,7 +214,7 @@ const DISCARDED = 'EXECABORT Transaction discarded because of: '
 
 /**
  * Runs commands as one transaction. MULTI to EXEC is sent at once on the shared lane, so no command of another client can
- * come between. Commands that no engine answers run after EXEC, in order.
+ * come between. Commands that the gateway answers run after EXEC, in order.
  */
 export async function runTransaction(lane: RequestLane, slots: readonly Slot[]): Promise<TransactionOutcome> {
   const refused = slots.find((slot) => slot instanceof HomeportError)
@@ -232,10 +232,13 @@ export async function runTransaction(lane: RequestLane, slots: readonly Slot[]):
   }
 }
 
-/** An engine closes a connection with more than 1 GiB of unread replies, or more on larger plans. Others may be pending, too. */
+/**
+ * Most bytes of replies to a transaction on a shared lane. An engine closes a connection with more than 1 GiB of unread
+ * replies, or more on larger plans, and replies to other clients may be pending too.
+ */
 const MOST_SHARED_BYTES = 2 ** 29
 
-/** A transaction whose replies could be too long together gets a connection of its own, which alone is closed then. */
+/** Sends a transaction. If its replies could be too long together, it gets a dedicated lane, so that only that is closed. */
 async function sendTransaction(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<KeptBytes> {
   const bracketed = [{ wire: MULTI }, ...commands, { wire: EXEC }]
   const options = optionsOf(lane, commands)

@@ -14,19 +14,19 @@ export interface EncodedCommand {
   readonly wire: string | Buffer
 }
 
-/** How the commands of a request are sent. */
+/** Options for sending the commands of a request. */
 export interface SendOptions<Command extends EncodedCommand = EncodedCommand> {
   readonly client: RepliesClient
   /** Why the replies may take long; undefined for ordinary commands. */
   readonly awaits?: Awaited | undefined
-  /** A batch is sent now. @returns what to call when it is answered or lost */
+  /** Called when a batch is sent. @returns a function to call when the batch is answered or lost */
   readonly onSend?: (batch: readonly Command[]) => () => void
 }
 
 /**
- * Sends commands in order, at least one. `reader` gets their replies together. An engine builds the replies to all that it
- * reads at once. Therefore many commands are sent in batches: each when the one before was answered and the client has read
- * enough.
+ * Sends commands in order, at least one. `reader` gets their replies together. An engine builds the replies to all commands
+ * that it reads at once. Therefore many commands are sent in batches: each when the batch before was answered and the client
+ * has read enough.
  */
 export function sendCommands<Command extends EncodedCommand>(
   link: EngineLink,
@@ -38,7 +38,7 @@ export function sendCommands<Command extends EncodedCommand>(
   new SentCommands(link, commands, options, reader, window).send()
 }
 
-/** The same as a promise. */
+/** `sendCommands` as a promise. */
 export function sentCommands(
   link: EngineLink,
   commands: readonly EncodedCommand[],
@@ -48,7 +48,7 @@ export function sentCommands(
   return asPromise((reader) => sendCommands(link, commands, options, reader))
 }
 
-/** The same in one batch: no command of another client comes between. */
+/** Sends commands in one batch, so that no command of another client comes between. */
 export async function sentTogether(
   link: EngineLink,
   commands: readonly EncodedCommand[],
@@ -58,7 +58,7 @@ export async function sentTogether(
   return asPromise((reader) => new SentCommands(link, commands, options, reader, undefined).send(joined))
 }
 
-/** What must be sent at once is joined before, in slices between which other requests run; undefined if it is short. */
+/** Joins commands that must be sent at once, in slices that yield to the event loop; undefined if they are short. */
 async function joinedWires(commands: readonly EncodedCommand[]): Promise<Buffer | undefined> {
   const characters = commands.reduce((sum, { wire }) => sum + wire.length, 0)
   return characters > JOINED_AT_ONCE_BYTES ? joinInSlices(await mapInSlices(commands, bytesOf)) : undefined
@@ -68,7 +68,7 @@ function asPromise(send: (reader: RepliesReader) => void): Promise<KeptBytes> {
   return new Promise((resolve, reject) => send({ onReplies: (replies) => resolve(keep(replies)), onLost: reject }))
 }
 
-/** What a request fails with after some of its replies: what was done must not be done again at the next home. */
+/** The error of a request that fails after some of its replies: its commands must not run again at the next home. */
 export const failureAfterReplies = (error: unknown): unknown =>
   isError(error, 'database_moved') ? new HomeportError('engine_lost', {}, { cause: error }) : error
 
@@ -81,16 +81,16 @@ class SentCommands<Command extends EncodedCommand> implements ReplySink {
   readonly #commands: readonly Command[]
   readonly #options: SendOptions<Command>
   readonly #reader: RepliesReader
-  /** How many may be in a batch; undefined: all. */
+  /** Limits the commands of a batch; undefined: all are one batch. */
   readonly #window: ReplyWindow | undefined
-  /** The batch that was sent last: its first command, and the one behind it. */
+  /** The last batch: index of its first command, and of the command behind it. */
   #from = 0
   #to = 0
-  /** Replies to it that are pending. */
+  /** Number of pending replies to the batch. */
   #pending = 0
-  /** Bytes of its replies so far. */
+  /** Bytes of the batch's replies so far. */
   #bytes = 0
-  /** Present once the replies turn out not to arrive in one chunk, as they nearly always do. */
+  /** Present once replies have arrived in more than one chunk; nearly always there is only one. */
   #gathering: GatheredReplies | undefined
   /** Call it when the batch is answered or lost. */
   #settled = NOTHING_TO_SETTLE
@@ -111,7 +111,7 @@ class SentCommands<Command extends EncodedCommand> implements ReplySink {
     this.#window = window
   }
 
-  /** Sends the next batch. @param joined the batch as one, if that is there */
+  /** Sends the next batch. @param joined all bytes of the batch, if they were joined before */
   send(joined?: Buffer): void {
     const all = this.#commands
     this.#from = this.#to
@@ -157,7 +157,7 @@ class SentCommands<Command extends EncodedCommand> implements ReplySink {
     else if (this.#pending === 0) void this.#proceed(this.#gathering)
   }
 
-  /** The batch was answered. Never rejects. */
+  /** Sends the next batch after this one was answered. Never rejects. */
   async #proceed(gathering: GatheredReplies): Promise<void> {
     this.#window?.answered(this.#to - this.#from, this.#bytes)
     this.#window?.widen()
@@ -185,7 +185,7 @@ function sendBatch(link: EngineLink, sink: ReplySink, commands: readonly Encoded
     return
   }
   if (commands.some(isLong)) {
-    // Sent as they are: a copy would take long.
+    // Sent one by one, because joining them would take long.
     for (const { wire } of commands) {
       if (typeof wire === 'string') link.sendText(sink, wire, 1)
       else link.send(sink, wire, 0, wire.length, 1)

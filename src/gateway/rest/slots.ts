@@ -27,14 +27,14 @@ export function prepareCommand(args: CommandArguments): PreparedCommand {
   return { wire: encode(words), command, args }
 }
 
-/** The same for a command of any length, in slices between which other requests run. */
+/** Like `prepareCommand`, for a command of any length, in slices that yield to the event loop. */
 export async function prepareLargeCommand(args: CommandArguments): Promise<PreparedCommand> {
   if (!isLargeCommand(args)) return prepareCommand(args)
   const { command, words } = checked(args)
   return { wire: await encodeInSlices(words), command, args }
 }
 
-/** The row of a command, and what the engine is sent. */
+/** The row of a command, and the words for the engine. */
 function checked(args: CommandArguments): { readonly command: ServedCommand; readonly words: CommandArguments } {
   const name = textOf(args[0])
   const command = findCommandByName(name)
@@ -71,7 +71,7 @@ function asksToBlock(args: CommandArguments): boolean {
   return false
 }
 
-/** The text of a word. No name is as long as what is left out. */
+/** The text of a word, cut at a length that no name has. */
 function textOf(arg: string | Buffer | undefined): string {
   return typeof arg === 'string' ? arg : (arg?.toString('utf8', 0, LONGEST_WORD_BYTES) ?? '')
 }
@@ -84,7 +84,7 @@ function isText(arg: string | Buffer): arg is string {
   return typeof arg === 'string'
 }
 
-/** A command that is ready to run, or the error that answers it. The slots of a request are in its order. */
+/** A command that is ready to run, or the error that answers it. The slots of a request have the order of its commands. */
 export type Slot = PreparedCommand | HomeportError
 
 /** Prepares the commands of a pipeline. A command that cannot run becomes an error in its slot. */
@@ -101,7 +101,7 @@ function prepareSlot(command: ParsedCommand): Slot {
   }
 }
 
-/** The same for a command of any length, in slices between which other requests run. */
+/** Prepares a command of any length, in slices that yield to the event loop. One that cannot run becomes an error. */
 export async function prepareLargeSlot(command: ParsedCommand): Promise<Slot> {
   return command instanceof HomeportError ? command : prepareLargeCommand(command).catch(refusalIn)
 }
@@ -112,8 +112,8 @@ function refusalIn(error: unknown): HomeportError {
 }
 
 /**
- * Checks the number of arguments of the commands that no engine answers. In a transaction an engine checks it when it
- * queues a command, and a wrong one discards the transaction.
+ * Checks the number of arguments of the commands that the gateway answers. In a transaction an engine checks the number when
+ * it queues a command, and a wrong one discards the transaction.
  */
 export function checkArities(slots: readonly Slot[]): readonly Slot[] {
   return slots.map((slot) => {
@@ -138,14 +138,14 @@ export function isForEngine(slot: Slot): slot is PreparedCommand {
   return isPrepared(slot) && !isManaged(slot)
 }
 
-/** Whether a slot holds a command that is counted and that the limits of the database apply to. */
+/** Whether a slot holds a command that is counted and checked against the limits of the database. */
 export function isLimited(slot: Slot): slot is PreparedCommand {
   return isPrepared(slot) && slot.command.state !== 'managed' && slot.command.state !== 'session'
 }
 
 /**
- * Translations of options that the REST API has and engines have not. Only for the owner of a database: another user may
- * not be allowed the commands that a translation uses.
+ * Translations of options that the REST API has and engines lack. Only for the owner of a database: another user may lack
+ * permission for the commands that a translation uses.
  */
 const TRANSLATIONS: Readonly<Record<string, (args: readonly Argument[]) => readonly Argument[] | undefined>> = {
   SCAN: scanWithTypes,
@@ -156,7 +156,7 @@ const TRANSLATIONS: Readonly<Record<string, (args: readonly Argument[]) => reado
 const SCAN_TYPES = `local found=redis.call('SCAN',unpack(ARGV)) local both={}
 for _,key in ipairs(found[2]) do both[#both+1]=key both[#both+1]=redis.call('TYPE',key).ok end
 return {found[1],both}`
-/** COUNT is a hint; an engine looks at this many keys in a few milliseconds. */
+/** Largest COUNT that is passed on. COUNT is a hint; an engine examines this many keys in a few milliseconds. */
 const MOST_COUNT = 10_000
 
 /** Engines create a consumer for a read with NOACK; this script deletes it again unless it was there before. */
@@ -168,7 +168,7 @@ end
 local read=redis.pcall('XREADGROUP',unpack(ARGV,3))
 for i,key in ipairs(KEYS) do if not known[i] then redis.pcall('XGROUP','DELCONSUMER',key,ARGV[1],ARGV[2]) end end
 return read`
-/** Most arguments that a script passes on: the stack of Lua is limited. */
+/** Most arguments that a script passes on, because the stack of Lua is limited. */
 const MOST_SCRIPT_ARGUMENTS = 1_000
 
 /** The same slots, with the translation as the bytes to send where a command has one. */
@@ -181,7 +181,7 @@ function translate(slot: Slot): Slot {
   return words && isPrepared(slot) ? ({ ...slot, wire: encodeCommand(words) } satisfies PreparedCommand) : slot
 }
 
-/** `SCAN cursor [MATCH pattern] [COUNT n] [TYPE type] WITHTYPE`: replies with keys and their types in turn. */
+/** `SCAN cursor [MATCH pattern] [COUNT n] [TYPE type] WITHTYPE`: replies with alternating keys and types. */
 function scanWithTypes(args: readonly Argument[]): readonly Argument[] | undefined {
   const kept: Argument[] = []
   let withTypes = false

@@ -9,11 +9,11 @@ import { base64Length, type StringPieces, stringPieces } from './string-pieces.j
 /** The body of an answer that is written piece by piece. */
 export interface AnswerBody {
   write(piece: string | Buffer): void
-  /** Resolves when more may be written: the client has read enough, or is gone. */
+  /** Resolves when more may be written: the client has read enough, or has disconnected. */
   whenRead(): Promise<void>
   /** Ends the answer. */
   end(): void
-  /** The rest will never arrive. Closes the connection: the head is sent, so nothing else can report the error. */
+  /** Closes the connection, because the rest will never arrive. The head is sent, so nothing else can report the error. */
   breakOff(): void
 }
 
@@ -21,7 +21,7 @@ const RESULT_BEGIN = '{"result":'
 const STRING_BEGIN = `${RESULT_BEGIN}"`
 const STRING_END = '"}'
 
-/** How a large bulk string is written, in the form that the client asked for. */
+/** The parts of an answer with a large bulk string, in the form that the client asked for. */
 interface LargeForm {
   /** Length of the whole body, bytes; undefined when it depends on the content. */
   readonly bodyBytes: number | undefined
@@ -30,7 +30,7 @@ interface LargeForm {
   readonly end: string
 }
 
-/** The bytes of a reply of RESP2. */
+/** Passes the bytes of a RESP2 reply on unchanged. */
 const AS_THEY_ARE = { piece: keep, rest: () => '' }
 
 function largeForm({ format, encoding }: ReplyForm, bytes: number): LargeForm {
@@ -55,19 +55,19 @@ export class LargeReply implements LargeReplySink {
   readonly #form: LargeForm
   readonly #ended: () => void
 
-  /** `ended` is called when all of it has been written. */
+  /** `ended` is called when the whole string has been written. */
   constructor(body: AnswerBody, form: ReplyForm, bytes: number, ended: () => void) {
     this.#body = body
     this.#form = largeForm(form, bytes)
     this.#ended = ended
   }
 
-  /** Length of the whole body, bytes; undefined when it is not known beforehand. */
+  /** Length of the whole body, bytes; undefined if it depends on the content. */
   get writtenBytes(): number | undefined {
     return this.#form.bodyBytes
   }
 
-  /** Writes what stands before the string. */
+  /** Writes the text before the string. */
   begin(): this {
     this.#body.write(this.#form.begin)
     return this
@@ -90,7 +90,7 @@ export class LargeReply implements LargeReplySink {
 /** Characters of an answer that are gathered before they are written. */
 const WRITTEN_AT_ONCE = 65_536
 
-/** Writes a large answer in pieces: lets other requests run, and waits for a client that reads slowly. */
+/** Writes a large answer in pieces: yields to the event loop, and waits for a client that reads slowly. */
 class SlicedBody {
   readonly #body: AnswerBody
   #text = ''
@@ -112,7 +112,7 @@ class SlicedBody {
     await this.write('}')
   }
 
-  /** Passes on what is gathered. */
+  /** Writes the gathered text. */
   async flush(): Promise<void> {
     this.#body.write(this.#text)
     this.#text = ''
@@ -129,7 +129,7 @@ export async function writeLargeResult(body: AnswerBody, pieces: readonly string
   body.end()
 }
 
-/** The answer to a pipeline with large replies, or many, which is written while they arrive or are read. */
+/** The answer to a pipeline with large or many replies. It is written while the replies arrive or are read. */
 export class StreamedPipeline {
   readonly #body: AnswerBody
   readonly #form: ReplyForm
@@ -160,7 +160,7 @@ export class StreamedPipeline {
     this.#body.end()
   }
 
-  /** The same for any number of replies: lets other requests run, and waits for a client that reads slowly. */
+  /** Like `end`, for any number of replies: yields to the event loop, and waits for a client that reads slowly. */
   async endInSlices(replies: KeptBytes): Promise<void> {
     if (replies.length <= READ_AT_ONCE_BYTES) {
       this.end(replies)
@@ -201,7 +201,7 @@ export class StreamedPipeline {
     this.#body.breakOff()
   }
 
-  /** The next slots: those of `count` commands, and the errors before the command behind them. */
+  /** Takes the next slots: those of `count` commands, and the errors before the next command after them. */
   #take(count: number): readonly Slot[] {
     let left = count
     const end = this.#slots.findIndex((slot) => isPrepared(slot) && left-- === 0)

@@ -6,13 +6,13 @@ export type ReplyEncoding = 'plain' | 'base64'
 
 /** Encodes the bytes of a long string piece by piece, as the inside of a JSON string. */
 export interface StringPieces {
-  /** The text of these bytes, but for what depends on the next ones. */
+  /** The text of these bytes, except for a rest that depends on the next bytes. */
   piece(bytes: LentBytes): string
-  /** What is left when all bytes were given. */
+  /** The text of the rest, after the last bytes. */
   rest(): string
 }
 
-/** Encodes a string of this encoding. */
+/** Makes the encoder for a string. */
 export function stringPieces(encoding: ReplyEncoding): StringPieces {
   return encoding === 'base64' ? new Base64Pieces() : new TextPieces()
 }
@@ -22,7 +22,7 @@ const BASE64_GROUP_BYTES = 3
 /** Length of `bytes` bytes in base64, characters. */
 export const base64Length = (bytes: number): number => 4 * Math.ceil(bytes / BASE64_GROUP_BYTES)
 
-/** Three bytes become four characters, so up to two bytes wait for the next piece. */
+/** Encodes base64: three bytes become four characters, so up to two bytes wait for the next piece. */
 class Base64Pieces implements StringPieces {
   #left = Buffer.alloc(0)
 
@@ -38,7 +38,7 @@ class Base64Pieces implements StringPieces {
   }
 }
 
-/** A character may be spread over two pieces. */
+/** Encodes UTF-8 text. The bytes of a character may be spread over two pieces. */
 class TextPieces implements StringPieces {
   readonly #decoder = new StringDecoder('utf8')
 

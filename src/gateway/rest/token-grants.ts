@@ -12,7 +12,7 @@ import { encodeCommand } from '../resp/encode.js'
 import type { Exchange } from './exchange.js'
 import { queryToken, type Target } from './parse-commands.js'
 
-/** What a token gives access to, with all that its requests need. */
+/** The access that a token gives, with the collaborators of its requests. */
 export class TokenGrant {
   readonly access: DataAccess
   readonly key: LaneKey
@@ -43,7 +43,7 @@ export class TokenGrant {
     return this.#link
   }
 
-  /** Lends a connection to the primary for `use`. It is discarded when that fails. */
+  /** Lends a dedicated lane to the primary for `use`, and discards it when `use` fails. */
   async onOwnLink<Result>(use: (link: EngineLink) => Promise<Result>): Promise<Result> {
     const link = this.#lanes.lend(this.key)
     try {
@@ -57,8 +57,8 @@ export class TokenGrant {
   }
 
   /**
-   * Whether the engine lets the user open a transaction. Otherwise what is sent behind MULTI would run, command by command.
-   * Rejects with the `HomeportError` of a lost engine, which is asked again the next time.
+   * Whether the engine lets the user open a transaction. Otherwise the commands sent behind MULTI would run one by one.
+   * Rejects with the `HomeportError` of a lost engine; the next call asks again.
    */
   mayOpenTransaction(): Promise<boolean> {
     this.#mayOpen ??= this.#askMayOpen().catch((error: unknown) => {
@@ -77,15 +77,15 @@ export class TokenGrant {
   }
 
   /**
-   * Asks the engine. For the owner the question follows what was sent on `link`. For other users the owner's lane asks:
-   * they may not be allowed to.
+   * Asks the engine. For the owner, the question follows the commands that were sent on `link`. For other users, the owner's
+   * lane asks, because they may lack the permission.
    */
   get ask(): AskEngine {
     return askOver(this.key.user === 'default' ? this.link : this.#lanes.shared({ ...this.key, user: 'default' }))
   }
 }
 
-/** What token grants are looked up with. */
+/** The collaborators of `TokenGrants`. */
 export interface TokenGrantsDeps {
   readonly directory: Pick<DatabaseDirectory, 'byRestToken' | 'onChange'>
   readonly guards: Guards
@@ -103,7 +103,7 @@ export function tokenOf({ headers }: IncomingMessage, target: Target): string | 
 }
 
 /**
- * A cache of the tokens in use and what they give access to. A token is forgotten when its database changes.
+ * A cache of the tokens in use and their grants. A token is forgotten when its database changes.
  *
  * A lookup here costs a fraction of one in the directory, which has to compute a digest. A map finds a text by its seeded
  * hash, so the time of a lookup reveals as little about a token as the directory does.
@@ -130,7 +130,7 @@ export class TokenGrants {
   }
 
   /**
-   * What the token of a request gives access to; undefined when it is missing or wrong.
+   * The grant of a request's token; undefined when the token is missing or wrong.
    * @throws HomeportError `address_not_allowed`
    */
   authenticate({ request, address }: Exchange, target: Target): TokenGrant | undefined {

@@ -2,12 +2,12 @@ import { givenRequestId } from '../../http/index.js'
 import type { PassedSpan, Tracer } from '../../telemetry/index.js'
 import type { Exchange } from './exchange.js'
 
-/** Paths without commands. All others have the command with its arguments in the path, which no span may show. */
+/** Paths without a command. All other paths contain the command with its arguments, which no span may show. */
 const FIXED_PATHS: ReadonlySet<string> = new Set(['/', '/pipeline', '/multi-exec'])
 
 /**
  * Reports a request that carries a trace context. Others are not traced: a trace for each command of a client that does not
- * trace would be of no use to anybody.
+ * use tracing would help nobody.
  */
 export function traceExchange(tracer: Tracer, exchange: Exchange, path: string): void {
   const { request, response } = exchange

@@ -78,7 +78,7 @@ const END = Buffer.alloc(0)
 /** Memory after a piece that the parser must not write to, bytes. */
 const BYTES_BEHIND = 4096
 
-/** The same with memory that is overwritten after each piece, and with commands that are streamed or repeated. */
+/** Like `Reading`, with memory that is overwritten after each piece, and with commands that are streamed or repeated. */
 class LentReading extends Reading {
   readonly #random: Random
   #streamed = ''
@@ -134,7 +134,7 @@ class LentReading extends Reading {
 
 /**
  * A frame that is sent to the engine has to be exactly the command that the gateway has parsed. The engine ignores the two
- * bytes after an argument, so they may be any.
+ * bytes after an argument, so these may have any value.
  */
 function checkedFrame(parser: CommandParser): string {
   const { frameBuffer, frameStart, frameEnd, argumentCount, nameStart, nameEnd } = parser
@@ -195,7 +195,7 @@ function compareEnds(expected: readonly unknown[], found: readonly unknown[]): v
   }
 }
 
-/** Checks that the replies become valid JSON, and the same one when they are read in slices of a few bytes. */
+/** Checks that the replies become valid JSON, and the same JSON when they are read in slices of a few bytes. */
 function readAll(bytes: Buffer, count: number, sliceBytes: number): void {
   for (const encoding of ['plain', 'base64'] as const) {
     const reader = new ReplyReader(bytes, encoding)

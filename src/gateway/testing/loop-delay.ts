@@ -9,7 +9,7 @@ const MOST_TRIES = 3
 export interface LoopDelay {
   /** The longest block of the event loop, milliseconds of processor time. */
   readonly longestMs: number
-  /** The same, compared with a known piece of work (`unitMs`). */
+  /** The longest block in units of a known piece of work (`unitMs`). */
   readonly longestUnits: number
 }
 
@@ -23,7 +23,7 @@ export async function loopDelayDuring(work: () => Promise<unknown>): Promise<Loo
     last = now
   }, LOOK_EVERY_MS)
   await work()
-  // One look has to come after the work.
+  // At least one measurement has to follow the work.
   await pause(systemClock, 3 * LOOK_EVERY_MS)
   clearInterval(looks)
   return { longestMs, longestUnits: longestMs / unitMs() }

@@ -20,7 +20,7 @@ export function pick<Item>(random: Random, items: readonly Item[]): Item {
 }
 
 /**
- * Templates of commands whose replies depend on nothing but what was sent before. `K` is a key of any type, `V` a value
+ * Templates of commands whose replies depend only on earlier commands. `K` is a key of any type, `V` a value
  * of any bytes, `N` a small integer, `F` a field, `M` an integer member, `LUA` a script.
  */
 const TEMPLATES: readonly string[] = [

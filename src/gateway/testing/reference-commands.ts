@@ -1,7 +1,7 @@
 /**
  * Every command that the reference supports (reference redis 3.5), each as one or more calls that have to work on a
- * database which holds what `PREPARATION` makes. `LUA`, `SHA` and `LIBRARY` stand for a script,
- * its hash and a library of functions.
+ * database with the entries that `PREPARATION` makes. `LUA`, `SHA` and `LIBRARY` stand for a script, its hash and a library
+ * of functions.
  */
 export const PREPARATION: readonly string[] = [
   'SET text hello',
@@ -20,7 +20,7 @@ export const PREPARATION: readonly string[] = [
   'XREADGROUP GROUP group reader COUNT 1 STREAMS stream >',
 ]
 
-/** Calls by family, separated by ` ; `. Commands that no supported engine has stand in `NEWER_CALLS`. */
+/** Calls by family, separated by ` ; `. Commands that only some engines have are in `NEWER_CALLS`. */
 export const REFERENCE_CALLS: Readonly<Record<string, string>> = {
   bitmap:
     'BITCOUNT text ; BITFIELD bits SET u8 0 200 ; BITFIELD_RO bits GET u8 0 ; BITOP AND dest text number ; ' +
@@ -79,7 +79,7 @@ export const REFERENCE_CALLS: Readonly<Record<string, string>> = {
   last: 'FLUSHDB ; FLUSHALL',
 }
 
-/** What only a connection of the client's own can do. */
+/** Calls that need a connection of the client's own. */
 export const SOCKET_CALLS: Readonly<Record<string, string>> = {
   connection:
     'CLIENT SETNAME me ; CLIENT GETNAME ; CLIENT ID ; CLIENT INFO ; CLIENT LIST ; CLIENT LIST TYPE normal ; ' +
@@ -91,7 +91,7 @@ export const SOCKET_CALLS: Readonly<Record<string, string>> = {
   transactions: 'WATCH text ; UNWATCH ; MULTI ; DISCARD ; MULTI ; EXEC',
 }
 
-/** Commands that engines have since some version, and what stands in the error of one that lacks them. */
+/** Commands that engines have only since some version, with the text in the error of an engine that lacks them. */
 export const NEWER_CALLS: readonly (readonly [engines: string, calls: string])[] = [
   [
     'Redis 7.4 and Valkey 9.0 have it',
@@ -127,7 +127,7 @@ export const NEWER_CALLS: readonly (readonly [engines: string, calls: string])[]
 export const FOREIGN_CALLS =
   'SEARCH.AGGREGATE SEARCH.ALIASADD SEARCH.CREATE SEARCH.QUERY VECTOR.ADD VECTOR.QUERY ARSET ARGET ARRING'
 
-/** Commands that reach the host, replication, or what belongs to others. */
+/** Commands that reach the host, replication, or data of others. */
 export const REFUSED_CALLS =
   'ASKING BGREWRITEAOF BGSAVE CLIENT|IMPORT-SOURCE ' +
   'CLUSTER|INFO CLUSTER|MIGRATESLOTS CLUSTERSCAN COMMANDLOG|GET CONFIG|REWRITE ' +

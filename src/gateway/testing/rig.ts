@@ -84,7 +84,7 @@ export class TestDirectory implements DatabaseDirectory {
 /** A fleet with one engine, which refuses while `available` is false. */
 export class TestFleet implements EndpointSource {
   available = true
-  /** Resolves when new connections may be made: while a database moves, none are. */
+  /** Resolves when new connections may be made: while a database moves, none may be. */
   located: Promise<void> = Promise.resolve()
   readonly #engine: TestEngine
 
@@ -163,7 +163,7 @@ export async function startRig(
   return { gateway, engine, fleet, directory, database: served, port: served.port, restUrl, complaints }
 }
 
-/** A bare connection to the data plane, for what client libraries hide. */
+/** A bare connection to the data plane, for tests of details that client libraries hide. */
 export class RawClient {
   readonly socket: Socket
   /** Everything received that `expect` has not consumed. */
