@@ -4,9 +4,9 @@ import { usableMemoryBytes } from './usable-memory.js'
 export interface MemoryConsumer {
   /** Who the memory is counted for, such as a database or an account. */
   readonly owner: string
-  /** Memory held for it now, bytes; 0 once it is gone. */
+  /** Memory held for the client now, bytes; 0 once the client has disconnected. */
   readonly heldBytes: number
-  /** Frees all of it. A client that cannot be sent an error loses its connection. */
+  /** Frees all of that memory. A client that cannot be sent an error loses its connection. */
   evict(): void
 }
 
@@ -85,7 +85,7 @@ export class ClientMemoryBudget {
     }
   }
 
-  /** What each owner holds, with its consumers in descending size. */
+  /** Bytes held for each owner, with its consumers in descending size. */
   #accounts(): readonly Account[] {
     const accounts = new Map<string, Account>()
     for (const consumer of this.#consumers) {

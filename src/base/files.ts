@@ -62,7 +62,7 @@ export async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** The same, synchronously. Returns whether the folder was made. */
+/** `makeFolder`, synchronously. Returns whether the folder was made. */
 export function makeFolderSync(path: string): boolean {
   try {
     mkdirSync(path, OWNER_ONLY)

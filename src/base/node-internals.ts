@@ -41,7 +41,7 @@ type ReadCallback = (this: unknown, memory: unknown) => void
 
 /** The handle of an accepted connection, which becomes a socket, or is closed without becoming one. */
 export interface ConnectionHandle {
-  /** What Node calls when bytes or the end arrived. The socket sets it. */
+  /** Called by Node when bytes or the end have arrived. The socket sets it. */
   onread?: ReadCallback
   readonly useUserBuffer: unknown
   close(): void
@@ -159,7 +159,7 @@ function readBelowSocket(connection: ConnectionHandle, known: StreamBinding, tak
   }
 }
 
-/** What happens to bytes that the system does not take at once. */
+/** Callbacks for bytes that the system does not take at once. */
 export interface WriteEvents {
   /** The bytes must not change from now on. Absent: nobody changes them. */
   readonly keep?: (bytes: Buffer) => void

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** How many files, connections included, this process may have open; `undefined` where the system does not tell. */
+/** Most files, including connections, that this process may have open; `undefined` where the system does not report it. */
 export function mostOpenFiles(): number | undefined {
   try {
     const most = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]

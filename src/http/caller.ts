@@ -42,7 +42,7 @@ export interface Authenticator {
   standingOf?(accountId: string): Standing
 }
 
-/** What is known about a request before its body is read. */
+/** Facts about a request that are known before its body is read. */
 export interface Arrival {
   /** The request target as it was on the wire. */
   readonly target: string

@@ -83,7 +83,7 @@ class PacedConnection {
   /** A request is answered. */
   answered(): void {
     this.#unanswered--
-    if (this.#awaited === 'answers' && this.#unanswered <= FEW_UNANSWERED) this.#goOn()
+    if (this.#awaited === 'answers' && this.#unanswered <= FEW_UNANSWERED) this.#resume()
   }
 
   #take(bytes: Buffer): void {
@@ -111,11 +111,11 @@ class PacedConnection {
   #firstAwaited(): Awaited {
     if (this.#unanswered >= MOST_UNANSWERED) return 'answers'
     if (!isTurnSpent(this.#isMuch ? undefined : STRETCH_OF_LITTLE_MS)) return 'nothing'
-    scheduleSlice(() => this.#goOn())
+    scheduleSlice(() => this.#resume())
     return 'turn'
   }
 
-  #goOn(): void {
+  #resume(): void {
     this.#awaited = 'nothing'
     this.#connection.resume()
   }

@@ -6,7 +6,7 @@ import { encodeError } from '../resp/encode.js'
 import type { ClientSocket } from './client-socket.js'
 
 /** Connections that every turn of the event loop accepts at least, if they are there. */
-const LEAST_A_TURN = 4
+const MIN_PER_TURN = 4
 /** Share of the time since the last turn that accepting may use. */
 const SHARE = 0.1
 /** Limit for the time since the last turn: if more has passed, the process was idle. */
@@ -58,7 +58,7 @@ export class Doorway {
 
   #admit(next: WaitingConnection): void {
     this.#scheduleTurn()
-    if (this.waiting === 0 && this.#acceptedInTurn < LEAST_A_TURN) {
+    if (this.waiting === 0 && this.#acceptedInTurn < MIN_PER_TURN) {
       this.#acceptedInTurn++
       next.accept()
     } else if (this.waiting < MOST_WAITING) this.#waiting.push(next)
@@ -76,7 +76,7 @@ export class Doorway {
     const untilMs = beganAtMs + SHARE * Math.min(beganAtMs - this.#endedAtMs, LONGEST_TURN_MS)
     this.#turnScheduled = false
     this.#acceptedInTurn = 0
-    while (this.waiting > 0 && (this.#acceptedInTurn < LEAST_A_TURN || performance.now() < untilMs)) this.#acceptNext()
+    while (this.waiting > 0 && (this.#acceptedInTurn < MIN_PER_TURN || performance.now() < untilMs)) this.#acceptNext()
     if (this.#acceptedInTurn > 0) this.#scheduleTurn()
     this.#endedAtMs = performance.now()
   }

@@ -43,7 +43,7 @@ export interface FlowDeps {
 }
 
 /** Effort after which the clock is read. A command that is only passed on is an effort of 1. */
-const EFFORT_BETWEEN_LOOKS = 64
+const EFFORT_PER_CLOCK_READ = 64
 
 /**
  * Decides when the next command of one client is taken, and when commands that were taken are sent, so that neither the
@@ -141,7 +141,7 @@ export class Flow implements CommandFlow {
 
   /** Makes a client whose commands keep the process busy wait for a later turn of the event loop. */
   commandTaken(): void {
-    if (++this.#effort < EFFORT_BETWEEN_LOOKS) return
+    if (++this.#effort < EFFORT_PER_CLOCK_READ) return
     this.#effort = 0
     if (this.#wait === 'nothing' && isTurnSpent()) this.#waitForTurn()
   }

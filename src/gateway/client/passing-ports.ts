@@ -47,7 +47,7 @@ interface Way {
 export class PassingPorts {
   readonly #options: PassingPortsOptions
   readonly #open = new Map<string, PassingPort>()
-  /** Databases whose port another program holds. Every change retries them. */
+  /** Databases whose port another program holds. Every change and sweep retries them. */
   readonly #failed = new Set<string>()
   readonly #refusal: TlsRefusal | undefined
   #passed = 0

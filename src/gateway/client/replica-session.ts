@@ -24,7 +24,7 @@ export interface ReplicaSessionDeps extends FaultOwner {
 }
 
 /** A command goes to the home at least this often, so that the home does not consider the client idle. */
-const HOME_HEARS_EVERY_MS = 10_000
+const HOME_CONTACT_EVERY_MS = 10_000
 /** Reads that are sent to the replica ahead of their replies. */
 const MOST_READS_AHEAD = 256
 /** Most bytes that are held for a client that has not logged in. Above that it is disconnected. */
@@ -55,17 +55,17 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
   /** Reads that the replica has not answered, in their order. */
   #pendingReads: { readonly name: string; readonly bytes: number }[] = []
   /** The error after which the session ends: the client gets it after all pending replies. */
-  #lastWord: Buffer | undefined
+  #finalError: Buffer | undefined
   /** What the next command waits for. */
   #waitsFor: 'nothing' | 'replica' | 'quiet' | 'reader' | 'home' = 'nothing'
-  #homeHeardMs: number
+  #homeContactMs: number
   #inputEnded = false
 
   constructor(client: Duplex, home: Duplex, deps: ReplicaSessionDeps) {
     this.#deps = deps
     this.#client = client
     this.#home = home
-    this.#homeHeardMs = deps.nowMs()
+    this.#homeContactMs = deps.nowMs()
     this.#parser.limits = limitsAfterLogin(Number.POSITIVE_INFINITY)
     this.#steering = new Steering(this, this)
     this.#listen()
@@ -124,8 +124,8 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
   retryWhen(promise: Promise<void>): void {
     this.#parser.repeat()
     this.#waitsFor = 'replica'
-    const goOn = guarded(this.#deps, () => this.#resume('replica'))
-    promise.then(goOn, goOn)
+    const proceed = guarded(this.#deps, () => this.#resume('replica'))
+    promise.then(proceed, proceed)
   }
 
   deliverReply(chunk: LentBytes, start: number, end: number, completed: number): void {
@@ -194,7 +194,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
       return
     }
     // After bytes that are no command, nothing more can be parsed.
-    if (this.#lastWord) return
+    if (this.#finalError) return
     this.#parser.push(chunk)
     this.#deps.memory.grow(this, chunk.length)
     this.#take()
@@ -212,13 +212,13 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
     if (this.#state === 'raw' || hasUnknownUser) reads.sawPrimary(by)
     else reads.passed(by)
     for (const user of users) reads.lane({ databaseId, user, protocol })?.sawPrimary()
-    if (this.#lastWord) this.#end(this.#lastWord)
+    if (this.#finalError) this.#end(this.#finalError)
   }
 
   /** Called when the replica has answered everything. */
   #quiet(): void {
     this.#resume('quiet')
-    if (this.#lastWord) this.#end(this.#lastWord)
+    if (this.#finalError) this.#end(this.#finalError)
     else if (this.#inputEnded) this.#take()
   }
 
@@ -304,12 +304,12 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
   }
 
   #pass(bytes: Buffer): void {
-    this.#homeHeardMs = this.#deps.nowMs()
+    this.#homeContactMs = this.#deps.nowMs()
     this.#home.write(bytes)
   }
 
   get #isHomeDue(): boolean {
-    return this.#deps.nowMs() - this.#homeHeardMs > HOME_HEARS_EVERY_MS
+    return this.#deps.nowMs() - this.#homeContactMs > HOME_CONTACT_EVERY_MS
   }
 
   #command(): KnownCommand | undefined {
@@ -320,10 +320,10 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
   }
 
   /** Ends the session with an error, which the client gets after all pending replies. */
-  #end(lastWord: Buffer): void {
-    this.#lastWord = lastWord
+  #end(finalError: Buffer): void {
+    this.#finalError = finalError
     if (!this.#view.isLost && !this.isIdle) return
-    this.#client.end(lastWord)
+    this.#client.end(finalError)
     this.#home.end()
   }
 }

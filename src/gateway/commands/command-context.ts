@@ -33,7 +33,7 @@ export interface SessionDeps {
 /** How CLIENT UNBLOCK ends a blocking command: as if its timeout had passed, or with an error. */
 export type UnblockManner = 'TIMEOUT' | 'ERROR'
 
-/** What other clients of the database can do to a client, besides closing its connection. */
+/** Actions of other clients of the database on a client, besides closing its connection. */
 export interface SiblingControl {
   /** Whether `becomeRedirectTarget` resolves soon: false while the client waits in a blocking command. */
   readonly mayBecomeRedirectTarget: boolean

@@ -3,7 +3,7 @@ import { encodeArray, encodeSimple } from '../resp/encode.js'
 /** How a subcommand is called, and what it does. */
 type Entry = readonly [call: string, ...does: string[]]
 
-/** The subcommands that the gateway serves, by container. */
+/** The subcommands that the gateway serves, for containers whose subcommands it checks itself. */
 const SERVED: Readonly<Record<string, readonly Entry[]>> = {
   ACL: [
     ['CAT [<category>]', 'The categories of commands, or the commands of one.'],

@@ -30,7 +30,7 @@ const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
 /** Commands that affect other clients. They wait until every command before them was answered. */
 const AFFECTS_OTHERS = new Set(['CLIENT|KILL', 'CLIENT|UNBLOCK'])
 /** Commands that examine every client of the database. */
-const LOOKS_AT_ALL = new Set(['CLIENT|LIST', ...AFFECTS_OTHERS])
+const EXAMINES_ALL = new Set(['CLIENT|LIST', ...AFFECTS_OTHERS])
 /** Effort of a command that the router handles, and of one that examines every client, in commands that are passed on. */
 const EFFORT_OF_ROUTING = 4
 const EFFORT_OF_ALL = 64
@@ -42,7 +42,7 @@ const SYNTAX_ERROR = encodeError('ERR syntax error')
 const OK = encodeSimple('OK')
 const PING = encodeCommand(['PING'])
 /** Added to a timeout: the engine begins to count it only when the command arrives. */
-const ENGINE_IS_LATER_MS = 2
+const ENGINE_DELAY_MS = 2
 /** Limits for the part of a command that an error repeats. */
 const MOST_SHOWN_WORDS = 48
 const MOST_SHOWN_BYTES = 512
@@ -221,7 +221,7 @@ export class CommandRouter {
       return
     }
     if (AFFECTS_OTHERS.has(name) && !context.flow.quietOrRetry()) return
-    if (LOOKS_AT_ALL.has(name)) context.flow.addEffort(EFFORT_OF_ALL)
+    if (EXAMINES_ALL.has(name)) context.flow.addEffort(EFFORT_OF_ALL)
     const { reply, ends }: SessionAnswer = answerSessionCommand(context, name, args)
     if (Buffer.isBuffer(reply)) context.lane.reply(reply)
     else context.flow.waitFor(reply.then((bytes) => context.lane.reply(bytes)))
@@ -328,7 +328,7 @@ export class CommandRouter {
     if (ms === undefined) return undefined
     const { databaseId } = deps.guard.database
     const wake = async () => askOver(deps.lanes.shared({ databaseId, user: 'default', protocol }))(PING)
-    return deps.clock.after(Math.ceil(ms) + ENGINE_IS_LATER_MS, () => void wake().catch(() => undefined))
+    return deps.clock.after(Math.ceil(ms) + ENGINE_DELAY_MS, () => void wake().catch(() => undefined))
   }
 
   #asksToBlock(): boolean {

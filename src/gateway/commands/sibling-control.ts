@@ -22,7 +22,7 @@ export class ClientControl implements SiblingControl {
   readonly #context: CommandContext
   readonly #pinAsTarget: () => Promise<number | undefined>
   /** Called when no command is pending, or the connection has closed. */
-  readonly #awaitingRest: (() => void)[] = []
+  readonly #awaitingQuiet: (() => void)[] = []
 
   /** `pinAsTarget` pins the client's lane and resolves to the engine's id of it. Called while no command is pending. */
   constructor(context: CommandContext, pinAsTarget: () => Promise<number | undefined>) {
@@ -36,7 +36,7 @@ export class ClientControl implements SiblingControl {
 
   async becomeRedirectTarget(): Promise<number | undefined> {
     const context = this.#context
-    if (!context.lane.isPinned) await this.#rest()
+    if (!context.lane.isPinned) await this.#quiet()
     return context.isClosed || !context.user ? undefined : this.#pinAsTarget()
   }
 
@@ -52,13 +52,13 @@ export class ClientControl implements SiblingControl {
 
   /** Call it when a command has ended, or the connection has closed. */
   progressed(): void {
-    if (this.#awaitingRest.length === 0 || !(this.#context.isQuiescent || this.#context.isClosed)) return
-    for (const resolve of this.#awaitingRest.splice(0)) resolve()
+    if (this.#awaitingQuiet.length === 0 || !(this.#context.isQuiescent || this.#context.isClosed)) return
+    for (const resolve of this.#awaitingQuiet.splice(0)) resolve()
   }
 
-  #rest(): Promise<void> {
+  #quiet(): Promise<void> {
     return new Promise((resolve) => {
-      this.#awaitingRest.push(resolve)
+      this.#awaitingQuiet.push(resolve)
       this.progressed()
     })
   }

@@ -150,7 +150,7 @@ export class EngineLink {
     if (this.#state.kind === 'ready') this.#held?.resumeReading()
   }
 
-  /** Whether the connection can be closed and made again without anybody noticing. */
+  /** Whether the connection can be closed and made again without an effect on any client. */
   get isUnused(): boolean {
     if (this.#state.kind !== 'ready') return this.#state.kind === 'idle' || this.#state.kind === 'closed'
     const isAnswered = this.#outgoing.isHeld ? this.#isAnswered : this.isQuiet

@@ -32,22 +32,22 @@ export class ExecWatch {
     return this.#state.kind !== 'none'
   }
 
-  /** The next reply answers MULTI; `fill` completes the reply to EXEC. */
+  /** Call it before the reply to MULTI arrives. `fill` completes the reply to EXEC. */
   begin(fill: FillReply): void {
     this.#state = { kind: 'opening', fill }
   }
 
-  /** The same, after the reply to MULTI. */
+  /** Like `begin`, after the reply to MULTI has arrived. */
   resume(fill: FillReply): void {
     this.#state = { kind: 'open', fill }
   }
 
-  /** The transaction has ended, even if its last reply was not seen. */
+  /** Ends the transaction, even if its last reply was not seen. */
   end(): void {
     this.#state = NONE
   }
 
-  /** Takes the next reply. @returns how to complete it when it answers EXEC */
+  /** Takes the next reply. @returns the function that completes the reply, if it answers EXEC */
   see(reply: Buffer): FillReply | undefined {
     const state = this.#state
     const text = reply.toString('latin1', 0, ABORTED.length)

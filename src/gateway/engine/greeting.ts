@@ -26,7 +26,7 @@ export interface Greeting {
   readonly id: number
 }
 
-/** How the reply to HELLO begins; no message begins like this. */
+/** Beginning of a reply to HELLO. No message begins like that. */
 const GREETING = /^[*%]\d+\r\n\$6\r\nserver\r\n/
 const ID = /\$2\r\nid\r\n:(\d+)\r\n/
 const FIELD = /\$\d+\r\n(server|version)\r\n\$\d+\r\n([^\r\n]*)\r\n/g

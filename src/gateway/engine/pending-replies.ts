@@ -15,7 +15,7 @@ const FIRST_CAPACITY = 64
 export class PendingReplies {
   #sinks: (ReplySink | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined)
   #counts: number[] = new Array(FIRST_CAPACITY).fill(0)
-  #ours: (Buffer | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined)
+  #gatewayBytes: (Buffer | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined)
   #head = 0
   #length = 0
   /** Pending replies of the engine in all entries. */
@@ -49,7 +49,7 @@ export class PendingReplies {
   /** The sink expects `count` more replies. */
   expect(sink: ReplySink, count: number): void {
     const tail = this.#slot(this.#length - 1)
-    if (this.#length > 0 && this.#sinks[tail] === sink && this.#ours[tail] === undefined) {
+    if (this.#length > 0 && this.#sinks[tail] === sink && this.#gatewayBytes[tail] === undefined) {
       this.#counts[tail] = (this.#counts[tail] ?? 0) + count
       this.#pendingCount += count
     } else {
@@ -71,7 +71,7 @@ export class PendingReplies {
   /** Delivers bytes of the engine to the head entry. `completed` of its replies end in them. */
   deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
     const sink = this.#sinks[this.#head]
-    const substitute = this.#ours[this.#head]
+    const substitute = this.#gatewayBytes[this.#head]
     const left = this.#settle(completed)
     if (substitute === undefined) sink?.deliver(chunk, start, end, completed)
     else if (left === 0) sink?.deliver(substitute, 0, substitute.length, 1)
@@ -81,7 +81,7 @@ export class PendingReplies {
   /** Delivers one reply that was held until it was whole. */
   deliverHeld(pieces: readonly LentBytes[]): void {
     const sink = this.headSink
-    if (this.#ours[this.#head] === undefined && sink?.deliverHeld) {
+    if (this.#gatewayBytes[this.#head] === undefined && sink?.deliverHeld) {
       const left = this.#settle(1)
       sink.deliverHeld(pieces)
       if (left === 0) this.#deliverNotes()
@@ -103,7 +103,7 @@ export class PendingReplies {
     for (let lost = this.#pendingCount - kept; lost > 0 && this.#length > 0; first = false) {
       const sink = this.#sinks[this.#head]
       const count = Math.min(this.headCount, lost)
-      const substituted = this.#ours[this.#head] !== undefined
+      const substituted = this.#gatewayBytes[this.#head] !== undefined
       lost -= count
       this.#settle(count)
       try {
@@ -127,24 +127,24 @@ export class PendingReplies {
   #deliverNotes(): void {
     while (this.#length > 0 && this.headCount === 0) {
       const sink = this.#sinks[this.#head]
-      const note = this.#ours[this.#head]
+      const note = this.#gatewayBytes[this.#head]
       this.#shift()
       if (note) sink?.deliver(note, 0, note.length, 1)
     }
   }
 
-  #push(sink: ReplySink, count: number, ours: Buffer | undefined): void {
+  #push(sink: ReplySink, count: number, gatewayBytes: Buffer | undefined): void {
     if (this.#length === this.#sinks.length) this.#grow()
     const slot = this.#slot(this.#length++)
     this.#pendingCount += count
     this.#sinks[slot] = sink
     this.#counts[slot] = count
-    this.#ours[slot] = ours
+    this.#gatewayBytes[slot] = gatewayBytes
   }
 
   #shift(): void {
     this.#sinks[this.#head] = undefined
-    this.#ours[this.#head] = undefined
+    this.#gatewayBytes[this.#head] = undefined
     this.#head = this.#slot(1)
     this.#length--
   }
@@ -156,7 +156,7 @@ export class PendingReplies {
   #grow(): void {
     this.#sinks = this.#unrolled(this.#sinks, undefined)
     this.#counts = this.#unrolled(this.#counts, 0)
-    this.#ours = this.#unrolled(this.#ours, undefined)
+    this.#gatewayBytes = this.#unrolled(this.#gatewayBytes, undefined)
     this.#head = 0
   }
 

@@ -14,7 +14,7 @@ export interface ReplyLimits {
   readonly reword: (error: string) => Buffer | undefined
   /** The error for replies that were lost with the engine, when the reason is known. */
   readonly lossError?: () => HomeportError | undefined
-  /** Counts what is held until a reply is whole; absent on lanes that clients share, which hold one reply at most. */
+  /** Counts the bytes that are held until a reply is whole; absent on shared lanes, which hold one reply at most. */
   readonly held?: HeldMemory | undefined
 }
 

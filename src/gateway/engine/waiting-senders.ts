@@ -1,5 +1,5 @@
 /** Number of senders that continue in one turn of the event loop. Each may send as much as one read brings, 256 KiB. */
-const A_TURN = 4
+const SENDERS_PER_TURN = 4
 
 /**
  * Senders that wait until a connection is no longer congested, in order. They continue a few at a time. If all continued at
@@ -22,7 +22,7 @@ export class WaitingSenders {
   /** Lets senders continue after bytes were sent, and more of them in later turns while the connection is not congested. */
   release(): void {
     if (this.#waiting.length === 0 || this.#isScheduled || this.#isCongested()) return
-    for (const proceed of this.#waiting.splice(0, A_TURN)) proceed()
+    for (const proceed of this.#waiting.splice(0, SENDERS_PER_TURN)) proceed()
     if (this.#waiting.length === 0) return
     this.#isScheduled = true
     setImmediate(this.#onTurn)

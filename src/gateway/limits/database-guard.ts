@@ -39,7 +39,7 @@ export interface GuardOptions {
 }
 
 const LONGEST_UNKNOWN_MS = 1_000
-/** Another node may answer reads ahead for this time at the rate of the plan, or at `MOST_READ_AHEAD` a second. */
+/** Another node may answer reads ahead for this time, at the rate of the plan or at most `MOST_READ_AHEAD` a second. */
 const READ_AHEAD_SECONDS = 0.25
 const MOST_READ_AHEAD = 100_000
 const LEAST_REQUEST_COMMANDS = 10_000

@@ -105,9 +105,9 @@ export class EntryWatch {
     }
     const { unseenBytes } = this.#slots ?? this.#newSlots()
     const unseen = (unseenBytes[slot] ?? 0) + bytes
-    const isLookedAt = unseen >= this.#intervalBytes
-    unseenBytes[slot] = isLookedAt ? 0 : unseen
-    if (isLookedAt) this.#askSizeAfter(key, ask)
+    const isDue = unseen >= this.#intervalBytes
+    unseenBytes[slot] = isDue ? 0 : unseen
+    if (isDue) this.#askSizeAfter(key, ask)
     return 0
   }
 

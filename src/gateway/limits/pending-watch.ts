@@ -8,7 +8,7 @@ import { MAX_KEY_BYTES } from './inspect.js'
 const DEFAULT_COUNT = 100
 /** An XCLAIM with at most this many ids is checked id by id. */
 const MOST_ASKED = 1_000
-/** Most entries that XPENDING is asked for. They show whether a claim is too large. */
+/** Most entries that XPENDING is asked for. At most a third belong to the claiming consumer, which has 1,000 at most. */
 const MOST_SHOWN = 3 * MOST_ASKED
 const ENTRY_ID = /^(?:\d+(?:-\d+)?|-|\+)$/
 const WHOLE = /^\d{1,15}$/

@@ -43,7 +43,7 @@ const INTERPRETER_BYTES = /^used_memory_vm_eval:(\d+)/m
 
 /** A script that still runs this long after the engine was asked to end it counts as unendable. */
 const LONGEST_UNENDED_MS = 750
-/** The same when the engine does not answer and may be busy with something else. */
+/** The same time for an engine that does not answer and may be busy with something other than a script. */
 const LONGEST_DOUBTFUL_MS = 5_000
 /** Longest silence of an engine, however many scripts are queued. */
 const LONGEST_SILENCE_MS = 10_000
@@ -56,7 +56,7 @@ const LEAST_FLUSHED_BYTES = 2 ** 25
  * A script that blocks the engine.
  *
  * - `unended`: the engine was asked to end the script and answered, but no script has been answered since.
- * - `silent`: it does not even answer that. A script may be in a call that does not return, such as a search for a
+ * - `silent`: the engine does not even answer. A script may be in a call that does not return, such as a search for a
  *   pattern, during which the engine serves nothing else.
  */
 interface Hold {
@@ -72,9 +72,9 @@ interface Hold {
  * A script that is not answered in time is ended by SCRIPT KILL. The engine only reads that command once the running script
  * has used its `lua-time-limit`, which the fleet sets to the limit of the plan. So the engine measures the time, and no
  * script pays for another that ran before it. SCRIPT KILL cannot end three kinds of scripts: one that has written, one that
- * catches the error, and one in a call that does not return. They get 750 ms more; then their engine is ended. That loses
- * only what the script has written: an engine logs a script when the script has ended, and all earlier commands are in the
- * log.
+ * catches the error, and one in a call that does not return. They get at least 750 ms; then their engine is ended. That
+ * loses only what the script has written: an engine logs a script when the script has ended, and all earlier commands are
+ * in the log.
  *
  * The time of all scripts is the engine's own count (INFO commandstats). The watch asks for it after a script's reply, at
  * most ten times a second. When the credits of a minute are used up, scripts are refused until the next minute. The

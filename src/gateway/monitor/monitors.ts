@@ -55,7 +55,7 @@ const NEVER_SHOWN = /^(?:ACL\|(?!WHOAMI)|CONFIG\||CLIENT\|(?:LIST|KILL|NO-EVICT)
 export class Monitors {
   readonly #views = new Set<MonitorView>()
 
-  /** Whether anybody monitors. */
+  /** Whether any client monitors. */
   get isWatched(): boolean {
     return this.#views.size > 0
   }

@@ -89,7 +89,7 @@ interface Waiter {
  * primary. Once moment m is reached, the replica has everything that the primary had done when m was the present.
  *
  * A *round* asks the primary for its position, then the replica until it is there too. Rounds run only while a read waits,
- * and one round serves all that waited before it began, so writes cost nothing and reads little.
+ * and one round serves all reads that waited before it began. So writes cost nothing, and reads little.
  */
 export class ReplicaWatch {
   readonly #options: WatchOptions

@@ -12,7 +12,7 @@ export interface LentBytes extends Buffer {
   subarray(start?: number, end?: number): LentBytes
 }
 
-/** Bytes that stay as they are: memory of their own, or a lent block that `keep` took over. */
+/** Bytes that stay unchanged: they have memory of their own, or a lent block that `keep` took over. */
 export interface KeptBytes extends Buffer {
   readonly [LENT]?: never
   subarray(start?: number, end?: number): KeptBytes

@@ -26,17 +26,17 @@ interface LargeForm {
   /** Length of the whole body, bytes; undefined when it depends on the content. */
   readonly bodyBytes: number | undefined
   readonly begin: string
-  readonly pieces: StringPieces | typeof AS_THEY_ARE
+  readonly pieces: StringPieces | typeof UNCHANGED
   readonly end: string
 }
 
 /** Passes the bytes of a RESP2 reply on unchanged. */
-const AS_THEY_ARE = { piece: keep, rest: () => '' }
+const UNCHANGED = { piece: keep, rest: () => '' }
 
 function largeForm({ format, encoding }: ReplyForm, bytes: number): LargeForm {
   if (format === 'resp2') {
     const [begin, end] = [`$${bytes}\r\n`, '\r\n']
-    return { bodyBytes: begin.length + bytes + end.length, begin, pieces: AS_THEY_ARE, end }
+    return { bodyBytes: begin.length + bytes + end.length, begin, pieces: UNCHANGED, end }
   }
   const bodyBytes = STRING_BEGIN.length + base64Length(bytes) + STRING_END.length
   return {

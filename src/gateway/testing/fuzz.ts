@@ -103,7 +103,7 @@ class LentReading extends Reading {
     this.parser.push(COMMON_BLOCK, chunk.length)
   }
 
-  /** Like a client that has to wait. */
+  /** Pushes input without taking commands, as for a client that has to wait. */
   #hold(chunk: Buffer): true {
     this.push(chunk)
     this.parser.release()
@@ -123,7 +123,7 @@ class LentReading extends Reading {
     else super.note(outcome)
   }
 
-  /** Like a command that has to wait. */
+  /** Repeats the present command now and then, like a command that has to wait. */
   #repeat(): void {
     if (this.#random() < 0.8) return
     this.parser.repeat()

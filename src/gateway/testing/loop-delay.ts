@@ -1,7 +1,7 @@
 import { mainThreadMs, unitMs } from '../../../test/support/processor-time.js'
 import { pause, systemClock } from '../../base/index.js'
 
-const LOOK_EVERY_MS = 5
+const MEASURE_EVERY_MS = 5
 /** A garbage collection may fall into any try, so the best of this many counts. */
 const MOST_TRIES = 3
 
@@ -17,15 +17,15 @@ export interface LoopDelay {
 export async function loopDelayDuring(work: () => Promise<unknown>): Promise<LoopDelay> {
   let last = mainThreadMs()
   let longestMs = 0
-  const looks = setInterval(() => {
+  const measuring = setInterval(() => {
     const now = mainThreadMs()
     longestMs = Math.max(longestMs, now - last)
     last = now
-  }, LOOK_EVERY_MS)
+  }, MEASURE_EVERY_MS)
   await work()
   // At least one measurement has to follow the work.
-  await pause(systemClock, 3 * LOOK_EVERY_MS)
-  clearInterval(looks)
+  await pause(systemClock, 3 * MEASURE_EVERY_MS)
+  clearInterval(measuring)
   return { longestMs, longestUnits: longestMs / unitMs() }
 }
 
