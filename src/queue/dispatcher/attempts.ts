@@ -25,15 +25,15 @@ export interface AttemptsDeps
   readonly headers: RequestHeaders
   readonly sender: RequestSender
   readonly pump: Pump
-  /** Called with what the commit of an outcome means for other messages. */
+  /** Called after the commit of an outcome, with its effects on other messages. */
   readonly onSettled: (settled: Omit<Settled, 'retry'>) => void
   /** Called when an attempt is over. */
   readonly onEnd: () => void
 }
 
 /**
- * Nothing was sent: this node may have been declared dead, or no longer owns the message, or too much memory is in use. The
- * message is taken again from this time on.
+ * Thrown when a request must not be sent now: this node may have been declared dead, no longer owns the message, or too much
+ * memory is in use. The message is due again at `nextAt`.
  */
 class NotNow extends Error {
   readonly nextAt: number
@@ -45,13 +45,14 @@ class NotNow extends Error {
 }
 
 /**
- * The attempts that run, each from a taken message to its committed outcome:
+ * Runs attempts, each from a taken message to its committed outcome:
  *
  *   body ─ prepare ─ request ─ outcome ─ place in flight is free ─ settled in one commit ─ next attempt, or forgotten
  *     └───────┴─────────┴─ failed here, or not now: put back
  *
- * A message whose attempt runs stays `pending` in the store, so it is sent again if the server dies before the commit. Once
- * the destination has answered, the outcome is stored whatever it takes: until then the attempt is `settling`.
+ * A message whose attempt runs stays `pending` in the store, so it is sent again if the server dies
+ * before the commit. Once the destination has answered, the commit of the outcome is retried until it
+ * succeeds; until then the attempt is `settling`.
  */
 export class Attempts {
   readonly #deps: AttemptsDeps
@@ -80,7 +81,7 @@ export class Attempts {
     return this.#unsettled.keys()
   }
 
-  /** Whether none runs. */
+  /** Whether no attempt runs. */
   get isQuiet(): boolean {
     return this.#unsettled.size === 0
   }
@@ -90,7 +91,10 @@ export class Attempts {
     return this.#settling
   }
 
-  /** Waits for the attempts that run, and aborts their requests after a time limit. Outcomes are no longer tried again. */
+  /**
+   * Waits for running attempts, and aborts their requests after `graceMs`. Failed
+   * commits of outcomes are no longer retried.
+   */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true
     this.#halt()
@@ -99,7 +103,7 @@ export class Attempts {
     await this.#whenQuiet(PAUSE_AFTER_FAILURE_MS)
   }
 
-  /** Resolves when none runs, or after a time limit. */
+  /** Resolves when no attempt runs, or after a time limit. */
   #whenQuiet(mostMs: number): Promise<void> {
     if (this.isQuiet) return Promise.resolve()
     return new Promise((resolve) => {
@@ -144,14 +148,14 @@ export class Attempts {
     const { pump, sender, clock, logger } = this.#deps
     switch (shortage) {
       case 'descriptors':
-        // No message can be sent of any account.
+        // Without file descriptors, no message of any account can be sent.
         if (pump.isPaused) return
         sender.endWaiting()
         pump.pauseFor(PAUSE_AFTER_FAILURE_MS)
         logger.error('queue_out_of_descriptors', { error })
         return
       case 'ports': {
-        // Other destinations have ports of their own.
+        // Local ports run out for each destination separately, so messages to other destinations can still be sent.
         const now = clock.now()
         if (Math.abs(now - this.#portsReportedAt) < PORTS_REPORTED_EVERY_MS) return
         this.#portsReportedAt = now
@@ -180,7 +184,7 @@ export class Attempts {
       sending = message && (await this.#send(entry, kind, message))
       outcome = await sending?.outcome
     } catch (error) {
-      // Damaged bytes, for example, must not be sent and cannot be read again. This message fails with the reason.
+      // A message that can never be sent, for example because its body is damaged, fails with the reason.
       outcome = neverSentOutcome(error, clock.now())
       if (!outcome) throw error
       message ??= entry.message
@@ -188,7 +192,7 @@ export class Attempts {
       if (outcome) traced?.answered()
       else traced?.dropped()
       this.#settling++
-      // An aborted request was made: its key counts it.
+      // An aborted request was made, so it counts against the rate of its flow-control key.
       if (outcome || sending) backlog.due.answered(entry)
       else backlog.due.unsent(entry)
       entry.abort = undefined
@@ -236,8 +240,8 @@ export class Attempts {
   }
 
   /**
-   * Commits an outcome and retries until that succeeds or the message has ended, because the response of the destination must
-   * not be lost. One that can never be stored is replaced by a failure that says so.
+   * Commits an outcome and retries until that succeeds or the message has ended, because the response of the destination
+   * must not be lost. An outcome that can never be stored is replaced by a failure with the reason.
    */
   async #settle(
     entry: Entry,
@@ -269,7 +273,7 @@ export class Attempts {
     timer?.cancel()
   }
 
-  /** The commit of an outcome takes effect in memory. */
+  /** Applies a committed outcome to memory. */
   #apply(entry: Entry, settled: Settled): void {
     const { backlog, partitions, clock, onSettled } = this.#deps
     const { retry } = settled

@@ -12,28 +12,29 @@ import { Loads, MAY_WAIT_MS } from './loads.js'
 import { Meanwhile, type Rewind } from './meanwhile.js'
 import type { FoundBy } from './recalls.js'
 
-/** What a load has brought. */
+/** The result of a load. */
 export interface Loaded {
-  /** How many messages were missing in memory and are held now; 0 for a load of hinted ones, which are expected to be missing. */
+  /** Messages that memory had missed and holds now; 0 for a load of hinted messages, which are expected to be missing. */
   readonly strays: number
   /** Rows that cannot be read. */
   readonly damaged: readonly Place[]
 }
 
 /**
- * Which of the pending messages are in memory.
+ * The pending messages in memory.
  *
  * The store holds all pending messages in the order in which they are due. Memory covers that order up to a horizon
- * (`Coverage`). A new message is held when memory covers its place; otherwise a later load brings it. A held message goes its
- * way to a request (`due`), and is released when it has ended, or comes back with its next attempt.
+ * (`Coverage`). A new message is held when memory covers its place; otherwise a later load brings it. A held message
+ * proceeds to its request (`due`). It is released when it has ended, or rescheduled with its next attempt.
  *
  * Messages of an account are grouped in lanes: one lane for each flow-control key, and one for each host for the rest. A
  * lane is parked when it has too many messages in memory. When memory is full, the largest lane of the largest account
  * is parked and its later half evicted. A parked lane is loaded again when most of its held messages are gone. So no
  * large backlog, dead destination or slow key keeps other messages out of memory, whichever account they belong to.
  *
- * One load runs at a time (`nextLoad`, then `loaded` or `loadFailed`). What happens while it runs is older or newer than what it
- * brings, so it is written down (`Meanwhile`) and applied at its end. What is offered late may have ended before (`Ended`).
+ * One load runs at a time (`nextLoad`, then `loaded` or `loadFailed`). A change that happens while it runs
+ * may be missing in its page, so `Meanwhile` records the changes and they are applied at the end. A
+ * message offered late may have ended (`Ended`).
  *
  * Nothing here reads a clock or awaits: the caller passes the time.
  */
@@ -47,7 +48,7 @@ export class Backlog {
   readonly #loads: Loads
   /** Set while a load runs. */
   #meanwhile: Meanwhile | undefined
-  /** Parked while their request was in flight: the store says when their next attempt is due, because any node may resume them. */
+  /** Entries parked while in flight. Their next due time is read from the store, because any node may resume them. */
   readonly #leaving = new Set<Entry>()
   readonly #isOwn: (partition: number) => boolean
 
@@ -69,11 +70,14 @@ export class Backlog {
     return this.#meanwhile !== undefined
   }
 
-  /** Holds committed messages that memory covers and that wait for no turn. `isAgain`: a drop may be older. */
+  /**
+   * Holds committed messages whose place memory covers and that do not wait for a turn.
+   * @param isAgain the messages were brought back, perhaps after a drop that is remembered.
+   */
   offer(rows: readonly PendingRow[], now: number, isAgain = false): void {
     for (const row of rows) {
       const place = { nextAt: row.next_at, seq: row.seq }
-      // Whether a drop that is remembered came before or after, only the store knows.
+      // Only the store knows whether a remembered drop was committed before or after this transaction.
       if (isAgain && this.#readmit(row) && !row.held) this.recall([place], 'hint')
       if (row.held || this.ended.isOver(row)) continue
       const isCovered = this.#meanwhile || this.#coverage.covers(row.account_id, () => laneOf(row), place)
@@ -96,9 +100,9 @@ export class Backlog {
     this.#loads.noteRefill(entry.lane, entry.message.accountId)
   }
 
-  /** Puts a taken message back, with its next attempt, which is committed. */
+  /** Puts a taken message back with its next attempt, which is already committed. */
   reschedule(entry: Entry, message: PendingMessage, now: number): void {
-    // It may have been parked while its outcome was being stored, and be resumed by now: then, too, the store knows.
+    // If the message was parked while its outcome was being stored, it may be resumed by now. Only the store knows.
     const isLeaving = this.#leaving.has(entry) || entry.state === 'dropped'
     this.release(entry)
     const kept = entry.bodyInStore ? { ...message, body: undefined } : message
@@ -106,7 +110,7 @@ export class Backlog {
     else this.#admit(fresh({ ...entry, message: kept, nextAt: message.nextAt }), now)
   }
 
-  /** Forgets messages that a committed transaction has ended. Answers those with a request in flight. */
+  /** Forgets messages that a committed transaction has ended. Returns the entries with a request in flight. */
   drop(which: DropSelector): Entry[] {
     const inFlight: Entry[] = []
     this.ended.drop(which)
@@ -123,7 +127,7 @@ export class Backlog {
     return inFlight
   }
 
-  /** Numbers of the held messages that no request is in flight for. */
+  /** Numbers of the held messages without a request in flight. */
   get unsentSeqs(): readonly number[] {
     return this.#held.unsent()
   }
@@ -134,7 +138,7 @@ export class Backlog {
     this.drop({ seqs: unsent.map(({ seq }) => seq), mayBeOfferedAgain: true })
   }
 
-  /** When there is something to send or to load again, unless another call comes first. Unix milliseconds. */
+  /** When the next message can be sent or the next load is due, unless another call comes first. Unix milliseconds. */
   wakeAt(now: number): number {
     const loadAt = this.#coverage.horizon.nextAt - this.#limits.windowMs / 2
     return Math.min(loadAt > now && !this.#meanwhile ? loadAt : Number.POSITIVE_INFINITY, this.due.wakeAt())
@@ -150,7 +154,7 @@ export class Backlog {
   /** A load has brought a page. */
   loaded(load: Load, { rows: all, upTo }: DuePage, now: number): Loaded {
     const meanwhile = this.#endLoad()
-    // While the load ran, a partition may have been lost, and an attempt been made: then a row is older than memory.
+    // While the load ran, this node may have lost a partition or made an attempt. Such rows are outdated.
     const rows = all.filter((row) => this.#isOwn(row.partition) && !meanwhile.isOutdated(row))
     const damaged: Place[] = []
     const entries: Entry[] = []
@@ -168,13 +172,13 @@ export class Backlog {
     return { strays, damaged }
   }
 
-  /** Answers how many of them memory did not have, unless these were expected. */
+  /** Returns how many messages memory had missed; 0 for hinted messages, which are expected to be missing. */
   #admitStrays(foundBy: FoundBy, found: readonly Entry[], arrivals: readonly Entry[], now: number): number {
-    // A message that was offered while strays were loaded is none.
+    // A message that was offered while strays were loaded is not a stray.
     for (const entry of arrivals) this.#admit(entry, now)
     const missing = found.filter((entry) => this.#held.misses(entry, MAY_WAIT_MS[foundBy]))
     for (const entry of missing) {
-      // As it was before its due time was brought forward.
+      // The held entry may still have the later due time that another node has brought forward.
       const outdated = this.#held.get(entry.seq)
       if (outdated) this.#evict(outdated)
       this.#admit(entry, now)
@@ -182,7 +186,7 @@ export class Backlog {
     return foundBy === 'hint' ? 0 : missing.filter(({ seq }) => this.#held.has(seq)).length
   }
 
-  /** A load has failed: it is due again. */
+  /** A load has failed, and will be due again. */
   loadFailed(load: Load): void {
     const meanwhile = this.#endLoad()
     this.#restart(meanwhile)
@@ -204,29 +208,31 @@ export class Backlog {
     if (rewind) this.rewind(rewind)
   }
 
-  /** Up to where memory covers what is not parked, and what is parked. */
+  /** The place up to which memory covers messages that are not parked, and the parked accounts and lanes. */
   get covered(): Coverage['parked'] & { readonly upTo: Place } {
     return { upTo: this.#coverage.horizon, ...this.#coverage.parked }
   }
 
-  /** Those of these places of pending messages that a sweep has found missing: see `Loads.missing`. */
+  /** Returns which places of pending messages, found by a sweep, memory misses: see `Loads.missing`. */
   missing(places: readonly Place[]): readonly Place[] {
     return this.#loads.missing(places, 'sweep')
   }
 
-  /** Loads strays. A message that has ended meanwhile, that is held or not covered, is skipped as in every load. */
+  /** Loads strays. Like every load, it skips messages that have ended, are already held, or are not covered. */
   recall(strays: readonly Place[], foundBy: FoundBy): void {
     this.#loads.recall(strays, foundBy)
   }
 
-  /** Loads messages from this place on again: one of them could not be read. */
+  /** Loads messages from this place on again, because one of them could not be read. */
   loadAgainFrom(place: Place): void {
     this.#coverage.moveBack(place)
   }
 
   /**
-   * Loads again from the start: `parked`, what is parked, of which messages may be missing; `covered`, everything, because this
-   * node has more partitions; `held`, also what is held and not due, because the store has changed due times.
+   * Loads messages again from the start:
+   * - `parked`: parked accounts and lanes, because some of their messages may be missing;
+   * - `covered`: everything, because this node has gained partitions;
+   * - `held`: everything, also held messages that are not due, because due times in the store have changed.
    */
   rewind(what: Rewind): void {
     if (this.#meanwhile) {
@@ -238,15 +244,15 @@ export class Backlog {
     else this.#coverage.rewind()
   }
 
-  /** Forgets the messages of these partitions, which this node no longer sends. Requests in flight end as usual. */
+  /** Forgets the messages of partitions that this node no longer owns. Requests in flight finish as usual. */
   evictPartitions(partitions: ReadonlySet<number>): void {
     for (const entry of this.#held.unsentOfPartitions(partitions)) this.#evict(entry)
     this.#meanwhile?.dropPartitions(partitions)
   }
 
   /**
-   * Sends nothing more of these accounts, and again of those that were held before: their messages stay in the store
-   * meanwhile. Requests in flight end as usual.
+   * Stops sending messages of these accounts, and resumes the accounts that were held before. Messages of held accounts stay
+   * in the store. Requests in flight finish as usual.
    */
   hold(accountIds: ReadonlySet<string>): void {
     for (const accountId of this.#coverage.hold(accountIds)) {
@@ -257,7 +263,7 @@ export class Backlog {
     }
   }
 
-  /** Whether nothing is sent of an account now. */
+  /** Whether an account is held: none of its messages is sent now. */
   isHeld(accountId: string): boolean {
     return this.#coverage.isHeld(accountId)
   }
@@ -315,7 +321,7 @@ export class Backlog {
   }
 }
 
-/** The same message as if it had just come into memory. */
+/** A copy of an entry in the state of one that has just come into memory. */
 function fresh(entry: Entry): Entry {
   return { ...entry, ...UNDUE }
 }

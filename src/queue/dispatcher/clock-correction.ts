@@ -18,8 +18,8 @@ export interface ClockCorrectionDeps {
 }
 
 /**
- * Corrects due times after a clock that ran ahead was set back. Delays, sleeps and retries that were set meanwhile
- * would otherwise wait for that much longer.
+ * Corrects due times after a clock that ran ahead was set back. Otherwise delays, sleeps and retries that were stored
+ * while the clock was ahead would wait longer by that difference.
  */
 export class ClockCorrection {
   readonly #deps: ClockCorrectionDeps
@@ -29,8 +29,8 @@ export class ClockCorrection {
   }
 
   /**
-   * At the start: the newest stored times show whether the clock was ahead when the server last ran. If a damaged page
-   * hides them, nothing is corrected, because readable messages must be delivered all the same.
+   * Runs at the start. The newest stored times show whether the clock was ahead when the server last ran. If they cannot
+   * be read because of damage, nothing is corrected, and readable messages are still delivered.
    */
   async settle(): Promise<void> {
     const { store, clock, logger } = this.#deps
@@ -43,7 +43,7 @@ export class ClockCorrection {
     }
   }
 
-  /** Moves due times back by this much. Repeating it changes nothing. */
+  /** Moves due times back by this much. A repeated call changes nothing. */
   async correct(byMs: number): Promise<void> {
     const { store, clock, logger } = this.#deps
     const now = clock.now()

@@ -6,7 +6,7 @@ export type Load = LoadRange &
     | { readonly kind: 'all'; readonly exceptAccounts: readonly string[]; readonly exceptLanes: readonly string[] }
     | { readonly kind: 'account'; readonly accountId: string; readonly exceptLanes: readonly string[] }
     | { readonly kind: 'lane'; readonly lane: string; readonly accountId: string }
-    /** Messages that memory covers and does not hold; see `Recalls`. It moves no horizon. */
+    /** Messages that memory covers and does not hold; see `Recalls`. This load moves no horizon. */
     | { readonly kind: 'strays'; readonly seqs: readonly number[]; readonly foundBy: 'sweep' | 'hint' }
   )
 
@@ -32,9 +32,9 @@ interface ParkedLane {
 }
 
 /**
- * Up to which place memory covers the pending messages. Every pending message up to its horizon is held; later ones may
- * or may not be. All messages share one horizon. Accounts and lanes with too many held messages are parked: they have
- * an earlier horizon of their own, until loads have brought them up to the common one.
+ * Tracks up to which place memory covers the pending messages: the horizon. Every pending message before its horizon is
+ * held; later ones may or may not be. All messages share one horizon, except that accounts and lanes with too many held
+ * messages are parked: they have an earlier horizon of their own, until loads have brought them up to the common one.
  *
  * Moving a horizon back is always safe: a load skips the messages that are held already.
  */
@@ -42,7 +42,7 @@ export class Coverage {
   #horizon = START
   readonly #accounts = new Map<string, Place>()
   readonly #lanes = new Map<string, ParkedLane>()
-  /** Accounts of which nothing is loaded. */
+  /** Accounts whose messages are not loaded. */
   #held: ReadonlySet<string> = new Set()
 
   /** Horizon of everything that is not parked. */
@@ -50,12 +50,15 @@ export class Coverage {
     return this.#horizon
   }
 
-  /** Parked accounts, also those that are held. */
+  /** Parked accounts, including held ones. */
   get parkedAccounts(): Iterable<string> {
     return this.#accounts.keys()
   }
 
-  /** Accounts of which nothing is loaded from now on. Answers those that begin or end to be held; `restart` each of them. */
+  /**
+   * Sets the accounts whose messages are not loaded. Returns the accounts that
+   * changed; the caller calls `restart` for each.
+   */
   hold(accountIds: ReadonlySet<string>): string[] {
     const before = this.#held
     this.#held = accountIds
@@ -66,7 +69,7 @@ export class Coverage {
     return this.#held.has(accountId)
   }
 
-  /** Covers nothing of an account any more. Unless it is held, loads bring its messages again. */
+  /** Moves the horizon of an account to the start. Unless the account is held, loads bring its messages again. */
   restart(accountId: string): void {
     this.#accounts.set(accountId, START)
     for (const [lane, parked] of this.#lanes) if (parked.accountId === accountId) this.#lanes.delete(lane)
@@ -132,18 +135,18 @@ export class Coverage {
     return { kind: 'lane', lane, accountId, after: horizon, until: this.#horizonOf(accountId), limit }
   }
 
-  /** What is parked. */
+  /** The parked accounts and lanes. */
   get parked(): { readonly exceptAccounts: readonly string[]; readonly exceptLanes: readonly string[] } {
     return { exceptAccounts: [...this.#accounts.keys()], exceptLanes: [...this.#lanes.keys()] }
   }
 
-  /** Parked accounts and lanes are loaded from their start again, when it is their turn. */
+  /** Moves the horizons of parked accounts and lanes to the start. They are loaded again when it is their turn. */
   rewindParked(): void {
     for (const accountId of this.#accounts.keys()) this.#accounts.set(accountId, START)
     for (const parked of this.#lanes.values()) parked.horizon = START
   }
 
-  /** Covers nothing any more, because every due time may have changed. */
+  /** Moves all horizons to the start, because any due time may have changed. */
   rewind(): void {
     this.#horizon = START
     this.rewindParked()

@@ -6,20 +6,20 @@ import { isBefore, type Place } from './entry.js'
 
 /** Retry delay after a failure of the store or of a kind. */
 export const PAUSE_AFTER_FAILURE_MS = 1_000
-/** What does not pass by itself, such as damage, has a retry delay that doubles up to this. */
+/** The retry delay after permanent failures, such as damage, doubles up to this. */
 const LONGEST_PAUSE_MS = 60_000
-/** An outcome that cannot be stored is given up after this many failures in a row that do not pass. */
+/** The commit of an outcome is given up after this many permanent failures in a row. */
 const GIVE_UP_AFTER = 5
-/** When unreadable messages are tried again: somebody may have repaired the store. */
+/** How long until unreadable messages are read again, because an operator may have repaired the store. */
 const READ_AGAIN_MS = 10 * 60_000
 
-/** Retry delay after this many failures in a row that do not pass by themselves. */
+/** Retry delay after this many permanent failures in a row. */
 export const pauseAfter = (failures: number): number =>
   Math.min(LONGEST_PAUSE_MS, PAUSE_AFTER_FAILURE_MS * 2 ** Math.min(failures, 10))
 
 /**
- * What is stored instead of an outcome that has failed this often in a row for a reason that no retry changes: the message
- * fails. `undefined`: it is tried again.
+ * The outcome to store instead of one whose commit has failed permanently this many times in a row: the message fails with
+ * the reason. `undefined`: the commit is retried.
  */
 export function insteadOf(outcome: AttemptOutcome, failure: unknown, failures: number): AttemptOutcome | undefined {
   if (failures !== GIVE_UP_AFTER || isError(failure, 'store_damaged')) return undefined
@@ -31,10 +31,10 @@ export function insteadOf(outcome: AttemptOutcome, failure: unknown, failures: n
   return { kind: 'unanswered', error, isRefused: true, startedAt, finishedAt }
 }
 
-/** What a kind of messages throws for one that can never be sent: it fails with this text. */
+/** Thrown by a kind for a message that can never be sent. The message fails with this text. */
 export class NeverSent extends Error {}
 
-/** Outcome of a message that could not be prepared: no request was made, and none ever will be. `undefined`: one may be. */
+/** Outcome of a message whose request can never be prepared. `undefined`: the message is tried again. */
 export function neverSentOutcome(failure: unknown, now: number): AttemptOutcome | undefined {
   const why = isError(failure, 'store_damaged')
     ? `its content is damaged in the store of the server (${failure.details.found})`
@@ -47,11 +47,11 @@ export function neverSentOutcome(failure: unknown, now: number): AttemptOutcome 
 export class UnreadableMessages {
   readonly #deps: { readonly clock: Clock; readonly logger: Logger }
   readonly #readAgain: (from: Place) => void
-  /** The earliest of them, and the timer of the next try. */
+  /** The place of the earliest unreadable message, and the timer of the next try. */
   #first: { place: Place; readonly timer: Timer } | undefined
   #isStopped = false
 
-  /** @param readAgain called after a while, with the place of the earliest of them. */
+  /** @param readAgain called 10 minutes later, with the place of the earliest unreadable message. */
   constructor(deps: { readonly clock: Clock; readonly logger: Logger }, readAgain: (from: Place) => void) {
     this.#deps = deps
     this.#readAgain = readAgain

@@ -32,7 +32,7 @@ function waitOf(text: string, now: number): number | undefined {
     for (const [, amount, unit] of text.matchAll(GO_PART)) total += Number(amount) * (UNIT_MS[unit ?? ''] ?? 0)
     return total
   }
-  // An old form of the date, which names no zone, means this one.
+  // The obsolete asctime form of an HTTP date names no zone. It is in GMT.
   const date = /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }

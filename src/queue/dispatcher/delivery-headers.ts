@@ -4,7 +4,7 @@ import type { Outbound, ToSign } from '../types.js'
 
 /** Lifetime of a signature. */
 const VALID_SECONDS = 300
-/** With its padding: the SDKs ignore it, but programs that verify without them compare it. */
+/** Adds the base64 padding. The SDKs ignore it, but receivers that verify without an SDK compare it. */
 const padded = (digest: string): string => `${digest}=`
 const EMPTY_HASH = padded(hash('sha256', '', 'base64url'))
 /** The first part of each token. */
@@ -29,11 +29,14 @@ function bodyHash(body: Uint8Array | undefined): string {
   return body && body.byteLength > 0 ? padded(hash('sha256', body, 'base64url')) : EMPTY_HASH
 }
 
-/** The hash of more bytes than this is made in slices; that of as many takes a few milliseconds. */
+/** Longer bodies are hashed in slices. Hashing this many bytes takes a few milliseconds. */
 const LONG_BYTES = 4 * 2 ** 20
 const SLICE_BYTES = 2 ** 20
 
-/** The hash of a long body for its signature, made in slices, between which others run; `undefined` for any other body. */
+/**
+ * The hash of a long body for its signature, computed in slices that yield to the
+ * event loop; `undefined` for other bodies.
+ */
 export function longBodyHash(body: Uint8Array | undefined): Promise<string> | undefined {
   return body && body.byteLength > LONG_BYTES ? hashInSlices(body) : undefined
 }
@@ -55,7 +58,7 @@ export interface Signing {
   /** URL of the delivery. */
   readonly url: string
   readonly body: Uint8Array | undefined
-  /** That of the body, if it is already made. */
+  /** Hash of the body, if it is already computed. */
   readonly hash?: string | undefined
   /** Unix milliseconds. */
   readonly now: number
@@ -63,8 +66,8 @@ export interface Signing {
 
 /**
  * The value of `Upstash-Signature`: a JWT by HMAC-SHA-256 over the destination and a hash of the body (reference queue
- * 3.2, RFC 7519). Computed on this thread: passing a few hundred bytes to another thread costs more than signing them. A
- * library for such tokens takes twice as long.
+ * 3.2, RFC 7519). Computed on this thread: passing a few hundred bytes to another thread costs more than signing them. A JWT
+ * library takes twice as long.
  */
 export function signDelivery({ key, url, body, hash: made, now }: Signing): string {
   const seconds = Math.floor(now / 1_000)
@@ -72,7 +75,7 @@ export function signDelivery({ key, url, body, hash: made, now }: Signing): stri
     iss: 'Upstash',
     sub: url,
     exp: seconds + VALID_SECONDS,
-    // Long ago, so that a receiver whose clock is behind accepts it. Go's libraries take 0 for a missing claim.
+    // Long ago, so that a receiver whose clock is behind accepts it. Not 0, which Go libraries treat as a missing claim.
     nbf: 1,
     iat: seconds,
     jti: newId('jwt_', now),
@@ -82,7 +85,7 @@ export function signDelivery({ key, url, body, hash: made, now }: Signing): stri
   return `${signed}.${createHmac('sha256', prepared(key)).update(signed).digest('base64url')}`
 }
 
-/** What the headers of one attempt are made of. */
+/** Input of the headers of one attempt. */
 export interface DeliveryHeading {
   readonly message: ToSign
   readonly outbound: Outbound

@@ -15,7 +15,7 @@ import { Pump } from './pump.js'
 import { RequestHeaders } from './request-headers.js'
 import { StoredLimits } from './stored-limits.js'
 
-/** How often a node that may not act looks whether it may again. */
+/** How often a node that may not act checks whether it may act again. */
 const UNTIL_MAY_ACT_MS = 250
 
 /**
@@ -26,7 +26,7 @@ const UNTIL_MAY_ACT_MS = 250
  *   sweep ──┘       ^      (the sweep finds what memory has missed)                                           │
  *                   └───────────────── next attempts, new messages of an outcome ─────────────────────────────┘
  *
- * At least once, never lost: see `Attempts`. A stop lets requests in flight finish for a while.
+ * Delivery is at least once: see `Attempts`. `stop` waits for requests in flight, up to a time limit.
  */
 export class Dispatcher implements Service {
   readonly name = 'dispatcher'
@@ -36,7 +36,7 @@ export class Dispatcher implements Service {
   readonly limits: StoredLimits
   /** Makes the headers of requests. */
   readonly headers: RequestHeaders
-  /** Which messages are sent here. */
+  /** Decides which messages this node sends. */
   readonly partitions: Partitions
   readonly #backlog: Backlog
   readonly #sender: RequestSender
@@ -114,8 +114,8 @@ export class Dispatcher implements Service {
   /** Takes committed messages; see `Queue.offer`. */
   offer(committed: readonly PendingRow[], isAgain = false): void {
     const rows = this.partitions.own(committed)
-    // The message of a queue set the limits of its key when it was published (`held`). By the time of its turn, later
-    // messages may have set others.
+    // A message of a queue sets the limits of its flow-control key when it is published (`held`). It must not set them
+    // again at its turn, because later messages may have set others since.
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
     this.#backlog.offer(rows, this.#deps.clock.now(), isAgain)
     this.#sweep.noteActivity()
@@ -177,7 +177,7 @@ export class Dispatcher implements Service {
       void this.#attempts.make(entry)
     }
     this.#loader.next(now)
-    // What is due cannot be sent before the pause ends, so it must not wake the dispatcher until then.
+    // Due messages cannot be sent before the pause ends, so they must not wake the dispatcher until then.
     this.#pump.wakeAt(this.#pump.isPaused ? Number.POSITIVE_INFINITY : this.#backlog.wakeAt(now), now)
   }
 }

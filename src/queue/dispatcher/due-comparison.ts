@@ -8,15 +8,15 @@ import type { StoredLimits } from './stored-limits.js'
 
 /** How long a message counts as just due. */
 export const DUE_WINDOW_MS = 15_000
-/** The hint of another node comes within 1 s, or is lost. Its clock may be 2 s behind. */
+/** The hint of another node arrives within 1 s or is lost, and the node's clock may be 2 s behind. */
 const HINT_MS = 3_000
-/** Places of one page. */
+/** Places per page. */
 const PAGE = 5_000
-/** Turns of queues that one sweep looks at. */
+/** Turns of queues that one sweep compares. */
 const TURNS = 1_000
 /** Held messages that one read looks up. */
 const HELD_PER_READ = 1_000
-/** A message that cannot be loaded, because it is damaged, is not tried more often than this between two walks. */
+/** Between two walks, a damaged message that cannot be loaded is tried at most this many times. */
 const MAX_TRIES = 3
 
 /** What a comparison is built from. */
@@ -31,62 +31,66 @@ export interface DueComparisonDeps {
 }
 
 /**
- * Compares pending messages of the store with those in memory, and has strays loaded, of which memory covers the place.
+ * Compares the pending messages of the store with those in memory, and loads strays: messages whose place
+ * memory covers but that it does not hold.
  *
- * A place that a read has seen may be of a commit whose caller is not notified yet. So a comparison waits for all operations
- * that run, looks again, and only then loads the message (`Backlog.recall`), like any other load. Places are read page by
- * page from the index, and no horizon moves, so a backlog of a million delays no new message.
+ * A read may see a commit whose caller has not been notified yet and will still offer the message. So a comparison waits
+ * until all running operations of the store have ended, checks again, and only then loads the message
+ * (`Backlog.recall`). Places are read page by page from the index, and no horizon moves, so a backlog of a million
+ * messages delays no new message.
  */
 export class DueComparison {
   readonly #deps: DueComparisonDeps
-  /** How often messages were found and did not come, by their numbers. */
+  /** How often a stray was found and could not be loaded, by message number. */
   readonly #tries = new Map<number, number>()
-  /** What is due for longer and memory missed at the last sweep; a hint may have been on its way. */
+  /** Messages due for longer that the last sweep found missing. Their hints may have been on their way. */
   #missedBefore: readonly Place[] = []
-  /** Where the comparison of what is due for longer goes on. */
+  /** Where the next sweep continues to compare messages that are due for longer. */
   #olderAfter: Place = START
 
   constructor(deps: DueComparisonDeps) {
     this.#deps = deps
   }
 
-  /** A load did not bring these strays. */
+  /** Counts a failed try for strays that a load did not bring. */
   noteUnread(seqs: readonly number[]): void {
     for (const seq of seqs) this.#tries.set(seq, (this.#tries.get(seq) ?? 0) + 1)
   }
 
-  /** Messages that could not be loaded are tried again. */
+  /** Allows further tries for messages that could not be loaded. */
   forgetTries(): void {
     this.#tries.clear()
   }
 
   /**
-   * The messages that have just become due. A page is enough: when more are due, the next sweeps and walks follow. In a cluster
-   * also what is due for longer: a message keeps its due time while it waits for its turn in a queue, or is paused, and comes
-   * back far from the present. There a stray is what two sweeps miss, one after the other, because the hint may be on its way.
+   * Compares the messages that have just become due. One page is enough: later sweeps and walks find the rest.
+   *
+   * In a cluster it also compares messages that are due for longer: a message keeps its due time while it waits for its
+   * turn in a queue or is paused, so it may become sendable long after that time. Such a message counts as a stray only
+   * if two sweeps in a row miss it, because its hint may still be on its way.
    */
   async recent(now: number): Promise<void> {
     const partitions = this.#deps.partitions()
     const after = { nextAt: now - DUE_WINDOW_MS, seq: LAST_SEQ }
-    // Hints on their way are no strays.
+    // A message whose hint may still be on its way is not a stray.
     const until = { nextAt: partitions ? now - HINT_MS : now, seq: LAST_SEQ }
     await this.#page(after, until, messagesSweep.places)
     await (partitions ? this.#older(partitions, after, until) : this.#urgent(after, until))
   }
 
-  /** All places that memory covers, in pages. */
-  async all(goesOn: () => boolean): Promise<void> {
-    // Hints with the limits of keys may have been lost.
+  /** Compares all places that memory covers, in pages. */
+  async all(shouldContinue: () => boolean): Promise<void> {
+    // Hints about changed limits of flow-control keys may have been lost.
     if (this.#deps.partitions()) await this.#deps.limits.readAll()
     const { upTo: until } = this.#deps.backlog.covered
-    for (let after = START; goesOn(); ) {
+    for (let after = START; shouldContinue(); ) {
       const upTo = await this.#page(after, until, messagesSweep.placesInTurn)
       if (isSame(upTo, until)) return
       after = upTo
     }
   }
 
-  /** Held messages that a lost commit has ended must not be sent. */
+  /** Drops held messages that a lost commit has ended, so that they are not sent. */
   async dropEnded(): Promise<void> {
     const { store, backlog } = this.#deps
     const held = backlog.unsentSeqs
@@ -97,7 +101,7 @@ export class DueComparison {
     }
   }
 
-  /** Answers up to which place it has compared. */
+  /** Compares one page. Returns the place up to which it has compared. */
   async #page(
     after: Place,
     until: Place,
@@ -112,7 +116,7 @@ export class DueComparison {
     return page.upTo
   }
 
-  /** The messages of this time that a priority has placed earlier. */
+  /** Compares the messages created in this range whose priority gives them a due time before it. */
   async #urgent(from: Place, until: Place): Promise<void> {
     await this.#recall(this.#deps.backlog.missing(await this.#urgentPlaces(from, until)))
   }
@@ -125,8 +129,8 @@ export class DueComparison {
   }
 
   /**
-   * What is due for longer: a page, after which the next sweep goes on. When that is not all, new messages and turns of queues
-   * do not wait until their page comes.
+   * Compares one page of messages that are due for longer; the next sweep continues after it. When one page does not
+   * hold them all, new urgent messages and the turns of queues are compared at once, without waiting for their page.
    */
   async #older(partitions: readonly number[], until: Place, createdUntil: Place): Promise<void> {
     if (partitions.length === 0) return
@@ -146,12 +150,12 @@ export class DueComparison {
     this.#missedBefore = backlog.missing(places)
   }
 
-  /** Loads those of these suspects that memory still misses. */
+  /** Loads the suspects that memory still misses after all running store operations have ended. */
   async #recall(suspects: readonly Place[]): Promise<void> {
     if (suspects.length === 0) return
     const { store, backlog, onFound } = this.#deps
     await store.settled()
-    // Callers of the last commits make their offers now.
+    // Lets the callers of the last commits make their offers.
     await yieldToEventLoop()
     const strays = backlog.missing(suspects).filter(({ seq }) => (this.#tries.get(seq) ?? 0) < MAX_TRIES)
     if (strays.length === 0) return

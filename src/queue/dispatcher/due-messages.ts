@@ -5,7 +5,7 @@ import type { FlowControl } from './flow-control.js'
 import { type InFlightLimits, RoundRobin } from './round-robin.js'
 
 /**
- * The way of held messages to their requests (`EntryState`):
+ * Takes held messages through their states to their requests (`EntryState`):
  *
  *   waiting ── due ──> limited ── place under its key ──> ready ── its turn ──> sending
  *   in a heap,         in the line of its                 in the round robin    `answered` or `unsent`
@@ -31,7 +31,7 @@ export class DueMessages {
   /** Adds a message that waits for its time, or is due. */
   add(entry: Entry, now: number): void {
     if (entry.nextAt > now) this.#waiting.push(entry)
-    // A due message that was in the store only has waited for its turn there.
+    // A due message that was loaded from the store has already waited there.
     else this.#becomeDue(entry, now, entry.origin === 'load' ? dueOf(entry.message) : now)
   }
 
@@ -83,7 +83,7 @@ export class DueMessages {
     this.#ready.done(entry)
   }
 
-  /** The message is not to be sent. If its request is in flight, the caller still calls `answered` or `unsent`. */
+  /** Marks a message that must not be sent. If its request is in flight, the caller still calls `answered` or `unsent`. */
   drop(entry: Entry): void {
     if (entry.state !== 'sending') this.#flow.release(entry)
     entry.state = 'dropped'

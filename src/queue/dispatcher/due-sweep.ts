@@ -6,13 +6,16 @@ import { DUE_WINDOW_MS, DueComparison, type DueComparisonDeps } from './due-comp
 
 /** How often messages that have just become due are compared. */
 const SWEEP_EVERY_MS = 2_000
-/** After a longer time between two sweeps, everything is compared: a commit may come later than its messages are due. */
+/**
+ * After a longer gap between two sweeps, everything is compared, because a
+ * commit may be later than its messages are due.
+ */
 const LONGEST_GAP_MS = 10_000
-/** A sweep ends when nothing has happened for this long. Within it, all that memory covered has become due. */
+/** Sweeps stop after this long without activity. By then, all messages that memory covered have become due. */
 const ACTIVE_MS = 60_000 + DUE_WINDOW_MS
 /** How often everything is compared. */
 const WALK_EVERY_MS = 5 * 60_000
-/** One comparison runs at a time. */
+/** Key of `Turns`: one comparison runs at a time. */
 const COMPARISON = ''
 
 /** What the sweep is built from. `onFound` is also called when limits have changed. */
@@ -22,18 +25,19 @@ export interface DueSweepDeps extends DueComparisonDeps {
 }
 
 /**
- * Finds what the dispatcher's memory has missed: when to compare it with the store (`DueComparison`).
+ * Finds messages that the dispatcher's memory has missed. It decides when to compare
+ * memory with the store (`DueComparison`).
  *
- * The caller that commits a message offers it to the dispatcher. If the reply to a commit is lost, nobody does: the message is
- * pending in the store, memory covers its place and does not hold it. Such a message is a stray. The same commit may
- * have ended messages that memory still holds, and changed the limits of flow-control keys.
+ * The caller that commits a message offers it to the dispatcher. If the reply to the commit is lost, no caller offers
+ * it: the message is pending in the store, and memory covers its place without holding it. Such a message is a stray.
+ * The same commit may have ended messages that memory still holds, and changed the limits of flow-control keys.
  *
- * In a cluster, the hint of another node that has published or changed a message may be lost: the same kind of stray. A node
- * that did not hear anything does not know that anything happens, so its sweeps do not end; after a time without the store they
- * compare everything. A load of strays that has failed is no try: the next sweep compares everything.
+ * In a cluster, a stray also results from a lost hint of a node that has published or changed a message. A node that
+ * receives no hint sees no activity, so in a cluster sweeps never stop. After a time without the store, a sweep compares
+ * everything. It also does so after a load of strays has failed; such a load does not count as a try.
  *
  * - After a lost commit, everything is compared: limits, held messages, and all places that memory covers.
- * - Every 2 s, the messages that became due in the last 15 s are compared, while anything happens at all; in a cluster always.
+ * - Every 2 s, the messages that became due in the last 15 s are compared, while there is activity; in a cluster always.
  * - Every 5 minutes, all places that memory covers are compared.
  *
  * The last two also guard against defects: without a fault they never find a stray.
@@ -47,7 +51,7 @@ export class DueSweep {
   #walkTimer: Timer | undefined
   #activeAt = Number.NEGATIVE_INFINITY
   #sweptAt = Number.NEGATIVE_INFINITY
-  /** Strays that a sweep has found could not be loaded. */
+  /** A load of strays has failed: the next sweep compares everything. */
   #isBehind = false
   #isStopped = true
 
@@ -78,7 +82,7 @@ export class DueSweep {
     if (!this.#sweepTimer && !this.#isStopped) this.#setSweepTimer()
   }
 
-  /** A load of strays is over, which did not bring these. */
+  /** A load of strays has ended without bringing these, or has failed. */
   straysLoaded(unread: readonly number[] | 'failed'): void {
     if (unread === 'failed') this.#isBehind = true
     else this.#comparison.noteUnread(unread)
@@ -103,7 +107,7 @@ export class DueSweep {
   }
 
   async #sweep(now: number): Promise<void> {
-    // The store was away, and hints may have been lost before.
+    // The gap means that the store was unavailable, and hints may have been lost meanwhile.
     const isLate = this.#deps.partitions() !== undefined && now - this.#sweptAt > LONGEST_GAP_MS
     const isBehind = this.#isBehind || isLate
     this.#isBehind = false
@@ -116,7 +120,7 @@ export class DueSweep {
     return this.#comparison.all(() => !this.#isStopped)
   }
 
-  /** What a lost commit may have changed: limits, held messages, and messages that nobody has offered. */
+  /** Compares what a lost commit may have changed: limits, held messages, and messages that no caller has offered. */
   async #recover(): Promise<void> {
     const { limits, backlog, onFound } = this.#deps
     this.noteActivity()
@@ -134,10 +138,10 @@ export class DueSweep {
     })
   }
 
-  /** A comparison that failed is made again the next time. */
+  /** Runs a comparison in its turn. After a failure, the next sweep or walk compares again. */
   #compareSoon(compare: () => Promise<void>): void {
     this.#inTurn(compare).catch((error: unknown) => {
-      // The store closes: the dispatcher stops soon.
+      // `starting` means that the store closes: the dispatcher stops soon.
       if (!this.#isStopped && !isError(error, 'starting')) this.#deps.logger.warn('queue_sweep_failed', { error })
     })
   }

@@ -2,7 +2,7 @@ import type { PendingRow } from '../transactions/messages.js'
 import type { DropSelector } from '../types.js'
 import type { Entry, Place } from './entry.js'
 
-/** How many attempts are remembered at least; never more than twice as many. */
+/** At least this many attempts are remembered, and at most twice as many. */
 const GENERATION = 50_000
 
 /** Messages that have ended, by number or by group. */
@@ -20,7 +20,7 @@ export class EndedSet {
   }
 }
 
-/** Drops, indexed only when something is offered: a bulk cancel drops thousands, and mostly without an offer. */
+/** Drops, indexed only when a message is offered: a bulk cancel drops thousands, mostly without an offer afterwards. */
 class Drops {
   #waiting: DropSelector[] = []
   readonly #indexed = new EndedSet()
@@ -39,15 +39,17 @@ class Drops {
 }
 
 /**
- * What has ended recently, so that nothing offered earlier brings it back into memory. (What ends while a load runs is in
- * `Meanwhile`.) There are two races:
+ * Remembers what has ended recently, so that a late offer does not bring it back into memory. (`Meanwhile` records what ends
+ * while a load runs.) There are two races:
  *
- * - The store answers over several connections. A load brings a message before its publisher is notified of the commit;
- *   the message is sent and its outcome committed. Then the publisher offers it. So the last 50,000 to 100,000 attempts
- *   of loaded messages are remembered, with the time at which each was due: a later attempt is a new one.
- * - A transaction publishes a message or gives it its turn, and a later one ends it. Their callers are notified in no certain
- *   order, and on PostgreSQL the first answer may be seconds late, so the offer may follow the drop. So drops are remembered
- *   until every operation that ran at that time has ended (`age`, then `forgetAged`).
+ * - The store replies over several connections. A load brings a message before its publisher is notified of the commit. The
+ * dispatcher sends the message and commits the outcome. Then the publisher offers
+ * the message. So the last 50,000 to 100,000
+ *   attempts of loaded messages are remembered with their due times; an offer with another due time is a new attempt.
+ * - A transaction publishes a message or gives it its turn, and a later transaction
+ *   ends it. Their callers are notified in any
+ *   order, and on PostgreSQL the first reply may be seconds late, so the offer may follow the drop. So drops are remembered
+ *   until every operation that ran at the time of the drop has ended (`age`, then `forgetAged`).
  */
 export class Ended {
   readonly #generation: number
@@ -61,7 +63,7 @@ export class Ended {
     this.#generation = generation
   }
 
-  /** An attempt is over: its message has ended, or has a later attempt now. */
+  /** An attempt is over: its message has ended or has a later attempt. */
   attemptOver({ seq, nextAt, origin }: Pick<Entry, keyof Place | 'origin'>): void {
     if (origin !== 'load') return
     if (this.#newerAttempts.size >= this.#generation) {
@@ -87,9 +89,9 @@ export class Ended {
   }
 
   /**
-   * A committed transaction has brought back a message, or others of its group: an attempt at the time at which it is due again
-   * no longer counts. `unsure`: a drop is remembered. Its transaction may be an earlier one, or a later one whose caller was
-   * notified first.
+   * A committed transaction has brought back a message, or others of its group. Forgets the message's last attempt,
+   * because the next one may have the same due time. `unsure`: a drop of the message is remembered, whose transaction
+   * may be older than this one, or newer with a caller that was notified first.
    */
   readmit({ seq, group_key }: PendingRow): 'back' | 'unsure' {
     this.#forgetAttempt(seq)
@@ -106,7 +108,10 @@ export class Ended {
     return this.#isDropped(seq, group_key)
   }
 
-  /** Answers whether there are drops to forget: when all operations that run now have ended, the caller calls `forgetAged`. */
+  /**
+   * Returns whether there are drops to forget. If so, the caller calls
+   * `forgetAged` when all running operations have ended.
+   */
   age(): boolean {
     if (this.#agedDrops || this.#drops.isEmpty) return false
     this.#agedDrops = this.#drops

@@ -22,8 +22,8 @@ export function isBefore(a: Place, b: Place): boolean {
  *   waiting ─ due ─> limited ─ place under its key ─> ready ─ taken ─> sending ─ outcome committed ─> waiting again,
  *      └────────────────┴────────────────────────────────┴─ dropped ──────┘                           or forgotten
  *
- * Only messages with a flow-control key become `limited`. They may become so again at their turn, when the key was
- * paused or narrowed meanwhile.
+ * Only messages with a flow-control key become `limited`. A `ready` message may become `limited` again at its turn, if
+ * its key was paused or its limits lowered meanwhile.
  */
 export type EntryState = 'waiting' | 'limited' | 'ready' | 'sending' | 'dropped'
 
@@ -41,17 +41,20 @@ export interface Entry extends Place {
   readonly origin: 'offer' | 'load'
   /** The body is only in the store and is read before the message is sent. */
   readonly bodyInStore: boolean
-  /** Length of the body, in memory or not; more if its request turned out to need more memory. */
+  /** Length of the body, bytes, in memory or not. A claim raises it if the request needs more memory. */
   bodyBytes: number
   readonly host: string
-  /** Group that it shares memory with: its account's messages with the same flow-control key, else to the same host. */
+  /**
+   * The messages that it shares memory with: those of its account with the same
+   * flow-control key, otherwise to the same host.
+   */
   readonly lane: string
   /** `<account>/<flow-control key>`; `undefined` without a key. */
   readonly flow: string | undefined
   readonly partition: number
   /** Its place under the flow-control key; `undefined` while it has none. */
   place: FlowPlace | undefined
-  /** Its place among other due messages: the smallest goes first. Set when it is due. */
+  /** Its rank among other due messages; the smallest goes first. Set when the message becomes due. */
   rank: number
   /** When it joined the line that it is in, Unix milliseconds; 0 before it is due. */
   inLineSince: number
@@ -139,7 +142,7 @@ export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
   }
 }
 
-/** Makes an entry of a row that was read. Undefined when it is damaged: what this program wrote was JSON. */
+/** Makes an entry of a loaded row; `undefined` if the row is damaged, so that its columns are no longer valid JSON. */
 export function loadedEntry(row: PendingRow): Entry | undefined {
   try {
     return toEntry(row, 'load')

@@ -5,7 +5,7 @@ import { Heap } from './collections.js'
 import type { Entry, FlowPlace } from './entry.js'
 import { FlowKey, type FlowLimits, type FlowUse, UNUSED } from './flow-key.js'
 
-/** What a node tells the next owner of a flow-control key. */
+/** The use of a flow-control key that a node passes to the key's next owner. */
 export interface FlowNote {
   /** `<account>/<flow-control key>`. */
   readonly name: string
@@ -31,17 +31,17 @@ interface PeriodEnd {
  * Limits are stored. Use is in memory: after a restart a new period begins. Nothing here reads a clock: the caller
  * passes the time.
  *
- * Messages may wait for ten thousand keys, and the dispatcher advances after every few answers. So it looks only at keys where
- * something has changed, and at those whose period is over.
+ * Messages may wait for ten thousand keys, and the dispatcher advances after every few responses. So `advance` checks
+ * only the keys that have changed and those whose period is over.
  */
 export class FlowControl {
   readonly #keys = new Map<string, FlowKey>()
   readonly #withWaiting = new Set<FlowKey>()
-  /** Those of them that may have a free place. */
+  /** Keys of `#withWaiting` that may have a free place. */
   readonly #maybeFree = new Set<FlowKey>()
-  /** When the period of a key ends that messages wait for. It may have changed since, and then the key is looked at in vain. */
+  /** Ends of the periods of keys that messages wait for. An outdated entry only causes a check without effect. */
   readonly #periodEnds = new Heap<PeriodEnd>((one, other) => one.at < other.at)
-  /** The newest of them for each key. */
+  /** The newest entry of `#periodEnds` for each key. */
   readonly #nextEnds = new Map<FlowKey, number>()
   #advancedAt = Number.NEGATIVE_INFINITY
   readonly #meter: { flowWaits: number } | undefined
@@ -55,8 +55,8 @@ export class FlowControl {
   }
 
   /**
-   * Reads limits of keys. Limits that change while the read runs are newer, and stay.
-   * @param asked keys that are forgotten if the store has them no more.
+   * Reads the limits of keys from the store. Limits that are set while the read runs are newer and stay.
+   * @param asked keys to forget if the store no longer has them.
    */
   reload(readRows: () => Promise<readonly FlowKeyRow[]>, asked: readonly AccountKey[] = []): Promise<void> {
     const reading = this.#reading.then(() => this.#reload(readRows, asked))
@@ -91,7 +91,7 @@ export class FlowControl {
     return notes
   }
 
-  /** Goes on with the period of a key that another node has counted. */
+  /** Continues the period of a key that another node has counted. */
   resume({ name, begun, periodStart }: FlowNote, now: number): void {
     const key = this.#key(name)
     // The clock of the other node may be ahead.
@@ -163,7 +163,7 @@ export class FlowControl {
     return this.#keys.get(`${account}/${name}`)?.hold(now)
   }
 
-  /** Whether a due message may be sent now. If not, it waits, and a later `advance` answers it. */
+  /** Whether a due message may be sent now. If not, it waits, and a later `advance` returns it. */
   admit(entry: Entry, now: number): boolean {
     if (entry.flow === undefined) return true
     const key = this.#key(entry.flow)
@@ -174,8 +174,8 @@ export class FlowControl {
   }
 
   /**
-   * Whether an admitted message may be sent now that its turn has come. Its key may have been paused or narrowed
-   * meanwhile, or its period may be over. Then it takes another place, or waits again.
+   * Whether an admitted message may be sent now that its turn has come. Its key may have been paused, its limits
+   * lowered, or its period may be over. Then the message takes another place, or waits again.
    */
   mayGoNow(entry: Entry, now: number): boolean {
     if (entry.flow === undefined) return true
@@ -201,19 +201,19 @@ export class FlowControl {
     this.#maybeFree.add(key)
   }
 
-  /** Waiting messages of the key may have a free place. */
+  /** Notes that waiting messages of the key may have a free place. */
   #noteChange(key: FlowKey): void {
     if (this.#withWaiting.has(key)) this.#maybeFree.add(key)
   }
 
-  /** No message waits for the key any more. */
+  /** Notes that no message waits for the key any more. */
   #noteEmpty(key: FlowKey): void {
     this.#withWaiting.delete(key)
     this.#maybeFree.delete(key)
     this.#nextEnds.delete(key)
   }
 
-  /** The request of a message is over, or none will be sent. */
+  /** Frees the place of a message whose request is over, or that will not be sent. */
   release(entry: Entry): void {
     const { flow, place } = entry
     if (flow === undefined || place === undefined) return
@@ -223,7 +223,7 @@ export class FlowControl {
     this.#noteChange(key)
   }
 
-  /** A taken message had nothing to send. */
+  /** Frees the place of a taken message that had nothing to send. It does not count in the period. */
   refund(entry: Entry): void {
     const { flow, place } = entry
     if (flow === undefined || place === undefined) return
@@ -233,9 +233,9 @@ export class FlowControl {
     this.#noteChange(key)
   }
 
-  /** Waiting messages that may be sent now. */
+  /** Returns the waiting messages that may be sent now. */
   advance(now: number): Entry[] {
-    // A clock that is set back ends periods.
+    // A clock that is set back ends the current periods.
     if (now < this.#advancedAt) for (const key of this.#withWaiting) this.#maybeFree.add(key)
     this.#advancedAt = now
     for (let end = this.#periodEnds.peek(); end && end.at <= now; end = this.#periodEnds.peek()) {
@@ -249,7 +249,7 @@ export class FlowControl {
     return free
   }
 
-  /** When time alone frees a place for a waiting message. It may be too early, but not too late. */
+  /** When the end of a period frees a place for a waiting message, Unix milliseconds. May be too early, never too late. */
   wakeAt(): number {
     let at = this.#periodEnds.peek()?.at ?? Number.POSITIVE_INFINITY
     for (const key of this.#maybeFree) at = Math.min(at, key.freeAt())

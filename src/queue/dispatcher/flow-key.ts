@@ -22,7 +22,7 @@ export interface FlowUse {
   readonly periodStart: number
 }
 
-/** The use of a key that is not in use. */
+/** Zero use. */
 export const UNUSED: FlowUse = { open: 0, begun: 0, periodStart: 0 }
 
 const UNLIMITED: FlowLimits = {
@@ -37,11 +37,11 @@ const UNLIMITED: FlowLimits = {
 /** A flow-control key: its limits, its use, and the messages that wait for a place under it. */
 export class FlowKey {
   limits: FlowLimits = UNLIMITED
-  /** There may be a million keys, most of which nobody waits for. */
+  /** Created when the first message waits: there may be a million keys, and most have no waiting messages. */
   #waiting: Line | undefined
-  /** Messages that had a place and lost it before they were sent. They go first. */
+  /** Messages that lost their place before they were sent. They go before the others. */
   #returned: Fifo<Entry> | undefined
-  /** Places taken, and how many of these have sent a request. */
+  /** Places taken, and how many of them have a request in flight. */
   #open = 0
   #inFlight = 0
   #begun = 0
@@ -82,14 +82,14 @@ export class FlowKey {
     this.#sent = 0
   }
 
-  /** The request from a place is over, or none will be sent from it. */
+  /** Frees a place: its request is over, or none will be sent from it. */
   release(place: FlowPlace): void {
     this.#open--
     if (place.use === 'sent') this.#inFlight--
     else this.#refundPeriod(place)
   }
 
-  /** The message of a place had nothing to send. */
+  /** Frees a place whose message had nothing to send. It does not count in the period. */
   refund(place: FlowPlace): void {
     if (place.use === 'sent' && place.period === this.#period) this.#sent--
     this.release(place)
@@ -114,7 +114,7 @@ export class FlowKey {
     return this.#returned?.shiftAlive('limited') ?? this.#waiting?.shiftAlive('limited')
   }
 
-  /** Places of the old period do not count in the next one. */
+  /** Ends the current period. Places of the old period do not count in the next one. */
   endPeriod(): void {
     this.#period++
     this.#begun = 0
@@ -127,7 +127,7 @@ export class FlowKey {
     return this.#begun > 0
   }
 
-  /** Counts what another node has sent in the current period. */
+  /** Continues a period in which another node has already sent this many requests. */
   resume(begun: number, periodStart: number): void {
     this.#period++
     this.#periodStart = periodStart
@@ -140,7 +140,7 @@ export class FlowKey {
     return { open: this.#open, begun: this.#begun, periodStart: this.#periodStart }
   }
 
-  /** When a place becomes free by time alone. `release` and new limits free places at other times. */
+  /** When the end of the period frees a place; `Infinity` if it frees none. `release` and new limits free places too. */
   freeAt(): number {
     const { isPaused, parallelism, rate } = this.limits
     const isOnlyRate = !isPaused && rate !== null && (parallelism === null || this.#open < parallelism)
@@ -161,7 +161,7 @@ export class FlowKey {
     return this.#open === 0 && !isWaitedFor
   }
 
-  /** A clock that is set back also ends the period, which must not last longer than its length. */
+  /** Whether the period is running. A clock that is set back also ends it, so that it does not last too long. */
   #isRunning(now: number): boolean {
     return now >= this.#periodStart && now < this.#periodStart + this.limits.periodMs
   }

@@ -3,8 +3,8 @@ import type { Store } from '../../store/index.js'
 import type { Ended } from './ended.js'
 
 /**
- * Forgets drops when no offer can follow them: every operation that ran at the drop has ended, and its caller has had its turn.
- * Call it after each drop; one wait serves all drops that come meanwhile.
+ * Forgets drops when no late offer can follow them: when every operation that ran at the time of the drop has ended and its
+ * caller has continued. Call it after each drop; drops during a wait share the next one.
  */
 export function forgetDropsLater(store: Store, ended: Ended): void {
   if (!ended.age()) return

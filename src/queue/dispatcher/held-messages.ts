@@ -78,15 +78,15 @@ export class HeldMessages {
   }
 
   /**
-   * Whether a pending message is missing in memory. One that waits for longer than `mayWaitMs` after its stored due time is: it
-   * was brought forward by another node.
+   * Whether a pending message is missing in memory. A held message also counts as missing if it is due more than `mayWaitMs`
+   * after its stored due time, because another node has then brought it forward.
    */
   misses({ seq, nextAt }: Place, mayWaitMs: number): boolean {
     const entry = this.#entries.get(seq)
     return !entry || (entry.state === 'waiting' && entry.nextAt - nextAt > mayWaitMs)
   }
 
-  /** Numbers of the messages that no request is in flight for. */
+  /** Numbers of the messages without a request in flight. */
   unsent(): number[] {
     return [...this.#entries.values()].filter(({ state }) => state !== 'sending').map(({ seq }) => seq)
   }
@@ -120,8 +120,8 @@ export class HeldMessages {
   }
 
   /**
-   * What to evict when memory is full: from the largest account the later half of its largest lane, or of the whole
-   * account if all its lanes are small. Messages in flight stay. `undefined` when nothing can be evicted.
+   * What to evict when memory is full: the later half of the largest account's largest lane, or of the whole account if all
+   * its lanes are small. Messages in flight stay. `undefined` when nothing can be evicted.
    */
   excess(): Excess | undefined {
     const [accountId, account] = largest(this.#accounts.entries(), ({ held }) => held) ?? []

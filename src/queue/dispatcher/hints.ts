@@ -4,9 +4,9 @@ import { DUE, type DueHint, type KeyName } from '../peer-messages.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { Place } from './entry.js'
 
-/** An owner holds what is due within its window, whose clock may be ahead of ours. */
+/** Only messages due within this time are hinted. Owners hold messages due within 60 s, and their clocks may be ahead. */
 const HINTED_MS = 65_000
-/** Messages of one hint. */
+/** Most messages, and most keys, of one hint. */
 const MOST_PLACES = 1_000
 
 interface Hint {
@@ -19,13 +19,14 @@ interface Hint {
 export interface HintsDeps {
   readonly cluster: Pick<Cluster, 'hint'>
   readonly clock: Clock
-  /** Whether a partition is about to have another owner: its hints wait for that. */
+  /** Whether a partition is about to change its owner. Its hints wait for the new owner. */
   readonly isLeaving: (partition: number) => boolean
 }
 
 /**
- * Hints to the owners of messages that were committed here: the places of those that are due soon, and the flow-control keys
- * whose limits they set. Those of a tick leave together, one for each partition. A lost hint is found by the due sweep.
+ * Sends hints about messages that were committed here to the nodes that own them: the places of messages that are due
+ * soon, and the flow-control keys whose limits the messages set. The hints of a tick are sent together, one for each
+ * partition. If a hint is lost, the due sweep of the owner finds the messages.
  */
 export class Hints {
   readonly #deps: HintsDeps
@@ -36,30 +37,30 @@ export class Hints {
     this.#deps = deps
   }
 
-  /** A message of another node's partition. */
+  /** Adds a message of another node's partition. */
   addRow(row: PendingRow): void {
-    // The message of a queue sets limits when it is published.
+    // A message of a queue sets limits when it is published (`held`), not at its turn.
     const setsLimits = row.flow_key !== null && (row.queue === null || row.held) && row.config.includes('"flow":')
     if (setsLimits && row.flow_key !== null) this.addKeys(row.partition, [[row.account_id, row.flow_key]])
     if (!row.held) this.add(row.partition, { nextAt: row.next_at, seq: row.seq })
   }
 
-  /** Keys of another node's partition, whose limits have changed. */
+  /** Adds keys of another node's partition whose limits have changed. */
   addKeys(partition: number, keys: readonly KeyName[]): void {
     for (const [accountId, key] of keys) this.#of(partition).keys.set(`${accountId}/${key}`, [accountId, key])
   }
 
-  /** The place of a message of another node's partition. */
+  /** Adds the place of a message of another node's partition. */
   add(partition: number, place: Place): void {
     if (place.nextAt <= this.#deps.clock.now() + HINTED_MS) this.#of(partition).places.push(place)
   }
 
-  /** This node owns a partition again, and loads its messages. */
+  /** Discards the hints of a partition that this node owns again, because it loads the messages from the store. */
   forget(partition: number): void {
     this.#byPartition.delete(partition)
   }
 
-  /** Sends at the end of this tick. */
+  /** Sends the hints at the end of this tick. */
   flushSoon(): void {
     if (this.#isScheduled || this.#byPartition.size === 0) return
     this.#isScheduled = true

@@ -1,6 +1,6 @@
 import type { InFlightLimits } from './round-robin.js'
 
-/** How many messages are held. */
+/** Limits of the messages in memory. */
 export interface BacklogLimits {
   /** Messages that are due later than this from now stay in the store. */
   readonly windowMs: number
@@ -18,16 +18,16 @@ export interface BacklogLimits {
   readonly inFlight: InFlightLimits
 }
 
-/** Maximum of slow requests, and of outcomes that wait for their commit. */
+/** Most slow requests, and most outcomes that wait for their commit, at any concurrency. */
 const MAX_LINGERING = 5_000
-/** Slow requests, and pending outcomes, for each request that may be in flight. */
+/** Slow requests, and outcomes that wait for their commit, for each request that may be in flight. */
 const LINGERING_PER_REQUEST = 10
 
-/** Slow requests, or outcomes that wait for their commit, that this concurrency allows. */
+/** How many slow requests, and how many outcomes that wait for their commit, this concurrency allows. */
 export const maxLingering = (concurrency: number): number =>
   Math.min(MAX_LINGERING, concurrency * LINGERING_PER_REQUEST)
 
-/** How many messages the dispatcher holds. */
+/** The memory limits of a dispatcher with this many requests in flight. */
 export function backlogLimits(concurrency: number): BacklogLimits {
   return {
     windowMs: 60_000,
@@ -41,9 +41,9 @@ export function backlogLimits(concurrency: number): BacklogLimits {
   }
 }
 
-/** Memory of quick requests, unless very many may be in flight; slow ones have as much again. */
+/** Memory of quick requests together, at up to 1,024 requests in flight. Slow requests may use the same amount again. */
 const BODIES_BYTES = 256 * 2 ** 20
-/** A request that needs less memory takes one place, however many there are. */
+/** Bytes. A request that needs less memory always takes one place. */
 const LEAST_PER_PLACE = 256 * 1024
 
 /** Limits of requests in flight; see `RoundRobin`. */

@@ -2,8 +2,8 @@ import { Fifo, Heap } from './collections.js'
 import type { Entry } from './entry.js'
 
 /**
- * Due messages in one line: those without a priority first in, first out, and those with one at the place that it gives
- * them (`priority.ts`). A line without priorities costs no more than a list.
+ * A line of due messages: first in, first out, except that a priority gives a message an earlier or later place
+ * (`priority.ts`). A line without priorities costs no more than a list.
  */
 export class Line {
   readonly #plain = new Fifo<Entry>()

@@ -19,17 +19,17 @@ export interface LoaderDeps {
   /** The partitions to read; `undefined`: all. */
   readonly partitions: () => readonly number[] | undefined
   readonly limits: StoredLimits
-  /** Called when a load of messages that a sweep has found is over, with those that it did not bring. */
+  /** Called after a load of strays that a sweep has found, with the numbers of those that it did not bring. */
   readonly onStrays: (unread: readonly number[] | 'failed') => void
-  /** Called when messages have come. */
+  /** Called when a load has brought messages. */
   readonly onMessages: () => void
   /** Called when a load has ended, or may be tried again. */
   readonly onOver: () => void
 }
 
 /**
- * Whether another node has named these messages, and the keys whose limits they set, which are read before. For other loads
- * that hint may have been lost, or its node may have been killed after the commit.
+ * Whether a hint of another node named these messages. The hint also names the flow-control keys whose limits they set,
+ * so those limits are already read. For other loads the hint may have been lost, or its sender killed after the commit.
  */
 const isHinted = (load: Load): boolean => load.kind === 'strays' && load.foundBy === 'hint'
 
@@ -38,7 +38,7 @@ export class Loader {
   readonly #deps: LoaderDeps
   readonly #due: DueReader
   readonly #unreadable: UnreadableMessages
-  /** While it runs, no load starts. */
+  /** While this timer runs, no load starts. */
   #pause: Timer | undefined
   #failures = 0
   #isStopped = false

@@ -5,14 +5,15 @@ import type { BacklogLimits } from './limits.js'
 import { type FoundBy, Recalls } from './recalls.js'
 
 /**
- * How much later than stored a message may wait in memory, milliseconds. A hint says that its due time has changed. A sweep
- * also meets messages that pause after a failure of the store, for less than this.
+ * How much later than its stored due time a held message may be due without counting as missing, milliseconds. Nothing for a
+ * hint, which says that the due time has changed. A sweep allows for messages that pause after a failure of the store, which
+ * takes less than this.
  */
 export const MAY_WAIT_MS: Readonly<Record<FoundBy, number>> = { hint: 0, sweep: 5_000 }
 
 /**
- * Chooses what to load next: what is missing, a lane or an account that was parked, or the messages that are due next. It only
- * reads what is held and covered.
+ * Chooses what to load next: strays, a parked lane or account, or the messages that are due next. It only reads the state of
+ * `HeldMessages` and `Coverage`.
  */
 export class Loads {
   readonly #limits: BacklogLimits
@@ -48,8 +49,9 @@ export class Loads {
   }
 
   /**
-   * Those of these places of pending messages that are not parked, which memory covers and does not hold, or holds with a later
-   * due time. The latter also while nothing is covered, because partitions were gained: the loads that follow skip what is held.
+   * Returns the places, among these of pending messages that are not parked, that memory misses: it covers the place and
+   * does not hold the message, or holds it with a later due time. A held message is checked even beyond the horizon,
+   * which moves to the start when partitions are gained, because ordinary loads skip held messages.
    */
   missing(places: readonly Place[], foundBy: FoundBy): readonly Place[] {
     const { horizon } = this.#coverage
@@ -77,7 +79,7 @@ export class Loads {
     return this.#held.ofLane(accountId, lane) <= this.#loadLimitOf(lane, accountId) / 2
   }
 
-  /** A message has left memory: its lane may need more. */
+  /** A message has left memory. If its parked lane has few messages left, the lane is loaded next. */
   noteRefill(lane: string, accountId: string): void {
     if (this.#coverage.isParked(lane) && this.#needsRefill(lane, accountId)) this.#refills.set(lane, accountId)
   }

@@ -3,29 +3,29 @@ import type { DropSelector } from '../types.js'
 import { EndedSet } from './ended.js'
 import type { Entry } from './entry.js'
 
-/** What is loaded from its start again, from the least to the most: what is parked, everything, also what is held. */
+/** Which messages to load again, from the least to the most; see `Backlog.rewind`. */
 const REWINDS = ['parked', 'covered', 'held'] as const
 
 /** @see REWINDS */
 export type Rewind = (typeof REWINDS)[number]
 
 /**
- * What happens while a load runs, which knows nothing of it. Its page may list messages that have ended since, and its new
- * horizon may lie behind messages that came since.
+ * Records what happens while a load runs. The page of the load may list messages that have ended since, and may lack
+ * messages that have come since although they lie before its new horizon.
  */
 export class Meanwhile {
-  /** Accounts that were held or released: the load says nothing about them. */
+  /** Accounts that were held or released since the load began, so that its page is outdated for them. */
   readonly accounts = new Set<string>()
   #arrivals: Entry[] = []
   readonly #ended = new EndedSet()
   #rewind: Rewind | undefined
 
-  /** Messages that came, and may lie between the old horizon and the new one. */
+  /** Messages that have come since the load began, and may lie between the old horizon and the new one. */
   get arrivals(): readonly Entry[] {
     return this.#arrivals
   }
 
-  /** What to do at the end of the load. */
+  /** The rewind to make at the end of the load. */
   get rewind(): Rewind | undefined {
     return this.#rewind
   }
@@ -34,7 +34,7 @@ export class Meanwhile {
     this.#arrivals.push(entry)
   }
 
-  /** Does this at the end of the load, or what is more. */
+  /** Requests a rewind at the end of the load. The most extensive request counts. */
   rewindLater(what: Rewind): void {
     if (!this.#rewind || REWINDS.indexOf(what) > REWINDS.indexOf(this.#rewind)) this.#rewind = what
   }
@@ -44,7 +44,7 @@ export class Meanwhile {
     this.#ended.seqs.add(seq)
   }
 
-  /** A committed transaction has ended these. */
+  /** A committed transaction has ended these messages. */
   drop(which: DropSelector): void {
     this.#ended.add(which)
     if (this.#arrivals.length === 0) return

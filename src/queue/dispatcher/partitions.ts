@@ -26,17 +26,18 @@ export interface PartitionsDeps {
 }
 
 /**
- * Which messages this dispatcher sends: those of its open partitions.
+ * Decides which messages this dispatcher sends: those of its open partitions.
  *
  *   foreign ─ gained ─> arriving ─ limits read, notes applied ─> open ─ letGo ─> leaving ─ lost ─> foreign
  *                           └──────────────── lost ────────────────┴─────────────────────> foreign
  *
- * Story of a planned hand-over: the node before evicts what it holds of a partition and waits for its requests in flight. It
- * leaves a note of what the flow-control keys of the partition have sent in their period. Then the row of the partition names
- * this node. It reads the limits of all keys, applies the note, and loads the messages from the store. So no message is sent
- * twice, and no rate is exceeded. What is committed between the eviction and the load is in the store before the load.
+ * A planned hand-over: the previous owner evicts its messages of the partition and waits for their requests in flight.
+ * It leaves notes of how many requests the partition's flow-control keys have started in their current periods. Then the
+ * partition's row in the store names this node. This node reads the limits of all keys, applies the notes, and loads the
+ * messages from the store. So no message is sent twice, and no rate is exceeded. Messages that are committed between the
+ * eviction and the load are not missed, because the load finds them in the store.
  *
- * On a server that is alone, everything is open and nothing is counted.
+ * On a server that is alone, all partitions are open and nothing is tracked.
  */
 export class Partitions implements PartitionHolder {
   readonly #deps: PartitionsDeps
@@ -44,7 +45,7 @@ export class Partitions implements PartitionHolder {
   readonly #isAlone: boolean
   readonly #arriving = new Map<number, Gained>()
   readonly #open = new Set<number>()
-  /** With what the owner before has left, if they were not opened since. */
+  /** Partitions being handed over, each with the previous owner's notes if this node has not opened it. */
   readonly #leaving = new Map<number, unknown>()
   #openList: readonly number[] | undefined
   #isReading = false
@@ -75,12 +76,12 @@ export class Partitions implements PartitionHolder {
     return this.#open.has(partition) && cluster.mayAct() && cluster.owns(partition)
   }
 
-  /** Those of these committed messages that this dispatcher sends. The owners of the others get a hint. */
+  /** Returns the committed messages that this dispatcher sends. The owners of the others get a hint. */
   own(rows: readonly PendingRow[]): readonly PendingRow[] {
     if (this.#isAlone) return rows
     return rows.filter((row) => {
       if (this.#open.has(row.partition)) return true
-      // The load that opens the partition brings it.
+      // For an arriving partition, the load after its opening brings the message.
       if (!this.#arriving.has(row.partition)) this.#hints.addRow(row)
       return false
     })
@@ -91,19 +92,19 @@ export class Partitions implements PartitionHolder {
     await this.#deps.limits.read(keys)
     if (this.sends(partition)) this.#deps.backlog().recall(places, 'hint')
     else {
-      // Their next owner has perhaps read the limits of all keys before these were set.
+      // The next owner may have read the limits of all keys before these were set.
       this.#hints.addKeys(partition, keys)
       for (const place of places) this.passOn(partition, place)
     }
     this.#deps.onWork()
   }
 
-  /** A message that is not sent here any more has a later attempt. */
+  /** Passes the next attempt of a message on to the node that owns its partition now. */
   passOn(partition: number, place: Place): void {
     if (!this.#arriving.has(partition)) this.#hints.add(partition, place)
   }
 
-  /** Calls of `letGo` look again whether their messages are settled. */
+  /** An attempt is settled: waiting calls of `letGo` check their partitions again. */
   noteSettled(): void {
     if (this.#onSettled.length === 0) return
     for (const look of this.#onSettled) look()
@@ -183,7 +184,7 @@ export class Partitions implements PartitionHolder {
     })
   }
 
-  /** Opens what arrives. Limits may have changed at any other node, so they are read first. Never rejects. */
+  /** Opens arriving partitions. Other nodes may have changed limits, so all limits are read first. Never rejects. */
   async #openAll(): Promise<void> {
     if (this.#isReading) return
     this.#isReading = true
@@ -191,7 +192,7 @@ export class Partitions implements PartitionHolder {
       const arriving = [...this.#arriving.values()]
       try {
         await this.#deps.limits.readAll()
-        // Gained again while the limits were read: read once more.
+        // A partition that was gained again while the limits were read stays in `#arriving`, and the limits are read again.
         this.#openThose(arriving.filter((gained) => this.#arriving.get(gained.partition) === gained))
       } catch (error) {
         if (!this.#isStopped) this.#deps.logger.error('queue_partitions_not_opened', { error })

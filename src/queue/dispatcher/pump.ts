@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../base/index.js'
 
-/** When the dispatcher looks for messages to send: once for many reasons to look, and only between `start` and `stop`. */
+/** Schedules the dispatcher's looks for messages to send. Many requests cause one look, only between `start` and `stop`. */
 export class Pump {
   readonly #clock: Clock
   readonly #look: () => void
@@ -35,7 +35,7 @@ export class Pump {
     return this.#pause !== undefined
   }
 
-  /** Once for all outcomes of a tick, at its end. */
+  /** Schedules a look at the end of the tick: one for all outcomes of the tick. */
   atEndOfTick(): void {
     if (this.#isDue || !this.#isRunning) return
     this.#isDue = true
@@ -43,7 +43,7 @@ export class Pump {
   }
 
   /**
-   * For messages that an answer of the store has brought: once all that waited for answers has continued. By then publishers
+   * Schedules a look right after the callers that waited for replies of the store have continued. By then publishers
    * have their replies and can read them while requests are built. The end of the tick would be later than necessary.
    */
   afterAnswers(): void {
@@ -52,7 +52,7 @@ export class Pump {
     process.nextTick(() => this.#take())
   }
 
-  /** Also at this time, instead of the one set before. */
+  /** Schedules a look at this time, Unix milliseconds. Replaces the time set before. */
   wakeAt(at: number, now: number): void {
     if (at === this.#wake?.at) return
     this.#wake?.timer.cancel()
@@ -65,7 +65,7 @@ export class Pump {
     this.#wake = { at, timer }
   }
 
-  /** Nothing may be sent for this long, then the dispatcher looks again. Without effect during a pause. */
+  /** Pauses sending for this long, then schedules a look. Without effect during a pause. */
   pauseFor(ms: number): void {
     this.#pause ??= this.#clock.after(ms, () => {
       this.#pause = undefined

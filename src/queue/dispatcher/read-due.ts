@@ -49,7 +49,7 @@ export class DueReader {
     }
   }
 
-  /** The strays that can be read. The others were reported when an ordinary load met them. */
+  /** Reads the strays that can be read. The others were reported when an ordinary load met them. */
   async #readOneByOne(load: Extract<Load, { kind: 'strays' }>): Promise<DuePage> {
     const rows: PendingRow[] = []
     for (const seq of load.seqs) rows.push(...((await this.#readUpTo({ ...load, seqs: [seq] }))?.rows ?? []))
@@ -77,7 +77,7 @@ export class DueReader {
   }
 }
 
-/** Reads the page of a load. Larger bodies are left out. */
+/** Reads the page of a load. Bodies of more than `largestBody` bytes are left out. */
 export function readDue(store: Store, load: Load, largestBody = MAX_HELD_BODY_BYTES): Promise<DuePage> {
   const { ofAccount, ofAll, ofFlow, ofHost } = messagesDue
   const { after, until, limit, partitions } = load

@@ -2,14 +2,14 @@ import { type Load, START } from './coverage.js'
 import type { Place } from './entry.js'
 import type { BacklogLimits } from './limits.js'
 
-/** Who has found that a message is missing. */
+/** How a missing message was found: by a sweep, or through a hint of another node. */
 export type FoundBy = Extract<Load, { kind: 'strays' }>['foundBy']
-/** Those of these places that memory covers and does not hold. */
+/** Returns the places that memory covers and does not hold. */
 type Missing = (places: readonly Place[], foundBy: FoundBy) => readonly Place[]
 
 /**
- * Messages that memory covers and does not hold, to be loaded by their numbers. A sweep has found them missing (`DueSweep`),
- * or another node has published or changed them and sent a hint.
+ * Messages that memory covers and does not hold, which are loaded by their numbers. A sweep has found them (`DueSweep`), or
+ * another node has published or changed them and sent a hint.
  */
 export class Recalls {
   readonly #limits: Pick<BacklogLimits, 'loadLimit' | 'capacity'>
@@ -19,13 +19,13 @@ export class Recalls {
     this.#limits = limits
   }
 
-  /** When very many wait, further ones are left to the next sweep. */
+  /** Adds places to load. Places beyond `capacity` are left to the next sweep. */
   add(places: readonly Place[], foundBy: FoundBy): void {
     const waiting = this.#places[foundBy]
     waiting.push(...places.slice(0, Math.max(0, this.#limits.capacity - waiting.length)))
   }
 
-  /** The next load, of hinted messages first. */
+  /** The next load. Hinted messages go first. */
   next(missing: Missing): Load | undefined {
     return this.#nextOf('hint', missing) ?? this.#nextOf('sweep', missing)
   }

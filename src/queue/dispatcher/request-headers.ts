@@ -2,10 +2,10 @@ import type { Clock } from '../../base/index.js'
 import type { Outbound, PendingMessage, SignedAhead, ToSign } from '../types.js'
 import { deliveryHeaders, signDelivery } from './delivery-headers.js'
 
-/** A message may wait for its turn after its commit. Then it is signed again, with the current time. */
+/** If a message waits longer than this after its headers were made ahead, it is signed again with the current time. */
 const LONGEST_AHEAD_MS = 1_000
 
-/** What the headers of requests are made of. */
+/** What `RequestHeaders` is built from. */
 export interface RequestHeadersDeps {
   readonly clock: Clock
   /** Current signing key of an account. */
@@ -23,7 +23,7 @@ export class RequestHeaders {
   }
 
   /**
-   * All headers of a request that is sent now, names and values in turns.
+   * All headers of a request that is sent now, as a flat list of names and values.
    * @param bodyHash from `longBodyHash`.
    */
   of(message: PendingMessage, outbound: Outbound, bodyHash?: string): string[] {
@@ -41,7 +41,7 @@ export class RequestHeaders {
     return isSame && key === this.#deps.signingKey(message.accountId) && this.#isRecent(at)
   }
 
-  /** Not of a time that the clock has not reached either: it may have been set back. */
+  /** Whether a time is recent. A time in the future is not: the clock may have been set back. */
   #isRecent(at: number): boolean {
     const ageMs = this.#deps.clock.now() - at
     return ageMs >= 0 && ageMs <= LONGEST_AHEAD_MS

@@ -3,15 +3,15 @@ import { Fifo } from './collections.js'
 import type { Entry } from './entry.js'
 import { Line } from './line.js'
 
-/** Limits of requests in flight, in places: a request takes one, or several if it needs much memory. */
+/** Limits of requests in flight, in places. A request takes one place, or several if it needs much memory. */
 export interface InFlightLimits {
-  /** In all, without slow ones. */
+  /** In total, without slow requests. */
   readonly maxTotal: number
-  /** Of one account, without slow ones. Less than `maxTotal`, so that one account cannot take every place. */
+  /** Of one account, without slow requests. Less than `maxTotal`, so that one account cannot take every place. */
   readonly maxPerAccount: number
-  /** To one host, including slow ones. */
+  /** To one host, including slow requests. */
   readonly maxPerHost: number
-  /** A request that is open for longer than this is slow. It no longer counts, so that others can start. */
+  /** A request that is open for longer than this is slow. It no longer counts in `maxTotal` and `maxPerAccount`. */
   readonly slowAfterMs: number
   /** Maximum of slow requests, and of the bytes of their bodies. Requests beyond that keep counting. */
   readonly maxSlow: number
@@ -63,12 +63,12 @@ interface Flight {
  * Chooses the next message to send, round robin: accounts take turns, and within an account its lines do. There is a
  * line for each destination host and queue, so a long line delays only itself. Priorities order the messages of a line.
  *
- * Hosts and accounts have limits of requests in flight. A request with a large body counts several times, so the same limits
- * bound the memory of all bodies; the last one taken may exceed them. A request that stays open for long becomes slow and makes
- * space for others. When very many are slow, hosts with slow requests get no more until some of these end. So destinations
- * that never respond delay only their own messages.
+ * Hosts and accounts have limits of requests in flight. A request with a large body counts several times, so the same
+ * limits bound the memory of all bodies; the last one taken may exceed them. A request that stays open for long becomes
+ * slow and makes space for others. When very many requests are slow, hosts with slow requests get no more until some of
+ * them end. So destinations that never respond delay only their own messages.
  *
- * A blocked line always belongs to a host with requests in flight, so the `done` of one of these unblocks it.
+ * A blocked line always belongs to a host with requests in flight, so the `done` of one of these requests unblocks it.
  */
 export class RoundRobin {
   readonly #limits: InFlightLimits
@@ -81,7 +81,7 @@ export class RoundRobin {
   /** In start order. */
   readonly #quickFlights = new Fifo<Flight>()
   #quick = 0
-  /** Of all quick requests. */
+  /** Places of all quick requests. */
   #places = 0
   #slow = 0
   #slowBytes = 0
@@ -110,7 +110,7 @@ export class RoundRobin {
       const account = this.#rotation.shift()
       if (!account) return undefined
       account.isRotating = false
-      // A claim may have taken its places since.
+      // A claim may have taken places of the account since it joined the rotation.
       const entry = account.quick < this.#limits.maxPerAccount ? this.#takeOf(account, now) : undefined
       this.#rotateAccount(account)
       if (entry) return entry
@@ -119,8 +119,8 @@ export class RoundRobin {
   }
 
   /**
-   * The request of a taken message needs this much memory. Answers whether the limits allow that now. If not, the caller puts
-   * the message back, and it is taken again when they do.
+   * Claims this much memory for the request of a taken message. Returns whether the limits allow it now. If not, the caller
+   * puts the message back, and it is taken again when they do.
    */
   claim(entry: Entry, bytes: number): boolean {
     entry.bodyBytes = Math.max(entry.bodyBytes, bytes)
@@ -189,7 +189,10 @@ export class RoundRobin {
     host.uses++
   }
 
-  /** At most as many as no account can have, so that the last request of one leaves places to others. */
+  /**
+   * The places that a request takes: at most `maxTotal - maxPerAccount`, so that one
+   * account's last request leaves places free.
+   */
   #placesOf({ bodyBytes }: Entry): number {
     const { bytesPerPlace, maxTotal, maxPerAccount } = this.#limits
     if (bodyBytes <= bytesPerPlace) return 1
@@ -228,7 +231,7 @@ export class RoundRobin {
     this.#count(flight, 1)
   }
 
-  /** A flight counts as its state says, or no longer does. */
+  /** Adds a flight to the counters of its state, or removes it from them. */
   #count({ state, places, bodyBytes, account, host }: Flight, times: 1 | -1): void {
     if (state === 'over') return
     host.sending += places * times

@@ -16,7 +16,7 @@ export class StoredLimits {
     this.#flow = flow
   }
 
-  /** Of all keys, of which there may be a million: in pages, between which others read and send. */
+  /** Reads the limits of all keys in pages, because there may be a million. Other operations run between the pages. */
   async readAll(): Promise<void> {
     for (let after: flowKeys.KeyPlace | undefined = flowKeys.FIRST_KEY; after; ) {
       const from: flowKeys.KeyPlace = after
@@ -28,7 +28,7 @@ export class StoredLimits {
     }
   }
 
-  /** Of these keys. A key that is no longer stored is forgotten. */
+  /** Reads the limits of these keys. Forgets a key that is no longer stored. */
   async read(names: readonly KeyName[]): Promise<void> {
     if (names.length === 0) return
     const keysOf = new Map<string, string[]>()
@@ -40,7 +40,7 @@ export class StoredLimits {
     await this.#flow.reload(() => this.#store.run(flowKeys.named, { keysOf: [...keysOf] }), names)
   }
 
-  /** Of the keys of these messages: another node may have published them with limits of their own. */
+  /** Reads the limits of the keys of these messages, because another node may have published them with other limits. */
   readOf(rows: readonly PendingRow[]): Promise<void> {
     const names = new Map<string, KeyName>()
     for (const { account_id: accountId, flow_key: key } of rows)

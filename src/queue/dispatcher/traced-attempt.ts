@@ -4,9 +4,9 @@ import type { AttemptOutcome, HeaderMap, MessageKind, PendingMessage, Settled } 
 import { isDelivered, PLAIN_KIND } from './count-attempt.js'
 
 /**
- * An attempt with a span. The attempt goes on with a copy of the message that has the span's trace context in place of the
- * stored one, so the request and everything that follows from the outcome belong to the span. The next attempt begins
- * from the stored context again.
+ * An attempt with a span. The attempt uses a copy of the message with the span's trace context in place
+ * of the stored one, so that the request and all consequences of the outcome belong to the span. The
+ * next attempt uses the stored context again.
  */
 export class TracedAttempt {
   readonly message: PendingMessage
@@ -40,14 +40,14 @@ export class TracedAttempt {
     this.#span.answered()
   }
 
-  /** The outcome is committed. Answers what the commit has settled, without the span's context. */
+  /** The outcome is committed. Returns `settled` with the stored trace context instead of the span's. */
   settled(outcome: AttemptOutcome, settled: Settled): Settled {
     this.#span.end(endOf(this.#stored.kind, outcome, settled))
     const { retry } = settled
     return retry ? { ...settled, retry: { ...retry, headers: this.#stored.headers } } : settled
   }
 
-  /** There is no outcome, or nobody needs it any more. Without effect after the end. */
+  /** There is no outcome, or it is no longer needed. Without effect after the end of the span. */
   dropped(): void {
     this.#span.end({ kind: 'dropped' })
   }
@@ -63,6 +63,6 @@ function endOf(kind: string, outcome: AttemptOutcome, settled: Settled): Deliver
 function nextOf(kind: string, outcome: AttemptOutcome, { retry, dropGroups }: Settled): DeliveryNext {
   if (retry) return { kind: 'retried', nextAt: retry.nextAt }
   if (isDelivered(outcome)) return { kind: 'delivered' }
-  // Of other kinds, the owner of the message has ended the whole group and keeps it as a dead letter of its own.
+  // For other kinds, the module that owns the message has ended the whole group and keeps it as a dead letter of its own.
   return { kind: 'failed', isDeadLetter: kind === PLAIN_KIND || dropGroups !== undefined }
 }
