@@ -13,8 +13,8 @@ const LONGEST_CRON = 1_024
 const ZONED = /^(?:CRON_TZ|TZ)=(\S+)\s+(.*)$/s
 
 /**
- * Parses five fields in UTC, or in the zone of a `CRON_TZ=<zone> ` prefix (reference queue 2.9). That and each search for a time
- * take some tenths of a millisecond, and thousands of schedules may fire at the same minute.
+ * Parses five fields in UTC, or in the zone of a `CRON_TZ=<zone> ` prefix (reference queue 2.9). Memoized: parsing and each
+ * search for a time take some tenths of a millisecond, and thousands of schedules may fire at the same minute.
  */
 export const parseCron = memoized(parse, { most: 1_000, longest: 200 })
 
@@ -32,7 +32,7 @@ function parse(text: string): CronTimes | { readonly problem: string } {
   }
 }
 
-/** The next time after one is that after every later one until then. */
+/** Caches the last search: the time found for `from` is also the next time after any time between `from` and it. */
 function lasting(search: CronTimes['next']): CronTimes['next'] {
   let from = Number.POSITIVE_INFINITY
   let found: number | undefined

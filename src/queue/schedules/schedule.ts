@@ -19,7 +19,7 @@ export interface Scheduling {
   readonly now: number
   readonly limits: SettingLimits
   readonly targets: TargetPolicy
-  /** Id of a schedule that names none. */
+  /** Id of the schedule if the request names none. */
   readonly freshId: string
 }
 
@@ -87,7 +87,7 @@ function checkDestination(destination: string, targets: TargetPolicy): void {
   else if (!NAME.test(name)) throw new HomeportError('url_group_not_found', { name: name.slice(0, 80) })
 }
 
-/** The request headers that its messages are made from. */
+/** The request headers from which the messages of a schedule are made. */
 function messageHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const all = headers['upstash-header-forward']?.trim().toLowerCase() === 'true'
   const isKept = (name: string): boolean =>

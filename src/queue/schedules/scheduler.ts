@@ -17,21 +17,21 @@ import { itemOfSchedule, nextFire } from './schedule.js'
 /** Longest sleep between two checks, because the clock may be set while a timer runs. */
 const LONGEST_SLEEP_MS = 15_000
 const PAUSE_AFTER_FAILURE_MS = 1_000
-/** Enough that reading them costs little beside their fires, and few enough that an account soon has its turn. */
+/** Large enough that a read costs little compared to the fires, and small enough that each account soon has its turn. */
 const FIRES_PER_READ = 2_000
-/** What is drafted and stored together: few enough that others need not wait for their drafts. */
+/** Schedules that are drafted and stored together: so few that drafting them does not delay other work. */
 const AT_ONCE = { items: 50, bytes: 16 * 2 ** 20 }
 const CHECKS_PER_READ = 200
 /** If the clock is set back by at most this much, no fire is repeated. */
 const SMALL_JUMP_MS = 60_000
 
-/** A fire that cannot be stored is skipped after this many failures in a row that do not pass. */
+/** A fire that cannot be stored is skipped after this many permanent failures in a row. */
 const GIVE_UP_AFTER = 5
 
-/** A fire of a suspended account. It is not made up for, as of a paused schedule. */
+/** Result of a fire of a suspended account. Like a fire of a paused schedule, it is not made up for later. */
 const SKIPPED = { entries: [], error: schedules.SUSPENDED_FIRE }
 
-/** The next fire is searched after this time. */
+/** The time after which to search for the next fire. */
 function searchFrom(lastAt: number | null, now: number): number {
   return lastAt !== null && lastAt > now && lastAt - now <= SMALL_JUMP_MS ? lastAt : now
 }
@@ -45,7 +45,7 @@ interface FirePlace {
   readonly now: number
 }
 
-/** What a schedule counts among those that fire at the same time. One with a URL group fires alone: it may make many messages. */
+/** Gives a schedule its weight in a batch. A schedule with a URL group fires alone, because it may make many messages. */
 const weighed = (one: schedules.DueSchedule): schedules.DueSchedule =>
   groupNameOf(one.target) === undefined ? one : { ...one, bytes: AT_ONCE.bytes }
 
@@ -73,11 +73,11 @@ export interface SchedulerDeps {
   readonly meter: QueueMeter
   /** The partition of what is published here; `undefined` on a server that is alone. */
   readonly partitionFor: (accountId: string) => number | undefined
-  /** Of all nodes only the leader fires. */
+  /** Whether this node is the leader. Only the leader fires schedules. */
   readonly isLeader: () => boolean
-  /** Whether nothing is delivered of an account now. */
+  /** Whether an account is held: none of its messages is delivered now. */
   readonly isHeld: (accountId: string) => boolean
-  /** Most messages a day of an account; `undefined`: no limit. */
+  /** Daily message limit of an account; `undefined`: no limit. */
   readonly dailyMessagesOf: (accountId: string) => number | undefined
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
@@ -86,13 +86,16 @@ export interface SchedulerDeps {
 /**
  * Fires schedules when they are due.
  *
- * The store holds the time of the next fire. A fire moves that time on and publishes its messages in one transaction,
- * which first checks that the schedule is still at this fire and was not replaced. So each fire happens once, whatever crashes and however
- * often it is tried. The next fire is computed from the current time, so fires missed while the server was off, or
- * skipped by a jump of the clock, are made up by a single one. When the clock is set back, now or before a start, a
- * schedule returns to its next fire from then on. Otherwise it would stay silent for as long as the clock was ahead. Fires
- * of a suspended account are skipped at their time, so that none is left to make up when it is resumed. Of the nodes of a
- * cluster the leader fires; call `fireDue` when a node has become the leader.
+ * The store holds the time of the next fire. One transaction moves that time on and publishes the messages
+ * of the fire. It first checks that the schedule is still at this fire and was not replaced. So each fire
+ * happens once, despite crashes and retries.
+ *
+ * The next fire is computed from the current time. So fires that were missed while the server was off, or skipped by a
+ * jump of the clock, are made up by a single one. When the clock is set back, now or before a start, a schedule returns
+ * to its next fire from that time on; otherwise it would not fire for as long as the clock was ahead. Fires of a
+ * suspended account are skipped at their time, so that there are none to make up when the account is resumed.
+ *
+ * In a cluster only the leader fires. Call `clockChanged` when this node has become the leader.
  */
 export class Scheduler implements Service {
   readonly name = 'scheduler'
@@ -101,7 +104,7 @@ export class Scheduler implements Service {
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #runAgain = false
-  /** `due`: a schedule may be at a fire later than its next one. Checked before anything else. */
+  /** `due`: a schedule's stored fire may be later than its next one, and is checked before the next round of fires. */
   #check: 'due' | 'done' = 'due'
   /** Failures in a row to store a fire, by its schedule. */
   readonly #failures = new Map<string, number>()
@@ -121,7 +124,7 @@ export class Scheduler implements Service {
     await this.#round
   }
 
-  /** Fires what is due. Call it after a schedule was changed. */
+  /** Fires due schedules. Call it after a schedule was changed. */
   fireDue(): void {
     if (this.#phase !== 'running' || !this.#deps.isLeader()) return
     if (this.#round) {
@@ -147,7 +150,7 @@ export class Scheduler implements Service {
     else this.#timer = this.#deps.clock.after(waitMs, () => this.fireDue())
   }
 
-  /** Fires what is due. Answers the milliseconds until the next fire. Never rejects. */
+  /** Fires due schedules. Returns the milliseconds until the next fire. Never rejects. */
   async #fireAll(): Promise<number> {
     const { store, clock, logger } = this.#deps
     try {
@@ -176,7 +179,7 @@ export class Scheduler implements Service {
     }
   }
 
-  /** What failed and is due no more was deleted, paused or replaced. */
+  /** Forgets failures of schedules that are no longer due, because they were deleted, paused or replaced. */
   #forgetFailures(due: readonly ScheduleKey[]): void {
     if (this.#failures.size === 0) return
     const failing = new Set(due.map(keyOf))
@@ -244,16 +247,16 @@ export class Scheduler implements Service {
     else meter.failedFires++
   }
 
-  /** Publishes the messages of a fire. Answers why nothing was published; null when something was. */
+  /** Publishes the messages of a fire. Returns why nothing was published; null if it was. */
   async #publish(row: ScheduleRow, place: FirePlace): Promise<string | null> {
     const { tracer } = this.#deps
     const { scheduleId } = place
-    // Without the context of the request that made the schedule: all fires would be one trace.
+    // The trace context of the request that made the schedule is left out: otherwise all fires would be in one trace.
     const traced = tracer && traceItem(tracer, itemInTrace(itemOfSchedule(row), {}), { operation: 'fire', scheduleId })
     return this.#store(row, place, traced)
   }
 
-  /** Skips a fire that no retry stores, so that the next one has a chance. @throws the failure while it is retried. */
+  /** Skips a fire that cannot be stored, so that later fires are not blocked. @throws the failure while it is retried. */
   async #giveUp(place: FirePlace, failure: unknown): Promise<string | null> {
     if (isPassing(failure) || isError(failure, 'store_damaged')) throw failure
     const failures = (this.#failures.get(keyOf(place)) ?? 0) + 1
@@ -288,7 +291,7 @@ export class Scheduler implements Service {
     }
   }
 
-  /** Drafts the messages of a fire and stores them. Answers why nothing was published; null when something was. */
+  /** Drafts the messages of a fire and stores them. Returns why nothing was published; null if it was. */
   async #store(row: ScheduleRow, fire: FirePlace, traced: TracedItem | undefined): Promise<string | null> {
     try {
       const drafted = await this.#draft(row, traced?.item ?? itemOfSchedule(row), fire.now)

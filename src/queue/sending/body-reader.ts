@@ -7,7 +7,7 @@ export interface BodyReader {
    * Reads the next bytes.
    * @param bytes may be changed by the call
    * @param onData receives the next part of the body, once at most: a view of the bytes
-   * @returns how many of the bytes belong to the response when it ends there; `more` when it goes on.
+   * @returns how many of the bytes belong to the response if it ends within them; `more` if it continues.
    */
   read(bytes: Buffer, onData: (part: Buffer) => void): number | 'more' | 'malformed'
 }
@@ -40,16 +40,17 @@ class LengthReader implements BodyReader {
 }
 
 /**
- * What the next byte of a body in chunks may be (RFC 9112, section 7.1).
+ * Position of the next byte within a chunked body (RFC 9112, section 7.1).
  *
  * ```
  *   size ─▶ (extension) ─▶ size end ─▶ data ─▶ data end ─▶ data feed ─▶ size
  *                              └─ 0 ─▶ line ─▶ (trailer) ─▶ trailer feed ─▶ line ─▶ last feed ─▶ end
  * ```
  *
- * - size, extension: up to the CR of their line; `size end`, `data feed`, `trailer feed` and `last feed`: the LF behind a CR.
- * - data: bytes of the body; `data end`: the CR behind them.
- * - line: the beginning of a trailer, or the CR of the last line.
+ * - `size`, `extension`: up to the CR of their line.
+ * - `size end`, `data feed`, `trailer feed`, `last feed`: the LF after a CR.
+ * - `data`: bytes of the body. `data end`: the CR after them.
+ * - `line`: the first byte of a trailer, or the CR of the last line.
  */
 type Place =
   | 'size'
@@ -70,18 +71,18 @@ const TAB = 9
 const SPACE = 32
 const SEMICOLON = 59
 const DELETE = 127
-/** Most of them may be zeros. */
+/** Most digits of a chunk size, which may have leading zeros. */
 const MOST_DIGITS = 1_024
-/** Bytes of all extensions, and of all trailers. */
+/** Bytes of all extensions and trailers of a response together. */
 const MOST_ASIDE_BYTES = 16_384
 
 /**
- * Reads a body in chunks. Extensions of chunks and trailers say nothing that is used. It reads byte by byte and moves the data of
- * all chunks together in the memory of the bytes: a response of the smallest chunks costs no more calls than one of large ones.
+ * Reads a chunked body and ignores chunk extensions and trailers. It moves the data of all chunks in a buffer together, in
+ * place, and passes it on in one call. So a response of tiny chunks costs no more calls than one of large chunks.
  */
 class ChunkReader implements BodyReader {
   #place: Place = 'size'
-  /** Of the chunk whose size is known. */
+  /** Bytes left of the current chunk; while its size is read, the size so far. */
   #leftBytes = 0
   #digits = 0
   #asideBytes = 0
@@ -105,7 +106,7 @@ class ChunkReader implements BodyReader {
     return this.#place === 'end' ? at : 'more'
   }
 
-  /** Takes a byte outside of the data. @returns false for one that must not be there */
+  /** Reads a byte outside of the data. @returns false if the byte is not allowed there */
   #take(byte: number): boolean {
     switch (this.#place) {
       case 'size':
@@ -157,7 +158,7 @@ class ChunkReader implements BodyReader {
   }
 }
 
-/** Moves bytes to the left within a buffer; a few without a call. */
+/** Moves bytes to the left within a buffer. For a few bytes, a loop is faster than a native call. */
 function move(bytes: Buffer, from: number, to: number, length: number): void {
   if (length > 32) bytes.copyWithin(to, from, from + length)
   else for (let at = 0; at < length; at++) bytes[to + at] = bytes[from + at] ?? 0

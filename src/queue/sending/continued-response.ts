@@ -7,13 +7,13 @@ import type { Wire } from './wire.js'
 export type ResponseSource = Pick<Wire, 'pause' | 'resume' | 'destroy'>
 
 /**
- * A response that is not plain, which undici reads: it gets a connection on which it seems to send the request, and then
- * receives the response from its first byte on.
+ * Lets undici read a response that is not plain. undici gets a simulated connection: it writes the request there, without
+ * effect, and then receives the response from its first byte on.
  */
 export class ContinuedResponse {
   readonly #rest: RestOfConnection
 
-  /** @param bytes those of the response that have come */
+  /** @param bytes the bytes of the response that have arrived */
   constructor(request: OutgoingRequest, handler: ResponseHandler, source: ResponseSource, bytes: Buffer) {
     this.#rest = new RestOfConnection(source)
     this.#rest.arrive(bytes)
@@ -22,15 +22,15 @@ export class ContinuedResponse {
       bodyTimeout: 0,
       // The connection ends after this response.
       pipelining: 0,
-      // undici expects an answer later.
+      // undici expects the callback to be called asynchronously.
       connect: (_options, done) => process.nextTick(() => done(null, this.#rest)),
     })
-    // Otherwise undici connects again for a request that it has not sent.
+    // Otherwise undici would connect again for a request that it has not sent.
     this.#rest.once('close', () => client.destroy(this.#rest.errored ?? new errors.SocketError('other side closed')))
     client.dispatch(request, handler)
   }
 
-  /** More of the response has come. */
+  /** More bytes of the response have arrived. */
   take(bytes: Buffer): void {
     this.#rest.arrive(Buffer.from(bytes))
   }
@@ -42,10 +42,16 @@ export class ContinuedResponse {
   }
 }
 
-/** A socket whose bytes come from elsewhere, and whose writes go nowhere: the request was sent before. */
+/**
+ * A socket whose bytes come from the real connection and whose writes are
+ * discarded, because the request was already sent.
+ */
 class RestOfConnection extends Socket {
   readonly #source: ResponseSource
-  /** What has arrived before undici has sent the request; it takes an earlier response for one to another request. */
+  /**
+   * Bytes that arrived before undici has written the request. undici would take
+   * them for the response to another request.
+   */
   #held: (Buffer | null)[] | undefined = []
 
   constructor(source: ResponseSource) {

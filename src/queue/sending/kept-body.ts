@@ -1,6 +1,6 @@
 import { ChunkList } from '../../base/index.js'
 
-/** Memory for large failing responses, in total and beyond `keepBytes` of each response. */
+/** Memory that all failing responses together may use beyond their own `keepBytes`. */
 export const LARGE_RESPONSES_BYTES = 64 * 1024 * 1024
 
 /** A budget of bytes that several users share. Each takes what it needs and gives it back. */
@@ -29,24 +29,24 @@ export class SharedBytes {
   }
 }
 
-/** How much of a response is kept. */
+/** How many bytes of a response body are kept. */
 export interface KeepLimits {
-  /** Of every response. */
+  /** Of any response. */
   readonly keepBytes: number
   /** Of a response that is not 2xx, while shared memory is free. */
   readonly keepFailingBytes?: number | undefined
 }
 
-/** The kept part of a response. `truncated`: there was more. */
+/** The kept part of a response body. `truncated`: there was more. */
 export interface Kept {
-  /** Bytes of their own, not a view of a connection's buffer. */
+  /** A copy, not a view of a connection's buffer. */
   readonly body: Uint8Array
   readonly truncated: boolean
 }
 
 /**
- * Collects the body of a response. Keeps a failing response whole, up to `keepFailingBytes` and as far as the shared
- * memory lasts. Of any other or larger response it keeps the first `keepBytes`.
+ * Collects the body of a response. It keeps all of a failing response, up to `keepFailingBytes` and while shared memory is
+ * free. Of any other or larger response it keeps the first `keepBytes`.
  */
 export class KeptBody {
   readonly #limits: KeepLimits

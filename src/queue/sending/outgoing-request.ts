@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 
-/** The headers of a response by their lower-case names; one that is repeated has a list. undici has the same form. */
+/** The headers of a response by lower-case name, as undici has them. A repeated header has a list of values. */
 export type IncomingHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 /** Ends a request. */
@@ -10,15 +10,15 @@ export interface RequestController {
 }
 
 /**
- * What happens to a request, in this order: undici calls the same methods. One of `onResponseEnd` and `onResponseError` is the
- * last one.
+ * Receives the events of a request, in this order; undici calls the same methods. The last call is `onResponseEnd` or
+ * `onResponseError`.
  */
 export interface ResponseHandler {
   /** The request is about to be sent. */
   onRequestStart(controller: RequestController): void
-  /** undici also reports responses with a status below 200, which others follow. */
+  /** undici also reports interim responses, with a status below 200. */
   onResponseStart(controller: RequestController, status: number, headers: IncomingHeaders): void
-  /** @param chunk is not written to again, so it may be kept. */
+  /** @param chunk may be kept: it is not overwritten. */
   onResponseData(controller: RequestController, chunk: Buffer): void
   onResponseEnd(): void
   onResponseError(controller: RequestController, error: Error): void

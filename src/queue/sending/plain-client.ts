@@ -8,13 +8,13 @@ import { Wires } from './wire.js'
 
 const SWEEP_MS = 1_000
 /**
- * When no sweep has come for this long, the process was paused: destinations may have ended connections meanwhile, or said
- * that they will, which must not count as a response.
+ * If the last sweep is longer ago than this, the process was paused. Destinations may have closed connections meanwhile, or
+ * announced it with bytes that must not be read as a response. So all waiting connections are closed.
  */
 const PAUSED_MS = 2_500
-/** How long requests to an odd destination go to undici. */
+/** Number of sweeps for which requests to an odd destination go to undici. */
 const ODD_SWEEPS = 600
-/** Beyond them the oldest are forgotten. */
+/** Most odd destinations that are remembered. Beyond that, the oldest is forgotten. */
 const MOST_ODD = 10_000
 
 /** What a client is built from. */
@@ -22,20 +22,24 @@ export interface PlainClientDeps {
   readonly clock: Clock
   /** Decides which addresses may be contacted. */
   readonly gate: TargetGate
-  /** From this number on, a request gets a connection that has not rested, if there is one. */
+  /** With this many connections to a host, a request uses a connection that has not rested, instead of a new one. */
   readonly connectionsPerHost: number
 }
 
 /**
- * Sends plain requests over connections of its own, which cost less than undici's (`docs/decisions/plain-deliveries.md`). Every
- * request gets a connection at once: how many requests there are is the dispatcher's to limit.
+ * Sends plain requests over connections of its own, which cost less than undici's
+ * (`docs/decisions/plain-deliveries.md`). Every request gets a connection at once; the
+ * dispatcher limits the number of requests.
  */
 export class PlainClient {
   readonly #clock: Clock
   readonly #wires: Wires
   readonly #connectionsPerHost: number
   readonly #origins = new Map<string, PlainOrigin>()
-  /** Destinations whose responses are not plain, in the order of the sweep after which they are tried again. */
+  /**
+   * Destinations whose responses are not plain, each with the number of the sweep
+   * at which it is tried again, in that order.
+   */
   readonly #odd = new Map<string, number>()
   #sweeps = 0
   #sweptAt = 0
@@ -48,14 +52,14 @@ export class PlainClient {
     this.#connectionsPerHost = connectionsPerHost
   }
 
-  /** Whether it can send a request: undici takes what is not plain. */
+  /** Whether this client can send a request. Requests that are not plain go to undici. */
   takes(request: OutgoingRequest): boolean {
     return !this.#isClosed && !this.#odd.has(request.origin) && isPlainRequest(request)
   }
 
   /**
-   * Sends a request that it takes.
-   * @returns what ends the request before it begins, when it has to wait for a connection
+   * Sends a request for which `takes` is true.
+   * @returns if the request has to wait for a connection, a controller that can abort it before it begins
    */
   send(request: OutgoingRequest, handler: ResponseHandler): RequestController | undefined {
     const origin = this.#origins.get(request.origin) ?? this.#newOrigin(request.origin)
@@ -119,8 +123,9 @@ export class PlainClient {
 }
 
 /**
- * The connections to one origin. After a response, a connection rests until the event loop has looked for bytes once: the
- * destination may have closed it, or sent bytes that nobody has asked for, which must not count as the next response.
+ * The connections to one origin. After a response, a connection rests until the event loop has polled
+ * for bytes once, because the destination may have closed the connection, or sent unrequested bytes
+ * that must not be read as the next response.
  */
 class PlainOrigin {
   readonly #url: URL
@@ -129,9 +134,9 @@ class PlainOrigin {
   readonly #onOdd: () => void
   readonly #heads = new PlainResponseHeads()
   readonly #connections = new Set<PlainConnection>()
-  /** Those that have rested, perhaps some that have ended since. The last one is used next, so that others may end. */
+  /** Connections that have rested; some may have ended since. The last one is used next, so that unused ones expire. */
   #free: PlainConnection[] = []
-  /** In the order of their responses. */
+  /** Connections that rest, in the order of their responses. */
   #resting: PlainConnection[] = []
 
   constructor(url: URL, { wires, most, onOdd }: { wires: Wires; most: number; onOdd: () => void }) {
@@ -174,7 +179,7 @@ class PlainOrigin {
   }
 
   #rest(connection: PlainConnection): void {
-    // Between two turns of immediates the event loop looks for bytes once.
+    // Between two rounds of immediates, the event loop polls for bytes once.
     if (this.#resting.push(connection) === 1) setImmediate(() => setImmediate(() => this.#rested()))
   }
 
@@ -196,7 +201,7 @@ class PlainOrigin {
   }
 }
 
-/** The first that is free of those that are taken from a list; the ones before it have ended. */
+/** Takes connections from a list until one is free. The others have ended. */
 function firstFree(take: () => PlainConnection | undefined): PlainConnection | undefined {
   for (;;) {
     const taken = take()

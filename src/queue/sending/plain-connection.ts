@@ -46,10 +46,11 @@ class Exchange implements RequestController {
  * ```
  *
  * - connecting: for its first request.
- * - asking: the request is sent, or on its way. `begun` has the bytes of a head that is not complete, in this many pieces.
- * - receiving: the body of a plain response.
- * - waiting: for the next request, with the number of sweeps that it may last: a clock that is set ends no connection.
- * - with undici: which reads the rest of the response.
+ * - asking: the request was written. `begun` holds the bytes of an incomplete response head, which came in `pieces` pieces.
+ * - receiving: reads the body of a plain response.
+ * - waiting: for the next request, for `sweeps` more sweeps. Sweeps are counted so
+ *   that setting the clock ends no connection.
+ * - with undici: undici reads the rest of the response.
  */
 type State =
   | { readonly kind: 'connecting'; readonly exchange: Exchange }
@@ -61,20 +62,20 @@ type State =
 
 const CLOSED: State = { kind: 'closed' }
 const NOTHING = Buffer.alloc(0)
-/** A head is read again with each piece of it; undici reads those of more pieces, byte by byte. */
+/** With each piece, a head is parsed again from its start. undici, which parses byte by byte, reads heads of more pieces. */
 const MOST_PIECES = 8
 
-/** What a connection needs of its origin. */
+/** What a connection is built from. */
 export interface PlainConnectionDeps {
   readonly host: string
   readonly heads: PlainResponseHeads
   /** Begins to connect. */
   readonly open: (events: WireEvents) => Wire
-  /** It waits for a request. */
+  /** Called when the connection waits for a request. */
   readonly onFree: (connection: PlainConnection) => void
-  /** The destination sends responses that are not plain. */
+  /** Called when the destination has sent a response that is not plain. */
   readonly onOdd: () => void
-  /** It is closed; may be called twice. */
+  /** Called when the connection is closed, perhaps twice. */
   readonly onClosed: (connection: PlainConnection) => void
 }
 
@@ -103,7 +104,7 @@ export class PlainConnection implements ReusableConnection {
     return this.#state.kind === 'waiting' && this.#wire.isUsable
   }
 
-  /** Ends the request that it connects for. */
+  /** Aborts the request that the connection is being opened for. */
   get opening(): RequestController | undefined {
     return this.#state.kind === 'connecting' ? this.#state.exchange : undefined
   }
@@ -130,7 +131,7 @@ export class PlainConnection implements ReusableConnection {
     else this.#end()
   }
 
-  /** Ends a connection that waits. */
+  /** Ends the connection if it waits. */
   endWaiting(): void {
     if (this.#state.kind === 'waiting') this.#end()
   }
@@ -151,7 +152,7 @@ export class PlainConnection implements ReusableConnection {
     this.#state = state
     request.connection = this
     handler.onRequestStart(exchange)
-    // Unless the handler has ended the request.
+    // The handler may have ended the request.
     if (this.#state === state) this.#wire.write(bytesOf(request, this.#deps.host))
   }
 
@@ -169,7 +170,7 @@ export class PlainConnection implements ReusableConnection {
         state.response.take(bytes)
         return
       case 'waiting':
-        // Nobody has asked for it.
+        // The destination sent bytes without a request.
         this.#end()
         return
       case 'connecting':
@@ -213,7 +214,7 @@ export class PlainConnection implements ReusableConnection {
     else this.#finish(state, bytes.length - end)
   }
 
-  /** receiving → waiting, or closed. @param extra bytes behind the response, which nobody has asked for */
+  /** receiving → waiting, or closed. @param extra number of unrequested bytes after the response */
   #finish({ exchange, keepSeconds }: State & { kind: 'receiving' }, extra: number): void {
     if (keepSeconds > 0 && extra === 0 && !this.#wire.isSending) {
       this.#state = { kind: 'waiting', sweeps: keepSeconds }
@@ -237,7 +238,7 @@ export class PlainConnection implements ReusableConnection {
     exchange.handler.onResponseError(exchange, reason)
   }
 
-  /** any → closed, because we want that: nobody hears of it. */
+  /** any → closed, on our side, without an event to the handler. */
   #end(): void {
     this.#state = CLOSED
     this.#wire.destroy()

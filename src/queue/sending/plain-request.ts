@@ -3,13 +3,13 @@ import type { OutgoingRequest } from './outgoing-request.js'
 
 /** Methods whose requests and responses are framed by their headers alone. */
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
-/** Methods that announce even an empty body (RFC 9110, section 8.6). */
+/** Methods that send a content length even for an empty body (RFC 9110, section 8.6). */
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
 const TARGET = /^\/[!-~]*$/
-/** A longer body is not copied behind its head. */
+/** Longer bodies are not copied into one buffer with their head. */
 const LONGEST_COPIED_BYTES = 16_384
 
-/** Whether a request can be sent without undici: no header of its own frames it or speaks of the connection. */
+/** Whether a request can be sent without undici: none of its headers affects the framing or the connection. */
 export function isPlainRequest({ method, path, headers }: OutgoingRequest): boolean {
   if (!METHODS.has(method) || !TARGET.test(path)) return false
   for (let at = 0; at < headers.length; at += 2) {
@@ -19,7 +19,7 @@ export function isPlainRequest({ method, path, headers }: OutgoingRequest): bool
   return true
 }
 
-/** The bytes of a plain request: in one piece, or its head and its body. */
+/** The bytes of a plain request: one buffer, or two buffers for head and body. */
 export function bytesOf(request: OutgoingRequest, host: string): readonly Buffer[] {
   const { method, path, headers, body } = request
   const bodyBytes = body?.byteLength ?? 0

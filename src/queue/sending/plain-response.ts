@@ -2,16 +2,16 @@ import { PLAIN_LINES } from '../../http/index.js'
 import type { IncomingHeaders } from './outgoing-request.js'
 
 /**
- * The head of a plain response: the strict form of HTTP/1.1 in which destinations answer nearly always. It is a subset of what
- * undici's parser accepts, with the same meaning.
+ * The head of a plain response: a strict form of HTTP/1.1 that nearly all destinations use. It is a subset of what undici's
+ * parser accepts, with the same meaning.
  */
 export interface PlainResponseHead {
   readonly status: number
   readonly headers: IncomingHeaders
-  /** Length of the head, bytes, with the empty line behind it. */
+  /** Length of the head, bytes, including the empty line after it. */
   readonly headBytes: number
   readonly body: PlainBody
-  /** For how long the connection may wait for the next request, seconds; 0 or less when it may not be used again. */
+  /** How long the connection may wait for the next request, seconds; 0 or less: it must not be used again. */
   readonly keepSeconds: number
 }
 
@@ -32,21 +32,24 @@ const KEEP_ALIVE_TIMEOUT = /(?:^|[ ,])timeout=([0-9]{1,6})(?:$|[ ,])/
 const NOT_PLAIN = ['upgrade', 'trailer', 'te', 'proxy-connection']
 /** Headers that occur once. */
 const SINGLE = ['content-length', 'transfer-encoding', 'connection', 'keep-alive']
-/** Statuses whose responses have no body, whatever their headers say. */
+/** Statuses whose responses have no body, regardless of their headers. */
 const WITHOUT_BODY = new Set([204, 304])
 
-/** How long connections wait for their next request when the destination does not say, and the longest. */
+/** How long a connection waits for its next request if the destination does not say so, and at most. */
 const KEEP_SECONDS = 4
 const LONGEST_KEEP_SECONDS = 600
-/** A connection is given up before the destination does so, because a request may be on its way by then. */
+/** Connections are closed this much before the destination would close them, when a request may already be on its way. */
 const EARLIER_SECONDS = 2
 
-/** Reads the heads of responses. A destination answers nearly always with the same one for as long as a second lasts. */
+/**
+ * Reads the heads of responses, and caches the last one: within a second, a
+ * destination nearly always sends the same head.
+ */
 export class PlainResponseHeads {
   #lastText = ''
   #last: PlainResponseHead | undefined
 
-  /** Reads the head at the beginning of `text`, which may end anywhere. Undefined for one that is not plain. */
+  /** Reads the head at the beginning of `text`, which may end anywhere; `undefined` if the head is not plain. */
   read(text: string): PlainResponseHead | 'incomplete' | undefined {
     if (this.#last && text.startsWith(this.#lastText)) return this.#last
     const end = text.indexOf(END)
@@ -59,7 +62,7 @@ export class PlainResponseHeads {
   }
 }
 
-/** Whether a plain head may begin like this. Otherwise undici decides at once, not when a head is complete that never comes. */
+/** Whether a plain head may begin like this. If not, undici gets the response at once, even if the head never completes. */
 function mayBegin(text: string): boolean {
   if (!BEGINNING.startsWith(text.slice(0, BEGINNING.length))) return false
   const first = text.indexOf(LINE_END)
@@ -84,7 +87,7 @@ function parse(text: string, end: number): PlainResponseHead | undefined {
 }
 
 function headersIn(lines: string): Record<string, string | string[]> {
-  // Without the names that objects have by themselves.
+  // Without a prototype, so that a header named like a property of objects is not found there.
   const headers: Record<string, string | string[]> = Object.create(null)
   for (let at = 0; at < lines.length; ) {
     const colon = lines.indexOf(':', at)
@@ -100,7 +103,7 @@ function headersIn(lines: string): Record<string, string | string[]> {
   return headers
 }
 
-/** Undefined when the body is framed in another way, such as by the end of the connection. */
+/** The framing of the body; `undefined` if it is another one, such as the end of the connection. */
 function bodyOf(status: number, headers: IncomingHeaders): PlainBody | undefined {
   if (SINGLE.some((name) => Array.isArray(headers[name]))) return undefined
   const { 'content-length': length, 'transfer-encoding': encoding } = headers
@@ -109,7 +112,7 @@ function bodyOf(status: number, headers: IncomingHeaders): PlainBody | undefined
   return typeof length === 'string' && LENGTH.test(length) ? { kind: 'length', bytes: Number(length) } : undefined
 }
 
-/** Undefined when the headers of the connection say something else than whether it stays open. */
+/** How long the connection may be kept; `undefined` if `Connection` has another value than `keep-alive` or `close`. */
 function keepSecondsOf({ connection = 'keep-alive', 'keep-alive': hint }: IncomingHeaders): number | undefined {
   const word = String(connection).toLowerCase()
   if (word === 'close') return 0

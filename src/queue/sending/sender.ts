@@ -15,7 +15,7 @@ import { rootOf, shortageOf } from './shortage.js'
 import { reusableConnections } from './undici-connection.js'
 import { CONNECT_TIMEOUT_MS } from './wire.js'
 
-/** Bytes read beyond those kept, so that the connection can be reused. Beyond them the response is cut off. */
+/** Bytes read and discarded beyond the kept ones, so that the connection can be reused. A longer response is cut off. */
 const MAX_DISCARDED_BYTES = 64 * 2 ** 20
 
 /** A request ready to be sent. */
@@ -34,9 +34,7 @@ export interface SendRequest {
 
 /** A request in flight. */
 export interface Sending {
-  /**
-   * `undefined` when the request was aborted. Rejects only when this machine has run out of something; see `shortageOf`.
-   */
+  /** `undefined` if the request was aborted. Rejects only when this machine is short of a resource; see `shortageOf`. */
   readonly outcome: Promise<AttemptOutcome | undefined>
   abort(): void
   /** The outcome is no longer used: frees the memory of a large response. */
@@ -71,13 +69,12 @@ interface Address {
 /**
  * Sends requests over keep-alive connections. Follows no redirect: a 3xx is a response like any other.
  *
- * A destination may close a keep-alive connection at the moment the next request is on its way. That request fails
- * although the destination has not seen it. So the sender repeats it at once on a new connection, within the same
- * attempt.
+ * A destination may close a keep-alive connection while the next request is on its way. That request fails although the
+ * destination has not seen it. So the sender repeats it at once on a new connection, within the same attempt.
  */
 export class Sender implements RequestSender {
   readonly #plain: PlainClient
-  /** For what is not plain. */
+  /** For requests that are not plain. */
   readonly #agent: Agent
   /** Opens a connection for each request and keeps none. */
   readonly #freshAgent: Agent
@@ -90,7 +87,7 @@ export class Sender implements RequestSender {
     this.#gate = new TargetGate(settings.targets ?? 'everything')
     this.#plain = new PlainClient({ ...settings, gate: this.#gate })
     const common = {
-      // One deadline covers the whole attempt. Within it a destination may take its time.
+      // One deadline covers the whole attempt, so undici needs no timeouts.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: this.#gate.lookup }),
@@ -100,7 +97,7 @@ export class Sender implements RequestSender {
     this.#freshAgent = new Agent({ ...common, pipelining: 0 })
   }
 
-  /** Parses a URL and lets the gate judge it as far as it can without a DNS lookup. */
+  /** Parses a URL and checks it with the gate, as far as possible without a DNS lookup. */
   readonly #addressOf = memoized(
     (text): Address => {
       const url = new URL(text)
@@ -168,13 +165,13 @@ class Attempt implements ResponseHandler, Sending {
     })
   }
 
-  /** The request is sent next, and repeated once through `freshAgent` if it never reached the destination. */
+  /** Call it before the request is sent. If it never reaches the destination, it is repeated once through `freshAgent`. */
   begin(outgoing: OutgoingRequest, freshAgent: Dispatcher): void {
     this.#outgoing = outgoing
     this.#freshAgent = freshAgent
   }
 
-  /** The request may have to wait for a connection, which is given up when the request ends before. */
+  /** The request waits for a connection. If the request ends first, the connection is given up. */
   waitFor(opening: RequestController | undefined): void {
     if (opening) this.#controller = opening
   }

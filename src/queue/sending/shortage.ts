@@ -5,8 +5,8 @@ import { codeOf, isOutOfDescriptors } from '../../base/index.js'
 export type Shortage = 'descriptors' | 'ports'
 
 /**
- * What a request could not start without. It says nothing about the destination, so the request does not count as an attempt.
- * An address of IPv6 that cannot be used from here has the same error as a shortage of ports: that one counts.
+ * The shortage that kept a request from starting. It is not the destination's fault, so the request does not count as an
+ * attempt. An IPv6 address that is unusable from here causes the same error as a shortage of ports; that failure counts.
  */
 export function shortageOf(error: unknown): Shortage | undefined {
   const root = rootOf(error)
@@ -14,7 +14,7 @@ export function shortageOf(error: unknown): Shortage | undefined {
   return codeOf(root) === 'EADDRNOTAVAIL' && hasUsableAddress(root) ? 'ports' : undefined
 }
 
-/** For a host with several addresses, the error of the first one. */
+/** The error itself, or for a host with several addresses the error of the first one. */
 export function rootOf(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error
 }

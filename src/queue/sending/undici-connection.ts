@@ -4,8 +4,8 @@ import { codeOf } from '../../base/index.js'
 import { isClosedByPeer, OutgoingRequest, type ReusableConnection } from './outgoing-request.js'
 
 /**
- * An undici client: one connection with one request at a time. It knows whether that connection was used before. undici's
- * pool passes a request to the connection it chose, which records itself there.
+ * An undici client: one connection with one request at a time. It knows whether its connection was used before. undici's
+ * pool passes a request to the client that it chose, which sets itself as `connection` of the request.
  */
 class UndiciConnection extends Client implements ReusableConnection {
   #socket: Socket | undefined

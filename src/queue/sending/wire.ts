@@ -9,19 +9,19 @@ export const CONNECT_TIMEOUT_MS = 10_000
 /** The memory that all connections without TLS read into. */
 const BLOCK = Buffer.allocUnsafeSlow(65_536)
 
-/** What happens to a connection. */
+/** Receives the events of a connection. */
 export interface WireEvents {
   onOpen(): void
   /** @param bytes are valid during the call only */
   onBytes(bytes: Buffer): void
-  /** Called once, also when the connection was not made. @param error absent when the other side has ended it */
+  /** Called once, also if connecting failed. @param error absent if the other side has ended the connection */
   onClose(error?: Error): void
 }
 
 /**
  * - opening: not connected yet. undici's connectors return the socket, although their type does not say so.
  * - open: connected. With a writer, reads and writes go below the socket (`base/node-internals.ts`).
- * - closed: for good.
+ * - closed: final.
  */
 type State =
   | { readonly kind: 'opening'; readonly socket?: Socket }
@@ -36,7 +36,7 @@ export class Wire {
   #state: State = { kind: 'opening' }
   #error: Error | undefined
 
-  /** Begins to connect, by `connect`. */
+  /** Begins to connect with `connect`. */
   constructor(events: WireEvents, connect: (reading: Reading, done: buildConnector.Callback) => unknown) {
     this.#events = events
     const reading = { buffer: BLOCK, callback: (length: number) => this.#read(length) }
@@ -44,7 +44,7 @@ export class Wire {
     if (this.#state.kind === 'opening' && made instanceof Socket) this.#state = { kind: 'opening', socket: made }
   }
 
-  /** Whether bytes that were written have not all been taken by the system. */
+  /** Whether written bytes are still queued, because the system has not accepted them all. */
   get isSending(): boolean {
     const state = this.#state
     return state.kind === 'open' && (state.socket.writableLength > 0 || (state.writer?.queuedBytes ?? 0) > 0)
@@ -55,7 +55,7 @@ export class Wire {
     return this.#state.kind === 'open' && this.#state.socket.writable && !this.#state.socket.readableEnded
   }
 
-  /** Sends bytes, which must stay as they are. Only while it is open. */
+  /** Sends bytes, which must not be changed afterwards. Without effect unless the connection is open. */
   write(pieces: readonly Buffer[]): void {
     const state = this.#state
     if (state.kind !== 'open') return
@@ -71,7 +71,7 @@ export class Wire {
     socket.uncork()
   }
 
-  /** Reads no more until `resume`. */
+  /** Stops reading until `resume`. */
   pause(): void {
     if (this.#state.kind === 'open') this.#state.socket.pause()
   }
@@ -87,7 +87,7 @@ export class Wire {
     switch (state.kind) {
       case 'opening':
         this.#closed(error)
-        // The error ends undici's timer too.
+        // The error also ends undici's connect timer.
         state.socket?.destroy(error ?? new Error('the connection is no longer wanted'))
         return
       case 'open':
@@ -100,7 +100,7 @@ export class Wire {
     }
   }
 
-  /** opening → open; a connection that was given up meanwhile ends. */
+  /** opening → open. A connection that was given up meanwhile is closed. */
   #opened(socket: Socket): void {
     if (this.#state.kind !== 'opening') {
       socket.destroy()
@@ -149,7 +149,7 @@ type Target = Pick<URL, 'protocol' | 'hostname' | 'port' | 'host'>
 /** Makes connections to destinations that a gate allows. */
 export class Wires {
   readonly #gate: TargetGate
-  /** One for all, because it remembers TLS sessions. */
+  /** One connector for all connections, because it caches TLS sessions. */
   readonly #connectTls: buildConnector.connector
 
   constructor(gate: TargetGate) {

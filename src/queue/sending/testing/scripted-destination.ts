@@ -19,11 +19,11 @@ export interface Destination {
   readonly arrivals: Arrival[]
 }
 
-/** Whole responses; the second allows its connection to wait for eight seconds. */
+/** Complete responses; the second allows its connection to wait for eight seconds. */
 export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 export const KEPT = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=8\r\nContent-Length: 2\r\n\r\nok'
 
-/** Starts a server, and notes what it receives. */
+/** Starts a server and records what it receives. */
 export async function listening(server: Server, protocol: string): Promise<Destination> {
   const arrivals: Arrival[] = []
   server.on(protocol === 'https' ? 'secureConnection' : 'connection', (socket: Socket) => {
@@ -52,7 +52,7 @@ export function newClient(connectionsPerHost = 10) {
   return { client, clock }
 }
 
-/** A request that is sent, and what its handler has heard. */
+/** A request that is sent, and the events that its handler has received. */
 export class Sent {
   readonly request: OutgoingRequest
   readonly heard: string[] = []
@@ -113,7 +113,7 @@ export async function received({ arrivals }: Destination, connections: number, r
   return last
 }
 
-/** Sends each piece once the client, in this process, has had time to read the one before. */
+/** Sends pieces one by one, so that the client, in this process, has time to read each before the next. */
 export async function writePieces(socket: Socket, pieces: readonly string[]): Promise<void> {
   for (const piece of pieces) {
     await new Promise((resolve) => socket.write(piece, resolve))
@@ -121,7 +121,7 @@ export async function writePieces(socket: Socket, pieces: readonly string[]): Pr
   }
 }
 
-/** The event loop has looked for bytes meanwhile. */
+/** Waits for a few turns of the event loop, in which it polls for bytes. */
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
