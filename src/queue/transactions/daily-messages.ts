@@ -11,8 +11,8 @@ export interface DailyQuota {
 
 const DAY_MS = 86_400_000
 
-// A request that began before midnight may be stored after one that began later, and the clock may be set back over
-// midnight: neither begins the new day again. A day further ahead is that of a clock that was wrong.
+// A request that began before midnight may be stored after one that began later, and the clock may be set back across
+// midnight. In both cases the stored day goes on. A stored day further ahead comes from a wrong clock and is replaced.
 const countOn = query<{ accountId: string; day: number; count: number }, { published: number }>(({ db, p }) =>
   db
     .insertInto('published_days')
@@ -27,7 +27,7 @@ const countOn = query<{ accountId: string; day: number; count: number }, { publi
     .returning('published'),
 )
 
-/** Messages of an account with a limit that one request stores. */
+/** The messages that one request stores for an account with a daily limit. */
 export interface Counted {
   readonly quota: DailyQuota
   readonly count: number
@@ -36,8 +36,8 @@ export interface Counted {
 }
 
 /**
- * Counts the messages of several requests of one account in order, as `countDaily` does one after the other. Requests of
- * one day with one limit are counted at once: if one of them is refused, all are.
+ * Counts the messages of several requests of one account, in order. Successive requests of the same day with the same limit
+ * are counted together, because a refusal of one rolls back all of them anyway.
  */
 export function* countDailyEach(requests: readonly Counted[]): Transaction<void> {
   let sum: Counted | undefined
@@ -55,8 +55,9 @@ export function* countDailyEach(requests: readonly Counted[]): Transaction<void>
 const dayOf = (now: number): number => Math.floor(now / DAY_MS)
 
 /**
- * Counts messages of an account with a limit, within the transaction that stores them: what is counted is what is stored,
- * whatever crashes. A day begins at midnight, UTC. Rolls the transaction back with `daily_limit` when they exceed the limit.
+ * Counts messages of an account with a limit, within the transaction that stores them, so the count
+ * stays exact after a crash. A day begins at midnight, UTC. Rolls the transaction back with
+ * `daily_limit` when the messages exceed the limit.
  */
 export function* countDaily({ accountId, limit }: DailyQuota, count: number, now: number): Transaction<void> {
   if (count === 0) return

@@ -5,8 +5,8 @@ import { first, only, type Transaction } from '../../store/statement.js'
 import type { DuePlace } from './messages.js'
 
 /**
- * Counts the due messages of a flow-control key. Each read walks a bounded number of them, so that counting a million delays no
- * other read for long.
+ * Counts the due messages of a flow-control key. Each read walks a bounded number of them, so that counting a million
+ * delays no other read for long.
  */
 
 interface Waiting {
@@ -48,7 +48,7 @@ export interface DueCount {
   readonly next?: DuePlace
 }
 
-/** Counts the due messages of a key behind a place, `limit` of them at most. */
+/** Counts the due messages of a key after a place, at most `limit`. */
 export const count = read(
   'flowDue.count',
   function* (args: {

@@ -82,7 +82,7 @@ const keysAmong = query<{ accountId: string; keys: readonly string[] }, FlowKeyR
 /** A key that is named again is written only if its limits differ or its row is this old. */
 const REWRITE_AFTER_MS = 3_600_000
 
-/** Whether a mention changes nothing in the row of its key that matters. */
+/** Whether the row of a key needs no write for a message that names the key. */
 function isCurrent(row: FlowKeyRow, limits: ReturnType<typeof limitsOf>, at: number): boolean {
   if (Math.abs(at - row.updated_at) >= REWRITE_AFTER_MS) return false
   if (!limits) return true
@@ -92,8 +92,9 @@ function isCurrent(row: FlowKeyRow, limits: ReturnType<typeof limitsOf>, at: num
 }
 
 /**
- * Stores the flow-control keys that new messages name. The last message of a key sets its limits. A write would lock the
- * row until the commit, and then a key would take one commit at a time, so most messages only read it.
+ * Stores the flow-control keys that new messages name. The last message of a key sets its limits. A write
+ * locks the row until the commit, which would limit a key to one commit at a time. So the row is written only
+ * if it changes; most messages only read it.
  */
 export function* noteFlowKeys(messages: readonly KeyMention[]): Transaction<void> {
   const byAccount = new Map<string, Map<string, KeyMention>>()
@@ -120,7 +121,7 @@ function sorted<Value>(map: ReadonlyMap<string, Value>): [string, Value][] {
   return [...map].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
-/** Those of these keys that are stored. */
+/** The stored rows of these keys. */
 export const named = read(
   'flowKeys.named',
   function* (args: {
@@ -143,7 +144,7 @@ export interface KeyPage {
   readonly now: number
 }
 
-/** Due messages of a key that a page counts. */
+/** Most due messages of a key that a page counts. */
 export const MOST_DUE = 100
 
 /** A key and its number of due messages, at most `MOST_DUE`. */
@@ -242,7 +243,7 @@ export interface FlowKeyChange {
 }
 
 /**
- * Changes a key; with `create`, creates it first if it does not exist. Answers the new row, or `undefined` when there
+ * Changes a key; with `create`, creates it first if it does not exist. Returns the new row, or `undefined` when there
  * is none.
  */
 export const modify = write(
@@ -274,7 +275,7 @@ export const modify = write(
   },
 )
 
-/** Where a sweep or a reading goes on: keys after this one, in the order of accounts and names. */
+/** Where a sweep or a paged read continues: at the keys after this one, in the order of accounts and names. */
 export interface KeyPlace {
   readonly account_id: string
   readonly flow_key: string
@@ -296,7 +297,7 @@ const keysAfter = query<Range & { limit: number }, FlowKeyRow>(({ db, p }) =>
   db.selectFrom('flow_keys').selectAll().where(isAfter(p)).orderBy('account_id').orderBy('flow_key').limit(p.limit),
 )
 
-/** The next keys of all accounts, for the dispatcher's memory. */
+/** The next page of keys of all accounts, for the dispatcher's memory. */
 export const page = read('flowKeys.page', function* (args: { after: KeyPlace; limit: number }): Transaction<
   FlowKeyRow[]
 > {
@@ -344,7 +345,7 @@ export interface Swept {
   readonly next: KeyPlace | undefined
 }
 
-/** Of the next `limit` keys, deletes those that no message has named since `before` and that nobody has paused or pinned. */
+/** Among the next `limit` keys, deletes those that no message has named since `before` and that are not paused or pinned. */
 export const sweep = write(
   'flowKeys.sweep',
   function* (args: { before: number; after: KeyPlace; limit: number }): Transaction<Swept> {

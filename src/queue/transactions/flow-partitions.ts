@@ -12,10 +12,10 @@ export interface KeyedPlace {
   readonly seq: number
 }
 
-/** Before all of them. */
+/** The place before all of these messages. */
 export const FIRST: KeyedPlace = { accountId: '', key: '', nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
 
-/** Messages of one transaction. */
+/** Messages per transaction. */
 const BATCH = 1_000
 
 interface Keyed {
@@ -51,7 +51,7 @@ const move = query<{ seqs: readonly number[]; partition: number }>(({ db, p, d }
 
 /**
  * Moves a batch of messages that a version without partitions has stored in partition 0 to the partitions of their
- * flow-control keys. Repeating it changes nothing. Answers where the next batch begins; `undefined` at the end.
+ * flow-control keys. A repeated call changes nothing. Returns where the next batch begins; `undefined` at the end.
  */
 export const moveToKeys = write(
   'flowPartitions.moveToKeys',

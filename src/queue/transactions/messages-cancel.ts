@@ -36,7 +36,7 @@ export interface PendingSelector {
 /** The first place in due order. */
 export const FIRST_DUE: DuePlace = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
 
-/** Rows scanned in one read, however few of them match: other reads must not wait for more. */
+/** Rows scanned in one read, even if few of them match, so that other reads do not wait long. */
 const MAX_SCANNED = 4_000
 
 /** The last place in due order. */
@@ -74,7 +74,7 @@ const ofFlow = (p: WalkParams): RawBuilder<boolean> =>
   sql<boolean>`${ofAccount(p)} and flow_key = ${p.flowKey} and finished_at is null`
 const ofQueue = (p: WalkParams): RawBuilder<boolean> =>
   sql<boolean>`${ofAccount(p)} and queue = ${p.queue} and finished_at is null`
-/** Written so that no index on the account is used: that one would walk all ended messages. */
+/** Written so that no index on the account is used, which would walk all ended messages. */
 const ofAccountUnindexed = (p: WalkParams): RawBuilder<boolean> => sql<boolean>`(account_id || '') = ${p.accountId}`
 
 /** Condition of each walk. The state is part of the SQL text, because it decides which index fits. */
@@ -86,7 +86,7 @@ const STEPS = {
   queueHeld: (p) => sql<boolean>`state = 'held' and ${ofQueue(p)}`,
 } as const satisfies Record<Walk, (p: WalkParams) => RawBuilder<boolean>>
 
-/** The index of a queue is in order of arrival, all others are in due order. */
+/** Whether a walk is in order of arrival. The index of a queue is; all others are in due order. */
 const isInOrderOfArrival = (walk: Walk): boolean => walk === 'queueHeld'
 
 const placeAhead = (walk: Walk) =>
@@ -153,7 +153,7 @@ interface PackedPage {
   readonly next: DuePlace | undefined
 }
 
-/** Thousands of places cross threads as one block of memory. */
+/** Packs a page so that thousands of places cross threads as one block of memory. */
 function packPage({ places, next }: PendingPage): PackedPage {
   const numbers = new Float64Array(places.length * 2)
   for (const [index, { nextAt, seq }] of places.entries()) {
@@ -206,7 +206,7 @@ export interface Ended {
 
 /**
  * On PostgreSQL, where transactions run in parallel, the rows are locked in ascending order before any is changed, so
- * that two overlapping cancels cannot deadlock. On SQLite this extra read would be useless.
+ * that two overlapping cancels cannot deadlock. SQLite does not need this extra read.
  */
 const setCancelled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db, p, d }) => {
   const unfinished = db
@@ -225,13 +225,13 @@ const setCancelled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db
 
 /** Result of a cancel. */
 export interface Cancellation {
-  /** Messages that it ended. The dispatcher must drop them. */
+  /** Numbers of the cancelled messages. The dispatcher must drop them. */
   readonly seqs: readonly number[]
-  /** Messages of queues that got their turn through it. */
+  /** Messages of queues that got a turn because of the cancel. */
   readonly offers: readonly PendingRow[]
 }
 
-/** Cancels those of these messages that have not ended, as part of another transaction. */
+/** Cancels the messages among these that have not ended, within another transaction. Returns the cancelled ones. */
 export function* endMessages(seqs: readonly number[], at: number): Transaction<readonly Ended[]> {
   return seqs.length > 0 ? yield* all(setCancelled, { seqs, at }) : []
 }
@@ -240,7 +240,7 @@ export function* endMessages(seqs: readonly number[], at: number): Transaction<r
 export const turnsOf = (ended: readonly Ended[]): number[] =>
   ended.map((row) => (row.queue === null ? row.slot_seq : row.seq)).filter((seq) => seq !== null)
 
-/** Cancels those of the selected messages that have not ended. */
+/** Cancels the messages among these that have not ended. */
 export const cancel = write(
   'messages.cancel',
   function* (args: { seqs: readonly number[]; at: number }): Transaction<Cancellation> {

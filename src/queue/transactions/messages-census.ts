@@ -10,7 +10,7 @@ import type { DuePlace } from './messages.js'
  * condition.
  */
 
-/** What is counted, each by an index of its own. */
+/** What is counted. Each has an index of its own. */
 export type CountedMessages = 'pending' | 'held' | 'dead'
 
 /** A place in the order of the slice's index. `account` only orders dead letters. */
@@ -82,16 +82,16 @@ function* sliceOf(args: {
   readonly size: number
 }): Transaction<CensusSlice> {
   const { what, after, size } = args
-  // The place of the last one of a full slice: there are at least `size`.
+  // If the place of message number `size` exists, the slice is full.
   const last = yield* first<Args, DuePlace & { account?: string }>(PLACES[what], { ...after, limit: size - 1 })
   if (last) return { count: size, next: { account: '', ...last } }
   return yield* only(RESTS[what], { ...after, limit: size })
 }
 
-/** Counts the messages of one kind behind a place, `size` of them at most. */
+/** Counts messages of one state after a place, at most `size`. */
 export const slice = read('messagesCensus.slice', sliceOf, { turn: 'background' })
 
-/** A priority may have moved the place of a message before its time. */
+/** When a message is due. A priority may have moved its `next_at` to before its creation. */
 const DUE = sql<number>`case when messages.next_at < messages.created_at then messages.created_at else messages.next_at end`
 
 const earliestMessage = query<Record<never, never>, { at: number }>(({ db }) =>
@@ -104,7 +104,7 @@ const earliestMessage = query<Record<never, never>, { at: number }>(({ db }) =>
     .limit(1),
 )
 
-/** One probe of the index for each account. In due order it would read past every message that is held back. */
+/** Probes the index once for each account. A read in due order would pass every message of the excepted accounts. */
 const earliestExcept = query<{ except: readonly string[] }, { at: number | null }>(({ db, p, d }) =>
   db
     .selectFrom('accounts')
@@ -126,7 +126,7 @@ const earliestSchedule = query<Record<never, never>, { at: number | null }>(({ d
 
 /**
  * When the first pending message and the first fire of a schedule are due, Unix milliseconds; `null` for none.
- * `except`: accounts of which nothing is delivered now.
+ * `except`: held accounts, whose messages are not delivered now.
  */
 export const earliest = read(
   'messagesCensus.earliest',

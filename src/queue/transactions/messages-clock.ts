@@ -5,8 +5,8 @@ import { all, change, first, type Transaction } from '../../store/statement.js'
 import type { DuePlace } from './messages.js'
 
 /**
- * Corrections after a clock that ran ahead was set back: messages created in what is now the future, and messages due
- * later than they should be.
+ * Corrections after a clock that ran ahead was set back. They apply to messages whose creation is now in the future, and to
+ * messages that are due later than they should be.
  */
 
 /** Number of the newest messages that show how far the clock was ahead. */
@@ -31,7 +31,7 @@ const latestOfAttempts = query<object, { finished: number | null }>(({ db }) =>
     .where('message_seq', 'in', (q) => q.selectFrom('messages').select('seq').orderBy('seq', 'desc').limit(LOOKED_AT)),
 )
 
-/** Latest time stored for one of the newest messages, Unix milliseconds; 0 for none. */
+/** The latest time stored with the newest messages, Unix milliseconds; 0 if there are none. */
 export const latest = read('messagesClock.latest', function* (_: object): Transaction<number> {
   const messages = yield* first(latestOfMessages, {})
   const attempts = yield* first(latestOfAttempts, {})
@@ -107,21 +107,21 @@ export interface ShiftArgs {
   readonly limit: number
 }
 
-/** Part of the configuration of messages whose publisher named a time of day. */
+/** Part of the configuration of a message whose publisher named the time of its first attempt. */
 const FIXED = '"fixedTime":true'
 
 /**
- * Whether the wait began while the clock was ahead. A retry waits from its last attempt, a first attempt from its
- * creation, unless the publisher named a time of day.
+ * Whether a message began to wait while the clock was ahead. A retry waits from the last attempt. A first attempt waits from
+ * the creation, unless the publisher named its time.
  */
 function isFromAhead({ retried, created_at, attempted_at, config }: Waiting, now: number): boolean {
   return retried > 0 ? (attempted_at ?? 0) > now : created_at > now && !config.includes(FIXED)
 }
 
 /**
- * One step through waiting messages. Those whose wait began while the clock was ahead become due earlier by that much,
- * with the current time as their creation. A second walk changes nothing. Answers the place of the next step;
- * `undefined` at the end.
+ * One step through waiting messages. Messages that began to wait while the clock was ahead become due earlier by `byMs`,
+ * but not before `now`; a creation in the future becomes `now`. A second walk changes nothing. Returns the place of the
+ * next step; `undefined` at the end.
  */
 export const shift = write(
   'messagesClock.shift',

@@ -9,11 +9,11 @@ import { listedMessages, wholeMessage } from './messages-read.js'
 import { contentBytes, firstFitting, inOrderOf, pageBatches } from './messages-sizes.js'
 import { acceptMessages, offersOf } from './queue-turns.js'
 
-/** Selects dead letters of an account: by ids, else by a filter. */
+/** Selects dead letters of an account, by ids or by a filter. */
 export interface DeadSelector {
   readonly accountId: string
   readonly kind: string
-  /** `undefined`: by the filter. */
+  /** `undefined`: select by the filter. */
   readonly dlqIds: readonly string[] | undefined
   /** Dates apply to the time of the failure. */
   readonly filter: MessageFilter
@@ -37,7 +37,7 @@ type DeadQuery = FilterParams &
 
 type DeadOrder = 'earliestFirst' | 'latestFirst'
 
-/** Dead letters that one read looks at, however few of them match, unless a page is larger. */
+/** Dead letters that one read searches, even if few of them match, unless the page is larger. */
 const MOST_SEARCHED = 2_000
 
 /** Position of a dead letter in the order of failures. */
@@ -46,7 +46,7 @@ interface Place {
   readonly afterSeq: number
 }
 
-/** What comes after the place, in the order. */
+/** The condition that a dead letter comes after a place in this order. */
 const behind = (order: DeadOrder, p: Place): RawBuilder<boolean> =>
   sql<boolean>`(finished_at, seq) ${order === 'earliestFirst' ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`
 
@@ -128,7 +128,7 @@ function* lettersById(
 
 const EVER = Number.MAX_SAFE_INTEGER
 
-/** Between which places the letters of a filter are, in the order. */
+/** The places between which the letters of a filter lie, in this order. */
 function placesInTime(order: DeadOrder, { fromDate, toDate }: MessageFilter): { first: Place; last: Place } {
   const start = { afterAt: (fromDate ?? 0) - 1, afterSeq: EVER }
   const end = { afterAt: toDate ?? EVER, afterSeq: EVER }
@@ -141,8 +141,9 @@ function isBehind(order: DeadOrder, one: Place, other: Place): boolean {
 }
 
 /**
- * Selects one row more than a page holds, to know whether there is another page. Where few letters match, the page has
- * looked at as many as others may wait for, and its cursor goes on from there.
+ * Selects one row more than a page holds, to know whether there is another page. It searches a bounded number of letters, so
+ * that other reads do not wait long. If few of them match, the page is short and its cursor continues after the last one
+ * searched.
  */
 function* page(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
   const { accountId, kind, dlqIds, order, after, filter, limit } = selector
@@ -172,13 +173,13 @@ function* wholeLetters(places: readonly DeadPlace[]): Transaction<MessageRow[]> 
   return inOrderOf(places, yield* all(whole, { seqs: places.map((place) => place.seq) }))
 }
 
-/** As much of a page as may be in memory at once. A shortened page has a cursor. */
+/** The part of a page that may be in memory at once. A shortened page has a cursor. */
 function cutShort({ letters, cursor }: DeadPage<DeadPlace>): DeadPage<DeadPlace> {
   const fitting = firstFitting(letters)
   return { letters: fitting, cursor: fitting.length < letters.length ? (fitting.at(-1)?.dlq_id ?? undefined) : cursor }
 }
 
-/** A page of complete dead letters. It is shorter than the limit when they are large. */
+/** A page of complete dead letters. It is shorter than the limit if the letters are large. */
 export const wholePage = read('messages.wholeDeadLetters', function* (selector: DeadSelector): Transaction<DeadPage> {
   const { letters, cursor } = cutShort(yield* page(selector))
   return { letters: yield* listedMessages(yield* wholeLetters(letters)), cursor }
@@ -232,7 +233,7 @@ export const deleteDeadLetters = write(
   },
 )
 
-/** Deletes those messages that are dead letters, within another transaction. Answers which. */
+/** Deletes the dead letters among these messages, within another transaction. Returns their numbers. */
 export function* deleteLetters(among: readonly number[]): Transaction<number[]> {
   const seqs = (yield* all(stillDead, { seqs: among })).map((row) => row.seq)
   if (seqs.length > 0) yield* change(clearDlqId, { seqs })
@@ -258,7 +259,7 @@ export interface RetryArgs {
   readonly revision: Revision
 }
 
-/** The new message neither holds nor heeds the debounce or singleton key of the letter. */
+/** The configuration of the new message. It does not have the debounce or singleton key of the letter. */
 function revisedConfig(letter: MessageRow, revision: Revision): object {
   const isSameKey = revision.flowKey === undefined || revision.flowKey === letter.flow_key
   const { rule: _, ...stored } = configUnder(letter.config, isSameKey)
@@ -296,7 +297,7 @@ function revive(letter: MessageRow, messageId: string, at: number, revision: Rev
 
 /**
  * Sends a page of dead letters again as new messages with the original content, and removes the letters from the queue.
- * Answers the new message ids in the order of the letters.
+ * Returns the new message ids in the order of the letters.
  */
 export const retryDeadLetters = write('messages.retryDeadLetters', function* (args: RetryArgs): Transaction<{
   messageIds: string[]
@@ -341,7 +342,7 @@ const deadBySeq = query<{ seqs: readonly number[] }, DeadPlace>(({ db, p, d }) =
   ),
 )
 
-/** Sends those messages that are dead letters again, within another transaction. Answers which. */
+/** Sends the dead letters among these messages again, within another transaction. Returns their numbers. */
 export function* retryLetters(
   among: readonly number[],
   resending: Resending,

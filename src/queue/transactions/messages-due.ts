@@ -20,7 +20,7 @@ export { type DuePage, pageEncoding } from './messages-packed.js'
 /**
  * Loads of the dispatcher: pending messages in due order between two places, of all accounts or of one, except those
  * that other loads bring. Each read scans a bounded number of rows, so that a backlog of millions does not block other
- * reads. A node of a cluster scans the messages of all nodes and takes those of its partitions
+ * reads. A node of a cluster scans the messages of all nodes and returns those of its partitions
  * (docs/decisions/partitions.md).
  */
 
@@ -34,19 +34,19 @@ export interface DueRange {
   readonly limit: number
   /** Larger bodies, in bytes, are left out; see `messages.body`. */
   readonly largestBody: number
-  /** Only messages of these. Absent: of all, on a server that is alone. */
+  /** Only messages of these partitions. Absent on a server that is alone: all messages. */
   readonly partitions?: readonly number[] | undefined
 }
 
 const HOST = ' host '
 const FLOW = ' flow '
 
-/** The lane of a message. Messages of an account share a lane by flow-control key, else by destination host. */
+/** The lane of a message: its account with its flow-control key, or without a key with its destination host. */
 export function laneOf(row: Pick<PendingRow, 'account_id' | 'flow_key' | 'host'>): string {
   return row.flow_key === null ? row.account_id + HOST + row.host : row.account_id + FLOW + row.flow_key
 }
 
-/** What the messages of a lane share, parsed from its name. */
+/** The host or flow-control key that the messages of a lane share, parsed from its name. */
 export function sharedByLane(
   lane: string,
   accountId: string,
@@ -65,7 +65,7 @@ type Messages<Row> = SelectQueryBuilder<Tables, 'messages', Row>
 
 /**
  * Pending messages of a range in due order. The state is a literal, as in the conditions of the partial indexes, so that
- * these are used.
+ * the database uses them.
  */
 export const between = <Row>(messages: Messages<Row>, p: Bounds): Messages<Row> =>
   messages
@@ -80,13 +80,13 @@ const wholeRows = ({ db, p, d }: Building<Page>, own: Own) =>
     .select(bodyColumns(p.largestBody))
     .limit(p.limit)
 
-/** The condition that a message is of this node; `undefined` on a server that is alone. */
+/** The condition that a message is in a partition of this node; `undefined` on a server that is alone. */
 type Own = RawBuilder<boolean> | undefined
 
 /** Adds the condition, if there is one. */
 export const ofOwn = <Row>(messages: Messages<Row>, own: Own): Messages<Row> => (own ? messages.where(own) : messages)
 
-/** A read of all messages, and the same of those of one node. */
+/** A read of all messages, and the same read of the messages of one node. */
 export interface ByNode<Params, Row> {
   readonly ofAll: Query<Params, Row>
   readonly ofOwn: Query<Params & { partitions: readonly number[] }, Row>
@@ -104,7 +104,7 @@ export function byNode<Params extends object, Row>(
   }
 }
 
-/** The rows of a read of this node. */
+/** The rows of a read for this node. */
 export function* allOf<Params extends object, Row>(
   { ofAll, ofOwn: own }: ByNode<Params, Row>,
   params: Params,
@@ -177,15 +177,14 @@ const pageOf = (range: DueRange, until: DuePlace): Page => ({
   largestBody: range.largestBody,
 })
 
-/** Up to which place rows were read: the last row if there may be more before the bound, else the bound. */
+/** Makes a page of rows. It reaches to the last row if there may be more before the bound, otherwise to the bound. */
 function paged(rows: readonly StoredPending[], limit: number, bound: DuePlace): DuePage {
   const last = rows.length < limit ? undefined : rows.at(-1)
   return { rows: withIntactBodies(rows), upTo: last ? { nextAt: last.next_at, seq: last.seq } : bound }
 }
 
 /**
- * The place of the n-th message of a range, read from the index alone. `ahead` 0 is the first. `undefined` behind the
- * last.
+ * The place of the n-th message of a range, read from the index alone. `ahead` 0 is the first. `undefined` after the last.
  */
 export const placeOf = read(
   'messagesDue.placeOf',
@@ -196,7 +195,7 @@ export const placeOf = read(
   },
 )
 
-/** Of all accounts, except some accounts and lanes. */
+/** Loads messages of all accounts, except some accounts and lanes. */
 export const ofAll = read(
   'messagesDue.ofAll',
   function* (
@@ -215,7 +214,7 @@ function* boundOfAccount(args: DueRange & { accountId: string }): Transaction<Du
   return (yield* first(placeAheadOfAccount, { ...boundsOf(args), accountId, ahead: MAX_SCANNED })) ?? until
 }
 
-/** Of one account, except some of its lanes. */
+/** Loads messages of one account, except some of its lanes. */
 export const ofAccount = read(
   'messagesDue.ofAccount',
   function* (args: DueRange & { accountId: string; exceptLanes: readonly string[] }): Transaction<DuePage> {
@@ -227,7 +226,7 @@ export const ofAccount = read(
   { encoding: pageEncoding },
 )
 
-/** Of one account and destination host, without flow-control key. */
+/** Loads messages of one account and destination host without a flow-control key. */
 export const ofHost = read(
   'messagesDue.ofHost',
   function* (args: DueRange & { accountId: string; host: string }): Transaction<DuePage> {
@@ -239,12 +238,12 @@ export const ofHost = read(
   { encoding: pageEncoding },
 )
 
-/** Of one account and flow-control key. */
+/** Loads messages of one account and flow-control key. */
 export const ofFlow = read(
   'messagesDue.ofFlow',
   function* (args: DueRange & { accountId: string; flowKey: string }): Transaction<DuePage> {
     const { accountId, flowKey, until } = args
-    // An index contains exactly these rows.
+    // An index contains exactly these rows, so the scan needs no bound.
     const rows = yield* allOf(rowsOfFlow, { ...pageOf(args, until), accountId, flowKey }, args.partitions)
     return paged(rows, args.limit, until)
   },

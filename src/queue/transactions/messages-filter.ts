@@ -138,7 +138,7 @@ export type FilterShape = readonly ListName[] | 'any'
 /** Each shape is a prepared query of its own, so their number must be small. */
 const MAX_LISTS = 2
 
-/** The shape of a filter. Over very many messages, a query that tests nothing else is faster. */
+/** The shape of a filter. A query that tests only these lists is faster over very many messages. */
 export function shapeOf(filter: MessageFilter): FilterShape {
   const nonEmpty = (Object.keys(LISTS) as ListName[]).filter((name) => filter[name].length > 0)
   return nonEmpty.length > MAX_LISTS ? 'any' : nonEmpty

@@ -17,7 +17,7 @@ export interface PackedEntries {
 
 type PackedMessage = ReturnType<typeof packMessage>
 
-/** Written out, and read in the same order below: going over the names would cost more than what it saves. */
+/** Written out, and read in the same order below: a loop over the names would cost more than packing saves. */
 const packMessage = (message: NewMessage) =>
   [
     message.message_id,
@@ -123,7 +123,7 @@ export interface DuePage {
   readonly upTo: DuePlace
 }
 
-/** Written out, and read in the same order below: going over the names would cost more than what it saves. */
+/** Written out, and read in the same order below: a loop over the names would cost more than packing saves. */
 const packPendingRow = (row: PendingRow) =>
   [
     row.seq,

@@ -4,9 +4,9 @@ import { all, type Transaction } from '../../store/statement.js'
 import { isPending, PENDING_COLUMNS, type PendingRow, partitionColumn } from './messages.js'
 
 /**
- * Parked messages: pending ones that are not sent until their owner says so. They are due so far in the future that no load
- * reaches them, which costs the dispatcher nothing however many there are. Their own due time is kept in the difference, and
- * the outcome of a request in flight is settled as usual.
+ * Parked messages are pending messages that are not sent until the module that parked them resumes them. Parking adds a
+ * large constant to the due time, so that no load reaches them and they cost the dispatcher nothing. Subtracting the
+ * constant gives the original due time. The outcome of a request in flight is settled as usual.
  */
 
 /** Added to the due time of a parked message, milliseconds. The sum is a safe integer and a valid date. */
@@ -24,16 +24,16 @@ export const dueTime = (nextAt: number): number => (isParkedTime(nextAt) ? nextA
 /** `next_at` of a parked message that is due at this time. */
 export const parkedUntil = (dueAt: number): number => (isParkedTime(dueAt) ? dueAt : dueAt + PARKED_MS)
 
-/** Another due time for a message which stays parked if it is. */
+/** The `next_at` for another due time: parked if `nextAt` is. */
 export const movedTo = (dueAt: number, nextAt: number): number => (isParkedTime(nextAt) ? parkedUntil(dueAt) : dueAt)
 
-/** The same as an SQL expression over the row. */
+/** `movedTo` as an SQL expression over the row. */
 export const movedToSql = (dueAt: number): RawBuilder<number> =>
   sql<number>`case when ${isParked} then ${dueAt} + ${sql.lit(PARKED_MS)} else ${dueAt} end`
 
 /**
- * `created_at` of a message whose due time changes: of a parked one, the time of the change, so that a pause that holds the clock
- * holds only what is left of it.
+ * `created_at` of a message whose due time changes. For a parked message it becomes the time of the change, so that resuming
+ * with `heldSince` moves the due time only by the pause after the change.
  */
 export const madeAtSql = (at: number): RawBuilder<number> =>
   sql<number>`case when ${isParked} then ${at} else created_at end`
@@ -56,7 +56,10 @@ export function* parkGroups(groups: readonly number[]): Transaction<void> {
 /** How parked messages become due again. */
 export interface Unparking {
   readonly groups: readonly number[]
-  /** Not after `at`. Due times move later by the time since then, or since the message was made if that was later. */
+  /**
+   * When the pause began, not after `at`. Due times move later by the time since
+   * then, or since `created_at` if that is later.
+   */
   readonly heldSince?: number | undefined
   /** Unix milliseconds. */
   readonly at: number
@@ -88,7 +91,10 @@ const unparkAsDue = query<{ groups: readonly number[] }, PendingRow>(({ db, p, d
     .returning((q) => ['body', q.lit(0).as('body_bytes')]),
 )
 
-/** Makes the parked messages of groups, which have no bodies, due again. @returns them, for `queue.offer` as offered again. */
+/**
+ * Makes the parked messages of groups, which have no bodies, due again. @returns
+ * the rows for `queue.offer` with `isAgain`.
+ */
 export function* unparkGroups({ groups, heldSince, at }: Unparking): Transaction<PendingRow[]> {
   if (groups.length === 0) return []
   return heldSince === undefined ? yield* all(unparkAsDue, { groups }) : yield* all(unpark, { groups, heldSince, at })

@@ -18,9 +18,12 @@ export interface Published extends Accepted {
   readonly duplicateOf: readonly (string | undefined)[]
   /** In the same order: the message of the same debounce or singleton key that an entry has replaced. Absent: none. */
   readonly replaced?: readonly (string | undefined)[]
-  /** In the same order: whether an entry is no duplicate, but skipped for the message of its singleton key. Absent: none. */
+  /**
+   * In the same order: whether an entry was skipped for the message of its
+   * singleton key (not as a duplicate). Absent: none.
+   */
   readonly skipped?: readonly boolean[]
-  /** In the same order: when an entry is due that a debounce key made due at another time. Absent: none. */
+  /** In the same order: the due time of an entry if its debounce key has changed it. Absent: none. */
   readonly dueAt?: readonly (number | undefined)[]
   /** Numbers of the replaced messages. The dispatcher must drop them. Absent: none. */
   readonly dropped?: readonly number[]
@@ -72,7 +75,7 @@ function* holderOf(entry: PublishEntry, now: number): Transaction<string | undef
   return (yield* all(keyHolder, { accountId, key }))[0]?.message_id
 }
 
-/** The indexes of entries with a key. Of several with the same key, the first comes first. */
+/** The indexes of entries with a key, ordered by key. Entries with the same key keep their order. */
 function inOrderOfKeys(entries: readonly PublishEntry[]): number[] {
   const keys = entries.map(({ message, dedup }) => (dedup ? `${message.account_id}/${dedup.key}` : ''))
   const keyed = [...keys.keys()].filter((index) => keys[index] !== '')
@@ -99,7 +102,7 @@ export function* publishEntries(entries: readonly PublishEntry[], now: number): 
   return { duplicateOf, seqs, turns }
 }
 
-/** The same for entries of which some have a debounce or singleton key. */
+/** Like `publishEntries`, for entries of which some have a debounce or singleton key. */
 function* publishRuled(
   entries: readonly PublishEntry[],
   duplicates: readonly (string | undefined)[],
@@ -108,7 +111,7 @@ function* publishRuled(
   const duplicateOf = entries.map((_, index) => duplicates[index])
   const { replaced, dueAt, olderSeqs } = yield* takeKeys(entries, duplicateOf, now)
   yield* releaseKeysOfSkipped(entries, duplicates, duplicateOf)
-  // The rows of older messages are locked before flow-control keys and queues, as everywhere.
+  // Every transaction locks the rows of older messages before flow-control keys and queues.
   const older = yield* endMessages(olderSeqs, now)
   const fresh = freshOf(entries, { duplicateOf, dueAt })
   const { seqs, turns } = yield* acceptMessages(fresh, now)
@@ -123,8 +126,8 @@ function* publishRuled(
 }
 
 /**
- * A message that is skipped for its singleton key holds no deduplication key. Its duplicates in the same publication are answered
- * with the message for which it is skipped.
+ * Releases the deduplication keys of messages that are skipped for their singleton key. Duplicates of such a message in
+ * the same publication become duplicates of the message for which it is skipped.
  */
 function* releaseKeysOfSkipped(
   entries: readonly PublishEntry[],
@@ -142,7 +145,7 @@ function* releaseKeysOfSkipped(
   for (const [index, older] of duplicateOf.entries()) duplicateOf[index] = skippedFor.get(older ?? '') ?? older
 }
 
-/** The stored messages; `seqs` has their numbers. */
+/** The messages of a publication that are stored, without duplicates; `seqs` has their numbers. */
 export function freshOf(
   entries: readonly PublishEntry[],
   { duplicateOf, dueAt }: Pick<Published, 'duplicateOf' | 'dueAt'>,
@@ -156,7 +159,7 @@ const messageOf = (entry: PublishEntry): NewMessage => entry.message
 const dueLater = (message: NewMessage, at: number | undefined): NewMessage =>
   at === undefined ? message : { ...message, next_at: at }
 
-/** Says in the log of each replaced message which message has replaced it. */
+/** Records in each replaced message which message has replaced it. */
 function* noteSuccessors(
   entries: readonly PublishEntry[],
   replaced: readonly (string | undefined)[],
@@ -239,7 +242,7 @@ function splitPublished(published: Published, all: readonly PublishArgs[]): Publ
   return all.map(({ entries }, index) => {
     const part = <Value>(values: readonly Value[]): Value[] => values.slice(entry, entry + entries.length)
     const duplicates = part(duplicateOf)
-    // Each call drops all of them: it may have stored one that another has replaced.
+    // Every publication gets all dropped messages, because another one may have replaced a message that it stored.
     const ruled = dropped && {
       replaced: part(published.replaced ?? []),
       skipped: part(published.skipped ?? []),
@@ -273,7 +276,7 @@ const publishCountedAll = write(
   },
 )
 
-/** Stores messages of an account with a limit a day, each once for its deduplication key. */
+/** Stores messages of an account with a daily limit, each once for its deduplication key. */
 export const publishCounted = write(
   'messages.publishCounted',
   function* (args: CountedArgs): Transaction<Published> {

@@ -117,7 +117,7 @@ const HISTORIES = {
   oldestFirst: { ids: historyQuery('oldestFirst', 'ids'), filter: historyQuery('oldestFirst', 'filter') },
 }
 
-/** Rows scanned in one read, however few of them match: other reads must not wait for more. */
+/** Rows scanned in one read, even if few of them match, so that other reads do not wait long. */
 const MAX_SCANNED = 2_000
 
 /** The last message that a read scans; no row when it reaches the end. */
@@ -168,15 +168,15 @@ const attemptsQuery = (bodies: Bodies) =>
 
 const attemptsOf = { whole: attemptsQuery('whole'), none: attemptsQuery('none') }
 
-/** Where each order begins. Ids consist of ASCII letters, digits and `_`. */
+/** The text before all ids in each order. Ids consist of ASCII letters, digits and `_`. */
 const BEFORE_ALL = { newestFirst: '~', oldestFirst: '' }
 
 /** An id may have been made this long before or after the time of the message's row. */
 const ID_MARGIN_MS = 60_000
 
 /**
- * Between which ids the messages are that were created in time: ids begin with their time.
- * @returns the id after which they begin, and the last one, in the given order.
+ * The range of ids of the messages that were created in the time of the filter. Ids begin with their time.
+ * @returns the id after which the range begins, and its last id, in the given order.
  */
 function idsInTime(order: HistoryOrder, { fromDate, toDate }: MessageFilter): { after: string; until: string } {
   const earliest = fromDate === null ? BEFORE_ALL.oldestFirst : idsFrom('msg_', fromDate - ID_MARGIN_MS)
@@ -197,7 +197,7 @@ export interface HistoryArgs {
   readonly after: string | undefined
   readonly limit: number
   readonly bodies: Bodies
-  /** Without the messages that were created and have ended before, Unix milliseconds; absent: all. */
+  /** Leaves out messages that were created and have ended before this time, Unix milliseconds. Absent: none. */
   readonly activeFrom?: number | undefined
 }
 
@@ -215,7 +215,7 @@ export interface HistoryPage {
 export const history = read('messages.history', function* (args: HistoryArgs): Transaction<HistoryPage> {
   const { limit, bodies } = args
   const { found, end } = yield* placesOf(args)
-  // PostgreSQL answers a sum as a string.
+  // PostgreSQL returns a sum as a string.
   const places = firstFitting(
     found.map(({ heading_bytes, attempt_bytes, ...place }) => {
       const own = bodies === 'whole' ? place.bytes : heading_bytes
@@ -232,7 +232,7 @@ export const history = read('messages.history', function* (args: HistoryArgs): T
   return { histories, next: isFull ? histories.at(-1)?.message.message_id : end }
 })
 
-/** Groups attempts by message. A page may hold a hundred attempts of each of a thousand messages. */
+/** Groups attempts by message. A page may hold a thousand messages with a hundred attempts each. */
 function byMessage(attempts: readonly AttemptRow[]): ReadonlyMap<number, AttemptRow[]> {
   const groups = new Map<number, AttemptRow[]>()
   for (const attempt of attempts) {
@@ -253,7 +253,7 @@ function* placesOf({ accountId, kind, filter, order, after: from, limit, activeF
   const by = filter.messageIds.length > 0 ? 'ids' : 'filter'
   const ahead =
     by === 'filter' ? yield* first(ID_AHEAD[order], { accountId, after, ahead: MAX_SCANNED - 1 }) : undefined
-  // Past the last one in time, there is nothing more.
+  // After the end of the range, nothing more matches.
   const isMore = ahead !== undefined && laterOf(order, ahead.message_id, range.until) === range.until
   const end = isMore ? ahead.message_id : undefined
   const until = end ?? range.until

@@ -35,7 +35,7 @@ const removeKeys = query<{ upTo: number }>(({ db, p }) =>
   db.deleteFrom('message_keys').where('expires_at', '<=', p.upTo),
 )
 
-/** Deletes the deduplication keys that expired first, about `limit` of them. Answers whether others are left. */
+/** Deletes about `limit` of the deduplication keys that expired first. Returns whether there may be more. */
 export const removeExpiredKeys = write(
   'messages.removeExpiredKeys',
   function* ({ now, limit }: { now: number; limit: number }): Transaction<boolean> {
@@ -56,7 +56,7 @@ export interface SweepArgs {
 }
 
 /**
- * One step of a sweep: scans the next messages by number and deletes those that ended long enough ago. Answers the
+ * One step of a sweep: scans the next messages by number and deletes those that ended long enough ago. Returns the
  * number of the next step, or `undefined` when the rest is too young.
  */
 export const sweep = write('messages.sweep', function* (args: SweepArgs): Transaction<number | undefined> {
@@ -69,8 +69,8 @@ export const sweep = write('messages.sweep', function* (args: SweepArgs): Transa
 })
 
 /**
- * Whether an item is too young to be deleted: numbers grow with time, so all after it are young too. One of the future is of a
- * clock that was wrong, and says nothing of those after it.
+ * Whether an item is too young to be deleted. Numbers grow with time, so all items after it are too young as well. An
+ * item from the future was stored by a wrong clock and says nothing about the items after it.
  */
 export const isYoung = (at: number, { finishedBefore, now }: Pick<SweepArgs, 'finishedBefore' | 'now'>): boolean =>
   at >= finishedBefore && at <= now
@@ -99,7 +99,7 @@ export function measureAgainst(
 ): BudgetResult {
   let left = leftBytes
   for (const { seq, bytes } of rows) {
-    // PostgreSQL answers a sum as a decimal string.
+    // PostgreSQL returns a sum as a decimal string.
     left -= Number(bytes)
     if (left < 0) return { kind: 'beyond', seq }
   }
@@ -108,8 +108,8 @@ export function measureAgainst(
 }
 
 /**
- * Retention by size: the newest ended messages are kept, as many as fit, and older ones deleted. Only content counts;
- * indexes and free space in the database file come on top.
+ * Retention by size: the newest ended messages that fit are kept, and older ones are deleted. Only content counts, not
+ * indexes or free space in the database file.
  */
 
 /** Bytes of a row besides its texts and blobs. */
@@ -155,7 +155,7 @@ const removeFinished = query<{ after: number; upTo: number }>(({ db, p }) =>
 )
 
 /**
- * One step of a trim: deletes ended messages after one number and up to another, oldest first. Answers the number of
+ * One step of a trim: deletes ended messages after one number and up to another, oldest first. Returns the number of
  * the next step, or `undefined` at the end.
  */
 export const trim = write(

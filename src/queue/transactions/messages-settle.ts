@@ -18,11 +18,11 @@ export interface AttemptRecord {
   readonly headers: string
   readonly body: Uint8Array | null
   readonly error: string | null
-  /** When it was due, and how long it waited for its flow-control key; for kinds that show it. */
+  /** When the attempt was due, and how long it waited for its flow-control key; for kinds that show it. */
   readonly wait?: { readonly dueAt: number; readonly heldMs: number } | undefined
 }
 
-/** What an attempt makes of its message. */
+/** The effect of an attempt on its message. */
 export type MessageEnd =
   /** Delivered. The row is kept for the logs, or deleted when the owning module keeps a log of its own. */
   | { readonly kind: 'delivered'; readonly keep: boolean }
@@ -112,7 +112,7 @@ function* finishAs(args: SettleArgs, state: 'delivered' | 'failed', dlqId: strin
   return (yield* change(finish, values)) === 1
 }
 
-/** Bytes kept of a response that another attempt follows, and how many of these attempts are kept. */
+/** Bytes kept of the response to an attempt that is retried, and the number of such attempts kept for a message. */
 const ATTEMPT_BODY_BYTES = 64 * 1024
 const MAX_ATTEMPTS = 100
 

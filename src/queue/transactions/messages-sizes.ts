@@ -5,15 +5,15 @@ import { sql } from 'kysely'
  * gigabytes. So sizes are read first, and then only the rows that fit.
  */
 
-/** Content of one page. A single larger message makes a page of its own. */
+/** Content of one page, bytes. A single larger message makes a page of its own. */
 const PAGE_BYTES = 8 * 2 ** 20
 
 const HEADING = sql`octet_length(headers) + coalesce(octet_length(config), 0) + coalesce(octet_length(response_headers), 0)`
 
-/** Bytes of what surrounds a message's content: its headers, those of its response, and its settings. */
+/** Bytes of a message without the bodies: its headers, those of its response, and its settings. */
 export const headingBytes = sql<number>`${HEADING}`.as('heading_bytes')
 
-/** Bytes of a message: its body, its response body, and what surrounds them. */
+/** Bytes of a message: its body, its response body, both headers, and its settings. */
 export const contentBytes = sql<number>`coalesce(length(body), 0) + coalesce(length(response_body), 0) + ${HEADING}`.as(
   'bytes',
 )

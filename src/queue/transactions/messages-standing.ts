@@ -4,7 +4,7 @@ import { query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import { all, type Transaction } from '../../store/statement.js'
 
-/** What pending messages wait for and why dead letters failed, of many at once and without their bodies. */
+/** Reads what pending messages wait for and why dead letters failed, for many at once and without their bodies. */
 
 interface OfMessages {
   readonly seqs: readonly number[]
@@ -60,7 +60,7 @@ export interface MessagesStanding {
   readonly attempts: readonly LastAttempt[]
 }
 
-/** Reads what messages wait for, from one snapshot; ended ones are left out. */
+/** Reads what messages wait for, from one snapshot. Ended messages are left out. */
 export const standing = read(
   'messages.standing',
   function* (args: OfMessages & { readonly attempts: boolean }): Transaction<MessagesStanding> {
@@ -81,7 +81,7 @@ export interface DeadStanding {
   readonly body: Uint8Array | null
 }
 
-/** Written so that PostgreSQL reads no index of all dead letters beside the numbers. */
+/** Written so that PostgreSQL finds the messages by number only, without the index of all dead letters. */
 const deadOf = query<OfMessages, DeadStanding>(({ db, p, d }) =>
   db
     .selectFrom('messages')

@@ -26,7 +26,7 @@ import {
 
 /**
  * Reads of the due sweep, which compares the pending messages of the store with those in memory. A page reads places
- * from the index alone, unless accounts or lanes are parked: then it looks up to whom each message belongs.
+ * from the index alone, unless accounts or lanes are parked: then it also looks up the account and lane of each message.
  */
 
 /** A page of the due order. */
@@ -43,7 +43,7 @@ export interface PlacesRange {
   readonly limit: number
   readonly exceptAccounts: readonly string[]
   readonly exceptLanes: readonly string[]
-  /** Only messages of these. Absent: of all, on a server that is alone. */
+  /** Only messages of these partitions. Absent on a server that is alone: all messages. */
   readonly partitions?: readonly number[] | undefined
 }
 
@@ -66,7 +66,7 @@ interface PackedPlaces {
   readonly upTo: DuePlace
 }
 
-/** Thousands of places cross threads as one block of memory. */
+/** Packs places so that thousands of them cross threads as one block of memory. */
 const placesEncoding = encodeResult(
   ({ places, upTo }: PlacesPage): PackedPlaces => {
     const numbers = new Float64Array(places.length * 2)
@@ -102,7 +102,7 @@ function* pageOf(range: PlacesRange): Transaction<PlacesPage> {
 /** A page of pending messages that are due soon. */
 export const places = read('messagesSweep.places', pageOf, { encoding: placesEncoding })
 
-/** The same as a batch of a long walk, for which nothing else waits. */
+/** The same page as a batch of a long walk, with the lower priority of background reads. */
 export const placesInTurn = read('messagesSweep.placesInTurn', pageOf, {
   turn: 'background',
   encoding: placesEncoding,
@@ -110,7 +110,7 @@ export const placesInTurn = read('messagesSweep.placesInTurn', pageOf, {
 
 /** Which urgent messages to read. Times are Unix milliseconds. */
 export interface UrgentRange extends Pick<PlacesRange, 'exceptAccounts' | 'exceptLanes' | 'partitions' | 'limit'> {
-  /** Their places lie before this time, and they were created after the other. */
+  /** Only messages with a place before this time that were created in the range below. */
   readonly dueBefore: number
   readonly createdAfter: number
   readonly createdUntil: number
@@ -126,8 +126,8 @@ const urgentPlaces = byNode<Bounds & Omit<UrgentRange, 'partitions' | 'dueBefore
 )
 
 /**
- * New messages that a priority has placed before those that have just become due (`priority.ts`). Behind a long backlog, they
- * are looked for in its oldest part only; the comparison of everything finds the others.
+ * New messages that a priority has placed before those that have just become due (`priority.ts`). In a long backlog,
+ * only its oldest part is searched; the comparison of everything finds the others.
  */
 export const urgent = read('messagesSweep.urgent', function* (range: UrgentRange): Transaction<DuePlace[]> {
   const { partitions, dueBefore, ...about } = range
@@ -161,8 +161,9 @@ const placesOfTurns = query<TurnsRange, DuePlace>(({ db, p, d }) =>
 )
 
 /**
- * Messages of queues that have their turn and were due long before. A message keeps its due time while it waits for its turn,
- * so the node that owns it, and that another node's hint about the turn did not reach, finds it nowhere near the present.
+ * Messages of queues that have their turn and were due long before. A message keeps its due time while it
+ * waits for its turn. So if another node's hint about the turn is lost, the owner does not find the
+ * message among those that have just become due.
  */
 export const turns = read('messagesSweep.turns', function* (range: TurnsRange): Transaction<DuePlace[]> {
   return yield* all(placesOfTurns, range)
@@ -178,7 +179,7 @@ const rowsByNumber = query<{ seqs: readonly number[]; largestBody: number }, Sto
     .where('state', '=', sql.lit('pending')),
 )
 
-/** Those of these messages that are pending. Bodies larger than `largestBody` bytes are left out. */
+/** The pending messages among these. Bodies larger than `largestBody` bytes are left out. */
 export const rows = read(
   'messagesSweep.rows',
   function* (args: { seqs: readonly number[]; largestBody: number; upTo: DuePlace }): Transaction<DuePage> {
@@ -193,7 +194,7 @@ const stillPending = query<{ seqs: readonly number[] }, { seq: number }>(({ db, 
   db.selectFrom('messages').select('seq').where(d.inNumbers('seq', p.seqs)).where('state', '=', sql.lit('pending')),
 )
 
-/** Numbers of those of these messages that are pending. */
+/** Numbers of the pending messages among these. */
 export const pendingAmong = read(
   'messagesSweep.pendingAmong',
   function* (args: { seqs: readonly number[] }): Transaction<number[]> {

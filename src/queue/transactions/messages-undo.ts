@@ -19,7 +19,7 @@ export interface UndoMessagesArgs {
   /** `messages.seq`; those that are not cancelled are ignored. */
   readonly seqs: readonly number[]
   readonly accountId: string
-  /** Only messages that were cancelled from then to then, Unix milliseconds. */
+  /** Only messages that were cancelled between these times, inclusive, Unix milliseconds. */
   readonly from: number
   readonly to: number
   /** `original`: due as before the cancel; `hold`: later by the time that they were cancelled; `now`: at once. */
@@ -44,14 +44,14 @@ const lockCancelled = query<UndoMessagesArgs, { seq: number; message_id: string;
         .where(d.inNumbers('seq', p.seqs))
         .where(d.alsoIs('account_id', p.accountId))
         .where('state', '=', sql.lit('canceled'))
-        // A message that another has replaced says so; no bulk action has cancelled it.
+        // A message that was replaced by another has an error text. It was not cancelled by a bulk action.
         .where('error', 'is', null)
         .where('finished_at', '>=', p.from)
         .where('finished_at', '<=', p.to)
         .orderBy('seq'),
     ),
 )
-/** A message of a queue takes its place in the line again, by the time when it was published, unless its turn has not ended. */
+/** A message of a queue is held again and takes its place by the time of its publication, unless its turn has not ended. */
 const bringBack = query<Omit<UndoMessagesArgs, 'accountId' | 'from' | 'to'>, Ended>(({ db, p, d }) =>
   db
     .updateTable('messages')

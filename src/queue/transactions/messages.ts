@@ -43,7 +43,7 @@ export interface PublishEntry {
   readonly message: NewMessage
   /** Entries of an account with the same key count as one message until the key expires. */
   readonly dedup: { readonly key: string; readonly expiresAt: number } | null
-  /** Its key is that of the account, with what sets apart the keys of tokens and of endpoints. */
+  /** The rule with its complete key: including the namespace of a token, and the URL of an endpoint of a URL group. */
   readonly rule?: KeyRule | undefined
 }
 
@@ -82,25 +82,26 @@ export interface PendingRow
   readonly body: Uint8Array | null
   readonly body_bytes: number
   /**
-   * The message waits for its turn in a queue. It is offered only for the limits that it sets for its flow-control key.
+   * The message waits for its turn in a queue. It is offered only because of the
+   * limits that it sets for its flow-control key.
    */
   readonly held?: true
 }
 
-/** Larger bodies are not passed to the dispatcher, which reads them when it sends them. */
+/** Larger bodies are not passed to the dispatcher, which reads them from the store when it sends them. */
 export const MAX_ROW_BODY_BYTES = 8 * 1024
 
 /** The row for the dispatcher, without a large body. */
 export const withoutLargeBody = (row: PendingRow): PendingRow =>
   row.body_bytes > MAX_ROW_BODY_BYTES ? { ...row, body: null } : row
 
-/** A message of a queue waits for its turn; see `acceptMessages`. */
+/** The first state of a message. A message of a queue waits for its turn; see `acceptMessages`. */
 const firstState = (message: NewMessage): 'held' | 'pending' => (message.queue ? 'held' : 'pending')
 
 /**
- * The partition of a new message. Messages of a flow-control key share that of the key, so that one node counts its limits,
- * and messages of a group share one, so that one node keeps what it knows of the group. Others have the one that they were
- * drafted with.
+ * The partition of a new message. Messages of a flow-control key have the partition of the key, so that one node counts
+ * its use. Other messages have the partition that they were drafted with, otherwise that of their group, so that one
+ * node caches the state of the group.
  */
 function partitionOf(message: NewMessage): number {
   if (message.flow_key) return partitionOfKey(message.account_id, message.flow_key)
@@ -139,11 +140,11 @@ export function toRow(message: NewMessage): InsertRow<'messages'> {
   }
 }
 
-/** In these, messages of one batch usually differ. */
+/** Columns in which the messages of one batch usually differ. */
 const OWN_COLUMNS = ['message_id', 'body', 'body_crc'] as const
 
 /**
- * Stores new messages within another transaction. Answers their numbers, in order. Messages of queues are only stored;
+ * Stores new messages within another transaction. Returns their numbers, in order. Messages of queues are only stored;
  * `acceptMessages` also gives them turns.
  */
 export function* insertMessages(messages: readonly NewMessage[]): Transaction<number[]> {
@@ -152,7 +153,10 @@ export function* insertMessages(messages: readonly NewMessage[]): Transaction<nu
   return yield* insertNumbered('messages', messages.map(toRow), 'message_id', OWN_COLUMNS)
 }
 
-/** Asks to store messages whose flow-control keys are noted, at least one, and for their numbers; see `insertMessages`. */
+/**
+ * Asks to store messages, at least one, whose flow-control keys are stored already.
+ * Returns their numbers. See `insertMessages`.
+ */
 export const askToInsert = (messages: readonly NewMessage[]): Ask<number[]> =>
   askNumbers('messages', messages.map(toRow), 'message_id', OWN_COLUMNS)
 
@@ -195,8 +199,9 @@ export function toPendingRows(messages: readonly NewMessage[], seqs: readonly nu
 }
 
 /**
- * Whether a message that other columns find is pending. It hides from PostgreSQL that the indexes of pending messages would
- * do: with statistics from a time when few were pending, it would search all of them for each message.
+ * Whether a message is pending, for queries that find messages by other columns. The expression keeps
+ * PostgreSQL from using the indexes of pending messages: with statistics from a time when few were pending, it
+ * would search all of them for each message.
  */
 export const isPending = sql<boolean>`state || '' = 'pending'`
 
@@ -208,12 +213,12 @@ const deleteManyGroups = query<{ groups: readonly number[] }>(({ db, p, d }) =>
   db.deleteFrom('messages').where(d.inSharedNumbers('group_key', p.groups)).where(isPending),
 )
 
-/** Deletes the pending messages of these groups within another transaction. Answers how many. */
+/** Deletes the pending messages of these groups within another transaction. Returns how many. */
 export function* deletePendingOfGroups(groups: readonly number[]): Transaction<number> {
   return groups.length > 0 ? yield* change(deleteGroups, { groups }) : 0
 }
 
-/** Asks to delete the pending messages of these groups: of many, whose list the statements before have as well. */
+/** Asks to delete the pending messages of many groups, whose list is shared with the statements before. */
 export function askDeletePendingOfGroups(groups: readonly number[]): Ask<number> {
   return askChange(deleteManyGroups, { groups })
 }
@@ -264,10 +269,7 @@ function bodyUpTo(most: number): AliasedRawBuilder<Uint8Array | null, 'body'> {
 /** A row with the checksum of the body. */
 export type StoredPending = PendingRow & Pick<MessageRow, 'body_crc'>
 
-/**
- * Only read with the body. It is stored after the body in the row, and SQLite walks all pages of a large body to reach
- * it.
- */
+/** The checksum is only read with the body: SQLite stores it after the body, and would walk all pages of a large body. */
 const checksumUpTo = (most: number) =>
   sql<number | null>`case when length(body) <= ${most} then body_crc end`.as('body_crc')
 
@@ -276,7 +278,7 @@ export const bodyColumns = (most: number) => [bodyBytes, bodyUpTo(most), checksu
 
 /**
  * Removes bodies whose checksum does not match. Such a body then counts as too large to be passed along, and the later
- * read of it in the store reports the damage.
+ * read from the store reports the damage.
  */
 export function withIntactBodies(rows: readonly StoredPending[]): PendingRow[] {
   return rows.map((row) => {
@@ -332,5 +334,5 @@ export const body = read(
   { isSingle: () => true },
 )
 
-/** Stores messages on their own. Answers their numbers, in order. */
+/** Stores messages on their own. Returns their numbers, in order. */
 export const insert = write('messages.insert', insertMessages)

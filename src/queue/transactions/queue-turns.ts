@@ -87,7 +87,7 @@ const begin = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d })
     .returning('seq'),
 )
 
-/** Gives the next messages of a queue their turns, up to its parallelism. Answers those messages. */
+/** Gives the next messages of a queue their turns, up to its parallelism. Returns those messages. */
 export function* advanceQueue(queue: QueueKey): Transaction<PendingRow[]> {
   return (yield* advanceIfThere(queue)) ?? []
 }
@@ -153,7 +153,7 @@ const removeTurns = query<{ seqs: readonly number[] }, TurnQueue>(({ db, p, d })
 
 /**
  * A message or callback of these turns has ended. Ends the turns that have nothing left, and gives the next messages of
- * their queues a turn. Answers those messages.
+ * their queues a turn. Returns those messages.
  */
 export function* endTurns(seqs: readonly number[]): Transaction<PendingRow[]> {
   if (seqs.length === 0) return []
@@ -166,8 +166,8 @@ export function* endTurns(seqs: readonly number[]): Transaction<PendingRow[]> {
 }
 
 /**
- * Lets held messages go on whose turn has not ended, because a callback of an earlier attempt is pending.
- * @returns their numbers.
+ * Makes held messages pending whose turn has not ended, because a callback of an earlier attempt is pending.
+ * @returns the numbers of these messages.
  */
 export function* goOnInTurn(seqs: readonly number[]): Transaction<ReadonlySet<number>> {
   const turns = (yield* all(lockTurns, { seqs })).map((row) => row.message_seq)
@@ -209,14 +209,14 @@ export function* acceptMessages(messages: readonly NewMessage[], now: number): T
   return { seqs, turns: yield* advanceOrMakeAll(queues, now) }
 }
 
-/** Gives the next messages of these queues their turns; queues that do not exist are created. Answers those messages. */
+/** Gives the next messages of these queues their turns; queues that do not exist are created. Returns those messages. */
 export function* advanceOrMakeAll(queues: readonly QueueKey[], now: number): Transaction<PendingRow[]> {
   return yield* advanceQueues(queues, (queue) => advanceOrMake(queue, now))
 }
 
 /**
- * The queue may be deleted until it is locked, because other transactions do not see the new messages before the
- * commit.
+ * Advances a queue, and creates it first if it does not exist. It tries again until the queue is locked: before that,
+ * another transaction may delete the queue, because it does not see the new messages yet.
  */
 function* advanceOrMake(queue: QueueKey, now: number): Transaction<PendingRow[]> {
   for (;;) {
@@ -227,8 +227,8 @@ function* advanceOrMake(queue: QueueKey, now: number): Transaction<PendingRow[]>
 }
 
 /**
- * What to offer to the dispatcher after messages were accepted: those that may be sent, and held ones with a
- * flow-control key, whose limits apply from now on. The latter are offered without body.
+ * What to offer to the dispatcher after messages were accepted: messages that may be sent, and held messages with a
+ * flow-control key, whose limits apply from now on. Held messages are offered without body.
  */
 export function offersOf(messages: readonly NewMessage[], { seqs, turns }: Accepted): PendingRow[] {
   const fresh: PendingRow[] = []

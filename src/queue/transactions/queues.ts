@@ -36,7 +36,7 @@ const put = query<Writing>(({ db, p }) =>
     ),
 )
 
-/** Creates or changes a queue. Answers the messages that get a turn through it. */
+/** Creates or changes a queue. Returns the messages that get a turn because of it. */
 export const upsert = write('queues.upsert', function* (args: Writing): Transaction<PendingRow[]> {
   yield* change(put, args)
   return yield* advanceQueue(args)
@@ -50,7 +50,10 @@ const pause = query<{ accountId: string; name: string; paused: number; now: numb
     .where('name', '=', p.name),
 )
 
-/** Pauses or resumes a queue; `undefined` if it does not exist. Answers the messages that get a turn through it. */
+/**
+ * Pauses or resumes a queue. Returns the messages that get a turn because of it;
+ * `undefined` if the queue does not exist.
+ */
 export const setPaused = write(
   'queues.setPaused',
   function* (args: {
@@ -123,7 +126,7 @@ const countBatch = query<CountRange, { count: number; last: number | null }>(({ 
     .select(({ fn }) => [fn.countAll<number>().as('count'), fn.max<number | null>('seq').as('last')]),
 )
 
-/** One count, and where the next one starts; `undefined` at the end. */
+/** The count of one batch, and where the next batch starts; `undefined` at the end. */
 export interface CountBatch {
   readonly count: number
   readonly next: number | undefined
@@ -158,7 +161,7 @@ const removeTurns = query<{ accountId: string; name: string }>(({ db, p }) =>
   db.deleteFrom('queue_turns').where('account_id', '=', p.accountId).where('queue', '=', p.name),
 )
 
-/** Deletes a queue without messages. Answers whether it is gone. */
+/** Deletes a queue without messages. Returns whether it is gone. */
 export const removeEmpty = write(
   'queues.removeEmpty',
   function* (args: { accountId: string; name: string }): Transaction<boolean> {
@@ -183,8 +186,9 @@ const someLeft = query<{ accountId: string; name: string; limit: number }, { seq
 )
 
 /**
- * Cancels what is left in a queue, and deletes it: publishers wait meanwhile. For a queue that is never empty. It locks the queue
- * before its messages, so it is for few of them. Answers what it has cancelled; `undefined` if more than `most` are left.
+ * Cancels the messages that are left in a queue and deletes the queue, in one transaction, for a queue that never
+ * becomes empty. Publishers wait for its lock meanwhile, so it is for few messages. Returns the numbers of the cancelled
+ * messages; `undefined`, without any change, if more than `most` are left.
  */
 export const removeWithRest = write(
   'queues.removeWithRest',

@@ -7,13 +7,13 @@ import type { NewMessage, PublishEntry } from './messages.js'
 
 /**
  * Debounce and singleton keys. A row of `rule_keys` names the message that holds the key of an account. It is written in the
- * transaction that publishes the message. Nothing is written when the message ends: the next publication looks whether its
- * message has ended. So only publications with these keys cost anything.
+ * transaction that publishes the message. Nothing is written when the message ends: the next publication with the key checks
+ * whether that message has ended. So only publications with these keys cost anything.
  *
  * A debounced message gives its key up in a commit before its first attempt (`close`). Two actors may meet there: a new
- * publication that wants to replace the message, and the dispatcher that wants to send it. Both change the row, so one comes
- * first. If it is the publication, the dispatcher finds the message cancelled and sends nothing. If it is the dispatcher, the
- * publication finds no row and begins a new burst.
+ * publication that wants to replace the message, and the dispatcher that wants to send it. Both change the row, so one
+ * comes first. If it is the publication, the dispatcher finds the message cancelled and sends nothing. If it is the
+ * dispatcher, the publication finds no row and begins a new burst.
  */
 
 export { debouncedUntil, type KeyRule } from '../key-rule.js'
@@ -71,7 +71,7 @@ function* takeOrLock(place: Place, messageId: string, now: number): Transaction<
   }
 }
 
-/** What the rule of an entry makes of it. */
+/** The effect of an entry's rule. */
 type Verdict =
   | { readonly kind: 'stored' }
   /** An older message has not ended. */
@@ -102,17 +102,20 @@ function* verdictOn(
   return { kind: 'replaces', messageId: older, seq: row?.seq, since }
 }
 
-/** What rules make of the entries of a publication. */
+/** The effects of the rules on the entries of a publication. */
 export interface Ruled {
   /** In the order of the entries: the message that an entry replaces. Missing elements: none. */
   readonly replaced: readonly (string | undefined)[]
-  /** In the order of the entries: when one is due that is due at another time than it was drafted with. */
+  /** In the order of the entries: the due time of an entry if its rule has changed it. */
   readonly dueAt: readonly (number | undefined)[]
-  /** Messages of the store that are replaced. */
+  /** Numbers of older messages in the store that are replaced. */
   readonly olderSeqs: readonly number[]
 }
 
-/** The indexes of entries with a rule, in the same order everywhere, so that transactions with common keys cannot deadlock. */
+/**
+ * The indexes of entries with a rule, in the same order everywhere, so that
+ * transactions with common keys cannot deadlock.
+ */
 function inOrderOfKeys(entries: readonly PublishEntry[]): number[] {
   const keys = entries.map(({ message, rule }) => (rule ? `${message.account_id}/${rule.kind}/${rule.key}` : ''))
   const ruled = [...keys.keys()].filter((index) => keys[index] !== '')
@@ -157,8 +160,8 @@ const giveUp = query<{ accountId: string; messageId: string }>(({ db, p }) =>
 )
 
 /**
- * A debounced message gives its key up before its first attempt. Answers whether it is still pending: another message may
- * have replaced it.
+ * Releases the key of a debounced message before its first attempt. Returns whether the message is still pending: another
+ * message may have replaced it.
  */
 export const close = write(
   'ruleKeys.close',
@@ -186,16 +189,16 @@ const moveBurst = query<{ accountId: string; messageId: string; byMs: number }>(
 )
 
 /**
- * Moves the bursts of messages that are brought back later than they were due, as part of another transaction: their longest
- * delay would be over before it is.
- * @param byMs of each message, milliseconds.
+ * Moves the start of the bursts of messages that are brought back with later due times, within another transaction.
+ * Otherwise the longest delay of a burst would be over too early.
+ * @param byMs how much later each message is due, milliseconds, by message id.
  */
 export function* moveBursts(accountId: string, byMs: ReadonlyMap<string, number>): Transaction<void> {
   for (const { message_id: messageId } of yield* all(burstsOf, { accountId, messageIds: [...byMs.keys()] }))
     yield* change(moveBurst, { accountId, messageId, byMs: byMs.get(messageId) ?? 0 })
 }
 
-/** A step of a sweep over keys by age: about `limit` of those that were taken from a time on, and before another. */
+/** A step of a sweep over keys by age: about `limit` of the keys that were taken between two times. */
 export interface KeySweepStep {
   readonly from: number
   readonly before: number
@@ -231,7 +234,7 @@ const removeUnused = query<{ from: number; upTo: number }>(({ db, p }) =>
     ),
 )
 
-/** Deletes keys whose message has ended. Answers from which time the next step goes on; `undefined` at the end. */
+/** Deletes keys whose message has ended. Returns the time at which the next step continues; `undefined` at the end. */
 export const sweep = write(
   'ruleKeys.sweep',
   function* ({ from, before, limit }: KeySweepStep): Transaction<number | undefined> {

@@ -38,7 +38,7 @@ export interface ScheduleSize {
 
 const bytesOf = sql<number>`coalesce(octet_length(body), 0) + octet_length(headers) + octet_length(last_messages)`
 
-/** Number of messages of the last fires whose ids are stored. */
+/** How many message ids of the last fires are stored. */
 const MAX_REMEMBERED = 20
 
 const replace = query<NewSchedule & { crc: number | null }>(({ db, p }) => {
@@ -79,7 +79,7 @@ const countOf = query<{ accountId: string }, { schedules: number }>(({ db, p }) 
 
 /**
  * Creates a schedule, or replaces all settings of the one with this id. The record of past fires stays.
- * @param args.most schedules of its account. Two requests at the same moment may exceed it by one. Default: no limit.
+ * @param args.most limit of schedules of its account. Two simultaneous requests may exceed it by one. Default: no limit.
  */
 export const put = write(
   'schedules.put',
@@ -160,7 +160,7 @@ const removeOne = query<ScheduleKey>(({ db, p }) =>
   db.deleteFrom('schedules').where('account_id', '=', p.accountId).where('schedule_id', '=', p.scheduleId),
 )
 
-/** Deletes a schedule; its published messages stay. Answers how many were deleted. */
+/** Deletes a schedule; its published messages stay. Returns how many were deleted. */
 export const remove = write('schedules.remove', function* (args: ScheduleKey): Transaction<number> {
   return yield* change(removeOne, args)
 })
@@ -184,8 +184,8 @@ const lockSchedule = query<ScheduleKey, Pick<ScheduleRow, 'cron'>>(({ db, p, d }
 )
 
 /**
- * Pauses a schedule, or resumes it with this next fire of this cron expression. Nothing changes when it already was in that
- * state. Answers `false` if the schedule has another expression now, or is gone.
+ * Pauses a schedule, or resumes it with this next fire, which was computed from `cron`. Nothing changes if the schedule is
+ * already in that state. Returns `false` if the schedule has another cron expression by now, or is gone.
  */
 export const setPaused = write(
   'schedules.setPaused',
@@ -237,7 +237,7 @@ function wholeSchedule(row: ScheduleRow): ScheduleRow {
   return row
 }
 
-/** Due schedules. Accounts take turns, so the many of one do not delay those of others. */
+/** Due schedules. Accounts take turns, so that many schedules of one account do not delay those of others. */
 export const due = read('schedules.due', function* (args: { now: number; limit: number }): Transaction<DueSchedule[]> {
   return yield* all(dueSchedules, args)
 })
@@ -283,7 +283,7 @@ const aheadSchedules = query<ScheduleKey & { now: number; limit: number }, Ahead
     .limit(p.limit),
 )
 
-/** Schedules of all accounts whose next fire is in the future, after one of them. */
+/** The next page, after a schedule, of schedules of all accounts whose next fire is in the future. */
 export const ahead = read(
   'schedules.ahead',
   function* (args: ScheduleKey & { now: number; limit: number }): Transaction<AheadRow[]> {
@@ -316,12 +316,12 @@ export const SUSPENDED_FIRE = 'Skipped: the account was suspended by the operato
 export interface Fire extends ScheduleKey {
   /** The due fire. If the schedule has moved on, nothing happens. */
   readonly dueAt: number
-  /** When the schedule was made that is fired. If it was replaced since then, nothing happens. Absent: any. */
+  /** When the fired schedule was created. If the schedule was replaced since then, nothing happens. Absent: no check. */
   readonly madeAt?: number
   readonly nextAt: number | null
   readonly now: number
   readonly entries: readonly PublishEntry[]
-  /** Of an account with a limit of messages a day. */
+  /** The daily limit of the account; absent if it has none. */
   readonly quota?: DailyQuota | undefined
   /** Why nothing is published. */
   readonly error: string | null
@@ -350,7 +350,7 @@ const advance = query<ScheduleKey & { nextAt: number | null; lastAt: number; mes
 /** The effects of a fire on memory. */
 export interface Fired {
   readonly offers: readonly PendingRow[]
-  /** Numbers of messages that it has replaced. The dispatcher must drop them. */
+  /** Numbers of messages that the fire has replaced. The dispatcher must drop them. */
   readonly dropped: readonly number[]
 }
 
@@ -363,7 +363,8 @@ export const fire = write('schedules.fire', function* (args: Fire): Transaction<
   if (args.quota) yield* countDaily(args.quota, published.seqs.length, args.now)
   const fresh = args.entries.map((entry, index) => duplicateOf[index] ?? entry.message.message_id)
   const messages = JSON.stringify([...fresh, ...lastMessages(row)].slice(0, Math.max(MAX_REMEMBERED, fresh.length)))
-  // The clock may have been set back since the fire was due: a time before it would let the same fire come again.
+  // The clock may have been set back since the fire was due. A last fire before
+  // `dueAt` would let the same fire happen again.
   yield* change(advance, { ...args, lastAt: Math.max(args.now, args.dueAt), messages })
   return { offers: offersAfter(args.entries, published), dropped: published.dropped ?? [] }
 })

@@ -89,7 +89,7 @@ export const get = read('urlGroups.get', function* (args: GroupKey): Transaction
   return yield* first(oneGroup, args)
 })
 
-/** Names and sizes of an account's groups, by name: a group may have megabytes. */
+/** Names and sizes of an account's groups, ordered by name. The groups themselves may have megabytes. */
 export const list = read('urlGroups.list', function* (args: { accountId: string }): Transaction<GroupSize[]> {
   return yield* all(sizes, args)
 })
@@ -105,7 +105,7 @@ export const some = read(
 /** Only this file writes the column. */
 export const endpointsOf = (row: UrlGroupRow): GroupEndpoint[] => JSON.parse(row.endpoints) as GroupEndpoint[]
 
-/** The endpoints of a group by name and URL, each of which only one of them has. Removed ones leave a gap. */
+/** The endpoints of a group. Names and URLs are unique in it. A removed endpoint leaves a gap. */
 class Endpoints {
   readonly #all: (GroupEndpoint | undefined)[] = []
   readonly #byName = new Map<string, number>()
@@ -115,7 +115,7 @@ class Endpoints {
     return this.#all.filter((endpoint) => endpoint !== undefined)
   }
 
-  /** It takes the first place of those with its name or its URL, which may be two. */
+  /** Replaces the endpoints with the same name or the same URL, at most two, and takes the first of their places. */
   put(endpoint: GroupEndpoint): void {
     const { name, url } = endpoint
     const named = name === undefined ? undefined : this.#byName.get(name)
@@ -143,7 +143,10 @@ function merged(endpoints: readonly GroupEndpoint[], added: readonly GroupEndpoi
   return all.left
 }
 
-/** Locks a group until the commit; creates it first if it does not exist. It may be deleted until it is locked. */
+/**
+ * Locks a group until the commit, and creates it first if needed. Tries again if
+ * the group is deleted before it is locked.
+ */
 function* makeOrLock(args: GroupKey & { now: number }): Transaction<UrlGroupRow> {
   for (;;) {
     yield* change(make, args)
@@ -159,8 +162,8 @@ export interface GroupLimits {
 }
 
 /**
- * Adds endpoints to a group, which is created if it does not exist. Answers `full` or `too_long` when it would have more than
- * `most`. A group that is too long already may become shorter.
+ * Adds endpoints to a group, which is created if it does not exist. Returns `full` or `too_long`, without a change, if
+ * the group would exceed `most`. A group that is already too long may become shorter.
  */
 export const addEndpoints = write(
   'urlGroups.addEndpoints',
@@ -178,7 +181,7 @@ export const addEndpoints = write(
   },
 )
 
-/** Removes endpoints and deletes the group when none is left. Answers whether the group existed. */
+/** Removes endpoints and deletes the group when none is left. Returns whether the group existed. */
 export const removeEndpoints = write(
   'urlGroups.removeEndpoints',
   function* (args: GroupKey & { endpoints: readonly EndpointRef[]; now: number }): Transaction<boolean> {
@@ -195,7 +198,7 @@ export const removeEndpoints = write(
   },
 )
 
-/** Sets the default headers of a group. Answers whether the group exists. */
+/** Sets the default headers of a group. Returns whether the group exists. */
 export const putHeaders = write(
   'urlGroups.putHeaders',
   function* (args: GroupKey & { headers: string; now: number }): Transaction<boolean> {
@@ -203,7 +206,7 @@ export const putHeaders = write(
   },
 )
 
-/** Deletes a group if it exists. Answers how many were deleted. */
+/** Deletes a group if it exists. Returns how many were deleted. */
 export const remove = write('urlGroups.remove', function* (args: GroupKey): Transaction<number> {
   return yield* change(drop, args)
 })
