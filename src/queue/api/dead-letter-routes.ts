@@ -41,7 +41,10 @@ function cursorOf(cursor: string | undefined): string | undefined {
   })
 }
 
-/** What a request selects, or `undefined` for nothing. Ids win over filters; an empty list of ids selects nothing. */
+/**
+ * The selector of a request; `undefined` if it selects nothing. Ids win over
+ * filters; an empty list of ids selects nothing.
+ */
 function selectorOf(accountId: string, wire: WireDead): DeadSelector | undefined {
   const shared = {
     accountId,
@@ -72,7 +75,7 @@ const only = (accountId: string, dlqId: string): DeadSelector => ({
 
 const withCursor = (cursor: string | undefined): { cursor?: string } => (cursor === undefined ? {} : { cursor })
 
-/** The cursor after a page of a list; of a page that is not full also the time of the last letter that was looked at. */
+/** The cursor after a page of a list; if the page is not full, also the time of the last letter that was searched. */
 function placeAfter({ letters, cursor }: DeadPage, { limit }: DeadSelector): { cursor?: string; searchedTo?: number } {
   if (cursor === undefined) return {}
   return letters.length < limit ? { cursor, searchedTo: Number(cursor.split('-')[0]) } : { cursor }
@@ -100,10 +103,10 @@ export function revisionOf(headers: IncomingHttpHeaders, now: number, deps: Revi
   }
 }
 
-/** Reads that one request makes to find any letter. */
+/** Most reads that one request makes to find a letter. */
 const MOST_READS = 5
 
-/** A page of letters. A page that finds none goes on, up to a limit; then the answer is empty and has a cursor. */
+/** Reads pages until one has letters, at most `MOST_READS` of them. After that, the reply is empty and has a cursor. */
 async function untilFound<Page extends { readonly cursor: string | undefined }>(
   selector: DeadSelector,
   read: (selector: DeadSelector) => Promise<Page>,
@@ -170,7 +173,7 @@ function singleRoutes(deps: ApiDeps): Route[] {
   ]
 }
 
-/** Filters that only runs have must not be ignored: the reply would contain letters that nobody asked for. */
+/** Refuses filters that only dead letters of runs have. If they were ignored, the reply would contain unwanted letters. */
 function refuseRunFilters(query: object): void {
   const given = Object.keys(RUN_DEAD_FILTERS).find((name) => name in query)
   if (given === undefined) return

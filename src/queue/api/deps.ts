@@ -11,7 +11,7 @@ import type { DeadLetterSource, DropSelector, LargeCancel } from '../types.js'
 /** An account's signing keys. */
 export interface SigningKeyring {
   signingKeys(accountId: string): { readonly current: string; readonly next: string }
-  /** Makes the next key the current one, and a fresh one the next. `caller` goes into the audit log. */
+  /** Makes the next key the current one, and creates a new next key. `caller` goes into the audit log. */
   rotateSigningKeys(accountId: string, caller: Caller): Promise<{ readonly current: string; readonly next: string }>
 }
 

@@ -123,8 +123,8 @@ const DEFAULT_COUNT = 100
 const LARGEST_COUNT = 1_000
 const MESSAGES_PER_READ = 100
 /**
- * Reads of a request: of many messages few may match the filter. After these, it answers what it has, with a cursor, so that
- * no request takes long.
+ * Most reads of one request, so that no request takes long when few of many messages match the filter. After these
+ * reads, the reply has the entries found so far, and a cursor.
  */
 const MAX_READS = 10
 /** Entries repeat the body and the headers of their message. A page with this many characters of text is full. */
@@ -153,8 +153,8 @@ interface LogAnswer extends EventPage {
 }
 
 /**
- * Where a page ended: within the entries of this message, or after them. New entries appear at the newer end of a
- * message between two requests, so positions count from its oldest entry.
+ * Where a page ended: within the entries of this message, or after them. Between two requests, new entries are added at the
+ * newer end of a message, so positions count from its oldest entry.
  */
 interface Place {
   readonly messageId: string
@@ -182,12 +182,12 @@ function placeOf(cursor: string | undefined): Place | undefined {
   })
 }
 
-/** A time in milliseconds. The ids of places begin with letters. */
+/** A cursor that is a time in milliseconds. Other cursors begin with a message id, and thus with letters. */
 const TIME = /^\d{1,15}$/
 
 /**
- * The SDK describes a cursor as Unix milliseconds, and its example begins with the present time: the log up to that time, or
- * from it on where the earliest entries come first.
+ * Turns a cursor in Unix milliseconds into a date filter: the log up to that time, or with `earliestFirst` from that
+ * time on. The SDK describes cursors like that, and its example begins with the current time.
  */
 function withoutTimeCursor(wire: WireEvents): WireEvents {
   const { cursor, order, ...rest } = wire
@@ -229,13 +229,13 @@ class EventReader {
     return { events: this.#events, cursor, ...(searchedTo !== undefined && { searchedTo }) }
   }
 
-  /** Reads the next messages. Answers whether there may be more entries after these. */
+  /** Reads the next messages. Returns whether there may be more entries after these. */
   async #readSome(accountId: string, filter: MessageFilter): Promise<boolean> {
     const order = this.#wire.order === 'earliestFirst' ? 'oldestFirst' : 'newestFirst'
     // Read a message again if not all of its entries fit into the page before.
     const half = this.#place && this.#place.entries > 0 ? this.#place : undefined
     const after = half ? justBefore(half.messageId, order) : this.#place?.messageId
-    // An old message may have a new entry, until it ends.
+    // A message that was created before `fromDate` may have later entries, until it has ended.
     const activeFrom = filter.fromDate ?? undefined
     const narrowed = { ...filter, fromDate: null }
     const bodies = this.#wire.trimBody === 0 ? 'none' : 'whole'

@@ -37,8 +37,8 @@ function refuseLong(name: string, values: readonly string[]): void {
 }
 
 /**
- * A list of at most `most` values, given by repetition, with commas, or both. An empty value would silently select
- * everything.
+ * A list of at most `most` values, given by repetition, with commas, or both. An empty value is refused, because it would
+ * silently select everything.
  */
 export function listOf(
   name: string,

@@ -88,7 +88,7 @@ function view(row: FlowKeyRow, due: number, use = UNUSED) {
   }
 }
 
-/** Due messages that one read counts. */
+/** Most due messages that one read counts. */
 const COUNTED_AT_ONCE = 20_000
 
 async function dueOf({ store, clock }: ApiDeps, accountId: string, key: string): Promise<number> {
@@ -126,7 +126,7 @@ async function act(deps: ApiDeps, accountId: string, action: Action): Promise<vo
   const args = { accountId, key, ...changeOf(action), at: clock.now() }
   const row = await store.run(flowKeys.modify, args)
   if (!row) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
-  // Before they are read again, which may fail: the change is committed.
+  // The change is committed, so it applies here even if the following read of the limits fails.
   flow.set(row)
   await nodes.flowChanged({ keys: [[accountId, key]], isReset: action.verb === 'resetRate' || action.verb === 'reset' })
 }

@@ -22,8 +22,8 @@ import type { ApiDeps } from './deps.js'
 import { longList, PAGE } from './long-list.js'
 
 /**
- * A publication to a group makes a message for each endpoint in one transaction. Each request about a group reads all of its
- * names and URLs, and is answered with them.
+ * Limits of a group. A publication to a group stores a message for each endpoint in one transaction, and each request
+ * about a group reads or returns all its names and URLs.
  */
 const LIMITS = { endpoints: 1_000, characters: 1_048_576 }
 
@@ -80,7 +80,7 @@ function memberRoutes({ store, clock, targets }: ApiDeps): Route[] {
   return [
     route(addUrlGroupEndpoints, async ({ caller: { accountId }, params: { name }, body }) => {
       checkName('The name of the URL group', name)
-      // Checked before each URL is parsed.
+      // Sizes are checked before any URL is parsed.
       if (body.endpoints.length > LIMITS.endpoints) throw tooManyEndpoints(String(body.endpoints.length))
       const characters = charactersIn(body.endpoints)
       if (characters > LIMITS.characters) throw tooLongEndpoints(`${characters} characters`)

@@ -6,7 +6,7 @@ type EventView = Static<typeof Event>
 export type MessageLogView = Static<typeof MessageLog>
 type Entry = MessageLogView['events'][number]
 
-/** What belongs to an entry alone; everything else is the same in all entries of a message. */
+/** Members that belong to a single entry. All others are the same in all entries of a message. */
 const OF_ENTRY: ReadonlySet<string> = new Set<keyof Entry>([
   'time',
   'state',

@@ -3,18 +3,19 @@ import { type Clock, charactersIn, type Timer, TimeSlice } from '../../base/inde
 import { jsonPieces, type Reply, reply } from '../../http/index.js'
 
 /**
- * Content read at once, of which a client that does not read keeps two pages in memory. A larger item makes a page of its
- * own.
+ * Limits of one page. For a client that does not read its reply, at most two pages are in
+ * memory. A larger item makes a page of its own.
  */
 export const PAGE = { bytes: 2 ** 20, items: 1_000 }
 /** Characters that are written at once. */
 const TEXT_CHARACTERS = 262_144
-/** A client that takes nothing for this long is disconnected: others of its account wait for their turn. */
+/** A client that reads nothing for this long is disconnected, because other requests of its account wait for their turn. */
 const STALLED_MS = 2 * 60_000
 
 /**
- * Answers a list of any size as one JSON array: at once if it is one page, otherwise page by page while the client reads.
- * Most failures of the store show in the first pages, when the reply can still have an error status.
+ * Replies with a list of any size as one JSON array: at once if it is one page, otherwise page by
+ * page while the client reads. The first two pages are read before the reply begins. Most failures
+ * of the store show there, as an error status.
  */
 export async function longList<Item>(clock: Clock, pages: AsyncIterator<Item[]>): Promise<Item[] | Reply> {
   const first = await nextPage(pages)
@@ -26,7 +27,7 @@ export async function longList<Item>(clock: Clock, pages: AsyncIterator<Item[]>)
   return reply(200, body, headers)
 }
 
-/** No page is kept while the client reads. */
+/** The text of the array, page by page. Pages that were written are not kept. `watch` limits how long a write may wait. */
 async function* texts<Item>(begun: Item[][], pages: AsyncIterator<Item[]>, watch: () => Timer): AsyncGenerator<string> {
   let before = '['
   for (let page = begun.shift(); page !== undefined; page = begun.shift() ?? (await nextPage(pages))) {
@@ -43,7 +44,7 @@ async function* texts<Item>(begun: Item[][], pages: AsyncIterator<Item[]>, watch
   yield ']'
 }
 
-/** The items of a page in texts that are not too long for one turn of the event loop. */
+/** The items of a page as texts, each short enough for one turn of the event loop. */
 async function* textsOf(items: readonly unknown[], before: string): AsyncGenerator<string> {
   const slice = new TimeSlice()
   let text = ''
@@ -62,7 +63,7 @@ async function* textsOf(items: readonly unknown[], before: string): AsyncGenerat
   if (text !== '') yield text
 }
 
-/** A page may be empty, because its items have been deleted. */
+/** The next page that is not empty; `undefined` at the end. A page is empty if its items were deleted meanwhile. */
 async function nextPage<Item>(pages: AsyncIterator<Item[]>): Promise<Item[] | undefined> {
   for (;;) {
     const next = await pages.next()

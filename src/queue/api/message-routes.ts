@@ -11,7 +11,7 @@ import { type ApiDeps, PLAIN } from './deps.js'
 import { listOf, readSelection, type Selection, type WireFilters } from './filters.js'
 import { messageView, turnFor } from './message-view.js'
 
-/** Messages cancelled in one transaction. Other traffic runs between two of them. */
+/** Messages cancelled in one transaction. Other traffic runs between two transactions. */
 const CANCEL_BATCH = 1_000
 
 /** Cancels at most `most` messages of an account that match a filter. */
@@ -20,15 +20,16 @@ export interface CancelRequest {
   readonly filter: MessageFilter
   readonly most: number
   /**
-   * Without ids: `published` selects messages created before now, so that the set does not grow meanwhile. `all`
-   * selects every message, including those created before the clock was set back. Default `published`.
+   * Without ids: `published` selects messages created up to now, so that the set does not grow
+   * meanwhile. `all` selects every message, including messages whose creation is in the future because
+   * the clock was set back. Default `published`.
    */
   readonly scope?: 'published' | 'all'
 }
 
 /**
- * Cancels batch by batch and answers how many. Held messages come first: if the pending ones before them were cancelled
- * first, held ones would get turns in the middle of it.
+ * Cancels messages batch by batch. Returns how many. Held messages are cancelled first: otherwise the cancel of pending
+ * messages would give held ones their turns.
  */
 export async function cancelAll(deps: ApiDeps, request: CancelRequest): Promise<number> {
   const at = deps.clock.now()
@@ -59,7 +60,8 @@ async function cancelBatch(deps: ApiDeps, places: readonly DuePlace[], at: numbe
   if (places.length === 0) return 0
   const seqs = places.map((place) => place.seq)
   const ended = await deps.store.run(messagesCancel.cancel, { seqs, at })
-  // Right after the commit: the other nodes may answer seconds later, and by then another cancel may have ended these.
+  // Offered before the drop: other nodes may confirm the drop seconds later, and
+  // another cancel may have ended these by then.
   deps.offer(ended.offers)
   if (ended.seqs.length > 0) await deps.dropEverywhere({ seqs: ended.seqs })
   return ended.seqs.length
@@ -69,14 +71,14 @@ interface WireCancel extends WireFilters {
   readonly count?: number | undefined
 }
 
-/** What a bulk cancel selects. Ids win over filters; an empty list of ids selects nothing. */
+/** The messages that a bulk cancel selects. Ids win over filters; an empty list of ids selects nothing. */
 function selectionOf(wire: WireCancel): Selection {
   if (wire.messageIds === undefined) return readSelection(wire)
   const messageIds = listOf('messageIds', MOST_IDS, wire.messageIds)
   return messageIds.length === 0 ? { kind: 'nothing' } : { kind: 'filter', filter: { ...ANY_MESSAGE, messageIds } }
 }
 
-/** Whether a cancel may be a large one. */
+/** Whether a cancel may concern more than one batch, so that a bulk action should do it. */
 function isLarge({ filter, most }: { filter: MessageFilter; most: number }): boolean {
   const { length } = filter.messageIds
   return (length === 0 || length > CANCEL_BATCH) && most > CANCEL_BATCH
@@ -84,7 +86,7 @@ function isLarge({ filter, most }: { filter: MessageFilter; most: number }): boo
 
 type Lists<Body> = { [Name in keyof Body]: Body[Name] extends string | string[] | undefined ? string[] : Body[Name] }
 
-/** A filter in a body may be a single text. Turns each into a list. */
+/** Turns each filter of a body into a list: it may be a single text. */
 function lists<Body extends object>(body: Body): Lists<Body> {
   const members = Object.entries(body).map(([name, value]) => [name, typeof value === 'string' ? [value] : value])
   return Object.fromEntries(members) as Lists<Body>

@@ -64,7 +64,7 @@ function textOf(bytes: Uint8Array): string | undefined {
 const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 
-/** Wire types have mutable lists; ours are read-only. */
+/** A copy of headers with mutable lists, as the wire types have them. */
 export function mutable(headers: HeaderMap): Record<string, string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]))
 }
@@ -72,7 +72,7 @@ export function mutable(headers: HeaderMap): Record<string, string[]> {
 /** A body of this length takes several milliseconds to become text. */
 const LARGE_BYTES = 1_048_576
 
-/** Waits for a turn of the event loop where the body is large: the store answers several requests in one turn. */
+/** Yields to the event loop if the body is large, because the store may answer several requests in one turn of the loop. */
 export async function turnFor(body: Uint8Array | null): Promise<void> {
   if (body !== null && body.byteLength > LARGE_BYTES) await yieldToEventLoop()
 }
@@ -124,7 +124,7 @@ export function callbackHeaders({ headers }: CallbackConfig, { redact }: Message
   return mutable(redactSettings(settings, redact, redactionOf(headers)))
 }
 
-/** The wire form of a message. With the time of day, it says why a pending message waits. */
+/** The wire form of a message. If `now` is given, it includes why a pending message waits. */
 export function messageView(row: MessageRow, now?: number): MessageView {
   const config = storedConfig(row.config)
   return {

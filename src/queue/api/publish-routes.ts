@@ -18,8 +18,8 @@ interface WireItem {
 const encoder = new TextEncoder()
 
 /**
- * Encodes the bodies of a batch as UTF-8 into one buffer, which moves to the store's thread as a whole. One buffer for
- * each small message would cost more than all its other processing.
+ * Encodes bodies as UTF-8 into one buffer, which moves to the store's thread as a whole. A separate buffer for each small
+ * message would cost more than all its other processing.
  */
 function encodeTogether(texts: readonly (string | undefined)[]): (Uint8Array | undefined)[] {
   const sizes = texts.map((text) => (text === undefined ? 0 : Buffer.byteLength(text)))
@@ -38,7 +38,7 @@ type WireHeaders = Readonly<Record<string, string>>
 
 const NO_HEADERS: WireHeaders = {}
 
-/** Reads the headers of the items of a batch. Most items of a batch have the same ones, which are read once. */
+/** Reads the headers of the items of a batch. Items in a row with the same headers share one result. */
 class HeaderReader {
   #wire = NO_HEADERS
   #headers = NO_HEADERS
@@ -84,7 +84,7 @@ async function readBatch({ publishing }: ApiDeps, body: unknown): Promise<Publis
   return items
 }
 
-/** Items, and characters of bodies, that are encoded together. */
+/** Limits of a group of items that is encoded together: items, and characters of bodies. */
 const GROUP_ITEMS = 100
 const GROUP_CHARACTERS = 1_048_576
 
@@ -103,11 +103,14 @@ function* inGroups(wires: readonly WireItem[]): Generator<readonly WireItem[]> {
   if (group.length > 0) yield group
 }
 
-/** Clients send the steps of one run together, so the first items show to whom a batch belongs. */
+/**
+ * How many items and headers are read to find the intake. Clients send the steps
+ * of one run together, so the first suffice.
+ */
 const MAX_READABLE = 100
 const LONGEST_READABLE = 500
 
-/** Items with the headers that are readable. The items may hold anything. */
+/** Items with the readable headers of an unvalidated body, whose items may be any JSON. */
 function readableItems(body: unknown): PublishItem[] {
   const items: readonly unknown[] = Array.isArray(body) ? body.slice(0, MAX_READABLE) : []
   return items.flatMap((item) => {
@@ -123,7 +126,7 @@ function readableItems(body: unknown): PublishItem[] {
 
 type SingleCall = Pick<Call, 'caller' | 'ip' | 'headers' | 'requestId'> & { readonly body: Uint8Array }
 
-/** Publishes one item. Answers a list if it went to a URL group. */
+/** Publishes one item. Returns a list of replies if it went to a URL group. */
 async function publishOne({ publishing }: ApiDeps, call: SingleCall, rest: string, queue?: string) {
   const item = itemOfRequest({ rest, headers: call.headers, body: call.body })
   const named = queue === undefined ? item : { ...item, queue }
@@ -141,7 +144,7 @@ const isGroup = (answer: BatchReply | GroupReply): answer is GroupReply => Array
 const FIRST_HEADERS =
   /^\s*\[\s*\{\s*"destination"\s*:\s*"(?:[^"\\]|\\.)*"\s*,\s*"headers"\s*:\s*(\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\})/
 
-/** The intake of the first item chooses the error for a body that is too large. */
+/** The error for a batch that is too large, chosen by the intake of its first item. */
 function refuseTooLargeBatch({ publishing }: ApiDeps, { head, error }: TooLarge): HomeportError {
   const headers = tryParseJson(FIRST_HEADERS.exec(head.toString())?.[1] ?? '')
   return publishing.refusal(readableItems([{ headers }]), error)

@@ -31,7 +31,7 @@ const view = (row: QueueRow, lag: number) => ({
 /** Messages counted in one read. */
 const COUNTED_AT_ONCE = 20_000
 
-/** Queues counted in parallel: other reads wait for at most this many. */
+/** Queues counted in parallel. Other reads wait for at most this many counts. */
 const LAGS_AT_ONCE = 50
 
 /** Messages of a queue that have not ended. */
@@ -71,14 +71,14 @@ async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, na
 /** The most messages that are cancelled in the transaction that deletes their queue. */
 const MOST_CANCELLED_WITH_QUEUE = 1_000
 
-/** Cancels the messages of a queue and deletes it, with those that were published meanwhile. */
+/** Cancels the messages of a queue, including those that are published meanwhile, and deletes the queue. */
 async function removeQueue(deps: ApiDeps, accountId: string, name: string): Promise<number> {
   const { store, clock } = deps
   for (let cancelled = 0; ; ) {
     const filter = { ...ANY_MESSAGE, queues: [name] }
     cancelled += await cancelAll(deps, { accountId, filter, most: Number.MAX_SAFE_INTEGER, scope: 'all' })
     if (await store.run(queuesTransactions.removeEmpty, { accountId, name })) return cancelled
-    // Publishers may never pause for long enough.
+    // Publishers may keep adding messages, so the rest is cancelled in the transaction that deletes the queue.
     const rest = { accountId, name, most: MOST_CANCELLED_WITH_QUEUE, at: clock.now() }
     const seqs = await store.run(queuesTransactions.removeWithRest, rest)
     if (seqs === undefined) continue

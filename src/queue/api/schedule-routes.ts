@@ -55,7 +55,7 @@ function fireMembers({ schedule, states }: ScheduleWithStates): Partial<Schedule
   }
 }
 
-/** Settings of its messages. */
+/** The settings of a schedule's messages. */
 function messageMembers(row: ScheduleRow) {
   const headers = headersOfSchedule(row)
   const settings = readSettings(headers, row.created_at, AS_ACCEPTED)
@@ -73,7 +73,7 @@ function messageMembers(row: ScheduleRow) {
   }
 }
 
-/** What a rule says beside its key. */
+/** The members of a rule except its key. */
 function ruleMembers(rule: KeyRule | undefined): Partial<ScheduleView> {
   if (rule === undefined) return {}
   if (rule.kind === 'singleton') return { singletonMode: rule.mode }
@@ -112,7 +112,7 @@ async function* allSchedules(store: Store, accountId: string): AsyncGenerator<Sc
 
 const ACTION = /^([A-Za-z0-9._-]+)\/(pause|resume)$/
 
-/** Reads it again when it was replaced meanwhile: its next fire is computed from what was read. */
+/** Pauses or resumes a schedule. If the schedule is replaced meanwhile, it is read again to compute its next fire. */
 async function setPaused(deps: ApiDeps, accountId: string, scheduleId: string, paused: 0 | 1) {
   const { store, clock, schedulesChanged } = deps
   for (let done = false; !done; ) {

@@ -9,7 +9,7 @@ interface WithBodies {
 const TEXTS = ['body', 'responseBody'] as const
 const IN_BASE64 = ['bodyBase64', 'responseBodyBase64'] as const
 
-/** Cuts the bodies to `most` characters, or those in base64 to as many bytes; all of them stay where `most` is undefined. */
+/** Cuts texts to `most` characters, and bodies in base64 to `most` bytes. If `most` is undefined, nothing is cut. */
 export function trimBodies<View extends WithBodies>(view: View, most: number | undefined): View {
   if (most === undefined) return view
   const cut: Partial<Record<keyof WithBodies, string>> = {}
@@ -20,7 +20,7 @@ export function trimBodies<View extends WithBodies>(view: View, most: number | u
   return { ...view, ...cut }
 }
 
-/** Half of a character at the end is left out. */
+/** The first `most` UTF-16 units of a text, without half a surrogate pair at the end. */
 function beginningOf(text: string, most: number): string {
   const cut = text.slice(0, most)
   return /[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut

@@ -14,10 +14,10 @@ export interface Destination {
 
 const LONGEST_URL = 8_192
 
-/** A batch brings URLs as JSON, which may contain them. */
+/** Control characters. URLs of a batch come as JSON, which may contain them. */
 const CONTROL = /[\u0000-\u001f\u007f]/
 
-/** Parses a delivery URL. Answers the problem in words when it is not valid. */
+/** Parses a delivery URL. Returns the problem in words if it is not valid. */
 export const parseHttpUrl = memoized(checkHttpUrl, { most: 1_000, longest: 500 })
 
 function checkHttpUrl(text: string): Destination | { readonly problem: string } {
@@ -47,7 +47,7 @@ function tryUrl(text: string): URL | undefined {
   }
 }
 
-/** Matches what cannot be the name of a URL group: a URL, with its scheme or without, or a model service. */
+/** Matches texts that cannot be the name of a URL group: URLs, with or without scheme, and model services. */
 const NO_NAME = /[^A-Za-z0-9._-]/
 
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i
@@ -90,7 +90,7 @@ export function parseDestination(text: string): Destination {
 const CALLBACK = /^upstash(?:-failure)?-callback(?:(?:-failure)?-callback)*$/
 
 /**
- * Refuses a forbidden URL that can be judged without a DNS lookup. Host names are judged at delivery.
+ * Refuses a forbidden URL that can be checked without a DNS lookup. Host names are checked at delivery.
  * @throws HomeportError `destination_forbidden`.
  */
 export function refuseForbidden(url: string, policy: TargetPolicy): void {

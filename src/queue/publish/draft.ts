@@ -15,7 +15,7 @@ const DEDUP_WINDOW_MS = 10 * 60_000
 /** Retries of a message that does not set them (reference queue 3.4). */
 export const DEFAULT_RETRIES = 3
 
-/** What drafting needs besides the item. */
+/** Input of drafting besides the item. */
 export interface Drafting {
   readonly accountId: string
   /** IP address of the publisher; `null` for messages of the server itself. */
@@ -27,8 +27,8 @@ export interface Drafting {
   /** The schedule that publishes the item. */
   readonly scheduleId?: string
   /**
-   * Before each deduplication key: that of a token for one queue or flow-control key, which must neither learn of nor hold
-   * up the messages of others. Absent: the keys of the account.
+   * Prefix of deduplication keys for a token of one queue or flow-control key, so that its messages neither reveal nor block
+   * other messages of the account. Absent: no prefix.
    */
   readonly dedupNamespace?: string
   /** The partition of messages without a flow-control key. Absent: see `partitionOf`. */
@@ -42,7 +42,7 @@ export interface DraftTarget {
   readonly endpoint?: string
 }
 
-/** The configuration that settings give a message, without its rule. Contains only what is set: most messages have `{}`. */
+/** The configuration of a message, without its rule. Contains only members that are set: most messages have `{}`. */
 export function configOf(settings: Settings, redact = settings.redact): MessageConfig {
   const { timeoutMs, retryDelay, callback, failureCallback, flow, notBefore, priority } = settings
   const config: { -readonly [Member in keyof MessageConfig]: MessageConfig[Member] } = {}
@@ -78,17 +78,17 @@ export function labelColumn(labels: readonly string[]): string {
   return labels.length === 0 ? '' : `|${labels.join('|')}|`
 }
 
-/** A `Buffer` may be a view of a larger shared buffer, which would move to the store's thread with it. */
+/** Copies a `Buffer`: it may be a view of a larger shared buffer, which would move to the store's thread with it. */
 function storedBody(body: Uint8Array | undefined): Uint8Array | null {
   if (!body || body.byteLength === 0) return null
   return Buffer.isBuffer(body) ? new Uint8Array(body) : body
 }
 
-/** What an item says of its message, without its body: the same for each item with these headers and this destination. */
+/** The parts of a message, except its body, that are the same for all items with the same headers and destination. */
 export interface MessageTemplate {
   readonly destination: Destination
   readonly settings: Settings
-  /** Those that the destination receives. */
+  /** The headers that the destination receives. */
   readonly headers: HeaderMap
   /** The columns of the message that follow from the above. */
   readonly columns: Pick<NewMessage, 'method' | 'headers' | 'config' | 'labels' | 'queue' | 'flow_key'>
@@ -162,7 +162,7 @@ export function messageOf(template: MessageTemplate, given: Uint8Array | undefin
   return rule ? { message, dedup, rule: { ...rule, key: ruleKey(rule, message, dedupNamespace) } } : { message, dedup }
 }
 
-/** The key in the store. Each endpoint of a URL group has one of its own. */
+/** The key of a rule in the store. Each endpoint of a URL group has a key of its own. */
 function ruleKey({ key }: KeyRule, { topic, url }: NewMessage, namespace: string): string {
   return storedKey(topic ? `${namespace}${key} ${url}` : namespace + key)
 }
@@ -175,7 +175,7 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
   return messageOf(templateOf(item, drafting.now, drafting.limits, target), item.body, drafting)
 }
 
-/** The queue of an item; one that has a priority is refused. */
+/** The queue of an item. An item with both a queue and a priority is refused. */
 export function queueOf(item: PublishItem, { priority }: Pick<Settings, 'priority'>): string | undefined {
   const name = queueNameOf(item)
   if (name === undefined || priority === undefined) return name

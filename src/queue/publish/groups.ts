@@ -19,7 +19,7 @@ export type UrlGroups = ReadonlyMap<string, UrlGroup>
 
 const NO_GROUPS: UrlGroups = new Map()
 
-/** Reads the URL groups that destinations name. Synchronous when they name none. */
+/** Reads the URL groups that destinations name. Synchronous if they name none. */
 export function readGroups(
   store: Store,
   accountId: string,
@@ -47,7 +47,7 @@ async function readNamed(store: Store, accountId: string, names: ReadonlySet<str
 
 /** Maximum of messages that one publish request may make. */
 const MAX_MESSAGES = 10_000
-/** Bytes of bodies and headers of one publish request. Those for a URL group are stored once for each endpoint. */
+/** Most bytes of bodies and headers of one publish request. Those of a URL group count once for each endpoint. */
 const MAX_CONTENT_BYTES = 256 * 2 ** 20
 
 /**

@@ -27,7 +27,7 @@ function ownKey(headers: Headers, name: string): string | undefined {
   return CONTROL.test(found) ? refuseSetting(written(name), found, 'it contains a control character') : found
 }
 
-/** A batch brings headers as JSON, which may contain them. */
+/** Control characters. Headers of a batch come as JSON, which may contain them. */
 const CONTROL = /[\u0000-\u001f\u007f]/
 
 function ownDelay(headers: Headers, name: string): number | undefined {

@@ -27,24 +27,24 @@ export interface PublishingDeps {
   readonly targets: TargetPolicy
   /** Called with messages right after their commit. */
   readonly offer: (rows: readonly PendingRow[]) => void
-  /** Called with the numbers of messages that new ones have replaced, after the commit and before the answer. */
+  /** Called with the numbers of messages that new ones have replaced, after the commit and before the reply. */
   readonly drop: DropReplaced
   readonly meter: QueueMeter
-  /** The partition of what is published here; `undefined` on a server that is alone. */
+  /** The partition of messages that are published here; `undefined` on a server that is alone. */
   readonly partitionFor: (accountId: string) => number | undefined
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
 }
 
-/** Messages stored in one transaction. Others write between two of them. */
+/** Messages stored in one transaction. Other writes run between two transactions. */
 const BATCH_ENTRIES = 1_000
 
 /** The reply to an item, or the error with which a request of this single item fails. */
 export type ItemReply = BatchReply | GroupReply | HomeportError
 
 /**
- * Publishes items: an intake gets the items that it claims, the others become plain messages. A message id is answered
- * only after its commit.
+ * Publishes items: an intake gets the items that it claims, the others become plain messages. A message id is returned only
+ * after the commit of the message.
  */
 export class Publishing {
   readonly #deps: PublishingDeps
@@ -61,7 +61,7 @@ export class Publishing {
   }
 
   /**
-   * Publishes the items of one request. Answers are in the order of the items.
+   * Publishes the items of one request. Replies are in the order of the items.
    * @throws HomeportError the error of an intake, or `setting_limit` for too many messages. Then no plain message was
    * published either.
    */
@@ -92,8 +92,8 @@ export class Publishing {
   }
 
   /**
-   * Publishes the plain items of a request whose other items are stored already. So the request cannot be refused any more:
-   * the limit a day is the answer to these items.
+   * Publishes the plain items of a request whose other items are already stored. The request as a whole can no longer be
+   * refused, so each of these items gets the error of the daily limit.
    */
   async #publishRest(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
     try {
@@ -149,7 +149,7 @@ export class Publishing {
       const draft = attempt(() => this.#drafter.draft(item, drafting, groups))
       drafts.push(draft)
       if (!(draft instanceof HomeportError)) entries += draft.entries.length
-      // What a limit a day refuses is refused as a whole.
+      // With a daily limit, everything is stored in one transaction, so that a refusal refuses all messages.
       if (entries >= BATCH_ENTRIES && quota === undefined) {
         for (const reply of await this.#commit(drafts, now)) replies.push(reply)
         drafts = []
@@ -191,7 +191,7 @@ export class Publishing {
   }
 }
 
-/** The limit of messages a day of a caller's account; `undefined` where it has none. */
+/** The daily message limit of a caller's account; `undefined` if it has none. */
 export function quotaOf({ accountId, dailyMessages }: Publisher['caller']): DailyQuota | undefined {
   return dailyMessages === undefined ? undefined : { accountId, limit: dailyMessages }
 }
@@ -216,7 +216,7 @@ function replyTo(
   const gone = replaced?.[index]
   if (older === undefined && gone === undefined) return { messageId, url }
   const because = (effect: 'skipped' | 'replaces') => {
-    // The key as the publisher knows it.
+    // The configuration has the key as the publisher sent it.
     const { rule } = storedConfig(config)
     return rule && { because: becauseOfRule(rule, effect) }
   }

@@ -9,10 +9,7 @@
  *   atom    = number | "retried" | name "(" sum { "," sum } ")" | "(" sum ")"
  */
 
-/**
- * A parsed expression: takes the number of failed attempts before this retry (0 before the first), answers
- * milliseconds.
- */
+/** A parsed expression: takes the number of failed attempts before this retry (0 before the first), returns milliseconds. */
 export type RetryDelay = (retried: number) => number
 
 const LONGEST = 512
@@ -154,7 +151,7 @@ class Parser {
   }
 }
 
-/** Parses an expression. Answers the problem in words when it is not valid. */
+/** Parses an expression. Returns the problem in words if it is not valid. */
 export function parseRetryDelay(text: string): { readonly delay: RetryDelay } | { readonly problem: string } {
   if (text.length > LONGEST) return { problem: `it is longer than ${LONGEST} characters` }
   try {

@@ -2,14 +2,14 @@ import { scopeRefusal, type TokenScope } from '../../http/index.js'
 import type { PublishItem } from '../types.js'
 
 /**
- * The settings of an item, and of its callbacks, that choose a queue or a flow-control key. Callbacks are messages too, and
- * their settings have a prefix for each callback that they are within. Forwarded headers are not settings.
+ * Matches the settings of an item, and of its callbacks, that choose a queue or a flow-control key. Callbacks are
+ * messages too; their settings have one prefix for each level of nesting. Forwarded headers are not settings.
  */
 const CHOOSES = /^upstash-(?:(?:failure-)?callback-)*(queue-name|flow-control-key)$/
 
 /**
- * Refuses items that a token for one queue or one flow-control key must not publish: those that go elsewhere, also by a
- * callback, and those that belong to a workflow.
+ * Refuses items that a token for one queue or one flow-control key must not publish: items that name another queue or
+ * key, also for a callback, and items of a workflow.
  * @param isPlain whether an item becomes a plain message.
  * @throws HomeportError `token_scope`; nothing is published then.
  */
@@ -25,7 +25,10 @@ export function refuseOutOfScope(
   throw scopeRefusal(scope, `this message: it may only publish plain messages ${needed}, without another queue or key`)
 }
 
-/** What deduplication keys of a token for one queue or flow-control key begin with. Those of the account begin otherwise. */
+/**
+ * Prefix of the deduplication keys of a token for one queue or flow-control key. No
+ * other key of the account begins with it.
+ */
 export const dedupNamespaceOf = ({ kind, name }: Extract<TokenScope, { name: string }>): string => `${kind} ${name} `
 
 function isWithin(scope: Extract<TokenScope, { name: string }>, item: PublishItem): boolean {

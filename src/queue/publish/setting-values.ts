@@ -1,4 +1,4 @@
-/** Values that several settings share: how they are read and refused. */
+/** Reads values that several settings share, and refuses invalid ones. */
 import { parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { memoized } from '../memoized.js'
@@ -9,7 +9,7 @@ export type Headers = Readonly<Record<string, string>>
 
 /** Longest delay of a first attempt. */
 export const LONGEST_DELAY_MS = 366 * 86_400_000
-/** Characters of a key. */
+/** Most characters of a key. */
 export const LONGEST_KEY = 512
 
 /** Throws `invalid_request` for one setting. */
@@ -49,12 +49,12 @@ export function duration(headers: Headers, name: string): number | undefined {
   )
 }
 
-/** Reads a key, as it is compared. */
+/** Reads a key, without the white space around it. */
 export function key(headers: Headers, name: string): string | undefined {
   const found = present(headers, name)
   if (found === undefined) return undefined
   if (found.length > LONGEST_KEY)
     return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
-  // PostgreSQL cannot store it, and that of a callback would be noticed only when the callback is made.
+  // PostgreSQL cannot store U+0000, and in a key of a callback the error would only appear when the callback is made.
   return found.includes('\0') ? refuseSetting(written(name), found, 'it contains the character U+0000') : found
 }

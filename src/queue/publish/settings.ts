@@ -25,7 +25,7 @@ export interface SettingLimits {
 }
 
 /**
- * For settings that were accepted earlier. The limits may be lower by now, but that is no reason to refuse them: each
+ * No limits, for settings that were accepted earlier. The limits may be lower by now, but each
  * attempt is capped at the current limit anyway.
  */
 export const AS_ACCEPTED: SettingLimits = { timeoutMs: Number.POSITIVE_INFINITY }
@@ -208,7 +208,8 @@ function callback(headers: Headers, name: string, limits: SettingLimits, depth: 
   for (const [header, value] of Object.entries(headers)) {
     if (!header.startsWith(`${name}-`)) continue
     const setting = `upstash-${header.slice(name.length + 1)}`
-    // The workflow package gives a failure callback the headers of its trigger, also its keys. A callback has none.
+    // The workflow package copies all headers of a trigger to its failure callback, including debounce and singleton keys.
+    // A callback has no such keys.
     if (!isForwardedOwn(setting)) own[setting] = value
   }
   const delayed = ['upstash-delay', 'upstash-not-before'].find((setting) => own[setting] !== undefined)
@@ -224,7 +225,7 @@ function callback(headers: Headers, name: string, limits: SettingLimits, depth: 
   return { url, headers: own }
 }
 
-/** Settings without effect unless the second header is there. */
+/** Settings that have no effect without a second header. */
 const NEEDS_KEY = [
   ['upstash-flow-control-value', 'upstash-flow-control-key'],
   ['upstash-callback-flow-control-value', 'upstash-callback-flow-control-key'],
@@ -235,8 +236,9 @@ const NEEDS_KEY = [
 ] as const
 
 /**
- * Refuses limits and modes whose key was forgotten. Not part of `readSettings`: default headers of a URL group and those
- * of a retry may name one without the other, and what was accepted before this check is still published.
+ * Refuses limits and modes without their key. This is not part of `readSettings`: default headers of a
+ * URL group and headers of a retry may have one without the other, and settings that were accepted
+ * before this check existed are still published.
  */
 export function refuseWithoutKey(headers: Headers): void {
   for (const [name, key] of NEEDS_KEY) {

@@ -5,16 +5,16 @@ import { refuseForbiddenItem } from './destination.js'
 import { type MessageTemplate, templateOf } from './draft.js'
 import type { SettingLimits } from './settings.js'
 
-/** Destinations whose last template is kept. When there are this many, all are dropped. */
+/** Number of destinations whose last template is kept. When it is reached, all are dropped. */
 const MOST = 500
-/** Characters of the destination and the headers of an item whose template is kept. */
+/** A template is kept only if the destination and headers of its item have at most this many characters. */
 const LONGEST = 2_000
 
-/** A template and what it was made of. */
+/** A template, and the queue and headers that it was made from. */
 interface Kept {
   readonly template: MessageTemplate
   readonly queue: string | undefined
-  /** Names and values of the headers that bear on the message, in turns. */
+  /** The headers that affect the message, as a flat list of names and values. */
   readonly headers: readonly string[]
 }
 
@@ -27,14 +27,14 @@ interface Last {
 }
 
 /**
- * Makes the templates of publications to URLs, and keeps the last one of each destination: publishers repeat themselves,
- * and reading and checking all headers is a tenth of the work of a publication.
+ * Makes the templates of publications to URLs, and caches the last one of each destination: publishers repeat their
+ * headers, and reading and checking all headers is a tenth of the work of a publication.
  */
 export class Templates {
   readonly #limits: SettingLimits
   readonly #targets: TargetPolicy
   readonly #kept = new Map<string, Kept>()
-  /** Of the item before: those of a batch share their headers. */
+  /** The previous item. Items of a batch share their headers object. */
   #last: Last | undefined
 
   /** @param targets which destinations are forbidden. */
@@ -44,6 +44,7 @@ export class Templates {
   }
 
   /**
+   * Returns the template of an item, from the cache if possible.
    * @param now Unix milliseconds.
    * @throws HomeportError with the problem of the item.
    */
@@ -52,7 +53,7 @@ export class Templates {
     const { destination, queue, headers } = item
     const kept = this.#kept.get(destination)
     const template = kept && isMadeOf(kept, item) ? kept.template : this.#make(item, now)
-    // Without the body, which may be large.
+    // The body, which may be large, is not kept.
     this.#last = { destination, queue, headers, template }
     return template
   }
@@ -80,8 +81,8 @@ export class Templates {
 }
 
 /**
- * Whether another item may have the same template. A time must be checked each time, an id and a trace are of one message,
- * and with `forwardAll` every header bears on the message.
+ * Whether another item may have the same template. A time must be checked for each item, a deduplication id and a trace
+ * belong to one message, and with `forwardAll` every header affects the message.
  */
 const mayRecur = ({ settings: { notBefore, dedupId, forwardAll }, headers }: MessageTemplate): boolean =>
   notBefore === undefined && dedupId === undefined && !forwardAll && headers.Traceparent === undefined

@@ -5,7 +5,7 @@ import type { BatchReply, GroupReply, HeaderMap, Publisher, PublishItem } from '
 
 const FORWARDED = 'upstash-forward-'
 
-/** The trace context of an item: the one that it forwards explicitly, else that of its request. */
+/** The trace context of an item: the one that it forwards explicitly, otherwise the one of its request. */
 function contextOfItem({ headers }: PublishItem): ReceivedTrace {
   const prefix = headers[`${FORWARDED}traceparent`] === undefined ? '' : FORWARDED
   const traceparent = headers[`${prefix}traceparent`]
@@ -37,7 +37,7 @@ export function traceOf({ Traceparent, Tracestate }: HeaderMap): ReceivedTrace {
   return { traceparent, ...(tracestate !== undefined && { tracestate }) }
 }
 
-/** An item that is traced: with the context of its span, which everything that follows from it continues. */
+/** A traced item: it has the trace context of its span, which all consequences of the item continue. */
 export interface TracedItem {
   readonly item: PublishItem
   readonly span: PublicationSpan
@@ -59,7 +59,7 @@ export function traceItem(
   return { item: itemInTrace(item, span.context), span }
 }
 
-/** Publishes items, each with a span. `submit` gets them in their order and answers each. */
+/** Publishes items, each with a span. `submit` gets the items in order and returns a reply for each. */
 export async function publishTraced<Answer extends BatchReply | GroupReply | HomeportError>(
   tracer: Tracer,
   { requestId }: Pick<Publisher, 'requestId'>,
@@ -70,7 +70,7 @@ export async function publishTraced<Answer extends BatchReply | GroupReply | Hom
   return endAll(traced, endOf, () => submit(traced.map(({ item }) => item)))
 }
 
-/** Ends the spans of items when `submit` has answered each of them, or has failed. */
+/** Ends the spans of items when `submit` has returned its replies, or has failed. */
 export async function endAll<Answer>(
   traced: readonly (TracedItem | undefined)[],
   endOfAnswer: (answer: Answer) => PublicationEnd,
