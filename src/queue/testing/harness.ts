@@ -19,13 +19,13 @@ import type { Queue } from '../types.js'
 export interface QueueUnderTestOptions extends Partial<Omit<QueueDeps, 'store'>> {
   readonly store: Store
   readonly accountId?: string
-  /** Limit of messages a day of its account. */
+  /** Daily message limit of its account. */
   readonly dailyMessages?: number
   /** Larger requests are refused. */
   readonly queueBodyLimitBytes?: number
-  /** Default: a stray fails the stop, because only lost commits cause strays. */
+  /** Default: a stray makes `stop` fail, because only lost commits cause strays. */
   readonly mayHaveStrays?: true
-  /** Registers what other modules would, and answers their routes. */
+  /** Registers kinds and intakes as other modules would. Returns the routes of these modules. */
   readonly extend?: (queue: Queue) => readonly Route[]
 }
 
@@ -69,7 +69,7 @@ function authenticator(token: string, accountId: string, dailyMessages: number |
   return { basic: () => undefined, bearer: (given, ip) => (given === token ? caller(ip) : undefined) }
 }
 
-/** Limits of the queue and the modules above it, too wide for any test to reach. */
+/** Limits of the queue and the modules above it, too high for any test to reach. */
 export const ROOMY = {
   deliveryTimeoutMs: 900_000,
   retentionMs: 7 * 86_400_000,
@@ -141,8 +141,8 @@ function listenerOf(settings: Pick<HttpSettings, 'bodyLimitBytes' | 'routes' | '
 }
 
 /**
- * A clock whose time of day can be set while its timers run on, like that of a machine: a timer waits for a time span,
- * whatever happens to the time of day meanwhile.
+ * A clock whose time of day can be set while its timers run on, like that of a machine: a timer waits for its duration,
+ * regardless of changes to the time of day.
  */
 export class JumpingClock implements Clock {
   readonly #steady: Clock

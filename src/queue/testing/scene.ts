@@ -28,9 +28,9 @@ export interface SceneOptions {
   readonly clock?: () => Clock
   /** Settings of the queue. */
   readonly settings?: Pick<QueueUnderTestOptions, 'dailyMessages' | 'accountSchedules' | 'heldAccounts'>
-  /** Makes what the next test's queue reports its traces to. Default: traces are off. */
+  /** Makes the tracer of the next test's queue. Default: traces are off. */
   readonly tracer?: () => Tracer
-  /** Cleans up after each test, so that nothing of it runs on in the next one. */
+  /** Cleans up after each test, so that nothing keeps running during the next one. */
   readonly tidy?: (scene: QueueScene) => Promise<unknown>
 }
 

@@ -14,11 +14,11 @@ import type { DuePage } from '../transactions/messages-due.js'
 import type { AttemptOutcome, DropSelector, MessageKind, Outbound, PendingMessage, Queue, Settled } from '../types.js'
 
 /**
- * The dispatcher with its real backlog, round robin and flow control, run step by step: the test decides what happens
- * next. Nothing happens by itself, and nothing is sent.
+ * The dispatcher with its real backlog, round robin and flow control, run step by step: the test decides each next step.
+ * Nothing runs by itself, and no request is sent.
  */
 
-/** Small, so that lanes are parked, hosts full and memory short all the time. */
+/** Small limits, so that lanes are parked, hosts are full and memory is short all the time. */
 const LIMITS: BacklogLimits = {
   windowMs: 600_000,
   loadLimit: 6,
@@ -77,7 +77,7 @@ export interface SimulatedDispatcherDeps {
   readonly factories: DispatcherFactories
 }
 
-/** The dispatcher between two starts. */
+/** A simulated dispatcher, from one start of the server to the next. */
 export class SimulatedDispatcher {
   readonly flow: FlowControl
   readonly #deps: SimulatedDispatcherDeps
@@ -112,7 +112,7 @@ export class SimulatedDispatcher {
     this.#backlog.offer(rows, this.#deps.clock.now(), isAgain)
   }
 
-  /** Like `Dispatcher.drop`. Answers the aborted requests; their destinations may have received them all the same. */
+  /** Like `Dispatcher.drop`. Returns the aborted requests. Their destinations may still have received them. */
   drop(which: DropSelector): readonly Flight[] {
     const dropped = new Set(this.#backlog.drop(which))
     const aborted = this.flights.filter(({ entry, state }) => dropped.has(entry) && state !== 'over')
@@ -124,14 +124,14 @@ export class SimulatedDispatcher {
     return aborted
   }
 
-  /** Advances to the present and runs the next load. */
+  /** Advances to the current time and runs the next load. */
   async pump(): Promise<void> {
     const now = this.#deps.clock.now()
     if (this.#loading && this.#deps.takesLoadNow()) {
       this.#backlog.loaded(this.#loading.load, this.#loading.page, now)
       this.#loading = undefined
     }
-    // Callers here have made their offers by now.
+    // All callers have made their offers by now.
     this.#backlog.ended.age()
     this.#backlog.ended.forgetAged()
     this.#backlog.due.advance(now)
@@ -139,7 +139,7 @@ export class SimulatedDispatcher {
     if (load) this.#loading = { load, page: await this.#read(load) }
   }
 
-  /** Starts the next request, if one may be sent. Also `undefined` when a message has nothing left to send. */
+  /** Starts the next request; `undefined` if none may be sent, or if the message has nothing left to send. */
   async send(): Promise<Flight | undefined> {
     const entry = this.#backlog.due.take(this.#deps.clock.now())
     if (!entry) return undefined
@@ -149,7 +149,7 @@ export class SimulatedDispatcher {
     // The message may have been dropped while it was prepared.
     if (message && outbound && this.#isTaken(entry)) {
       const flight: Flight = { entry, message, outbound, state: 'open' }
-      // As for the real one: what waits for the end of requests in flight goes by it.
+      // Set as in the real dispatcher: the backlog recognizes requests in flight by it.
       entry.abort = () => undefined
       this.#flights.add(flight)
       return flight
@@ -170,7 +170,7 @@ export class SimulatedDispatcher {
     this.#backlog.due.answered(flight.entry)
   }
 
-  /** Commits an outcome. The caller handles everything that follows, except the next attempt of the message itself. */
+  /** Commits an outcome. The caller handles its consequences, except the next attempt of the message itself. */
   async settle(flight: Flight, outcome: AttemptOutcome): Promise<Settled> {
     this.#flights.delete(flight)
     const settled = await this.#kindOf(flight.message).settle(flight.message, outcome)
@@ -184,7 +184,7 @@ export class SimulatedDispatcher {
     return this.#flights.size === 0 && this.#backlog.size === 0 && this.#loading === undefined
   }
 
-  /** When something may happen by time alone. */
+  /** When the next step becomes possible only because time passes, Unix milliseconds. */
   get wakeAt(): number {
     return this.#loading ? this.#deps.clock.now() : this.#backlog.wakeAt(this.#deps.clock.now())
   }

@@ -3,7 +3,7 @@ import { query } from '../../../store/query.js'
 import { all, type Transaction } from '../../../store/statement.js'
 import type { MessageRow } from '../../transactions/messages.js'
 
-/** What the checks read of a message. */
+/** The columns of a message that the checks read. */
 export type CensusRow = Pick<
   MessageRow,
   'seq' | 'url' | 'state' | 'partition' | 'next_at' | 'retried' | 'queue' | 'flow_key' | 'message_id' | 'schedule_id'
@@ -48,7 +48,7 @@ const turnsByQueue = query<object, { queue: string; turns: number; parallelism: 
     .groupBy(['queue_turns.queue', 'queues.parallelism']),
 )
 
-/** The queues that have turns, with how many. */
+/** The queues that have turns, with their number of turns. */
 export const turns = read('simulation.turns', function* (_: object): Transaction<
   { queue: string; turns: number; parallelism: number }[]
 > {
@@ -65,7 +65,7 @@ const unended = query<{ queue: string; seq: number }, { seq: number }>(({ db, p 
     .orderBy('seq'),
 )
 
-/** Messages of a queue before the one with a URL that have not ended. */
+/** Messages of a queue that have not ended and come before the message with this URL. */
 export const unendedBefore = read('simulation.unended', function* (args: { queue: string; url: string }): Transaction<
   { seq: number }[]
 > {

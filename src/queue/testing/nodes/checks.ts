@@ -7,19 +7,19 @@ import type { SimulatedNode } from './simulated-node.js'
 import type { Stage } from './stage.js'
 import { STARTS_AT_MS, type Timeline } from './timeline.js'
 
-/** The rows are compared this often: what is lost stays lost. */
+/** The rows are compared this often. That is often enough, because a lost message stays lost. */
 const ROWS_EVERY_MS = 1_000
 /** A sweep finds a stray within this time, and a load follows it. */
 const FOUND_WITHIN_MS = 6_000
 /** A node that gains a partition loads its messages within this time. */
 const LOADED_WITHIN_MS = 2_000
 
-/** Writes that may make a message due which was paused or cancelled, perhaps only between two comparisons. */
+/** Writes that may make a paused or cancelled message due again, perhaps only between two comparisons. */
 const BRINGS_BACK = /undo|unpause/i
 
 const labelOf = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
 
-/** Checks what must hold after every step; requests are checked by the ledger when they begin. */
+/** Checks the invariants I1, I3 and I4 after every step. The ledger checks requests when they begin. */
 export class Checks {
   readonly #timeline: Timeline
   readonly #memory: MemoryStore
@@ -29,7 +29,7 @@ export class Checks {
   #broughtBackAt = Number.NEGATIVE_INFINITY
   #rows: readonly census.CensusRow[] | undefined
   #seen: readonly (readonly number[])[] = []
-  /** Pairs of nodes that both believe to own a partition. */
+  /** Pairs of nodes that both believe that they own a partition. */
   #doubles: { readonly partition: number; readonly nodes: readonly [SimulatedNode, SimulatedNode] }[] = []
   readonly #owners = new Array<SimulatedNode | undefined>(PARTITIONS).fill(undefined)
   readonly #ownedSince = new Array<number>(PARTITIONS).fill(0)
@@ -52,7 +52,7 @@ export class Checks {
     this.#checkRows()
   }
 
-  /** What the store has forgotten is stored again from now on. */
+  /** The store has lost commits: what was seen before no longer counts. */
   lostCommits(): void {
     this.#rows = undefined
     this.#rowsSince.clear()
@@ -74,7 +74,7 @@ export class Checks {
     }
   }
 
-  /** Called after every step, so it makes nothing. */
+  /** Whether the owners are still those of the last check. Called after every step, so it allocates nothing. */
   #isAsSeen(nodes: readonly SimulatedNode[]): boolean {
     if (nodes.length !== this.#seen.length) return false
     for (let index = 0; index < nodes.length; index++)
@@ -89,7 +89,7 @@ export class Checks {
       for (const partition of node.cluster.owned) {
         const other = owners[partition]
         if (other) this.#doubles.push({ partition, nodes: [other, node] })
-        // A node that wakes up may believe for a moment that it owns what others have taken.
+        // A node that wakes up may believe for a moment that it owns partitions that others have taken.
         owners[partition] = other && !node.isActing ? other : node
       }
     }
@@ -110,7 +110,7 @@ export class Checks {
     for (const { queue, turns, parallelism } of this.#memory.run(census.turns, {})) {
       if (turns > parallelism) this.#timeline.fail(`I4: the queue ${queue} has ${turns} turns`)
     }
-    // What was parked meanwhile is waited for since its return.
+    // For a parked message, the wait starts again when it is resumed.
     const pending = this.pending().filter((row) => row.state === 'pending' && !isParkedTime(row.next_at))
     const attempts = new Set(pending.map(attemptOf))
     for (const attempt of this.#rowsSince.keys()) if (!attempts.has(attempt)) this.#rowsSince.delete(attempt)
@@ -118,8 +118,8 @@ export class Checks {
   }
 
   /**
-   * I3: a due message of an owner that nothing disturbs is sent, at the latest after a sweep. What was there before its partition
-   * was gained comes with a load, unless a request of the node before was still in flight.
+   * I3: a due message of an undisturbed owner is sent, at the latest after a sweep. If the message was pending before its
+   * partition was gained, a load brings it sooner, unless the previous owner still had a request for it in flight.
    */
   #checkHeld(row: census.CensusRow): void {
     const { now } = this.#timeline
@@ -149,7 +149,7 @@ export class Checks {
     return since
   }
 
-  /** What must hold when all messages have ended. */
+  /** Checks the end state: all messages have ended, and I2: no acknowledged message is gone. */
   checkEnd(): void {
     const left = this.pending()
     const names = left
@@ -174,7 +174,7 @@ export class Checks {
     }
   }
 
-  /** Whether all partitions have owners, and each node about as many; drained nodes have some only if all are drained. */
+  /** Whether all partitions have owners, evenly spread. Drained nodes own some only if all nodes are drained. */
   get isBalanced(): boolean {
     const counts = this.#takers.map(({ cluster }) => cluster.owned.length)
     const sum = counts.reduce((one, other) => one + other, 0)

@@ -3,13 +3,13 @@ import { isReply } from '../../../http/index.js'
 import type { SimulatedNode } from './simulated-node.js'
 import type { Stage } from './stage.js'
 
-/** A client has waited long enough: its node was killed or paused, or there was none. */
+/** A client has given up waiting: its node was killed or paused, or there was none. */
 export class NoAnswer extends Error {}
 
-/** The longest way of a request to a node. */
+/** The longest time that a request takes to reach a node. */
 const LONGEST_WAY_MS = 12
 
-/** Clients of a cluster behind a load balancer: each request reaches some node that serves. */
+/** Clients of a cluster behind a load balancer: each request reaches a random node that serves. */
 export class Clients {
   readonly #stage: Pick<Stage, 'timeline' | 'nodes'>
 
@@ -18,7 +18,7 @@ export class Clients {
   }
 
   /**
-   * Calls an operation. Answers the value of the response.
+   * Calls an operation. Resolves with the value of the response.
    * @throws the error of the operation, or `NoAnswer`.
    */
   ask(endpoint: Endpoint, request: Parameters<SimulatedNode['call']>[1], timeoutMs = 8_000): Promise<unknown> {

@@ -4,23 +4,23 @@ import type { Operation } from '../../../store/operation.js'
 import { all, type Transaction } from '../../../store/statement.js'
 import { MemoryStore } from '../../../store/testing/memory-store.js'
 
-/** Writes that change nothing of what a look sees. */
+/** Writes that change no rows that a look reads. */
 const CHANGES_NOTHING = /^(messages|queues|schedules|flow|runs|bulk)/
-/** Writes that change nothing of what a look sees but the rows of nodes. */
+/** Writes that, of the rows that a look reads, change only those of nodes. */
 const CHANGES_NODES_ONLY = /^nodes\.(beat|open|drain|register)/
 
 /**
- * The store of a simulation. Looks are the most frequent calls, and only the beats change all the time: so a look reads
- * again only what has changed since the last one.
+ * The store of a simulation. Looks are the most frequent calls, and mostly only the beats change. So a look reads only the
+ * rows that may have changed since the last one.
  */
 export class ClusterMemory extends MemoryStore {
-  /** What the last whole look has seen, with all announcements. */
+  /** The result of the last look, with all announcements. */
   #last: Seen | undefined
   #haveNodesChanged = false
   readonly #quickLook: Operation<{ seen: number }, Seen> = { ...look, body: (args) => this.#lookQuickly(args) }
 
   override run<Args, Result>(operation: Operation<Args, Result>, args: Args): Result {
-    // Safe: the quick look takes and answers the same as the look.
+    // Safe: the quick look has the same arguments and result as the look.
     if (operation.name === look.name) return super.run(this.#quickLook as unknown as Operation<Args, Result>, args)
     const result = super.run(operation, args)
     if (operation.access === 'read' || CHANGES_NOTHING.test(operation.name)) return result

@@ -1,11 +1,11 @@
 import type { Operation } from '../../../store/operation.js'
 
-/** What a simulation does when a call of the store has taken effect, by operation. */
+/** Callbacks of a simulation for calls of the store that have taken effect, by operation. */
 export class Effects {
   readonly #seen = new Map<string, ((args: never, result: never) => void)[]>()
   readonly #written: ((name: string) => void)[] = []
 
-  /** Calls `see` after each call of the operation that has taken effect, whether or not its caller ever hears of it. */
+  /** Calls `see` after each call of the operation that has taken effect, even if its caller never gets the reply. */
   on<Args, Result>({ name }: Operation<Args, Result>, see: (args: Args, result: Result) => void): void {
     this.#seen.set(name, [...(this.#seen.get(name) ?? []), see])
   }

@@ -24,10 +24,12 @@ export const KEYS: Readonly<Record<string, KeyLimits>> = {
 /** A queue whose messages are delivered one after the other. */
 export const QUEUE = 'line'
 
-/** The clocks of two nodes differ by at most this much, and so does a clock from itself after it was set. */
+/** Most difference between the clocks of two nodes, and between the times of one clock before and after it is set. */
 const CLOCKS_APART_MS = 1_800
 
-/** Nodes have followed a store that has lost commits, also by slow looks, and the requests of before have ended. */
+/**
+ * This long after the store has lost commits, all nodes have noticed, even by slow looks, and earlier requests have ended.
+ */
 const UNSURE_FOR_MS = 16_000
 
 /** A node that sends requests, as far as the ledger knows it. */
@@ -70,22 +72,22 @@ interface KeyUse {
   takeovers: number
 }
 
-/** What clients and destinations know. It sees every request and checks what must hold when one begins. */
+/** What clients and destinations know. It sees every request and checks the invariants I4, I5, I6 and I8. */
 export class Ledger {
   readonly #timeline: Timeline
   readonly #memory: MemoryStore
   readonly tracked = new Map<string, Tracked>()
   readonly flights = new Set<Flight>()
-  /** By message: when its last request was over. */
+  /** When the last request of a message was over, by message id. */
   readonly overAt = new Map<string, number>()
   readonly #open = new Map<string, Set<Flight>>()
   readonly #uses = new Map<string, KeyUse>()
-  /** Fires of schedules, `<schedule> <due time>`, and when they were. */
+  /** When schedules fired, by `<schedule> <due time>`. */
   readonly #fires = new Map<string, number>()
   requests = 0
   /** How often the store has lost commits. */
   losses = 0
-  /** Until then, nodes act by what the store has lost. */
+  /** Until then, nodes may still act on commits that the store has lost. */
   #unsureUntil = 0
 
   constructor({ timeline, memory }: { readonly timeline: Timeline; readonly memory: MemoryStore }) {
@@ -136,7 +138,7 @@ export class Ledger {
     if (key !== undefined) this.#open.get(key)?.delete(flight)
   }
 
-  /** I4: a queue with one turn delivers in the order of arrival. */
+  /** Notes the first request of a message. I4: a queue with one turn delivers in the order of arrival. */
   #first(message: Tracked, url: string): void {
     message.firstStartAt = this.#timeline.now
     if (message.queue === undefined || this.isUnsure) return
@@ -144,7 +146,7 @@ export class Ledger {
     if (before) this.#timeline.fail(`I4: ${message.label} was sent before message ${before.seq} of its queue had ended`)
   }
 
-  /** I5. */
+  /** I5: a flow-control key stays within its limits. */
   #useKey(key: string, flight: Flight): void {
     const limits = KEYS[key]
     if (!limits) return
@@ -163,7 +165,7 @@ export class Ledger {
     const { now } = this.#timeline
     const use = this.#uses.get(key)
     if (!use || now >= use.windowAt + periodMs) {
-      // After a takeover the period of the owner is another one than here, until nothing begins for a period.
+      // After a takeover, the owner's period differs from the one counted here, until no request begins for a whole period.
       const isOfOther = use !== undefined && use.takeovers > 0 && now < use.lastAt + periodMs + CLOCKS_APART_MS
       this.#uses.set(key, { windowAt: now, lastAt: now, begun: 1, takeovers: isOfOther ? 1 : 0 })
       return
@@ -175,7 +177,7 @@ export class Ledger {
     }
   }
 
-  /** A node owns a partition whose last owner has left no notes, or a clock was set: a period may begin again. */
+  /** A node has taken a partition without notes of its last owner, or a clock was set: periods of keys may begin again. */
   takenOver(partition: number | 'any'): void {
     for (const [key, use] of this.#uses) {
       if (partition === 'any' || partitionOfKey(ACCOUNT, key) === partition) use.takeovers++
@@ -183,8 +185,8 @@ export class Ledger {
   }
 
   /**
-   * Commits since then are lost: what they stored may be gone, and what they ended may happen again.
-   * @param backAt when the store answers again.
+   * The store has lost the commits since a time: what they stored may be gone, and what they ended may happen again.
+   * @param backAt when the store is available again.
    */
   lostCommits(since: number, backAt: number): void {
     this.losses++
@@ -201,7 +203,7 @@ export class Ledger {
     return this.#timeline.now < this.#unsureUntil
   }
 
-  /** I6. */
+  /** A schedule has fired. I6: no fire happens twice. */
   fired(scheduleId: string, dueAt: number): void {
     const fire = `${scheduleId} ${dueAt}`
     this.#timeline.note(`schedule ${scheduleId} fires`)

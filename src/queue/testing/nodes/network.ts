@@ -1,16 +1,16 @@
 import type { Process, Timeline } from './timeline.js'
 
-/** What happens to a call on its way. */
+/** What happens to a call. The numbers are delays in milliseconds. */
 export type Fate =
   | { readonly kind: 'ok'; readonly there: number; readonly back: number }
-  /** It has no effect, and the caller learns that it failed. */
+  /** The call has no effect, and the caller learns that it failed. */
   | { readonly kind: 'refused'; readonly heard: number }
-  /** It takes effect, perhaps after the caller has heard that nobody knows. */
+  /** The caller learns that the outcome is unknown. The call may have an effect, perhaps only after that. */
   | { readonly kind: 'unanswered'; readonly effect: number | undefined; readonly heard: number }
 
-/** The longest usual way of a call. */
+/** The longest usual time of one direction of a call. */
 const QUICK_MS = 12
-/** A call slower than this disturbs its caller. */
+/** A call that takes longer than this disturbs its caller. */
 export const SLOW_MS = 250
 
 /** The network between the nodes, the store and each other: slow and lost calls, cut links, outages. */
@@ -21,11 +21,11 @@ export class Network {
   /** Until then, many calls get lost. */
   stormUntil = 0
   storeAwayUntil = 0
-  /** Which server of the store serves: no call reaches another one than that which it was sent to. */
+  /** The number of the store's server that serves now. A call that was sent to an earlier server has no effect. */
   storeServer = 1
-  /** Until when a process does not reach the store. */
+  /** Until when a process cannot reach the store. */
   readonly #awayFrom = new Map<Process, number>()
-  /** Pairs of names that do not reach each other, until when. */
+  /** Until when one process cannot reach another, by `<from> <to>`. */
   readonly #cut = new Map<string, number>()
 
   constructor(timeline: Timeline) {
@@ -45,7 +45,7 @@ export class Network {
     return !this.isQuiet && (now < this.storeAwayUntil || now < (this.#awayFrom.get(process) ?? 0))
   }
 
-  /** Whether messages of one reach the other. */
+  /** Whether messages of one process do not reach the other. */
   isCut(from: Process, to: Process): boolean {
     return !this.isQuiet && this.#timeline.now < (this.#cut.get(`${from.name} ${to.name}`) ?? 0)
   }
@@ -69,8 +69,8 @@ export class Network {
 
   /**
    * The fate of a call of the store.
-   * @param mayBeLate whether it may take effect after the caller has heard of the loss. Not so where the caller must send more
-   * statements, because it holds its locks until the commit.
+   * @param mayBeLate whether the call may take effect after the caller has learned of the loss. It may not if the caller
+   * must send more statements, because then it holds its locks until its commit.
    */
   toStore(process: Process, isWrite: boolean, mayBeLate: boolean): Fate {
     const { random, between } = this.#bound

@@ -2,7 +2,7 @@ import * as nodesAdmin from '../../../cluster/transactions/nodes-admin.js'
 import { HomeportError } from '../../../contract/errors/errors.js'
 import type { Stage } from './stage.js'
 
-/** What the operator of the nodes does: drains and resumes them, and forgets those that are gone. */
+/** The operator of the nodes: drains and resumes nodes, and removes nodes that are gone. */
 export class Operator {
   readonly #stage: Pick<Stage, 'timeline' | 'memory'>
 
@@ -26,7 +26,7 @@ export class Operator {
     this.#stage.memory.run(nodesAdmin.steer, { name, state })
   }
 
-  /** What is refused has no effect. */
+  /** Runs an action of the operator. A refused action has no effect. */
   #try(what: string, act: () => void): void {
     try {
       act()

@@ -22,9 +22,9 @@ import type { Timeline } from './timeline.js'
 export interface Plant {
   /** Replaces a transaction before a node calls it. */
   readonly replace?: (node: SimulatedNode, operation: AnyWrite, args: unknown) => AnyWrite
-  /** Sends calls to another node than they are meant for. */
+  /** Sends calls to the wrong node. */
   readonly redirect?: Redirect
-  /** Changes the behaviour of classes; returns what undoes it. */
+  /** Changes the behaviour of classes. Returns a function that undoes the change. */
   readonly patch?: (timeline: Timeline, memory: MemoryStore) => () => void
 }
 
@@ -90,7 +90,7 @@ const newest = read('simulation.newest', function* (_: object): Transaction<numb
   return (yield* all(lastMessage, {}))[0]?.seq ?? 0
 })
 
-/** What a node is about to publish in partitions of others. */
+/** Hints for the messages that a node is about to publish in partitions of other nodes. */
 function foreignHints(node: SimulatedNode, args: unknown, next: number): DueHint[] {
   if (!isObject(args) || !Array.isArray(args.entries)) return []
   return args.entries.flatMap(({ message }: { message: Parameters<typeof toPendingRow>[0] }, index) => {
@@ -139,7 +139,7 @@ const publishAtOnce = write(
   },
 )
 
-/** The mistakes that the simulation must find, by what they do. */
+/** The mistakes that the simulation must find, by description. */
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'declare dead without the beat': replacing(nodeRows.declareDead, declareDeadAnyway),
   'take without being live': replacing(partitionRows.take, takeAnyway),

@@ -10,10 +10,10 @@ interface End {
   readonly how: How
 }
 
-/** Passes a call on to another node than it is meant for, or leaves it as it is. */
+/** Returns the node that a call reaches: the intended one, or another. */
 export type Redirect = <Node>(topic: string, to: Node, all: readonly Node[]) => Node
 
-/** Links between the nodes: calls take time and get lost. A node that is over or paused answers nothing. */
+/** Links between the nodes: calls take time and get lost. A process that is over or paused does not answer. */
 export class SimulatedLinks {
   readonly #timeline: Timeline
   readonly #network: Network

@@ -25,11 +25,11 @@ const CALLER: Caller = {
   ip: '127.0.0.1',
 }
 
-/** Longer than any request takes. */
+/** Grace period of a drain, longer than any request takes. */
 const DRAIN_MS = 10_000
 const NO_SIGNAL = new AbortController().signal
 
-/** What destinations answer: a program says that it is one. */
+/** Headers of responses: destinations identify themselves as programs with the workflow SDK. */
 const HEADERS = { 'Upstash-Workflow-Sdk-Version': ['1'] }
 
 /** What a module above the queue is built from. */
@@ -51,11 +51,11 @@ export interface Incoming extends SendRequest {
   readonly node: SimulatedNode
 }
 
-/** What a node has of a part of a simulation (`Part`). */
+/** The side of a simulation's part (`Part`) that belongs to one node. */
 export interface NodePart {
   /** Builds the module of a node. */
   attach(deps: AttachmentDeps): Attachment
-  /** What happens when a request arrives, up to the status of its response; `undefined`: the part has no such destination. */
+  /** Handles a request. The returned function resolves with the status; `undefined`: the part has no such destination. */
   receive(request: Incoming): (() => Promise<number>) | undefined
 }
 
@@ -72,7 +72,7 @@ export interface SimulatedNodeDeps {
   readonly parts?: readonly NodePart[]
   /** How long a destination takes. Default: mostly short, at random. */
   readonly answersAfterMs?: () => number
-  /** Its process has ended by itself. */
+  /** Called when the process of the node has ended. */
   readonly onEnd: (node: SimulatedNode) => void
 }
 
@@ -86,7 +86,7 @@ export class SimulatedNode {
   readonly #attached: readonly Attachment[]
   readonly #routes: readonly Route[]
   phase: 'starting' | 'open' | 'draining' | 'stopping' | 'over' = 'starting'
-  /** Its life is over in the store. */
+  /** The store says that this life is over. */
   isDeclaredDead = false
 
   constructor(name: string, offsetMs: number, deps: SimulatedNodeDeps) {
@@ -132,7 +132,7 @@ export class SimulatedNode {
     this.#routes = [...this.#queue.routes(), ...this.#attached.flatMap(({ routes }) => routes)]
   }
 
-  /** Whether nothing of it counts any more: the process is over, or others have declared it dead. */
+  /** Whether the node no longer counts: its process is over, or others have declared it dead. */
   get isGone(): boolean {
     return this.process.isOver || this.isDeclaredDead
   }
@@ -157,7 +157,7 @@ export class SimulatedNode {
     this.#deps.timeline.after(0, () => void begin().catch((error: unknown) => this.#notStarted(error)), this.process)
   }
 
-  /** The store may be away; another reason is a defect. */
+  /** The start has failed. The store may be unavailable; any other reason is a defect. */
   #notStarted(error: unknown): void {
     if (!(error instanceof HomeportError)) this.#deps.timeline.fail(`${this.process.name}: ${String(error)}`)
     this.end('did not start')
@@ -168,7 +168,8 @@ export class SimulatedNode {
     this.phase = 'draining'
     const leave = async (): Promise<void> => {
       await this.cluster.drain(DRAIN_MS)
-      // Its listeners stop before it leaves: who has left hears of no pause any more.
+      // The listeners stop before the node leaves, because a node that has left is
+      // no longer notified, for example of pauses.
       this.phase = 'stopping'
       for (const service of this.#services.toReversed()) await service.stop()
       await this.#queue.stop()
@@ -222,7 +223,7 @@ export class SimulatedNode {
     return timeline.random.chance(0.1) ? timeline.between(500, 2_500) : timeline.between(5, 200)
   }
 
-  /** A request to a destination that answers after a while, mostly with success. */
+  /** Sends a request to a destination that responds after a while, mostly with success. */
   #send(request: SendRequest): Sending {
     const { timeline, ledger, network } = this.#deps
     const flight = ledger.begin(this, request)

@@ -7,7 +7,7 @@ import type { Effects } from './effects.js'
 import { type Fate, type Network, SLOW_MS } from './network.js'
 import type { Process, Timeline } from './timeline.js'
 
-/** Replaces an operation by another one that takes and answers the same, or does something before it. */
+/** Replaces an operation by another one with the same arguments and result, or does something before it. */
 export type Replace = (
   operation: Pick<Operation<never, unknown>, 'name'>,
   args: unknown,
@@ -26,7 +26,7 @@ export interface SimulatedStoreDeps {
   readonly replace?: Replace | undefined
 }
 
-/** The store as one process reaches it: calls take time, fail, and lose their answers. */
+/** The store as one process reaches it: calls take time, fail, and lose their replies. */
 export class SimulatedStore implements Store {
   readonly #deps: SimulatedStoreDeps
   readonly #listeners = new Set<() => void>()
@@ -42,11 +42,11 @@ export class SimulatedStore implements Store {
   run<Args, Result>(given: Operation<Args, Result>, args: Args): Promise<Result> {
     const { process, network, replace } = this.#deps
     const replacement = replace?.(given, args) ?? given
-    // Safe: a replacement takes and answers the same.
+    // Safe: a replacement has the same arguments and result.
     const operation = replacement === given ? given : { ...(replacement as Operation<Args, Result>), name: given.name }
     const mayBeLate = given.isSingle?.(args) === true || given.name === partitionRows.give.name
     const fate = network.toStore(process, operation.access === 'write', mayBeLate)
-    // The transaction of a process that has ended is rolled back, unless all of it is on its way.
+    // The transaction of a process that has ended is rolled back, unless all its statements are already sent.
     const { storeServer } = network
     const isUndone = (): boolean => (process.isOver && !mayBeLate) || network.storeServer !== storeServer
     const apply = () =>
@@ -79,7 +79,7 @@ export class SimulatedStore implements Store {
       timeline.after(fate.heard, () => reject(this.#lost(fate)), process)
       return
     }
-    // Other calls may wait for it: one load follows the other.
+    // Other calls may wait for this one, because loads run one after the other.
     if (fate.there + fate.back > SLOW_MS) process.disturb(fate.there + fate.back)
     timeline.after(fate.there, () => {
       const outcome = network.isStoreAway(process) ? { error: new HomeportError('store_unavailable', {}) } : apply()
@@ -98,19 +98,19 @@ export class SimulatedStore implements Store {
   #lost(fate: Fate): HomeportError {
     this.#deps.process.disturb()
     if (fate.kind !== 'unanswered') return new HomeportError('store_unavailable', {})
-    this.#tellLost()
+    this.#notifyLost()
     return new HomeportError('store_outcome_unknown', {})
   }
 
-  #tellLost(): void {
+  #notifyLost(): void {
     for (const listener of this.#listeners) listener()
   }
 
-  /** It may lack commits of the one before. */
+  /** Notes the server of a reply. Another server may lack commits of the one before. */
   #meet(server: number): void {
     const isOther = this.#server !== undefined && server !== this.#server
     this.#server = server
-    if (isOther) this.#tellLost()
+    if (isOther) this.#notifyLost()
   }
 
   #apply<Args, Result>(operation: Operation<Args, Result>, args: Args): { value: Result } | { error: unknown } {

@@ -21,26 +21,26 @@ const FAULTS_UNTIL_MS = 30_000
 const ENDS_WITHIN_MS = 60_000
 /** Partitions are balanced within this time. */
 const BALANCED_WITHIN_MS = 30_000
-/** Slow calls and restarts of the time with faults have ended. */
+/** This long after the last fault, its slow calls and restarts have ended. */
 const SETTLED_AFTER_MS = 14_000
-/** What the operator writes is noticed within this time. */
+/** Nodes notice what the operator writes within this time. */
 const NOTICED_WITHIN_MS = 2_000
 const NAMES = ['a', 'b', 'c', 'd']
 const NODES = 3
-/** Clocks of nodes may differ by this much in each direction: more is refused, or reported. */
+/** Clocks of nodes may differ by this much in each direction. Homeport refuses or reports larger differences. */
 const MOST_OFFSET_MS = 900
 /** Messages that are published when everything is quiet, and how soon they are sent. */
 const QUIET_MESSAGES = 8
 const QUIET_WITHIN_MS = 500
-/** A hint has come after this time, or is lost; then a sweep finds its message within the other one. */
+/** After `HINTED_MS` a hint has arrived or is lost. A sweep then finds its message within `SWEPT_MS`. */
 const HINTED_MS = 1_000
 const SWEPT_MS = 5_000
 
-/** What a simulation plays besides plain messages. */
+/** Options of a simulation. */
 export interface SimulationOptions {
-  /** A mistake. Default: none. */
+  /** A mistake to plant. Default: none. */
   readonly plant?: Plant
-  /** Whether events are noted for a reader. Default: no. */
+  /** Whether events are recorded for a reader. Default: no. */
   readonly isTraced?: boolean
   /** Modules above the queue. Default: none. */
   readonly parts?: readonly PartOf[]
@@ -48,9 +48,9 @@ export interface SimulationOptions {
 
 /** The result of a simulation. */
 export interface Played {
-  /** The broken promise; `undefined`: everything was kept. */
+  /** The broken invariant; `undefined` if all were kept. */
   readonly problem: string | undefined
-  /** The events up to it, if they were asked for. */
+  /** The events up to the end or the problem, if `isTraced`. */
   readonly trace: readonly string[]
   readonly steps: number
   readonly requests: number
@@ -59,9 +59,9 @@ export interface Played {
 }
 
 /**
- * Nodes on one store in virtual time, all from one seed: the real cluster, queue and transactions, with clients that publish and
- * cancel, slow and lost calls, pauses, suspended machines, kills, drains, joins, clocks that are set, and outages of the store.
- * Then the faults stop, everything must end, and a quiet cluster must send at once.
+ * Nodes on one store in virtual time, all from one seed: the real cluster, queue and transactions, with clients that
+ * publish and cancel, slow and lost calls, pauses, suspended machines, kills, drains, joins, clocks that are set, and
+ * outages of the store. Then the faults stop, everything must end, and a quiet cluster must send at once.
  */
 export class Simulation {
   readonly #timeline: Timeline
@@ -101,7 +101,7 @@ export class Simulation {
     this.#watch()
   }
 
-  /** Runs to the end, or to the first broken promise. */
+  /** Runs to the end, or to the first broken invariant. */
   async play(): Promise<Played> {
     const undo = this.#plant.patch?.(this.#timeline, this.#memory)
     try {
@@ -134,14 +134,14 @@ export class Simulation {
     if (timeline.problem === undefined) await this.#quiet()
   }
 
-  /** Without faults every message is sent at once, by whichever node, and no sweep is needed. */
+  /** Checks that without faults every message is sent at once, without the help of a sweep. */
   async #quiet(): Promise<void> {
     this.#checks.checkBalance()
     const messages = Array.from({ length: QUIET_MESSAGES }, (_, index) =>
       this.#traffic.publish({ hasCallback: false, ...(index % 2 === 0 && { key: 'side' }) }),
     )
     await this.#until(this.#timeline.now + HINTED_MS)
-    // A comparison after a lost commit, which may follow it much later, also finds messages whose hints are on their way.
+    // A comparison after a lost commit may come much later, and also finds messages whose hints are still on their way.
     const strays = this.#strays
     await this.#until(this.#timeline.now + SWEPT_MS)
     for (const message of messages) {
@@ -153,7 +153,7 @@ export class Simulation {
     if (this.#strays > strays) this.#timeline.fail('I3: a sweep found a message, without a fault')
   }
 
-  /** What a drained node accepts is due by its clock, and sent by that of another one. */
+  /** A message that a drained node accepts is due by that node's clock, and sent by the clock of another one. */
   get #quietWithinMs(): number {
     const isOfOther = !this.#hasOneClock && this.#nodes.some(({ cluster }) => cluster.isBeingDrained)
     return QUIET_WITHIN_MS + (isOfOther ? 2 * MOST_OFFSET_MS : 0)
@@ -203,7 +203,7 @@ export class Simulation {
     })
   }
 
-  /** Learns from the store what the checks must know. */
+  /** Passes events of the store to the checks and the ledger. */
   #watch(): void {
     const [effects, ledger] = [this.#effects, this.#ledger]
     effects.on(clusterNodes.declareDead, ({ incarnation, beat }, isDead) => {
@@ -223,7 +223,7 @@ export class Simulation {
     })
   }
 
-  /** I1: only a node that is live takes partitions, or one that drains while nobody else may. */
+  /** I1: only a live node takes partitions, or a draining one while no other may. */
   #checkTaker(incarnation: number, count: number): void {
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (count === 0) return
@@ -233,7 +233,7 @@ export class Simulation {
     if (!mayTake) this.#timeline.fail(`I1: life ${incarnation} took partitions, and is ${state}`)
   }
 
-  /** I1: only a node that has not beaten since is declared dead. */
+  /** I1: a node is declared dead only if it has not beaten since the beat that was seen. */
   #declaredDeadAt(incarnation: number, beat: number): void {
     const last = this.#memory.run(census.life, { incarnation })?.beat
     if (last !== undefined && last !== beat)
@@ -245,7 +245,7 @@ export class Simulation {
     this.#timeline.note(`${node.process.name} is declared dead`)
   }
 
-  /** Whether a node that has registered is still there, in the store. */
+  /** Whether a node takes part, according to the store; true for a node that has not registered yet. */
   #takesPart({ cluster: { incarnation } }: SimulatedNode): boolean {
     const state = this.#memory.run(census.life, { incarnation })?.state ?? 'gone'
     return incarnation === 0 || state === 'live' || state === 'draining'
@@ -323,7 +323,7 @@ export class Simulation {
     if (free !== undefined) this.#join(free)
   }
 
-  /** Another server of the store takes over, without the last commits. @param ms until it accepts calls. */
+  /** Another server of the store takes over, without the last commits. @param ms how long until it accepts calls. */
   #failOver(ms: number): void {
     const [timeline, memory, network] = [this.#timeline, this.#memory, this.#network]
     const [since, lost] = [timeline.now, timeline.between(5, 2_000)]

@@ -5,7 +5,7 @@ import type { Network } from './network.js'
 import type { NodePart, SimulatedNode } from './simulated-node.js'
 import type { Timeline } from './timeline.js'
 
-/** What everything in a simulation shares. */
+/** The objects that all components of a simulation share. */
 export interface Stage {
   readonly timeline: Timeline
   readonly memory: MemoryStore
@@ -16,7 +16,7 @@ export interface Stage {
   readonly nodes: () => readonly SimulatedNode[]
 }
 
-/** What a simulation plays besides plain messages: a module above the queue, its clients and its destinations. */
+/** An addition to a simulation: a module above the queue, its clients and its destinations. */
 export interface Part extends NodePart {
   /** A client does something. */
   act(): void
@@ -24,7 +24,7 @@ export interface Part extends NodePart {
   lostCommits(): void
   /** Whether everything has ended that must end without faults. */
   isOver(): boolean
-  /** Checks what must hold when everything has ended. */
+  /** Checks the invariants of the end state. */
   checkEnd(): void
 }
 

@@ -13,37 +13,41 @@ interface Event {
   isCancelled: boolean
 }
 
-/** More events of the same millisecond are a process that wakes itself all the time. */
+/** Most events of one millisecond. More mean that a process wakes itself all the time. */
 const MOST_STEPS = 2_000
 
 const realImmediate = globalThis.setImmediate
 const realNow = performance.now
 const realNextTick = process.nextTick
 const nextTurn = (): Promise<void> => new Promise((resolve) => void realImmediate(resolve))
-/** After all microtasks that follow; a turn of the event loop would cost more than most events. Call it in a microtask. */
+/**
+ * Resolves after all pending microtasks. A turn of the event loop would cost more
+ * than most events. Call it in a microtask.
+ */
 const nextTick = (): Promise<void> => new Promise(resolveNextTick)
 const resolveNextTick = (resolve: () => void): void => realNextTick.call(process, resolve)
 
 /**
- * Virtual time for the processes of several machines in one. It runs one event after the other, each with everything that
- * follows from it at once: promises, `process.nextTick` and `setImmediate`. Everything random comes from one seed, so the same seed does the same.
+ * Virtual time for the processes of several machines, simulated in one process. It runs one event after the other, each
+ * with its immediate consequences: promises, `process.nextTick` and `setImmediate`. All randomness comes from one seed,
+ * so the same seed gives the same run.
  */
 export class Timeline {
   readonly random: Random
   /** Milliseconds since the start. */
   now = 0
-  /** The process that runs. */
+  /** The process whose event runs. */
   current: Process | undefined
   /** Events that have run. */
   steps = 0
-  /** What has happened, if somebody wants to read it. */
+  /** The recorded events; `undefined` if they are not traced. */
   readonly trace: string[] | undefined
   readonly #events = new Heap<Event>((a, b) => a.at < b.at || (a.at === b.at && a.order < b.order))
   #order = 0
   /** Steps before the present millisecond. */
   #stepsThen = 0
   #immediates: (() => void)[] = []
-  /** Whether somebody has called `process.nextTick`. */
+  /** Whether `process.nextTick` was called. */
   #hasTicks = false
   #problem: string | undefined
   #forgiven: RegExp | undefined
@@ -53,24 +57,24 @@ export class Timeline {
     this.trace = isTraced ? [] : undefined
   }
 
-  /** The first broken promise. */
+  /** The first broken invariant. */
   get problem(): string | undefined {
     return this.#problem
   }
 
-  /** A promise is broken. Only the first one counts. */
+  /** Reports a broken invariant. Only the first one counts. */
   fail(what: string): void {
     if (this.#forgiven?.test(what)) return
     this.#problem ??= `${what} (at ${this.now} ms)`
     this.note(`BROKEN: ${what}`)
   }
 
-  /** Breaches of this kind do not count from now on. */
+  /** Ignores broken invariants that match, from now on. */
   forgive(kind: RegExp): void {
     this.#forgiven = kind
   }
 
-  /** Remembers an event for a reader. */
+  /** Records an event for a reader. */
   note(what: string): void {
     this.trace?.push(`${String(this.now).padStart(6)} ms  ${what}`)
   }
@@ -79,7 +83,7 @@ export class Timeline {
     return least + this.random.below(most - least + 1)
   }
 
-  /** Calls `run` at a time; of a process later while it is paused, and never when it is over. */
+  /** Calls `run` at a time. For a process: later if it is paused then, and never if it is over. */
   at(at: number, run: () => void, process?: Process): Timer {
     const event: Event = { at: Math.max(at, this.now), order: ++this.#order, run, process, isCancelled: false }
     this.#events.push(event)
@@ -98,7 +102,7 @@ export class Timeline {
   async run(untilMs: number, afterStep: () => void, isOver: () => boolean = () => false): Promise<void> {
     globalThis.setImmediate = this.#immediate as typeof setImmediate
     process.nextTick = this.#tick
-    // Long work yields by it: on a busy machine the same seed would do something else.
+    // Long work yields depending on this clock. With real time, the same seed would give another run on a busy machine.
     performance.now = () => this.now
     try {
       await nextTurn()
@@ -123,7 +127,7 @@ export class Timeline {
     }
   }
 
-  /** Whether an event runs now: its process is neither over nor paused. It is the present then. */
+  /** Whether an event runs now: its process is neither over nor paused. If so, sets the time to that of the event. */
   #mayRun(event: Event): boolean {
     const { process } = event
     if (event.isCancelled || process?.isOver) return false
@@ -140,12 +144,12 @@ export class Timeline {
     return false
   }
 
-  /** Resolves when nothing follows any more but `setImmediate`. */
+  /** Resolves when no consequences are left except calls of `setImmediate`. */
   async #rest(): Promise<void> {
     await nextTick()
     while (this.#hasTicks) {
       this.#hasTicks = false
-      // They run before this one, and what follows from them before the next one.
+      // The pending ticks run before the first of these, and their consequences before the second.
       await nextTick()
       await nextTick()
     }
@@ -168,7 +172,7 @@ export class Process {
   readonly #timeline: Timeline
   /** How far its clock is ahead. */
   offsetMs: number
-  /** While it is paused nothing of it runs. */
+  /** While the process is paused, none of its events run. */
   pausedUntil = 0
   /** Time during which its monotonic clock stood still. */
   suspendedMs = 0
@@ -205,7 +209,7 @@ export class Process {
     return !this.isOver && !this.isPaused
   }
 
-  /** Something goes wrong for it, for so long. */
+  /** Notes a disturbance that lasts this long. */
   disturb(ms = 0): void {
     this.calmSince = Math.max(this.calmSince, this.#timeline.now + ms)
   }
@@ -215,7 +219,7 @@ export class Process {
     const until = now + ms
     this.pausedUntil = Math.max(this.pausedUntil, until)
     if (isSuspended) {
-      // A machine that is suspended already sleeps only for longer.
+      // If the machine is already suspended, this only prolongs its sleep.
       this.suspendedMs += Math.max(0, until - Math.max(now, this.#suspendedUntil))
       this.#suspendedUntil = Math.max(this.#suspendedUntil, until)
     }

@@ -19,7 +19,7 @@ interface Publication {
   readonly hasCallback: boolean
 }
 
-/** What clients do. */
+/** The clients of the simulation: they publish and cancel at random. */
 export class Traffic {
   readonly #timeline: Timeline
   readonly #ledger: Ledger
@@ -32,7 +32,7 @@ export class Traffic {
     this.#nodes = nodes
   }
 
-  /** Does something. */
+  /** A random action of a client. */
   act(): void {
     const { random } = this.#timeline
     if (random.chance(0.15)) this.#cancel()
@@ -49,7 +49,7 @@ export class Traffic {
     return { delay, hasCallback: random.chance(0.1) }
   }
 
-  /** A client publishes a message at some node. */
+  /** A client publishes a message at a random node. */
   publish(how: Publication) {
     const node = this.#timeline.random.pick(
       this.#nodes().filter(({ phase }) => phase === 'open' || phase === 'draining'),
@@ -106,7 +106,7 @@ export class Traffic {
     })
   }
 
-  /** A schedule for each minute. */
+  /** Creates a schedule that fires every minute. */
   schedule(id: string): void {
     const node = this.#nodes()[0]
     if (!node) return
@@ -115,7 +115,7 @@ export class Traffic {
     this.#at(node, () => node.call(createSchedule, { params, headers }))
   }
 
-  /** A client's request reaches a node. What it refuses, or does not know the outcome of, was not acknowledged. */
+  /** A client's request reaches a node. If the node refuses it, or its outcome is unknown, it is not acknowledged. */
   #at(node: SimulatedNode, ask: () => Promise<unknown>): void {
     const failed = (error: unknown): void => {
       const isExpected = ['store_unavailable', 'store_outcome_unknown', 'message_not_found'] as const
