@@ -4,7 +4,7 @@ export interface BatchLimits {
   readonly items: number
 }
 
-/** Cuts a list into batches of limited content. A larger item makes a batch of its own. */
+/** Cuts a list into batches within these limits. An item that alone exceeds `most.bytes` gets a batch of its own. */
 export function batchesOf<Item extends { readonly bytes: number }>(
   items: readonly Item[],
   most: BatchLimits,

@@ -78,7 +78,7 @@ function isTraceContext(lowerName: string, value: string): boolean {
   return lowerName === 'tracestate' && value.length <= LONGEST_TRACESTATE && VALUE.test(value)
 }
 
-/** The headers without the trace context, which differs each time. */
+/** The headers without the trace context, which differs in every request. */
 export function withoutTraceContext({ Traceparent: _parent, Tracestate: _state, ...others }: HeaderMap): HeaderMap {
   return others
 }
@@ -89,22 +89,25 @@ const OWN_PREFIX = 'homeport-'
 /** Whether a header, lower case, is a setting that only Homeport has. */
 export const isOwnSetting = (lowerName: string): boolean => lowerName.startsWith(OWN_PREFIX)
 
-/** Whether a header, lower case, is such a setting in the form of a header to forward. */
+/**
+ * Whether a header, lower case, is a setting of Homeport in the form of a header to forward:
+ * `upstash-forward-homeport-*`.
+ */
 export const isForwardedOwn = (lowerName: string): boolean => lowerName.startsWith(PREFIX + OWN_PREFIX)
 
 /**
- * A setting that only Homeport has. Client packages turn every header that they do not know into one to forward, so it
- * counts in that form too.
+ * The value of a setting that only Homeport has. SDKs add `Upstash-Forward-` to every header that they do not know, so
+ * that form is accepted too.
  */
 export const ownSetting = (headers: Readonly<Record<string, string>>, lowerName: string): string | undefined =>
   headers[lowerName] ?? headers[FORWARDED_OWN.get(lowerName) ?? PREFIX + lowerName]
 
-/** The form of each such setting as a header to forward: to join two texts costs more than to look one up. */
+/** Each setting of Homeport in its form as a header to forward. A lookup is cheaper than joining two strings. */
 const FORWARDED_OWN = new Map(
   OWN_SETTING_HEADERS.map((name) => name.toLowerCase()).map((lowerName) => [lowerName, PREFIX + lowerName]),
 )
 
-/** @throws HomeportError for a setting of Homeport that does not exist: a misspelt one must not be without effect. */
+/** @throws HomeportError for an unknown `Homeport-*` header: a misspelt setting must not be ignored silently. */
 function refuseUnknown(name: string): undefined {
   if (FORWARDED_OWN.has(name)) return undefined
   const known = OWN_SETTING_HEADERS.join(', ')
@@ -133,7 +136,7 @@ export function forwardedHeaders(headers: Readonly<Record<string, string>>, forw
   return forwarded
 }
 
-/** Whether a header, lower case, is a setting, or may be forwarded without `forwardAll`. */
+/** Whether a header, lower case, is a setting or can be forwarded without `forwardAll`. */
 export const bearsOnMessage = (lowerName: string): boolean =>
   lowerName.startsWith('upstash-') ||
   lowerName.startsWith(OWN_PREFIX) ||
@@ -145,7 +148,7 @@ export const bearsOnMessage = (lowerName: string): boolean =>
 const OF_CALLBACK = /^upstash-(?:(?:failure-)?callback-)+forward-(.+)$/
 
 /**
- * Refuses headers that callbacks would have to forward and cannot: it would be noticed only when the callback is made.
+ * Refuses invalid headers that callbacks are to forward. Otherwise the error would only appear when the callback is made.
  * @throws HomeportError `invalid_request`.
  */
 export function refuseInvalidOfCallbacks(headers: Readonly<Record<string, string>>): void {
@@ -156,8 +159,8 @@ export function refuseInvalidOfCallbacks(headers: Readonly<Record<string, string
 }
 
 /**
- * The settings of a callback without the headers that it cannot forward: older versions accepted them, and the outcome of the
- * message must be stored all the same.
+ * The settings of a callback without invalid headers to forward. Older versions accepted such headers, and they must not
+ * prevent the commit of the message's outcome.
  */
 export function forwardable(settings: Readonly<Record<string, string>>): Record<string, string> {
   const isForwardable = ([name, value]: [string, string]): boolean =>

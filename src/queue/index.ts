@@ -19,7 +19,8 @@
  * costs two writes. If the server dies between a request and the commit of its outcome, it sends the message again after
  * the next start.
  *
- * A module may park the pending messages of its groups (`transactions/messages-parked.ts`): they are not sent until it says so.
+ * A module may park the pending messages of its groups (`transactions/messages-parked.ts`): they are sent once it
+ * resumes them.
  *
  * Guarantees:
  *   - publish answers 2xx after the commit;
@@ -38,8 +39,8 @@
  *   - a schedule publishes in the transaction that moves it to its next fire (`schedules/scheduler.ts`);
  *   - a flow-control key limits messages of every kind when they are due. Its limits are stored, its use is in memory
  *     (`dispatcher/flow-control.ts`);
- *   - of the nodes of a cluster, the owner of a message's partition sends it (`dispatcher/partitions.ts`);
- *   - requests leave over connections of our own while destinations answer in the usual form, else through undici (`sending/`);
+ *   - in a cluster, the node that owns a message's partition sends it (`dispatcher/partitions.ts`);
+ *   - requests use Homeport's own HTTP client while destinations answer in the usual form, otherwise undici (`sending/`);
  *   - one gate decides which addresses may be contacted (`TargetGate` of base). Addresses that need no DNS lookup are
  *     judged when the message is published (`publish/destination.ts`).
  *

@@ -1,10 +1,10 @@
 import { sha256Hex } from '../base/index.js'
 
 /**
- * What a message means for others of its account with the same key. Times are milliseconds.
- * - `debounce`: it takes the place of the one that has not been sent yet, and its delay starts again. The first one of a
- *   burst decides when `maxDelayMs` is over.
- * - `singleton`: while another has not ended, `skip` stores no new one, and `cancel` cancels the older one.
+ * How a new message affects an older one of its account with the same key. Times are milliseconds.
+ * - `debounce`: the new message replaces an older one that has not been sent yet, and the delay starts again. `maxDelayMs`
+ *   counts from the first message of the burst.
+ * - `singleton`: while an older message has not ended, `skip` drops the new one, and `cancel` cancels the older one.
  */
 export type KeyRule =
   | {
@@ -29,10 +29,10 @@ export function debouncedUntil({ delayMs, maxDelayMs }: Debounce, since: number,
   return Math.max(now, Math.min(now + delayMs, latest))
 }
 
-/** Longer ones would not fit into an index. */
+/** Bytes. A longer key would not fit into a database index. */
 const LONGEST_STORED_KEY = 600
 
-/** A deduplication, debounce or singleton key in the form in which it is stored. */
+/** A deduplication, debounce or singleton key as it is stored: a long key is replaced by its hash. */
 export const storedKey = (key: string): string =>
   Buffer.byteLength(key) <= LONGEST_STORED_KEY ? key : `sha256 ${sha256Hex(key)}`
 
@@ -40,7 +40,7 @@ export const storedKey = (key: string): string =>
 export const replacedBy = (messageId: string, { kind }: KeyRule): string =>
   `Replaced by ${messageId}, which has the same ${kind} key.`
 
-/** Why a publication or trigger was answered with an older message or run, or has replaced one. */
+/** Why a publish or trigger request was skipped for an older message or run, or has replaced it. */
 export function becauseOfRule(
   { kind, key }: KeyRule,
   effect: 'skipped' | 'replaces',

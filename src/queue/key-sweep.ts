@@ -3,13 +3,13 @@ import * as flowKeys from './transactions/flow-keys.js'
 import * as messagesRetention from './transactions/messages-retention.js'
 import * as ruleKeys from './transactions/rule-keys.js'
 
-/** Keys of one transaction. Other traffic runs between two of them. */
+/** Keys per transaction. Other traffic runs between two transactions. */
 const KEYS_PER_STEP = 1_000
 
 /**
- * Deletes deduplication keys that have expired, debounce and singleton keys that were taken before a time and whose message has
- * ended, and flow-control keys that no message has named since then.
- * @param forget called with the flow-control keys of each step.
+ * Deletes expired deduplication keys, debounce and singleton keys that were taken before `before` and whose message has
+ * ended, and flow-control keys that no message has named since `before`.
+ * @param forget called with the deleted flow-control keys of each step.
  */
 export async function sweepKeys(
   store: Store,

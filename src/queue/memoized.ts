@@ -7,8 +7,8 @@ export interface MemoLimits {
 }
 
 /**
- * Memoizes a pure function of a string: messages of one publisher come in a row and repeat themselves. Callers share
- * the results and must not change them.
+ * Memoizes a pure function of a string. It pays off because consecutive messages of one publisher have the same headers
+ * and settings. Callers share the results and must not change them.
  */
 export function memoized<Result>(work: (text: string) => Result, { most, longest }: MemoLimits) {
   const known = new Map<string, { readonly result: Result }>()

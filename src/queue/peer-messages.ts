@@ -5,8 +5,8 @@ import type { FlowUse } from './dispatcher/flow-key.js'
 import type { DropSelector } from './types.js'
 
 /**
- * What the queues of the nodes of a cluster send each other. A node of another version may send what this one does not
- * understand, so each payload is read with care: what is not as expected is left out.
+ * The messages that the queues of a cluster's nodes send each other. A node of another version may send fields that this one
+ * does not understand, so each payload is validated and unexpected values are left out.
  */
 
 /** `Cluster.notify`: forget these messages. */
@@ -74,7 +74,7 @@ export function readDue(payload: unknown): DueHint {
   }
 }
 
-/** Reads notes of the owner before. */
+/** Reads the notes that the previous owner of a partition left. */
 export function readFlowNotes(notes: unknown): FlowNote[] {
   return listOf(notes).flatMap((note) => {
     const { name, begun, periodStart } = isObject(note) ? note : {}
@@ -85,7 +85,7 @@ export function readFlowNotes(notes: unknown): FlowNote[] {
 /** Payload of `FLOW`. */
 export interface FlowChange {
   readonly keys: readonly KeyName[]
-  /** Their current period ends. */
+  /** Ends the current period of the keys. */
   readonly isReset: boolean
 }
 

@@ -23,7 +23,7 @@ import type {
   Settled,
 } from './types.js'
 
-/** What a callback reports. */
+/** The content of a callback. */
 export interface CallbackFacts {
   readonly message: PendingMessage
   readonly outcome: AttemptOutcome
@@ -56,13 +56,16 @@ function callbackBody({ message, outcome, dlqId }: CallbackFacts): Promise<Uint8
   })
 }
 
-/** A callback's body contains its whole source, so it is redacted as soon as any part of the source is. */
+/** A callback's body contains its whole source message, so it is redacted if any part of the source is. */
 function redactFields(redact: Redaction, own: string | undefined): string {
   const names = redact.headers === 'all' ? ['header'] : (redact.headers ?? []).map((name) => `header[${name}]`)
   return ['body', ...names, ...(own ? [own] : [])].join(',')
 }
 
-/** The settings of a callback as publish headers. It has no queue: it belongs to the turn of its message, which would wait for both. */
+/**
+ * The settings of a callback as publish headers. The queue name is removed: the turn of the source message lasts until its
+ * callback has ended, so a callback that waits for a turn in the same queue would block it.
+ */
 function headersOf(
   { headers: { 'upstash-queue-name': _, ...own } }: CallbackConfig,
   { config }: PendingMessage,
@@ -75,7 +78,7 @@ function headersOf(
 
 /**
  * Makes the message of a callback. It is a message like any other: signed, redacted if its source is, with callbacks of
- * its own. It has the retries of its own settings, else those of its source.
+ * its own. The number of retries comes from the callback's settings, otherwise from its source message.
  * @param trace default: the trace context of its source.
  */
 export function callbackMessage(
@@ -91,7 +94,7 @@ export function callbackMessage(
     now,
     limits: AS_ACCEPTED,
     defaultRetries: message.maxRetries,
-    // The node that has sent the message sends its callbacks too.
+    // The node that sent the source message sends its callbacks too.
     partition: message.partition,
   }
   return draftMessage({ destination: config.url, headers, body }, drafting).message
@@ -102,7 +105,7 @@ export function dlqIdOf(seq: number, finishedAt: number): string {
   return `${finishedAt}-${seq}`
 }
 
-/** The attempt of an outcome, in the form of its columns. */
+/** The attempt of an outcome, as columns of the store. */
 export function attemptRecord(outcome: AttemptOutcome): SettleArgs['attempt'] {
   if (outcome.kind === 'unanswered') {
     return { startedAt: outcome.startedAt, status: 0, headers: '{}', body: null, error: outcome.error }
@@ -124,7 +127,7 @@ export function nextAttempt(message: PendingMessage, at: number): PendingMessage
 
 const LABEL_HEADER = 'Upstash-Label'
 
-/** Adds the labels as a header, so that whatever the endpoint starts can carry them too. */
+/** Adds the labels as a header, so that the endpoint can pass them on to what it starts. */
 function labelled({ url, method, headers, body, labels }: PendingMessage): Outbound {
   return { url, method, headers: { [LABEL_HEADER]: [labels.join(',')], ...headers }, body }
 }
@@ -157,7 +160,10 @@ export class PlainKind implements MessageKind {
       : outbound
   }
 
-  /** From now on, new messages of its debounce key leave it alone. */
+  /**
+   * Closes the debounce of a message, so that newer messages of its key no longer replace it; `undefined` if one already
+   * has.
+   */
   async #ifNotReplaced({ accountId, messageId }: PendingMessage, outbound: Outbound): Promise<Outbound | undefined> {
     return (await this.#deps.store.run(ruleKeys.close, { accountId, messageId })) ? outbound : undefined
   }

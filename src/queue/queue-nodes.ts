@@ -34,10 +34,10 @@ export interface QueueNodesDeps {
   readonly onLeader: () => void
 }
 
-/** Uses of flow-control keys that one answer lists. */
+/** Most flow-control keys whose use one answer lists. */
 const MOST_USES = 10_000
 
-/** What the queues of the nodes of a cluster do for each other. A queue that is alone asks nobody. */
+/** Sends requests to the queues of the other nodes and handles theirs. On a server that is alone it sends nothing. */
 export class QueueNodes {
   readonly #deps: QueueNodesDeps
   readonly #cluster: Cluster
@@ -47,7 +47,7 @@ export class QueueNodes {
     this.#cluster = deps.cluster
   }
 
-  /** Registers what this queue does for others. Before the cluster starts. */
+  /** Registers the handlers for messages of other nodes. Before the cluster starts. */
   join(): void {
     const { dispatcher, onSchedules, onLeader } = this.#deps
     const cluster = this.#cluster
@@ -64,8 +64,8 @@ export class QueueNodes {
   }
 
   /**
-   * Before this node takes partitions: messages of flow-control keys that were stored by a version without partitions get
-   * those of their keys. Every node does that, so that none sends such a message before it has moved.
+   * Runs before this node takes partitions. Versions without partitions stored messages of flow-control keys; this assigns
+   * them the partitions of their keys. Every node does that, so that none sends such a message before it has its partition.
    */
   async start(): Promise<void> {
     if (this.#cluster.isAlone) return
@@ -79,8 +79,8 @@ export class QueueNodes {
   }
 
   /**
-   * The stored limits of keys have changed: all nodes read them. This one as well, because the answer to an earlier change may
-   * come after that to a later one.
+   * The stored limits of keys have changed: all nodes read them. This node reads them too instead of using its own values,
+   * because the reply to an earlier change may arrive after the reply to a later one.
    */
   async flowChanged(change: FlowChange): Promise<void> {
     await Promise.all([this.#readChanged(change), this.#cluster.notify(FLOW, change)])
@@ -93,8 +93,8 @@ export class QueueNodes {
   }
 
   /**
-   * What keys of an account use, or one of them: each as its owner counts it. A key without use, or whose owner does not
-   * answer, is absent.
+   * The use of all flow-control keys of an account, or of one key, as their owners count it. A key that is not in use,
+   * or whose owner does not answer, is absent.
    */
   async flowUses(accountId: string, key?: string): Promise<ReadonlyMap<string, FlowUse>> {
     const isHere = this.#cluster.isAlone || (key !== undefined && this.#isOwn(accountId, key))
@@ -111,7 +111,7 @@ export class QueueNodes {
     return all.reduce((sum, { sending, most }) => ({ sending: sum.sending + sending, most: sum.most + most }))
   }
 
-  /** The same for keys of a long list, a page at a time: looking at all keys in memory would take too long. */
+  /** Like `flowUses`, for one page of keys at a time. A server that is alone looks up only these keys, not all in memory. */
   async flowUsesOf(accountId: string): Promise<(keys: readonly string[]) => ReadonlyMap<string, FlowUse>> {
     const { dispatcher, clock } = this.#deps
     const useOf = (key: string) => [key, dispatcher.flow.use(accountId, key, clock.now())] as const

@@ -66,9 +66,9 @@ export interface QueueDeps {
   readonly accountSchedules?: number
   /** Which destinations may be contacted. Default: everything. */
   readonly deliveryTargets?: TargetPolicy
-  /** Accounts of which nothing is delivered now; read at the start and by `accountsChanged`. Default: none. */
+  /** Accounts whose messages are not delivered now; read at the start and by `accountsChanged`. Default: none. */
   readonly heldAccounts?: () => ReadonlySet<string>
-  /** Most messages a day of an account; `undefined`: no limit. Of requests the caller tells it. Default: none. */
+  /** Daily message limit of an account, for schedules; `undefined`: no limit. Publish requests have it in their caller. */
   readonly dailyMessagesOf?: (accountId: string) => number | undefined
   /** Counts what happens, for metrics. */
   readonly meter?: QueueMeter
@@ -85,7 +85,7 @@ export interface QueueDeps {
 }
 
 const DEFAULT_REGION = 'us-east-1'
-/** Flow-control keys that one message to the other nodes names. */
+/** Most flow-control keys in one message to the other nodes. */
 const KEYS_PER_MESSAGE = 1_000
 
 const NO_ACCOUNTS: ReadonlySet<string> = new Set()
@@ -123,7 +123,7 @@ function dispatcherDeps(deps: QueueDeps, meter: QueueMeter): DispatcherDeps {
     graceMs: deps.shutdownGraceMs,
     signingKey: (accountId) => keys.signingKeys(accountId).current,
     targets: targetsOf(deps),
-    // The service sends it in upper case; SDKs choose their signing keys by it (reference queue 3.1).
+    // The hosted service sends the region in upper case; SDKs choose their signing keys by it (reference queue 3.1).
     tracer,
     region: (deps.region ?? DEFAULT_REGION).toUpperCase(),
     cluster: deps.cluster ?? alone(),
@@ -233,13 +233,13 @@ class StoredQueue implements Queue {
   async forgetFlowKeys(keys: readonly { account_id: string; flow_key: string }[]): Promise<void> {
     for (let from = 0; from < keys.length; from += KEYS_PER_MESSAGE) {
       const batch = keys.slice(from, from + KEYS_PER_MESSAGE).map((row) => [row.account_id, row.flow_key] as const)
-      // Since their deletion, new messages may have named them again.
+      // New messages may have named the keys again since their deletion, so the nodes read them from the store.
       await this.#nodes.flowChanged({ keys: batch, isReset: false })
     }
   }
 
   async start(): Promise<void> {
-    // The times of a cluster are of several clocks, which PostgreSQL's clock keeps together: none of them may move them.
+    // In a cluster, stored times come from several clocks, each checked against PostgreSQL's. So no node shifts them.
     if (this.#cluster.isAlone) await this.#clockCorrection.settle()
     await this.#nodes.start()
     this.#clockWatch.start()
@@ -257,9 +257,7 @@ class StoredQueue implements Queue {
     await this.#dispatcher.stop(graceMs)
   }
 
-  /**
-   * After a jump ahead, what has become due is sent. After a jump back, nothing waits for the time that was taken back.
-   */
+  /** After a jump ahead, sends what has become due. After a jump back, corrects due times, so that nothing waits longer. */
   #onJump(byMs: number): void {
     if (byMs > 0) this.#logger.warn('queue_clock_jumped', { byMs })
     this.#scheduler.clockChanged()
@@ -283,8 +281,8 @@ class StoredQueue implements Queue {
   }
 
   /**
-   * A replaced message of a singleton key may be in flight on any node. One of a debounce key is not: the node that has it in
-   * memory looks before it sends.
+   * A replaced message of a singleton key may be in flight on any node. A replaced message of a debounce key is not:
+   * before the first attempt, the node that sends it checks in the store whether it was replaced (`PlainKind.prepare`).
    */
   async #dropReplaced(seqs: readonly number[], entries: readonly PublishEntry[]): Promise<void> {
     if (entries.some(({ rule }) => rule?.kind === 'singleton')) await this.dropEverywhere({ seqs })

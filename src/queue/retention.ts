@@ -4,7 +4,7 @@ import type { Logger } from '../telemetry/index.js'
 import type { BudgetResult, BudgetStep } from './transactions/messages-retention.js'
 
 const SWEEP_INTERVAL_MS = 10 * 60_000
-/** Rows scanned in one transaction. Other traffic runs between two of them. */
+/** Rows scanned in one transaction. Other traffic runs between two transactions. */
 const CHUNK = 500
 /** A sweep skips at most this many damaged rows; the next sweep starts again. */
 const MAX_DAMAGED = 5_000
@@ -21,7 +21,7 @@ export interface SweepStep {
 
 /** What retention is built from. */
 export interface RetentionDeps {
-  /** What is retained, for the log. */
+  /** Name of the retained items, for the log. */
   readonly name: string
   readonly clock: Clock
   readonly logger: Logger
@@ -32,7 +32,7 @@ export interface RetentionDeps {
     times: Pick<SweepStep, 'finishedBefore' | 'now'>,
     shouldContinue: () => boolean,
   ) => Promise<void>
-  /** Runs one step. Answers where the next one starts, or `undefined` when the rest is too young. */
+  /** Runs one step. Returns where the next one starts, or `undefined` when the rest is too young. */
   readonly sweep: (step: SweepStep) => Promise<number | undefined>
   /** Runs after each sweep, in small steps while `shouldContinue` answers true. */
   readonly afterSweep?: (shouldContinue: () => boolean) => Promise<void>
@@ -72,7 +72,7 @@ export class Retention implements Service {
     })
   }
 
-  /** The timer waits for a span of time whatever happens to the clock. A machine that was suspended looks the same. */
+  /** The timer is monotonic, so a difference from the clock means that the clock was set, or the machine was suspended. */
   #noteJump(byMs: number): void {
     const { clock, logger, name } = this.#deps
     if (this.#trust.jumped(byMs, clock.now())) logger.warn('queue_retention_waits', { what: name, byMs })
@@ -94,7 +94,7 @@ export class Retention implements Service {
     const now = clock.now()
     const args = { finishedBefore: now - keepMs, now }
     await beforeSweep?.(args, shouldContinue).catch((error: unknown) => {
-      // It was reported, and must not keep the rest from being deleted.
+      // The store has reported the damage, which must not prevent the deletion of other items.
       if (!isError(error, 'store_damaged')) throw error
     })
     let limit = CHUNK
@@ -116,7 +116,7 @@ export class Retention implements Service {
   }
 }
 
-/** Rows measured in one read and deleted in one transaction. Other traffic runs between two of them. */
+/** Rows measured in one read, and rows deleted in one transaction. Other traffic runs between two of these steps. */
 const READ_CHUNK = 2_000
 const DELETE_CHUNK = 500
 
@@ -126,7 +126,7 @@ export interface ByteBudgetDeps {
   readonly keepBytes: number
   /** Measures the next older items before a number. Items that have not ended count 0 bytes. */
   readonly measure: (step: BudgetStep) => Promise<BudgetResult>
-  /** Deletes ended items after one number and up to another. Answers where the next step starts. */
+  /** Deletes ended items after one number and up to another. Returns where the next step starts. */
   readonly trim: (step: { after: number; upTo: number; limit: number }) => Promise<number | undefined>
 }
 

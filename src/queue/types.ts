@@ -95,7 +95,7 @@ export interface PendingMessage {
   readonly partition?: number | undefined
 }
 
-/** What the headers of a request say of its message. */
+/** The fields of a message that appear in the headers of its request. */
 export type ToSign = Pick<PendingMessage, 'messageId' | 'accountId' | 'retried' | 'topic' | 'scheduleId' | 'callerIp'>
 
 /** The headers of a request, made before its message is committed. See `Queue.signAhead`. */
@@ -106,7 +106,7 @@ export interface SignedAhead {
   readonly key: string
   /** Unix milliseconds. */
   readonly at: number
-  /** All headers, names and values in turns. */
+  /** All headers as a flat list: name, value, name, value. */
   readonly headers: string[]
 }
 
@@ -120,7 +120,7 @@ export interface Outbound {
   readonly keepBytes?: number
   /** Bytes of the response body that are kept if the status is not 2xx and memory for large responses is free. */
   readonly keepFailingBytes?: number
-  /** Its headers, if they were made ahead. */
+  /** The headers, if they were made ahead. */
   readonly ahead?: SignedAhead
 }
 
@@ -175,8 +175,8 @@ export interface LineWait {
 }
 
 /**
- * Asks for memory for a request, which a kind does before it reads more than about 1 MiB for it. It throws when too much is in
- * use; the message is prepared again when there is some.
+ * Claims memory for a request. A kind calls it before it reads more than about 1 MiB for the request. It throws when too
+ * much memory is in use; the dispatcher prepares the message again when there is enough.
  */
 export type ClaimMemory = (bytes: number) => void
 
@@ -184,7 +184,7 @@ export type ClaimMemory = (bytes: number) => void
 export interface MessageKind {
   /** Value of the column `kind`. */
   readonly name: string
-  /** Builds the request of one attempt. `undefined`: nothing to send any more, the dispatcher forgets the message. */
+  /** Builds the request of one attempt. `undefined`: there is nothing to send, and the dispatcher forgets the message. */
   prepare(
     message: PendingMessage,
     wait: LineWait,
@@ -192,7 +192,7 @@ export interface MessageKind {
   ): Promise<Outbound | undefined> | Outbound | undefined
   /** Commits the outcome of an attempt with its follow-ups. Rejects when nothing was committed. */
   settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled>
-  /** What a span of an attempt says besides. Asked only while traces are on. */
+  /** Additional attributes for the span of an attempt. Called only while traces are on. */
   spanValues?(message: PendingMessage): SpanValues
 }
 
@@ -215,7 +215,7 @@ export interface PublishReply {
   readonly deduplicated?: true
   /** The message of the same debounce or singleton key that this one has replaced. */
   readonly replaced?: string
-  /** Why it was skipped for an older message, or has replaced one. */
+  /** Why this message was skipped for an older one, or has replaced it. */
   readonly because?: string
   readonly workflowRunId?: string
   readonly workflowCreatedAt?: number
@@ -267,7 +267,7 @@ export interface DeadLetterSource {
 }
 
 /**
- * Cancels many messages as a bulk action: in batches, and resumed after a crash. Answers how many, or `undefined` when
+ * Cancels many messages as a bulk action: in batches, and resumed after a crash. Returns how many, or `undefined` when
  * they are so few that the caller should cancel them at once.
  */
 export type LargeCancel = (
@@ -277,13 +277,13 @@ export type LargeCancel = (
 
 /** Which messages to forget. */
 export type DropSelector = ({ readonly groupKeys: readonly number[] } | { readonly seqs: readonly number[] }) & {
-  /** These messages, or others of their group, are offered again. Without it, an offer after the drop is ignored. */
+  /** These messages, or others of their group, may be offered again. Without it, an offer after the drop is ignored. */
   readonly mayBeOfferedAgain?: true
-  /** They are parked: requests in flight end and are settled, and no other attempt follows. Absent: these are aborted. */
+  /** The messages are parked: requests in flight finish and are settled, without a next attempt. Absent: abort them. */
   readonly inFlight?: 'ends'
 }
 
-/** Whether the queue has anything to do now, and when it has again. */
+/** Whether the queue is idle now, and when it next has something to do. */
 export interface QueueRest {
   /** Nothing is being read, sent or committed, and no schedule is due. */
   readonly isIdle: boolean
@@ -304,7 +304,7 @@ export interface QueueLoad {
 export interface Queue extends Service {
   /**
    * Hands committed messages to the dispatcher. Call it right after their commit.
-   * @param isAgain they were brought back after they, or others of their group, were dropped.
+   * @param isAgain the messages were brought back after they, or others of their group, were dropped.
    */
   offer(rows: readonly PendingRow[], isAgain?: boolean): void
   /**
@@ -313,16 +313,16 @@ export interface Queue extends Service {
    */
   drop(which: DropSelector): void
   /**
-   * The same on all nodes: resolves when none of them starts another attempt. For callers whose answer promises that nothing
-   * is delivered after it.
+   * Drops on all nodes. Resolves when no node starts another attempt. For callers whose reply promises that nothing more is
+   * delivered.
    * @throws HomeportError `store_unavailable` when a node does not answer and the store does not either.
    */
   dropEverywhere(which: DropSelector): Promise<void>
-  /** Flow-control keys were deleted: they leave the memory of all nodes, unless messages use them. */
+  /** Call it after flow-control keys were deleted: all nodes forget the keys that no message uses. */
   forgetFlowKeys(keys: readonly { readonly account_id: string; readonly flow_key: string }[]): Promise<void>
   /**
-   * Call it after accounts were suspended, resumed or deleted: nothing is delivered of those that are held, and of the
-   * others again. Requests in flight end.
+   * Call it after accounts were suspended, resumed or deleted. The queue stops the deliveries of held accounts and resumes
+   * those of released ones. Requests in flight finish.
    */
   accountsChanged(): void
   /**
@@ -332,13 +332,14 @@ export interface Queue extends Service {
    */
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void
   /**
-   * Signs the first request of a message that is being committed. It changes nothing and sends nothing: if the kind of the
-   * message prepares this very request soon after the commit, it goes out as it is; otherwise it is signed again.
+   * Signs the first request of a message while the message is being committed. It changes and sends nothing. If the
+   * message's kind prepares this same request soon after the commit, the signed headers are used; otherwise they are
+   * made again.
    */
   signAhead(message: ToSign, outbound: Outbound): Outbound
   /** The limit of a flow-control key that blocks another request now; `undefined` if none does. */
   flowHold(accountId: string, flowKey: string): FlowHold | undefined
-  /** Reads the store, so it is for tests of applications, which turn the clock to the next due time. */
+  /** Whether the queue is idle. Reads the store: it is for tests of applications, which advance the clock to `nextAt`. */
   rest(): Promise<QueueRest>
   /** Registers a kind. Before `start`. */
   addKind(kind: MessageKind): void

@@ -28,7 +28,7 @@ export interface Verdict {
 type Keys = { readonly current: string; readonly next: string }
 type Claims = Readonly<Record<string, unknown>>
 
-/** A signature has a few hundred characters. */
+/** Characters. A valid signature has a few hundred. */
 const LONGEST_SIGNATURE = 16_384
 /** The cause of a mismatch is searched in bodies up to this size, because each is hashed a dozen times. */
 const LONGEST_EXPLAINED_BYTES = 262_144

@@ -3,10 +3,10 @@ import type { MessageConfig } from './types.js'
 /** Why a message waits. `text` is for people. Times are Unix milliseconds. */
 export type WaitReason =
   | { readonly kind: 'debounced'; readonly until: number; readonly text: string }
-  /** It is due, and its priority decides which others go first. */
+  /** The message is due, and its priority decides its place among other due messages. */
   | { readonly kind: 'prioritized'; readonly text: string }
 
-/** Why a pending message waits by its own settings; none while a debounced one is sent. */
+/** Why a pending message waits because of its own settings. A debounced message that is being sent has no reason. */
 export function waitsFor(
   { rule, priority }: Pick<MessageConfig, 'rule' | 'priority'>,
   { nextAt, retried }: { readonly nextAt: number; readonly retried: number },

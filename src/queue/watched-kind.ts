@@ -13,7 +13,7 @@ export interface Attempt {
 /** Notified of each attempt. Must not throw. */
 export type OnAttempt = (attempt: Attempt) => void
 
-/** The same kind, which also reports its attempts. A kind that nobody watches is used as it is. */
+/** Wraps a kind so that it reports its attempts. */
 export function watchedKind(kind: MessageKind, onAttempt: OnAttempt): MessageKind {
   const requests = new WeakMap<PendingMessage, Outbound>()
   return {
