@@ -1,8 +1,8 @@
 import { isObject, tryParseJson } from '../base/index.js'
 
 /**
- * Which options of two nodes differ, by the JSON objects of their digests. An option that only one of them has is of another
- * version, and does not count.
+ * The names of the options in which two nodes differ, from the JSON objects of the options' digests. An option that only one
+ * node has belongs to another version and does not count.
  */
 export function differences(one: string, other: string): readonly string[] {
   const [a, b] = [tryParseJson(one), tryParseJson(other)]

@@ -1,7 +1,7 @@
 import { partitionOfKey } from './key-partition.js'
 import type { Cluster, PartitionHolder } from './types.js'
 
-/** The cluster of a server that is alone: it owns everything, and there is nobody to notify. */
+/** The cluster of a server that is alone: it owns everything, and has no other nodes to notify. */
 export function alone(): Cluster {
   return {
     name: 'cluster',

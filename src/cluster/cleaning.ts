@@ -6,7 +6,7 @@ import * as nodeRows from './transactions/cluster-nodes.js'
 /** Old rows are deleted this often. */
 const CLEAN_EVERY_MS = 60_000
 
-/** Deletes the rows that nobody needs any more. The leader does it. */
+/** Deletes announcements and rows of nodes that are no longer needed. Only the leader does it. */
 export class Cleaning {
   readonly #store: Store
   readonly #clock: Clock

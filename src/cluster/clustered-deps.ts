@@ -5,10 +5,10 @@ import type { OnPeerRequest, OnTunnel, PeerLink } from './peer-link.js'
 import type { NodeIdentity } from './registration.js'
 import type { Incarnation } from './types.js'
 
-/** What a node of a cluster needs. */
+/** What a node of a cluster is built from. */
 export interface ClusteredDeps {
   readonly store: Store
-  /** The same store over connections of its own, so that nothing else delays a beat. */
+  /** The same store over separate connections, so that no other operation delays a beat. */
   readonly upkeep: Store
   readonly identity: NodeIdentity
   /** Makes the link to the other nodes. */
@@ -18,6 +18,6 @@ export interface ClusteredDeps {
   readonly monotonicMs?: () => number
   readonly logger: Logger
   readonly meter: ClusterMeter
-  /** Called once, when this life was declared dead: the process must end. */
+  /** Called once, when this life was declared dead. The process must then end. */
   readonly onDead: (error: Error) => void
 }

@@ -20,18 +20,21 @@ import * as nodeRows from './transactions/cluster-nodes.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
 import type { Cluster, Incarnation, PartitionHolder, Peer, PeerAnswer, PeerHandler, StreamHandler } from './types.js'
 
-/** Nodes of this topic look at the rows now. */
+/** Topic that asks a node to look at the rows now. */
 const LOOK = 'cluster.look'
-/** When the operator drains a node, partitions wait this long for requests in flight; later they may be sent again. */
+/**
+ * When the operator drains a node, partitions wait this long for requests in
+ * flight. After that, these may be sent again.
+ */
 const OPERATOR_GRACE_MS = 60_000
-/** A store that does not answer must not keep a process from ending. */
+/** How long `stop` waits for the store, so that an unavailable store does not keep the process from ending. */
 const LEAVE_WITHIN_MS = 2_000
 
 /**
  * A node of a cluster: a thin shell around the decisions of `membership.ts` and `ownership.ts`.
  *
- * When it finds itself declared dead it does not begin a new life in the same process: what its modules hold in memory may
- * have changed without a notification. The process ends, and whatever runs it starts it again.
+ * A node that was declared dead does not begin a new life in the same process, because the state that its modules have
+ * in memory may have become outdated without a notification. The process ends, and its supervisor starts it again.
  */
 export class Clustered implements Cluster {
   readonly name = 'cluster'
@@ -49,7 +52,7 @@ export class Clustered implements Cluster {
   readonly #leadership: Leadership
   readonly #services = new Services()
   #incarnation: Incarnation = 0
-  /** `draining`: until the operator resumes it; `leaving`: it stops. */
+  /** `draining`: the operator drains the node, until it is resumed. `leaving`: the process stops. */
   #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
   #drainForOperator: Promise<void> | undefined
   readonly #rhythm: Rhythm
@@ -100,7 +103,7 @@ export class Clustered implements Cluster {
       },
     })
     this.#rhythm = new Rhythm({ clock, beat: () => this.#beat(), look: () => this.#look() })
-    // Who asks goes on, perhaps to end: it must not wait for the look.
+    // The handler does not wait for the look, because the asking node may be about to end.
     this.handle(LOOK, () => void this.#rhythm.look())
   }
 
@@ -224,12 +227,12 @@ export class Clustered implements Cluster {
     this.#phase = 'leaving'
     this.#leadership.mayLead = false
     const endMs = this.#monotonicMs() + graceMs
-    // What has requests in flight has not let go yet.
+    // A drain for the operator may still wait for partitions with requests in flight.
     if (this.#drainForOperator) await Promise.race([this.#drainForOperator, pause(this.#deps.clock, graceMs)])
     await this.#giveUp(Math.max(0, endMs - this.#monotonicMs()), 'draining')
   }
 
-  /** Follows what the operator has written into the row of this node, and gives up what others can take. */
+  /** Follows the state that the operator has set in the row of this node, and gives up what other nodes can take. */
   async #follow({ nodes, leader }: partitionRows.Seen): Promise<void> {
     const me = this.#incarnation
     const state = nodes.find(({ incarnation }) => incarnation === me)?.state
@@ -242,7 +245,7 @@ export class Clustered implements Cluster {
     else if (leader === me) await this.#handOver.resign()
   }
 
-  /** What nobody takes stays, and is given up as soon as somebody can take it. */
+  /** Gives up all partitions. Partitions that no node has taken are kept, and given up as soon as a node can take them. */
   #startDrain(): void {
     this.#drainForOperator = this.#giveUp(OPERATOR_GRACE_MS, 'resigned').then(() => {
       this.#drainForOperator = undefined
@@ -251,11 +254,11 @@ export class Clustered implements Cluster {
     })
   }
 
-  /** Gives everything up; never rejects. */
+  /** Gives up all partitions and the leadership. Never rejects. */
   async #giveUp(graceMs: number, becomes: 'resigned' | 'draining'): Promise<void> {
-    this.#leadership.tell()
+    this.#leadership.notify()
     await this.#handOver.drain({ graceMs, becomes, known: this.#seen && { ...this.#seen, me: this.#incarnation } })
-    // Somebody leads now, and all send hints to the new owners.
+    // After a look, one of the other nodes leads, and all of them send hints to the new owners.
     this.#wake(this.#neighbours.incarnations)
   }
 
@@ -282,7 +285,7 @@ export class Clustered implements Cluster {
     this.#tenure.end()
     this.#rhythm.end()
     this.#holdings.lose(this.#holdings.all)
-    this.#leadership.tell()
+    this.#leadership.notify()
   }
 
   /** Others have declared this life dead. */
@@ -316,11 +319,14 @@ export class Clustered implements Cluster {
     }
   }
 
-  /** What found this node unable to act, such as a timer, waits to hear that it leads: also when no look has ended since. */
+  /**
+   * A beat was stored. If the node could not act before, listeners are notified that it did not lead, and then that it leads
+   * again. So work that a timer skipped meanwhile is done now, even if no look has ended since.
+   */
   #beaten(sent: Moment): void {
-    this.#leadership.tell()
+    this.#leadership.notify()
     this.#tenure.beaten(sent)
-    this.#leadership.tell()
+    this.#leadership.notify()
   }
 
   /** Never rejects. */
@@ -329,7 +335,7 @@ export class Clustered implements Cluster {
       this.#deaths.failed()
       this.#deps.logger.debug('cluster_look_failed', { error })
     })
-    this.#leadership.tell()
+    this.#leadership.notify()
   }
 
   async #lookOnce(): Promise<void> {
@@ -348,7 +354,7 @@ export class Clustered implements Cluster {
     if (this.isLeader) await this.#cleaning.runIfDue()
   }
 
-  /** Beats at once after announcements: nodes are waiting for that. Never rejects. */
+  /** Handles announcements, and then beats at once, because other nodes wait for that beat. Never rejects. */
   async #handleAll(announcements: partitionRows.Seen['announcements']): Promise<void> {
     if (await this.#notifications.handleAll(announcements)) await this.#beat()
   }
@@ -360,7 +366,7 @@ export class Clustered implements Cluster {
     logger.warn('cluster_node_dead', { node: this.#neighbours.of(incarnation)?.name ?? '', incarnation })
   }
 
-  /** Brings what this node holds in line with the rows. @param epochs those that were known before the look. */
+  /** Reconciles what this node holds with the rows. @param epochs the epochs that were known before the look. */
   async #settle(seen: partitionRows.Seen, epochs: readonly number[]): Promise<void> {
     const { upkeep: store } = this.#deps
     const me = this.#incarnation

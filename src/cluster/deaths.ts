@@ -3,13 +3,13 @@ import { DeathWatch, type Look } from './membership.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import type { Incarnation } from './types.js'
 
-/** Declares nodes dead that no longer beat. */
+/** Declares nodes dead that have stopped beating. */
 export class Deaths {
   readonly #store: Store
   readonly #watch = new DeathWatch()
   readonly #onDeath: (incarnation: Incarnation) => void
 
-  /** @param onDeath a life has ended. */
+  /** @param onDeath called when this node has declared a life dead. */
   constructor(store: Store, onDeath: (incarnation: Incarnation) => void = () => undefined) {
     this.#store = store
     this.#onDeath = onDeath
@@ -20,7 +20,7 @@ export class Deaths {
     this.#watch.failed()
   }
 
-  /** Takes a look in, and ends the lives that have been silent for too long. */
+  /** Evaluates a look, and declares dead the lives that have been silent for too long. */
   async looked(look: Look): Promise<void> {
     for (const { incarnation, beat } of this.#watch.looked(look))
       if (await this.#store.run(nodeRows.declareDead, { incarnation, beat })) this.#onDeath(incarnation)

@@ -8,29 +8,29 @@ import { type Gained, type Incarnation, type LetGo, PARTITIONS, type Peer } from
 
 /** A node gives partitions away at most this often, to balance. */
 const BALANCE_EVERY_MS = 1_000
-/** In a balance, requests in flight get this long to end; partitions that are busy then stay. */
+/** In a balance, requests in flight have this long to end. Partitions that are still busy then stay. */
 const BALANCE_GRACE_MS = 100
-/** In a drain, partitions that become quiet within this time of each other share a transaction. */
+/** In a drain, partitions that become quiet within this time share a transaction. */
 const GATHER_MS = 10
 
 /** A version that no announcement reaches. */
 const NO_ANNOUNCEMENTS = Number.MAX_SAFE_INTEGER
 
-/** What acts on partitions may be this late to say that it has let go. */
+/** The partition holder may confirm this much later than its grace period that it has let go. */
 const LATE_MS = 1_000
 
-/** A node was given these partitions. */
+/** Topic: the receiving node was given these partitions. */
 const GIVEN = 'cluster.given'
 
-/** A partition that a node was given, in its new epoch, with the notes of the owner before. */
+/** A partition that a node was given, in its new epoch, with the notes of the previous owner. */
 type Given = Gained & PartitionEpoch
 
-/** What handing over needs. */
+/** What `HandOver` is built from. */
 export interface HandOverDeps {
   readonly store: Store
   readonly holdings: Holdings
   readonly me: () => Incarnation
-  /** Whether this life is over, so that it gains nothing any more. */
+  /** Whether this life is over, so that it must not gain partitions. */
   readonly isOver: () => boolean
   readonly notifications: Pick<Notifications, 'ask' | 'handle'>
   /** The other nodes. */
@@ -40,35 +40,39 @@ export interface HandOverDeps {
   /** Monotonic time. */
   readonly nowMs: () => number
   readonly pause: (ms: number) => Promise<void>
-  /** A hand-over has ended that took this long. */
+  /** Called when a hand-over of this many partitions has ended, with its duration. */
   readonly onGiven: (partitions: number, tookMs: number) => void
 }
 
-/** How a node gives everything up. */
+/** How a node gives up all partitions. */
 export interface Drain {
   readonly graceMs: number
-  /** What it is afterwards. */
+  /** The state of the node afterwards. */
   readonly becomes: Exclude<partitionRows.GiverState, 'owner'>
-  /** The rows of the last look. They only choose heirs: the transaction checks that those may be given anything. */
+  /**
+   * The rows of the last look. They only serve to choose heirs: the transaction
+   * checks that the heirs may get partitions.
+   */
   readonly known: OwnershipView | undefined
 }
 
-/** Partitions that have let go, and what they left for their next owners. */
+/** Partitions without requests in flight, and the notes for their next owners. */
 interface Quiet {
   readonly partitions: number[]
   readonly notes: Map<number, unknown>
 }
 
 /**
- * Hands partitions over: what acts on them lets go, the row gets its notes and its next owner in one statement, and only
- * then another node may own it. The giver tells the heirs, so that they need not find it by a look.
+ * Hands partitions over. First the partition holder of this node lets go. Then one statement writes the notes and the next
+ * owner into the row; only from then on another node owns the partition. Finally this node notifies the heirs, so that they
+ * need not wait for their next look.
  */
 export class HandOver {
   readonly #deps: HandOverDeps
   #isBalancing = false
   #balancedMs = Number.NEGATIVE_INFINITY
   #hasDrained = false
-  readonly #telling = new Set<Promise<void>>()
+  readonly #notifying = new Set<Promise<void>>()
   #turn = 0
 
   constructor(deps: HandOverDeps) {
@@ -76,7 +80,10 @@ export class HandOver {
     deps.notifications.handle(GIVEN, (given) => this.gain(readGiven(given)))
   }
 
-  /** Takes over what others gave, with their notes, and what this node gave away itself with an unknown outcome. */
+  /**
+   * Takes over partitions that other nodes gave, with their notes, and reclaims
+   * those given away with an unknown outcome.
+   */
   async receive({ arriving, doubtful }: Found): Promise<void> {
     const { store, me } = this.#deps
     if (arriving.length > 0) {
@@ -92,12 +99,15 @@ export class HandOver {
     }
   }
 
-  /** These are this node's from now on, in the store. */
+  /** This node owns these partitions from now on. The store already says so. */
   gain(partitions: readonly (Gained & PartitionEpoch)[]): void {
     if (!this.#deps.isOver()) this.#deps.holdings.gain(this.#deps.me(), partitions)
   }
 
-  /** Gives some partitions to a node. Those with requests in flight stay; the next balance tries others. Never rejects. */
+  /**
+   * Gives some partitions to a node. Partitions with requests in flight stay; the
+   * next balance tries others. Never rejects.
+   */
   async balance(count: number, to: Incarnation): Promise<void> {
     const { holdings, nowMs } = this.#deps
     if (this.#isBalancing || nowMs() - this.#balancedMs < BALANCE_EVERY_MS) return
@@ -134,8 +144,9 @@ export class HandOver {
   }
 
   /**
-   * Changes the owners in the store, and tells the heirs. `unknown`: it may or may not have happened. Then the node acts on
-   * none of them until it has read the rows again.
+   * Changes the owners in the store and notifies the heirs. Returns the partitions that were given.
+   * `unknown`: the outcome of the transaction is unknown, so the node acts on none of these
+   * partitions until it has read the rows again.
    */
   async #change(
     partitions: readonly number[],
@@ -154,7 +165,7 @@ export class HandOver {
       const given = await store.run(partitionRows.give, { from: me(), gifts, becomes })
       const done = gifts.filter(({ partition }) => given.includes(partition))
       holdings.gave(done)
-      this.#tellHeirs(done, notes)
+      this.#notifyHeirs(done, notes)
       return given
     } catch {
       holdings.doubt(gifts)
@@ -162,17 +173,17 @@ export class HandOver {
     }
   }
 
-  #tellHeirs(gifts: readonly Omit<partitionRows.Gift, 'notes'>[], notes: ReadonlyMap<number, unknown>): void {
+  #notifyHeirs(gifts: readonly Omit<partitionRows.Gift, 'notes'>[], notes: ReadonlyMap<number, unknown>): void {
     for (const heir of new Set(gifts.map(({ to }) => to))) {
       const own = gifts.filter(({ to }) => to === heir)
       const given = own.map(({ partition, epoch }) => ({ partition, epoch: epoch + 1, notes: notes.get(partition) }))
-      const telling = this.#tell(heir, given).finally(() => this.#telling.delete(telling))
-      this.#telling.add(telling)
+      const notifying = this.#notify(heir, given).finally(() => this.#notifying.delete(notifying))
+      this.#notifying.add(notifying)
     }
   }
 
-  /** Resolves when the heir has heard it, or does not answer: then it finds it by a look. Never rejects. */
-  async #tell(heir: Incarnation, given: readonly Given[]): Promise<void> {
+  /** Resolves when the heir has confirmed, or does not answer; then its next look finds the partitions. Never rejects. */
+  async #notify(heir: Incarnation, given: readonly Given[]): Promise<void> {
     const { notifications, heirs, wake } = this.#deps
     const peers = heirs().filter(({ incarnation }) => incarnation === heir)
     const answers = await notifications.ask(peers, GIVEN, given)
@@ -180,8 +191,8 @@ export class HandOver {
   }
 
   /**
-   * Gives everything up, each partition when nothing of it is in flight, or after the grace period. Resolves when nothing is
-   * owned and the heirs know, when there is nobody to give it to, or after the grace period.
+   * Gives up all partitions, each when it has no requests in flight, or after the grace period. Resolves when this node owns
+   * nothing and the heirs know, when there is no heir, or after the grace period.
    */
   async drain(drain: Drain): Promise<void> {
     const { holdings, nowMs } = this.#deps
@@ -189,28 +200,31 @@ export class HandOver {
     this.#hasDrained = false
     do await this.#drainOnce({ ...drain, graceMs: Math.max(0, endMs - nowMs()) })
     while (
-      // A balance that was active may have kept some.
+      // A balance that was active may have kept some partitions.
       holdings.owned.length > 0 &&
       nowMs() < endMs
     )
     this.#hasDrained = true
-    await Promise.all(this.#telling)
+    await Promise.all(this.#notifying)
   }
 
-  /** Gives up what it leads, and nothing else. */
+  /** Gives up the leadership, and nothing else. */
   async resign(): Promise<void> {
     await this.#change([], new Map(), new Map(), 'resigned')
   }
 
-  /** Gives what is left after a drain, because there was nobody to give it to. Never rejects. */
+  /** Gives away the partitions that are left after a drain because there was no heir. Never rejects. */
   async giveRest(view: OwnershipView): Promise<void> {
     const { holdings } = this.#deps
-    // What is still owned has not let go.
+    // The holder has not let go of partitions that are still owned.
     const left = holdings.all.filter((partition) => !holdings.owns(partition))
     if (this.#hasDrained && left.length > 0) await this.#change(left, new Map(), planDrain(view, left))
   }
 
-  /** What is quiet goes at once, in the transaction that gives up the duties; what is busy follows as it becomes quiet. */
+  /**
+   * Gives quiet partitions away at once, in the transaction that also gives up the duties. Busy partitions follow as they
+   * become quiet.
+   */
   async #drainOnce(drain: Drain): Promise<void> {
     const { holdings, pause, nowMs } = this.#deps
     const startedMs = nowMs()
@@ -241,8 +255,8 @@ export class HandOver {
   }
 
   /**
-   * Gives away what is quiet. Those that nobody has got are quiet again afterwards, while there is time and somebody who may
-   * get them. Returns the rows as they are then, as far as this node knows them without a read.
+   * Gives quiet partitions away. Partitions that no heir got are put back into `quiet`, while there is time and an heir.
+   * Returns the rows after the change, if this node knows them without another read.
    */
   async #giveQuiet(
     quiet: Quiet,
@@ -283,7 +297,7 @@ const notesOf = (text: string | null): unknown => (text === null ? undefined : t
 const isSame = (one: PartitionEpoch, other: PartitionEpoch): boolean =>
   one.partition === other.partition && one.epoch === other.epoch
 
-/** Reads what a node says that it has given to this one. What is not as expected is left out: a look finds it. */
+/** Reads the payload of `GIVEN`. Malformed entries are left out; a look finds their partitions. */
 function readGiven(payload: unknown): readonly Given[] {
   const list: readonly unknown[] = Array.isArray(payload) ? payload : []
   return list.flatMap((each) => {

@@ -1,31 +1,33 @@
 import type { PartitionView } from './ownership.js'
 import { type Gained, type Incarnation, PARTITIONS, type PartitionHolder } from './types.js'
 
-/** A partition in one epoch of it. */
+/** A partition in one of its epochs. */
 export type PartitionEpoch = Pick<PartitionView, 'partition' | 'epoch'>
 
-/** What a look has found to be this node's although it does not hold it. */
+/** Partitions that this node owns by the rows of a look, although it does not hold them. */
 export interface Found {
-  /** Given by other nodes; the notes of the owners before are still to be read. */
+  /** Partitions given by other nodes. The notes of the previous owners are still to be read. */
   readonly arriving: readonly PartitionEpoch[]
   /**
-   * Given away with an unknown outcome. The statement may still be on its way to the row, so the row says nothing until
-   * this node has changed its epoch.
+   * Partitions that this node gave away with an unknown outcome. The statement may still be on its way, so the row cannot be
+   * relied on until this node has changed its epoch.
    */
   readonly doubtful: readonly PartitionEpoch[]
 }
 
 /**
- * The partitions of this node as far as it knows, and the calls of what acts on them. Rows come in any order: one of an
- * older epoch than the known one is stale, such as that of a look that was sent before a change. What was known before
- * the look was sent is not: then the store has lost commits, and its rows count.
+ * The partitions of this node as far as it knows. It calls the partition holder when they change.
+ *
+ * Rows may arrive in any order. A row with an older epoch than the known one is stale, for example from a look that was sent
+ * before a change. But if the newer epoch was already known when the look was sent, the store has lost commits, and its row
+ * counts.
  */
 export class Holdings {
   #holder: PartitionHolder | undefined
   readonly #epochs = new Array<number>(PARTITIONS).fill(0)
   readonly #owners = new Array<Incarnation | null>(PARTITIONS).fill(null)
   readonly #isMine = new Array<boolean>(PARTITIONS).fill(false)
-  /** About to be given away: they get no new messages. */
+  /** Partitions about to be given away. They get no new messages. */
   readonly #leaving = new Set<number>()
   #all: readonly number[] = []
   #owned: readonly number[] = []
@@ -44,17 +46,17 @@ export class Holdings {
     return this.has(partition) && !this.#leaving.has(partition)
   }
 
-  /** Whether the partition is this node's in the store, as far as it knows. */
+  /** Whether the store says that this node owns the partition, as far as it knows. */
   has(partition: number): boolean {
     return this.#isMine[partition] === true
   }
 
-  /** Those that this node acts on. */
+  /** The partitions that this node acts on. */
   get owned(): readonly number[] {
     return this.#owned
   }
 
-  /** Those that are this node's in the store. */
+  /** The partitions that this node owns by the store. */
   get all(): readonly number[] {
     return this.#all
   }
@@ -67,7 +69,7 @@ export class Holdings {
     return this.#owners[partition] ?? null
   }
 
-  /** One of the own partitions, in turn; while there is none, one that another node has, so that it can be given a hint. */
+  /** One of this node's partitions, in turn. While it has none, one of another node, which can then be given a hint. */
   next(): number {
     this.#turn++
     const from = this.#owned.length > 0 ? this.#owned : this.#others
@@ -84,9 +86,10 @@ export class Holdings {
   }
 
   /**
-   * Takes the rows of a look in: loses what others own now, and returns what the rows say is this node's.
-   * @param before the epochs that were known when the look was sent: a row of an older one says that the store has lost commits,
-   *   as a server does that takes over without the last of them. Default: unknown, so such rows are stale.
+   * Applies the rows of a look: loses the partitions that other nodes own now, and returns
+   * those that this node owns but does not hold.
+   * @param before the epochs that were known when the look was sent. A row with an older epoch shows that the store has lost
+   *   commits, for example by a failover. Default: unknown, so such rows are stale.
    */
   reconcile(me: Incarnation, rows: readonly PartitionView[], before: readonly number[] = []): Found {
     const lost = rows.filter((row) => this.#hasLost(me, row, before)).map(({ partition }) => partition)
@@ -105,7 +108,7 @@ export class Holdings {
     return { arriving, doubtful }
   }
 
-  /** Whether a row is older than what this node knew before it asked for it, and knows still. */
+  /** Whether a row is older than the epoch that this node already knew when it sent the look, and still knows. */
   #isBefore(partition: number, epoch: number, before: readonly number[]): boolean {
     const known = this.epochOf(partition)
     return epoch < known && before[partition] === known
@@ -117,7 +120,7 @@ export class Holdings {
     return epoch > known || (epoch === known && owner !== me) || this.#isBefore(partition, epoch, before)
   }
 
-  /** These are this node's from now on, each in a new epoch. An answer that comes late, in an old one, changes nothing. */
+  /** This node owns these partitions from now on, each in a new epoch. A late reply with an old epoch changes nothing. */
   gain(me: Incarnation, partitions: readonly (Gained & PartitionEpoch)[]): void {
     const fresh = partitions.filter(({ partition, epoch }) => epoch > this.epochOf(partition))
     if (fresh.length === 0) return
@@ -131,13 +134,13 @@ export class Holdings {
     this.#holder?.gained(fresh.map(({ partition, notes }) => gainedOf(partition, notes)))
   }
 
-  /** These are about to be given away. */
+  /** These partitions are about to be given away. */
   leave(partitions: readonly number[]): void {
     for (const partition of partitions) this.#leaving.add(partition)
     this.#changed()
   }
 
-  /** These were about to be given away, and stay. */
+  /** These partitions were about to be given away, and stay. */
   keep(partitions: readonly number[], notes: ReadonlyMap<number, unknown>): void {
     const kept = partitions.filter((partition) => this.has(partition) && this.#leaving.has(partition))
     for (const partition of partitions) this.#leaving.delete(partition)
@@ -145,7 +148,7 @@ export class Holdings {
     if (kept.length > 0) this.#holder?.gained(kept.map((partition) => gainedOf(partition, notes.get(partition))))
   }
 
-  /** These were given away: from now on another node owns them. */
+  /** These partitions were given away: from now on another node owns them. */
   gave(gifts: readonly (PartitionEpoch & { readonly to: Incarnation })[]): void {
     const mine = gifts.filter((gift) => this.#holds(gift))
     for (const { partition, epoch, to } of mine) {
@@ -155,7 +158,7 @@ export class Holdings {
     this.lose(mine.map(({ partition }) => partition))
   }
 
-  /** Nobody knows whether these were given away. */
+  /** It is unknown whether these partitions were given away, so this node stops acting on them. */
   doubt(gifts: readonly PartitionEpoch[]): void {
     this.lose(gifts.filter((gift) => this.#holds(gift)).map(({ partition }) => partition))
   }
@@ -164,7 +167,7 @@ export class Holdings {
     return this.has(partition) && this.epochOf(partition) === epoch
   }
 
-  /** These are not this node's any more. */
+  /** This node no longer owns these partitions. */
   lose(partitions: readonly number[]): void {
     const mine = partitions.filter((partition) => this.has(partition))
     if (mine.length === 0) return

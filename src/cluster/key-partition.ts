@@ -1,20 +1,20 @@
 import { PARTITIONS } from './types.js'
 
-// For transactions: the threads that run them load nothing else of this module.
+// For transactions: the store threads load only this file of the module.
 export { PARTITIONS }
 
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
 /**
- * The partition of a flow-control key: FNV-1a of account and key. Every node computes the same without asking, so a key has
- * one owner at any time. It is stored with the messages, so the function must never change.
+ * The partition of a flow-control key: FNV-1a of account and key. Every node computes the same partition, so a key has one
+ * owner at any time. The partition is stored with the messages, so the function must never change.
  */
 export function partitionOfKey(accountId: string, flowKey: string): number {
   return partitionOfName(`${accountId}/${flowKey}`)
 }
 
-/** The same for `<account>/<flow-control key>`. */
+/** Like `partitionOfKey`, for the text `<account>/<flow-control key>`. */
 export function partitionOfName(text: string): number {
   let hash = FNV_OFFSET
   for (let index = 0; index < text.length; index++) {

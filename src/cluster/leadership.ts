@@ -2,22 +2,22 @@ import type { Store } from '../store/index.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
 import type { Incarnation } from './types.js'
 
-/** What the leadership of a node depends on. */
+/** What `Leadership` is built from. */
 export interface LeadershipDeps {
   readonly store: Store
   readonly me: () => Incarnation
   readonly mayAct: () => boolean
-  /** It has begun or ended. */
+  /** Called when the leadership of this node has begun or ended. */
   readonly onChange: (isLeader: boolean) => void
 }
 
-/** Who leads, as far as this node knows, and what waits to hear whether it is this one. */
+/** Which node leads, as far as this one knows. It notifies listeners when this node begins or ends to lead. */
 export class Leadership {
   readonly #deps: LeadershipDeps
   readonly #listeners: ((isLeader: boolean) => void)[] = []
-  /** As the rows say. */
+  /** The leader by the rows of the last look. */
   leader: Incarnation | null = null
-  /** Whether this node may lead: everything in it has started, and it need not leave that to others. */
+  /** Whether this node may lead: everything in it has started, and it does not give up its duties. */
   mayLead = false
   #wasMine = false
 
@@ -29,12 +29,12 @@ export class Leadership {
     return this.leader === this.#deps.me() && this.mayLead && this.#deps.mayAct()
   }
 
-  /** Calls `listener` whenever `tell` finds that it has begun or ended. */
+  /** Calls `listener` whenever `notify` finds that the leadership of this node has begun or ended. */
   onChange(listener: (isLeader: boolean) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** Leads from now on, if it may, and no node does that takes part. */
+  /** Becomes the leader, if this node may lead and the leader by the rows does not take part. */
   async claim({ nodes, leader }: Pick<partitionRows.Seen, 'nodes' | 'leader'>): Promise<void> {
     const me = this.#deps.me()
     const isVacant = !nodes.some(({ incarnation }) => incarnation === leader)
@@ -42,7 +42,8 @@ export class Leadership {
       this.leader = me
   }
 
-  tell(): void {
+  /** Notifies the listeners if the leadership of this node has begun or ended since the last call. */
+  notify(): void {
     const { isMine } = this
     if (isMine === this.#wasMine) return
     this.#wasMine = isMine

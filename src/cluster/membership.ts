@@ -4,30 +4,30 @@ import type { Incarnation } from './types.js'
 export const BEAT_EVERY_MS = 1_000
 /** A node looks at all rows this often. */
 export const LOOK_EVERY_MS = 500
-/** Who shows the same beat at every look for this long is declared dead. */
+/** A node that shows the same beat at every look for this long is declared dead. */
 export const DEAD_AFTER_MS = 5_000
 /** A node acts this long after it sent its last successful beat. The margin of 1 s lets clocks differ in their rates. */
 const ACT_FOR_MS = 4_000
-/** Time by which a look is later than this says nothing about others: perhaps this process or PostgreSQL stood still. */
+/** If a look is delayed by more than this, the delay does not count: this process or PostgreSQL may have stood still. */
 const LATE_LOOK_MS = 1_000
 
 /** A moment by two clocks. */
 export interface Moment {
-  /** Never set, but stands still while the machine is suspended. */
+  /** Never set, but stops while the machine is suspended. */
   readonly monotonicMs: number
-  /** Goes on while the machine is suspended, but may be set. */
+  /** Continues while the machine is suspended, but may be set. */
   readonly wallMs: number
 }
 
 /**
- * Whether this node may act, by its own clocks alone: until 4 s after it *sent* its last successful beat. The others
- * declare it dead at the earliest 5 s after they have seen that beat, and a beat is not seen before it is sent.
+ * Whether this node may act, by its own clocks alone: until 4 s after it *sent* its last successful beat. Other nodes
+ * declare it dead at the earliest 5 s after they have seen that beat, and they cannot see a beat before it is sent.
  */
 export class Tenure {
   #sent: Moment = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY }
   #isOver = false
 
-  /** A beat has been stored. @param sent when it was sent, not when the answer came. */
+  /** A beat has been stored. @param sent when the beat was sent, not when the reply came. */
   beaten(sent: Moment): void {
     if (sent.monotonicMs > this.#sent.monotonicMs) this.#sent = sent
   }
@@ -54,7 +54,7 @@ export interface Beat {
   readonly beat: number
 }
 
-/** A look that has succeeded, by the own monotonic clock. */
+/** A look that has succeeded, with times of this process's monotonic clock. */
 export interface Look {
   readonly sentMs: number
   readonly returnedMs: number
@@ -64,12 +64,14 @@ export interface Look {
 
 /**
  * Finds nodes that no longer beat. It compares no clocks: a node is silent when this process has seen the same beat at
- * every look for 5 s of its own time. A look that failed starts all of them again, and one that is late or slow counts as one
- * that is neither, so no outage of PostgreSQL and no own pause declares anybody dead. If late looks started them again
- * too, a cluster on busy machines, where every look is late, would never declare anybody dead.
+ * every look for 5 s of its own time.
+ *
+ * A failed look restarts these 5 s for all nodes, and the delay of a late or slow look does not count. So neither an
+ * outage of PostgreSQL nor a pause of this process declares a node dead. Late looks do not restart the 5 s: otherwise a
+ * cluster on busy machines, where every look is late, would never declare a node dead.
  */
 export class DeathWatch {
-  /** Since when, without the time that does not count. */
+  /** The last beat of each node and since when it has been the same. Delays that do not count move `sinceMs` forward. */
   readonly #seen = new Map<Incarnation, { readonly beat: number; sinceMs: number }>()
   #lastMs = Number.NEGATIVE_INFINITY
 
@@ -78,7 +80,7 @@ export class DeathWatch {
     this.#seen.clear()
   }
 
-  /** Takes a look in; returns the silent nodes, each with the beat that it stopped at. */
+  /** Evaluates a look. Returns the silent nodes, each with its last beat. */
   looked({ sentMs, returnedMs, beats }: Look): readonly Beat[] {
     const waitedMs = sentMs - this.#lastMs
     if (waitedMs > LOOK_EVERY_MS + LATE_LOOK_MS) this.#leaveOut(waitedMs - LOOK_EVERY_MS)
@@ -93,7 +95,7 @@ export class DeathWatch {
     for (const known of this.#seen.values()) known.sinceMs += ms
   }
 
-  /** From when the first look had its answer to when the last one was sent: the beat was the same all this time. */
+  /** Whether a beat was the same for too long: from the return of the first look that saw it until this look was sent. */
   #isSilent({ incarnation, beat }: Beat, sentMs: number, returnedMs: number): boolean {
     const known = this.#seen.get(incarnation)
     if (known?.beat !== beat) {

@@ -1,7 +1,7 @@
 import type * as nodeRows from './transactions/cluster-nodes.js'
 import type { Incarnation, Peer } from './types.js'
 
-/** The other nodes that take part, as the last look has shown them. */
+/** The other nodes that take part, as of the last look. */
 export class Neighbours {
   readonly #gone: ((incarnation: Incarnation) => void)[] = []
   #all: readonly Peer[] = []
@@ -18,12 +18,12 @@ export class Neighbours {
     return this.#all.find((peer) => peer.incarnation === incarnation)
   }
 
-  /** Calls `listener` when one has left or was declared dead. */
+  /** Calls `listener` when a node has left or was declared dead. */
   onGone(listener: (incarnation: Incarnation) => void): void {
     this.#gone.push(listener)
   }
 
-  /** Takes the rows of a look in. */
+  /** Applies the rows of a look. */
   note(rows: readonly nodeRows.NodeRow[]): void {
     const before = this.#all
     this.#all = rows.map(({ incarnation, name, advertise, state }) => ({

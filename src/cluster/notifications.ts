@@ -8,9 +8,9 @@ import * as nodeRows from './transactions/cluster-nodes.js'
 import type { Seen } from './transactions/cluster-partitions.js'
 import type { Incarnation, Peer, PeerAnswer, PeerHandler } from './types.js'
 
-/** A node that does not answer within this time is asked no longer. */
+/** How long to wait for the answer of a node. */
 const ANSWER_WITHIN_MS = 1_000
-/** A node that has not handled an announcement is declared dead long before this. */
+/** How long `notify` waits until an announcement is handled. A node that does not beat is declared dead long before this. */
 const GIVE_UP_AFTER_MS = 15_000
 const ASK_AGAIN_MS = 100
 
@@ -19,7 +19,7 @@ type Announcement = Seen['announcements'][number]
 /** Topics begin with the name of the module that sends and handles them. */
 const moduleOf = ({ topic }: Announcement): string => topic.split('.', 1)[0] ?? ''
 
-/** What notifications need. */
+/** What `Notifications` is built from. */
 export interface NotificationsDeps {
   readonly store: Store
   readonly link: PeerLink
@@ -29,18 +29,18 @@ export interface NotificationsDeps {
   readonly nowMs: () => number
   readonly wallMs: () => number
   readonly pause: (ms: number) => Promise<void>
-  /** Whether this life is over, so that it waits for nothing any more. */
+  /** Whether this life is over, so that `notify` stops waiting. */
   readonly isOver: () => boolean
 }
 
-/** Sends to other nodes what they must hear, or may hear, and handles what they send. */
+/** Sends notifications, hints and requests to other nodes, and handles theirs. */
 export class Notifications {
   readonly #deps: NotificationsDeps
   readonly #handlers = new Map<string, PeerHandler>()
   #seen = 0
-  /** Handled, although an earlier one has not been. */
+  /** Versions of announcements that were handled although an earlier one has not been. */
   readonly #ahead = new Set<number>()
-  /** Since when it fails for a reason that does not pass, by version. */
+  /** Since when an announcement has failed permanently, by version. */
   readonly #failingSinceMs = new Map<number, number>()
   #isHandling = false
 
@@ -48,12 +48,12 @@ export class Notifications {
     this.#deps = deps
   }
 
-  /** The version of the last announcement that was handled. */
+  /** The version up to which all announcements were handled. */
   get seen(): number {
     return this.#seen
   }
 
-  /** This life begins: earlier announcements are about what it has not read yet. */
+  /** This life begins. Earlier announcements do not matter to it, because it has not read anything from the store yet. */
   begin(seen: number): void {
     this.#seen = seen
   }
@@ -95,9 +95,10 @@ export class Notifications {
   }
 
   /**
-   * Handles announcements in their order. One whose handler fails is handled again at the next look; later ones of its module
-   * wait for it, and those of other modules do not. One that can never be handled is set aside, but not before its sender has
-   * given up and said so to its caller. Resolves with whether more has been handled without a gap.
+   * Handles announcements in their order. If a handler fails, the next look handles the announcement again.
+   * Later announcements of the same module wait for it; those of other modules do not. An announcement that can
+   * never be handled is set aside, but not before its sender has given up and reported that to its caller.
+   * Resolves with whether `seen` has advanced.
    */
   async handleAll(announcements: Seen['announcements']): Promise<boolean> {
     if (this.#isHandling) return false
@@ -120,7 +121,7 @@ export class Notifications {
     return this.#seen > before
   }
 
-  /** Answers whether later ones of its module may be handled. */
+  /** Returns whether later announcements of the same module may be handled. */
   async #handle({ topic, payload, sender, version }: Announcement): Promise<boolean> {
     const { logger } = this.#deps
     const handler = this.#handlers.get(topic)
@@ -138,7 +139,7 @@ export class Notifications {
     return true
   }
 
-  /** Whether it fails for longer than its sender waits, for a reason that does not pass. */
+  /** Whether an announcement has failed permanently for longer than its sender waits. */
   #isHopeless(version: number, error: unknown): boolean {
     if (isPassing(error)) return false
     const nowMs = this.#deps.nowMs()
@@ -147,12 +148,12 @@ export class Notifications {
     return nowMs - sinceMs > GIVE_UP_AFTER_MS
   }
 
-  /** Sends without waiting; it may get lost. */
+  /** Sends a hint without waiting. It may get lost. */
   hint(peer: PeerAddress, topic: string, payload: unknown): void {
     this.#deps.link.request(peer, topic, payload, ANSWER_WITHIN_MS).catch(() => undefined)
   }
 
-  /** Asks nodes; those that do not answer are left out. */
+  /** Asks nodes. Nodes that do not answer are left out. */
   async ask(peers: readonly Peer[], topic: string, payload: unknown): Promise<readonly PeerAnswer[]> {
     const { link } = this.#deps
     const answers = peers.map(async (peer): Promise<readonly PeerAnswer[]> => {

@@ -3,7 +3,7 @@ import { type Incarnation, PARTITIONS } from './types.js'
 /** The most partitions that a node gives away at once, to balance. */
 const MOST_AT_ONCE = 8
 
-/** What is decided from, of a node that takes part. */
+/** The columns of a node that the decisions need. */
 export interface NodeView {
   readonly incarnation: Incarnation
   readonly state: 'live' | 'draining' | 'dead' | 'left'
@@ -26,21 +26,21 @@ export interface OwnershipView {
 
 /** What a node does about partitions after a look. */
 export interface OwnershipPlan {
-  /** Take at most this many of those that no node owns which takes part. */
+  /** Take at most this many free partitions: those without an owner that takes part. */
   readonly take: number
   /** Give this many to the node that owns the fewest. */
   readonly give: { readonly count: number; readonly to: Incarnation } | undefined
 }
 
-/** The nodes that may be given partitions: live, and everything in them has started. */
+/** The nodes that may be given partitions: live nodes in which everything has started. */
 function heirsOf(nodes: readonly NodeView[]): readonly Incarnation[] {
   return nodes.filter(({ state, is_open }) => state === 'live' && is_open === 1).map(({ incarnation }) => incarnation)
 }
 
-/** Whether a draining node can give up what it has. */
+/** Whether a draining node can give its partitions away. */
 export const hasHeir = (nodes: readonly NodeView[]): boolean => heirsOf(nodes).length > 0
 
-/** The nodes that do what somebody must: the same, or while there is none, those that drain. */
+/** The nodes that share all partitions: the heirs, or while there are none, the draining nodes. */
 function takersOf(nodes: readonly NodeView[]): readonly Incarnation[] {
   const heirs = heirsOf(nodes)
   if (heirs.length > 0) return heirs
@@ -57,7 +57,7 @@ function countsOf(takers: readonly Incarnation[], partitions: readonly Partition
   return counts
 }
 
-/** The node with the fewest partitions; of several the oldest. */
+/** The node with the fewest partitions; among several, the oldest. */
 function fewest(counts: ReadonlyMap<Incarnation, number>): Incarnation | undefined {
   let best: Incarnation | undefined
   for (const [incarnation, count] of counts) {
@@ -67,9 +67,10 @@ function fewest(counts: ReadonlyMap<Incarnation, number>): Incarnation | undefin
 }
 
 /**
- * Decides what a node takes and gives. Every node decides for itself; two that take at the same time pass each other by in
- * the store. Nodes give only when nothing is free, so that what a dead node owned is spread first. Of the difference to the
- * node with the fewest each gives a share, because others give to it at the same time.
+ * Decides what a node takes and gives. Every node decides for itself; if two nodes take at the same time, the
+ * store gives them different partitions. Nodes give only when no partition is free, so that the partitions of a
+ * dead node are spread first. A node gives only its share of the difference to the node with the fewest, because
+ * other nodes give to it at the same time.
  */
 export function planOwnership({ me, nodes, partitions }: OwnershipView): OwnershipPlan {
   const takers = takersOf(nodes)
@@ -87,7 +88,7 @@ export function planOwnership({ me, nodes, partitions }: OwnershipView): Ownersh
   return { take: 0, give: { count, to } }
 }
 
-/** A draining node's partitions with the node that gets each: the one with the fewest then. Empty: nobody can get them. */
+/** The heir of each partition of a draining node: the node with the fewest at that point. Empty if there is no heir. */
 export function planDrain(
   { me, nodes, partitions }: OwnershipView,
   giving: readonly number[],
@@ -106,7 +107,7 @@ export function planDrain(
   return heirs
 }
 
-/** The same rows after these partitions have got these owners. */
+/** The rows of a look after these partitions were given to these owners. */
 export function withOwners(view: OwnershipView, owners: ReadonlyMap<number, Incarnation>): OwnershipView {
   const partitions = view.partitions.map((row) => ({ ...row, owner: owners.get(row.partition) ?? row.owner }))
   return { ...view, partitions }

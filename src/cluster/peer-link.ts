@@ -2,49 +2,49 @@ import type { Duplex } from 'node:stream'
 import type { Service } from '../base/index.js'
 import type { Incarnation } from './types.js'
 
-/** Where a node is reached and which life of it is meant. */
+/** The address of a node, and which of its lives is meant. */
 export interface PeerAddress {
   readonly incarnation: Incarnation
   /** Host and port of its peer link. */
   readonly advertise: string
 }
 
-/** What arrives from another node. */
+/** A message from another node. */
 export interface PeerRequest {
   readonly topic: string
-  /** JSON, not checked yet. */
+  /** Parsed JSON, not validated yet. */
   readonly payload: unknown
   readonly from: Incarnation
 }
 
-/** Carries messages between nodes: HTTP/2 over mutual TLS. Who knows the store is a member, nobody else. */
+/** Carries messages between nodes: HTTP/2 over mutual TLS. Only programs that can read the store can be members. */
 export interface PeerLink extends Service {
   /** The port it listens on; known after `start`. */
   readonly port: number
   /**
-   * Sends one message to a node and resolves with its answer, JSON. A node of another life answers nothing.
-   * @throws Error when it does not answer in time, or its handler failed.
+   * Sends one message to a node and resolves with its answer, parsed JSON. Another life of the node refuses the message.
+   * @throws Error if the node does not answer in time, refuses the message, or its handler fails.
    */
   request(peer: PeerAddress, topic: string, payload: unknown, timeoutMs: number): Promise<unknown>
   /**
-   * Opens a stream of bytes to a node. A node of another life accepts none.
-   * @throws Error when the node does not accept it in time.
+   * Opens a stream of bytes to a node. Another life of the node refuses it.
+   * @throws Error if the node does not accept the stream in time.
    */
   tunnel(peer: PeerAddress, head: TunnelHead): Promise<Duplex>
 }
 
 /** Where a stream of bytes leads. */
 export interface TunnelHead {
-  /** What serves it at the other node. */
+  /** Name of the service at the other node. */
   readonly service: string
-  /** Address of the client whose bytes these are. */
+  /** IP address of the client whose bytes these are. */
   readonly ip: string
-  /** What the service needs to know besides. Default: nothing. */
+  /** Additional information for the service. Default: none. */
   readonly detail?: string
 }
 
-/** Answers what serves a stream of bytes of another node; undefined: nothing does now, so the stream is refused. */
+/** Returns the handler for a stream of bytes from another node; `undefined`: no service accepts it now, so it is refused. */
 export type OnTunnel = (head: TunnelHead) => ((stream: Duplex) => void) | undefined
 
-/** Answers a request of another node. A rejection is passed to it as a failure without details. */
+/** Answers a request of another node. If it rejects, the other node gets a failure without details. */
 export type OnPeerRequest = (request: PeerRequest) => Promise<unknown>

@@ -7,25 +7,25 @@ import { DEAD_AFTER_MS, LOOK_EVERY_MS } from './membership.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import type { Incarnation } from './types.js'
 
-/** What a node writes of itself. */
+/** The properties that a node stores about itself. */
 export interface NodeIdentity {
   readonly name: string
-  /** Host that other nodes reach this one by. */
+  /** Host under which other nodes reach this one. */
   readonly host: string
-  /** The port that they connect to. Default: the one that the link listens on. */
+  /** Port that other nodes connect to. Default: the port on which the link listens. */
   readonly port?: number | undefined
   /** Id of the data directory. */
   readonly dir: string
   readonly version: string
-  /** The schemas that it works with. Default: those of this version. */
+  /** The schemas that the node works with. Default: those of this version. */
   readonly range?: SchemaRange
-  /** The region that it serves. Default: all. */
+  /** The region that the node serves. Default: all. */
   readonly region?: string | undefined
   /** Digests of the options that all nodes must agree on, by name. */
   readonly config: Readonly<Record<string, string>>
 }
 
-/** What stands in the row of a node. @param listening the port of its link. */
+/** The row of a node. @param listening the port of its link. */
 export function describeNode(identity: NodeIdentity, listening: number): nodeRows.NewNode {
   const { name, dir, version, host, port = listening, range = SCHEMA_RANGE, region = null } = identity
   return { name, dir, version, range, region, advertise: addressOf(host, port), config: sorted(identity.config) }
@@ -33,30 +33,30 @@ export function describeNode(identity: NodeIdentity, listening: number): nodeRow
 
 const addressOf = (host: string, port: number): string => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`)
 
-/** Equal options have equal texts. */
+/** The options as JSON in a fixed order, so that equal options have equal texts. */
 const sorted = (config: Readonly<Record<string, string>>): string =>
   JSON.stringify(Object.fromEntries(Object.entries(config).sort(([one], [other]) => (one < other ? -1 : 1))))
 
-/** After this time a node that stands in the way has either beaten or was declared dead. */
+/** Within this time a node that conflicts with this one has either beaten or been declared dead. */
 const GIVE_UP_AFTER_MS = DEAD_AFTER_MS + 5_000
 
-/** What a registration needs. */
+/** The collaborators of a registration. */
 export interface RegistrationDeps {
   readonly store: Store
   readonly clock: Clock
   readonly monotonicMs: () => number
 }
 
-/** The life that has begun, and the announcements that it need not hear. */
+/** The life that has begun, and the version up to which announcements do not concern it. */
 export interface Registered {
   readonly incarnation: Incarnation
   readonly seen: number
 }
 
 /**
- * Begins a life of a node. The row of a node that stands in the way, by its name or its configuration, may be one of a
- * process that was killed; perhaps nobody else runs who could declare it dead. So this one watches it: a beat refuses the
- * start, silence ends that life.
+ * Begins a life of a node. A row that conflicts with it, by name, version or configuration, may belong to a process that was
+ * killed, and perhaps no other node runs that could declare it dead. So this node watches it: if the row's node beats, the
+ * start is refused; if it stays silent, it is declared dead.
  * @throws HomeportError `node_name_taken`, `node_config_differs`, `node_versions_apart`, `node_user_differs`, `store_newer`.
  */
 export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): Promise<Registered> {

@@ -1,14 +1,14 @@
 import type { Clock, Timer } from '../base/index.js'
 import { BEAT_EVERY_MS, LOOK_EVERY_MS } from './membership.js'
 
-/** What a rhythm calls. None of it may reject. */
+/** What a rhythm is built from. `beat` and `look` must not reject. */
 export interface RhythmDeps {
   readonly clock: Clock
   readonly beat: () => Promise<void>
   readonly look: () => Promise<void>
 }
 
-/** When a node beats and looks. One look runs at a time. */
+/** Schedules the beats and looks of a node. One look runs at a time. */
 export class Rhythm {
   readonly #deps: RhythmDeps
   #beatTimer: Timer | undefined
@@ -32,14 +32,14 @@ export class Rhythm {
     await this.#looking
   }
 
-  /** The same, for the look itself. */
+  /** Ends the rhythm without waiting, so that a look itself can call it. */
   end(): void {
     this.#isStopped = true
     this.#beatTimer?.cancel()
     this.#lookTimer?.cancel()
   }
 
-  /** The look that runs now has changed something: another one follows it. */
+  /** The look that runs now has changed something, so another look follows it. */
   lookAgain(): void {
     this.#isLookWanted = true
   }

@@ -4,13 +4,13 @@ import type { Service } from '../base/index.js'
 /** Number of partitions. A message has one of them, 0 to 63; a node sends the messages of the partitions that it owns. */
 export const PARTITIONS = 64
 
-/** One life of one process of a node. It grows with every start, so a later life of the same node has a larger number. */
+/** The number of one life of a node, that is, of one process. It grows with every start of any node. */
 export type Incarnation = number
 
 /** A node that takes part now. */
 export interface Peer {
   readonly incarnation: Incarnation
-  /** As the operator named it. */
+  /** The name that the operator gave the node. */
   readonly name: string
   /** Host and port of its peer link. */
   readonly advertise: string
@@ -20,21 +20,25 @@ export interface Peer {
 /** A partition that this node owns from now on. */
 export interface Gained {
   readonly partition: number
-  /** What the owner before has left for the next one (`PartitionHolder.letGo`); absent after it was killed. */
+  /** The notes of the previous owner (`PartitionHolder.letGo`); absent if it was killed. */
   readonly notes?: unknown
 }
 
 /** Acts on the messages of partitions. One per node: the queue. */
 export interface PartitionHolder {
-  /** These partitions are this node's from now on. Their pending messages are only in the store. */
+  /** This node owns these partitions from now on. Their pending messages are only in the store. */
   gained(partitions: readonly Gained[]): void
   /**
-   * Another node will own these partitions: takes nothing of them any more. Resolves when no request for them is in
-   * flight, or after `graceMs`, with notes for the next owner and with the partitions that still have requests in flight.
-   * The caller then calls `lost` for those that it gives away, and `gained` for those that it keeps.
+   * Another node will own these partitions: the holder starts no more requests for them. Resolves when no
+   * request for them is in flight, or after `graceMs`, with notes for the next owners and with the
+   * partitions that still have requests in flight. The caller then calls `lost` for the partitions that it
+   * gives away, and `gained` for those that it keeps.
    */
   letGo(partitions: readonly number[], graceMs: number): Promise<LetGo>
-  /** These partitions are no longer this node's, also without `letGo` before. Requests in flight end and are settled. */
+  /**
+   * This node no longer owns these partitions, perhaps without `letGo` before.
+   * Requests in flight finish and are settled.
+   */
   lost(partitions: readonly number[]): void
 }
 
@@ -46,10 +50,10 @@ export interface LetGo {
   readonly busy: readonly number[]
 }
 
-/** Serves a stream of bytes of another node. @param ip address of the client. @param detail what the other node adds. */
+/** Serves a stream of bytes of another node. @param ip address of the client. @param detail see `TunnelHead.detail`. */
 export type StreamHandler = (stream: Duplex, ip: string, detail: string) => void
 
-/** Handles what another node sends under a topic. The payload is JSON and not checked yet. Answers JSON. */
+/** Handles a message of another node under a topic. The payload is parsed JSON, not validated. Returns a JSON value. */
 export type PeerHandler = (payload: unknown, from: Incarnation) => Promise<unknown> | unknown
 
 /** The answer of one node. */
@@ -59,77 +63,79 @@ export interface PeerAnswer {
 }
 
 /**
- * Which nodes there are, and which of them does what. The other modules ask it; only this module decides.
+ * Which nodes there are, and which of them does what. Other modules use this interface; only this module decides.
  *
- * Everything else rests on the rows of the store: a message is settled only while it is pending and at this attempt, a
- * schedule fires only at this time. So a node that acts on an old answer of this interface can delay or repeat something,
- * as a crash can, and never lose or invent anything.
+ * Correctness rests on the rows of the store: a message is settled only while it is pending and at this attempt, and a
+ * schedule fires only if it is still at this fire. So a node that acts on an outdated answer of this interface can delay or
+ * repeat something, as a crash can, but never lose or invent anything.
  */
 export interface Cluster extends Service {
-  /** The life of this process; 0 when it is alone. */
+  /** The life of this process; 0 on a server that is alone. */
   readonly incarnation: Incarnation
-  /** Whether other nodes may use the store. If not, this node owns everything for good. */
+  /** Whether this server is alone: no other node uses the store, and this one owns everything for good. */
   readonly isAlone: boolean
-  /** Whether this node may begin anything that leaves the store, such as a request. False when it may have been declared dead. */
+  /** Whether this node may start effects outside the store, such as requests. False if it may have been declared dead. */
   mayAct(): boolean
   /** Whether this node sends the messages of a partition. */
   owns(partition: number): boolean
-  /** The partitions of this node; `undefined` when it is alone: all, and no read needs to choose. */
+  /** The partitions of this node; `undefined` on a server that is alone: all, so reads need no condition. */
   readonly owned: readonly number[] | undefined
   /**
    * The partition of a new message. Messages of a flow-control key have the partition of the key, so that one node counts
-   * its limits. Others get one of this node, or any one while it has none.
+   * its use. Other messages get a partition of this node, or any partition while it has none.
    */
   partitionFor(accountId: string, flowKey: string | undefined): number
-  /** Whether this node does what only one node does: schedules, retention, roll-ups, alerts. */
+  /** Whether this node is the leader, which alone does schedules, retention, roll-ups and alerts. */
   readonly isLeader: boolean
-  /** Whether everything in this process has started, and it does not stop. */
+  /** Whether everything in this process has started, and it is not stopping. */
   readonly takesPart: boolean
-  /** Whether this node gives everything up and should get nothing new. */
+  /** Whether this node gives everything up and should get no new work. */
   readonly isDraining: boolean
   /** Calls `listener` whenever this node begins or ends to be the leader. */
   onLeader(listener: (isLeader: boolean) => void): void
-  /** Registers what acts on the messages of partitions. Once, before `open`. */
+  /** Registers the partition holder. Once, before `open`. */
   hold(holder: PartitionHolder): void
   /** Calls `listener` when a node was declared dead or has left: its life is over and will never act again. */
   onGone(listener: (incarnation: Incarnation) => void): void
   /** The other nodes that take part, as far as this one knows. */
   readonly peers: readonly Peer[]
-  /** Whether the operator drains this node. It serves meanwhile. */
+  /** Whether the operator drains this node. It keeps serving clients. */
   readonly isBeingDrained: boolean
-  /** Whether a life may still act, read from the store. False for those that were declared dead, have left or never were. */
+  /** Whether a life may still act, read from the store. False if it was declared dead, has left, or never existed. */
   isLive(incarnation: Incarnation): Promise<boolean>
   /** Registers the handler of a topic. Before `start`. */
   handle(topic: string, handler: PeerHandler): void
   /**
-   * Notifies all other nodes, and resolves when each of them has handled it, or was declared dead and can no longer act. Call it after
-   * the commit that it is about: nodes that join later read the store. The handler must not mind to hear it twice. Usually
-   * 1 to 3 ms; at worst about 7 s, when a node has just died.
+   * Notifies all other nodes. Resolves when each of them has handled the notification, or was declared
+   * dead and can no longer act. Call it after the commit that it is about: nodes that join later read the
+   * store. Handlers must be idempotent, because a node may be notified twice. Usually takes 1 to 3 ms; at
+   * worst about 7 s, when a node has just died.
    * @throws HomeportError `store_unavailable` when a node does not answer and the store does not either.
    */
   notify(topic: string, payload: unknown): Promise<void>
-  /** Notifies the owner of a partition, without waiting. It may get lost: whatever it is about is found by a sweep. */
+  /** Notifies the owner of a partition, without waiting. A hint may get lost; a sweep then finds what it was about. */
   hint(partition: number, topic: string, payload: unknown): void
-  /** The same to the leader. */
+  /** Sends a hint to the leader. */
   hintLeader(topic: string, payload: unknown): void
-  /** Asks all other nodes, or one. Those that do not answer within a second are left out. */
+  /** Asks all other nodes, or one. Nodes that do not answer within a second are left out. */
   ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]>
   /**
-   * Registers what serves streams of bytes of other nodes. Before `start`.
-   * @param isServing whether it does now. If not, `tunnel` of the other node rejects, and nothing was sent. Default: always.
+   * Registers a service for streams of bytes of other nodes. Before `start`.
+   * @param isServing whether the service accepts streams now. If not, `tunnel` of the other node rejects, and nothing was
+   * sent. Default: always.
    */
   serve(service: string, accept: StreamHandler, isServing?: () => boolean): void
   /**
    * Opens a stream of bytes to a service of the node with this name, for a client with this address.
-   * @param detail what the service needs to know: short, printable ASCII.
-   * @throws Error when no such node takes part or it does not answer.
+   * @param detail additional information for the service: short, printable ASCII.
+   * @throws Error if no such node takes part or it does not answer.
    */
   tunnel(node: string, service: string, ip: string, detail?: string): Promise<Duplex>
-  /** Everything in this process has started: from now on it takes partitions. */
+  /** Everything in this process has started: from now on the node takes partitions. */
   open(): void
   /**
-   * Gives everything up to other nodes, each partition when nothing of it is in flight. Resolves when this node owns nothing,
-   * or after `graceMs`.
+   * Gives everything up to other nodes, each partition when it has no requests in flight. Resolves when
+   * this node owns nothing, or after `graceMs`.
    */
   drain(graceMs: number): Promise<void>
 }

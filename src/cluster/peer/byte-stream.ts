@@ -4,26 +4,26 @@ import type { ClientMemoryBudget, MemoryConsumer } from '../../base/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { TunnelHead } from '../peer-link.js'
 
-/** What a stream that nobody reads is taken to grow by: between nothing and the window of a stream. */
+/** How much an unread stream is assumed to grow. The real growth is between 0 and the window of a stream. */
 const GROWTH_BYTES = 256 * 1024
 
-/** Which memory the bytes count against that nobody reads, and what the stream carries. */
+/** The memory budget that unread bytes count against, and whose bytes the stream carries. */
 export interface Counted {
   readonly memory: ClientMemoryBudget
   readonly head: Pick<TunnelHead, 'ip' | 'detail'>
-  /** Called when the stream was ended because too much was held. */
+  /** Called when the stream was ended because unread bytes use too much memory. */
   readonly onEvicted: (ip: string) => void
 }
 
 /**
- * The bytes of an HTTP/2 stream, usable as a socket by HTTP/1. HTTP/1 writes its head as text, in one go with the body, and
- * an HTTP/2 stream garbles that (Node 20); so text becomes bytes here.
+ * The bytes of an HTTP/2 stream, usable as a socket by HTTP/1. HTTP/1 writes its head as text together with the body,
+ * which an HTTP/2 stream garbles (Node 20). So this class turns text into bytes.
  *
- * Up to a window of bytes is in the memory of this node while nobody reads them. Those of clients count against the memory
- * of clients; streams between nodes alone, which have no client's address, do not.
+ * Unread bytes, up to the window of the stream, are in the memory of this node. For clients they count against the memory of
+ * clients; for streams between nodes, which have no client address, they do not.
  */
 export class ByteStream extends Duplex implements MemoryConsumer {
-  /** The database, where it is known; else the address of the client. */
+  /** The id of the database if it is known, otherwise the address of the client. */
   readonly owner: string
   readonly #inner: Http2Stream
   readonly #counted: Counted | undefined
@@ -42,7 +42,7 @@ export class ByteStream extends Duplex implements MemoryConsumer {
     })
     inner.once('end', () => this.push(null))
     inner.on('error', (error) => this.destroy(error))
-    // What came before its end is still to be read.
+    // Bytes that arrived before the end of the stream can still be read.
     inner.once('close', () => {
       if (!inner.readableEnded) this.destroy(new Error('the connection to the node was lost'))
     })
@@ -71,8 +71,8 @@ export class ByteStream extends Duplex implements MemoryConsumer {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#counted?.memory.remove(this)
-    // After an end without an error the other node reads what is on its way first, which may never happen. A stream that is
-    // given up is to end there too.
+    // Without CANCEL, the other node first reads the bytes that are on their way, which may never happen. A stream that
+    // is given up must end there too.
     if (error || !this.writableFinished) this.#inner.close(constants.NGHTTP2_CANCEL)
     this.#inner.destroy()
     done(error)

@@ -6,12 +6,12 @@ import * as clusterAuthority from '../transactions/cluster-authority.js'
 import { PEER_NAME } from './protocol.js'
 
 const DAY_MS = 86_400_000
-/** How long a node's certificate is valid, and when it makes the next one. */
+/** How long a node's certificate is valid, and when the node makes the next one. */
 const VALID_DAYS = 30
 const RENEW_AFTER_MS = 10 * DAY_MS
 const RETRY_AFTER_MS = 60_000
 
-/** What a node shows to others, and which authority it trusts. */
+/** The certificate that a node shows to other nodes, and the authority that it trusts. */
 export interface PeerCredentials {
   /** PEM. */
   readonly authority: string
@@ -28,8 +28,8 @@ export interface PeerCredentialsDeps {
 }
 
 /**
- * Reads the cluster's authority from the store, or makes it, and signs a certificate with a new key, which stays in memory.
- * So a program that can read the store may be a node, and no other.
+ * Reads the cluster's authority from the store, or creates it, and signs a certificate for a new key, which stays in
+ * memory. So only programs that can read the store can be nodes.
  */
 export async function openPeerCredentials({ store, clock, logger }: PeerCredentialsDeps): Promise<PeerCredentials> {
   const now = clock.now()

@@ -13,16 +13,16 @@ export interface PeerLinkDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Pick<Logger, 'warn' | 'error'>
-  /** The address on which it listens. */
+  /** The address on which the link listens. */
   readonly host: string
   /** 0: any free port. */
   readonly port: number
   /** The life of this process now. */
   readonly incarnation: () => Incarnation
   readonly onRequest: OnPeerRequest
-  /** Of clients: their bytes that nobody reads count against it. */
+  /** The memory of clients. Their unread bytes count against it. */
   readonly memory: ClientMemoryBudget
-  /** Omitted: streams of bytes are refused. */
+  /** Absent: streams of bytes are refused. */
   readonly onTunnel?: OnTunnel
 }
 

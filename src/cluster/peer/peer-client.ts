@@ -19,13 +19,13 @@ import {
   WINDOW_BYTES,
 } from './protocol.js'
 
-/** A connection is asked this often whether it lives, and given up when it does not answer within the time. */
+/** How often a connection is pinged, and after how long without an answer it is given up. */
 const PING_EVERY_MS = 500
 const PING_TIMEOUT_MS = 1_500
-/** After a connection that was not made, the next one waits: longer each time. */
+/** Exponential backoff after failed connections. */
 const BACKOFF_MS = { first: 50, most: 1_000 }
 const CONNECT_TIMEOUT_MS = 2_000
-/** A connection that nothing was sent on for this long is closed. */
+/** A connection is closed when nothing was sent over it for this long. */
 const IDLE_MS = 120_000
 const MOST_MESSAGES = 1_000
 
@@ -42,8 +42,9 @@ export interface PeerClientDeps {
 type Cargo = 'messages' | 'streams'
 
 /**
- * The sending end of the link. It has two connections to each node, each made when something is sent: one for messages, on
- * which promises depend, and one for the streams of clients, which may be many and large.
+ * The sending end of the link. It has two connections to each node, each opened when it is first
+ * needed: one for messages, on which the guarantees of the cluster depend, and one for the streams
+ * of clients, which may be many and large.
  */
 export class PeerClient {
   readonly #deps: PeerClientDeps
@@ -138,7 +139,7 @@ class Connection {
     return countedStream(stream, head, this.#deps)
   }
 
-  /** The session; a new one when there is none. */
+  /** The current session, or a new one. */
   #opened(): ClientHttp2Session {
     if (this.#session && !this.#session.closed && !this.#session.destroyed) return this.#session
     if (performance.now() < this.#retryAtMs) throw new Error(`the node at ${this.#address} cannot be reached`)
@@ -175,7 +176,7 @@ class Connection {
     return session
   }
 
-  /** A cable that swallows everything is noticed by pings alone. */
+  /** Pings the node again and again: only a ping notices a network that silently drops all packets. */
   #pingLater(session: ClientHttp2Session): void {
     this.#ping = this.#deps.clock.after(PING_EVERY_MS, () => {
       if (session.destroyed || session.closed) return
@@ -188,7 +189,10 @@ class Connection {
     })
   }
 
-  /** The answer to a ping comes behind all that is on its way already: whatever arrives shows that the node lives. */
+  /**
+   * Ends the session when no byte arrives within the timeout. Any byte shows that the node lives, because the answer to
+   * a ping queues behind all data that is already on its way.
+   */
   #awaitSign(session: ClientHttp2Session): Timer {
     const { clock } = this.#deps
     let heard = session.socket.bytesRead
@@ -215,7 +219,7 @@ class Connection {
   }
 }
 
-/** Resolves when the other node serves a stream. */
+/** Resolves when the other node has accepted a stream. */
 function accepted(clock: Clock, stream: ClientHttp2Stream): Promise<void> {
   return new Promise((resolve, reject) => {
     const late = clock.after(TUNNEL_WITHIN_MS, () => stream.destroy(new Error('the node does not answer')))

@@ -25,17 +25,17 @@ import {
   WINDOW_BYTES,
 } from './protocol.js'
 
-/** Strangers cost at most this many unfinished handshakes, each for this long. */
+/** Most unfinished handshakes, and the longest time of each, which limit what unauthenticated clients can use. */
 const MOST_HANDSHAKES = 64
 const HANDSHAKE_TIMEOUT_MS = 3_000
 const MOST_CONNECTIONS = 512
 const BODY_TIMEOUT_MS = 10_000
-/** How often connections are looked at. */
+/** How often connections are checked for silence. */
 const LOOK_EVERY_MS = 10_000
-/** After this many looks without a byte in between, the node at the other end has vanished. */
+/** After this many checks without a new byte, the other node is considered gone. */
 const MOST_SILENT_LOOKS = 3
 
-/** What has come over a connection. */
+/** What was received over a connection so far. */
 interface Heard {
   readonly bytes: number
   readonly silentLooks: number
@@ -48,7 +48,7 @@ export interface PeerServerDeps {
   readonly clock: Clock
   readonly credentials: PeerCredentials
   readonly logger: Pick<Logger, 'warn' | 'error'>
-  /** The life that this server answers for. */
+  /** The life of this node. Messages for another life are refused. */
   readonly incarnation: () => Incarnation
   readonly onRequest: OnPeerRequest
   readonly memory: ClientMemoryBudget
@@ -56,8 +56,8 @@ export interface PeerServerDeps {
 }
 
 /**
- * The listening end of the link: answers the messages of other nodes. The other end sends pings for as long as it has a
- * connection, so one that is silent is ended: a machine that has lost its power, or its network, does not say so.
+ * The listening end of the link: answers the messages of other nodes. The other end pings each connection regularly. So
+ * a silent connection is ended: its machine has lost power or network without closing it.
  */
 export class PeerServer {
   readonly #deps: PeerServerDeps
@@ -102,7 +102,7 @@ export class PeerServer {
       this.#server.once('error', (error: NodeJS.ErrnoException) =>
         reject(error.code === 'EADDRINUSE' ? new HomeportError('port_taken', { port }) : error),
       )
-      // Each process of a machine has a peer port of its own.
+      // Not shared between the workers of a Node cluster: each process of a machine has its own peer port.
       this.#server.listen({ host, port, exclusive: true }, resolve)
     })
     this.#server.on('error', (error) => this.#deps.logger.error('peer_listener_failed', { error }))
@@ -182,7 +182,7 @@ export class PeerServer {
     }
   }
 
-  /** The status for a request that is not for this node. */
+  /** The error status for a request that is malformed or not for this node; `undefined` if it is acceptable. */
   #wrong(headers: IncomingHttpHeaders): number | undefined {
     const path = headers[':path'] ?? ''
     if (headers[':method'] !== 'POST') return STATUS.malformed
@@ -216,7 +216,7 @@ async function bodyOf(stream: ServerHttp2Stream): Promise<string | 'too large' |
       chunks.push(chunk as Buffer)
     }
   } catch {
-    // The other node has given up.
+    // The other node has aborted the request.
     return undefined
   }
   return Buffer.concat(chunks).toString('utf8')

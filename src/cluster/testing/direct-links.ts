@@ -6,13 +6,13 @@ interface Linked {
   readonly onRequest: OnPeerRequest
 }
 
-/** Links between nodes of one process that call each other directly, without sockets. A test can cut nodes off. */
+/** Links between nodes in one process, which call each other directly, without sockets. A test can cut nodes off. */
 export class DirectLinks {
   readonly #linked = new Set<Linked>()
   readonly #cut = new Set<Incarnation>()
   #port = 0
 
-  /** Nobody reaches this node, and it reaches nobody. */
+  /** From now on no node reaches this one, and it reaches no other. */
   cut(incarnation: Incarnation): void {
     this.#cut.add(incarnation)
   }
@@ -40,5 +40,5 @@ export class DirectLinks {
   }
 }
 
-/** As it would come from a socket. */
+/** A copy of a value, as if it came from a socket. */
 const copy = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null))

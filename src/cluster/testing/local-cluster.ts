@@ -2,12 +2,12 @@ import { partitionOfKey } from '../key-partition.js'
 import { type Cluster, PARTITIONS, type PartitionHolder, type Peer, type PeerHandler } from '../types.js'
 
 /**
- * Nodes in one process that call each other directly, with ownership that a test decides: for tests of modules that use a
- * cluster. It has no rows, beats or sockets.
+ * Nodes in one process that call each other directly, for tests of modules that use a cluster. The test decides who owns
+ * what. There are no rows, beats or sockets.
  */
 export class LocalCluster {
   readonly #nodes: LocalNode[] = []
-  /** Hints get lost. */
+  /** Whether hints get lost. */
   losesHints = false
 
   /** Adds a node. The first one is the leader. */
@@ -37,7 +37,7 @@ export class LocalCluster {
     to.gain(partitions.map((partition) => ({ partition, notes: notes.get(partition) })))
   }
 
-  /** A node can no longer act; its partitions go to another one. */
+  /** A node can no longer act. Its partitions go to the heir. */
   async declareDead(dead: LocalNode, heir: LocalNode): Promise<void> {
     const wasLeader = dead.isLeader
     dead.die()
@@ -158,7 +158,7 @@ export class LocalNode implements Cluster {
     return Promise.resolve()
   }
 
-  /** What another node sends; a copy, as it would come from a socket. */
+  /** Receives a message of another node. The payload is copied, as if it came from a socket. */
   async receive(topic: string, payload: unknown, from: number): Promise<unknown> {
     const handler = this.#handlers.get(topic)
     return handler ? await handler(JSON.parse(JSON.stringify(payload ?? null)), from) : undefined

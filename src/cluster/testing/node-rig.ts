@@ -7,7 +7,7 @@ import { Clustered } from '../clustered.js'
 import type { Incarnation, LetGo, PartitionHolder } from '../types.js'
 import { DirectLinks } from './direct-links.js'
 
-/** The timers of one process; while it is paused none fires, as after SIGSTOP. */
+/** The clock of one process. While it is paused, no timer fires, as after SIGSTOP. */
 class ProcessClock implements Clock {
   readonly #time: ManualClock
   #held: (() => void)[] | undefined
@@ -38,7 +38,7 @@ class ProcessClock implements Clock {
   }
 }
 
-/** Acts on partitions: it only remembers which, and with which notes they came. */
+/** A partition holder that only records its partitions and their notes. */
 export class RecordingHolder implements PartitionHolder {
   readonly held = new Map<number, unknown>()
   /** Partitions with requests in flight. */
@@ -65,11 +65,11 @@ export interface RiggedNode {
   readonly clock: ProcessClock
   readonly meter: ClusterMeter
   readonly store: Store
-  /** Why it had to end. */
+  /** The errors passed to `onDead`. */
   readonly deaths: Error[]
-  /** The lives that it has heard the end of. */
+  /** The lives whose end it was notified of. */
   readonly gone: Incarnation[]
-  /** What it was notified of. */
+  /** The payloads that it was notified of. */
   readonly heard: unknown[]
 }
 
@@ -77,16 +77,16 @@ export interface RiggedNode {
 export interface NodeOptions {
   readonly dir?: string
   readonly config?: Readonly<Record<string, string>>
-  /** Default: that of this version. */
+  /** Default: the range of this version. */
   readonly range?: SchemaRange
-  /** Default: that of the rig. */
+  /** Default: the location of the rig. */
   readonly location?: string
 }
 
-/** A step of time is shorter than anything that a node does regularly. */
+/** A step of time is shorter than the interval of any regular action of a node. */
 const STEP_MS = 250
 
-/** Nodes of one process on one real store, on a clock that a test turns. */
+/** Nodes in one process on one real store, with a clock that the test advances. */
 export class NodeRig {
   readonly #location: string
   readonly time = new ManualClock()
@@ -97,7 +97,7 @@ export class NodeRig {
     this.#location = location
   }
 
-  /** Starts a node; it takes part when it resolves. */
+  /** Starts a node. Resolves when the node takes part. */
   async add(name: string, options: NodeOptions = {}): Promise<RiggedNode> {
     const node = await this.make(name, options)
     await node.cluster.start()
@@ -133,7 +133,7 @@ export class NodeRig {
     return node
   }
 
-  /** Lets time pass, and after each step the work that follows. */
+  /** Lets time pass in steps, and waits for the resulting work after each step. */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += STEP_MS) {
       this.time.advance(STEP_MS)
@@ -141,7 +141,7 @@ export class NodeRig {
     }
   }
 
-  /** Lets time pass until something is so; returns after how long. */
+  /** Lets time pass until a condition holds. Returns how long that took, milliseconds. */
   async until(isSo: () => boolean, mostMs = 60_000): Promise<number> {
     let passed = 0
     for (; !isSo() && passed < mostMs; passed += STEP_MS) await this.pass(STEP_MS)
@@ -160,7 +160,7 @@ export class NodeRig {
     return work
   }
 
-  /** A look that changes something takes a few transactions, one after the other. */
+  /** Waits for the nodes' work. A look that changes something takes a few transactions, one after the other. */
   async #settle(): Promise<void> {
     for (let round = 0; round < 4; round++) {
       await Promise.all(this.#nodes.flatMap(({ store, upkeep }) => [store.settled(), upkeep.settled()]))

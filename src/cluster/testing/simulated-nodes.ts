@@ -5,11 +5,11 @@ import { PARTITIONS } from '../types.js'
 
 /** Mistakes that a test plants, to see that the simulation finds them. */
 export interface PlantedBugs {
-  /** Declares a node dead although it has beaten since it was looked at. */
+  /** Declares a node dead although it has beaten since the look. */
   readonly buryWithoutBeat?: boolean
   /** A node that was declared dead, or that drains, takes partitions. */
   readonly claimWithoutLive?: boolean
-  /** A node acts until 4 s after the answer to its beat, not after the beat. */
+  /** A node acts until 4 s after the reply to its beat, not after sending the beat. */
   readonly tenureFromReply?: boolean
 }
 
@@ -38,17 +38,17 @@ interface SimulatedNode {
   isEnded: boolean
 }
 
-/** A virtual run with faults ends with this much time without any. */
+/** Faults happen until the first time; then the run continues without faults for the second. */
 const FAULTS_UNTIL_MS = 40_000
 const QUIET_MS = 25_000
 const NODES = 3
-/** 5 s of a clock that runs 8 % fast. */
+/** 5 s measured by a clock that runs 8 % fast. */
 const LEAST_SILENCE_MS = 4_600
 
 /**
- * Nodes on one store in virtual time, all from one seed: the decisions of the cluster with calls that take long, answers
- * that get lost, pauses, suspended machines, kills, clocks of different rates, and outages of the store. After every event
- * it checks what the cluster promises.
+ * Nodes on one store in virtual time, all from one seed: the decisions of the cluster with slow calls, lost replies, pauses,
+ * suspended machines, kills, clocks of different rates, and outages of the store. After every event it checks the invariants
+ * of the cluster.
  */
 export class SimulatedNodes {
   readonly #random: () => number
@@ -75,7 +75,7 @@ export class SimulatedNodes {
     this.#faults = faults
   }
 
-  /** Runs to the end, or to the first broken promise; returns what was broken and when. */
+  /** Runs to the end, or to the first broken invariant. Returns what was broken and when. */
   run(): string | undefined {
     for (let index = 0; index < NODES; index++) this.#join()
     this.#at(1_000, () => this.#fault())
@@ -115,7 +115,7 @@ export class SimulatedNodes {
     return { monotonicMs: (this.#now - suspendedMs) * rate, wallMs: this.#now * rate }
   }
 
-  /** Runs on a node: later while it is paused, never when it has ended. */
+  /** Runs an event of a node: later if the node is paused, and never if it has ended. */
   #on(node: SimulatedNode, run: () => void): void {
     if (node.isEnded) return
     if (this.#now < node.pausedUntil) this.#at(node.pausedUntil, () => this.#on(node, run))
@@ -123,8 +123,8 @@ export class SimulatedNodes {
   }
 
   /**
-   * A call of the store: it takes time both ways, and its answer may get lost. The node may hear of the loss before the
-   * statement takes effect, because its connection broke.
+   * A call of the store: it takes time both ways, and its reply may get lost. If the connection broke, the node may
+   * learn of the loss before the statement takes effect.
    */
   #call<Result>(node: SimulatedNode, apply: () => Result, done: (result: Result) => void, failed: () => void): void {
     const luck = this.#isQuiet ? 1 : this.#random()
@@ -359,7 +359,7 @@ export class SimulatedNodes {
     }
   }
 
-  /** After some quiet, every partition is owned, and all nodes own about as many. */
+  /** Checks the end state: every partition is owned, and all nodes own about the same number. */
   #checkEnd(): void {
     const counts = this.#nodes.map(({ holdings }) => holdings.owned.length)
     const sum = counts.reduce((one, other) => one + other, 0)
@@ -368,7 +368,7 @@ export class SimulatedNodes {
   }
 }
 
-/** A machine that is suspended already sleeps only for longer. */
+/** Suspends a machine. If it is already suspended, it only sleeps for longer. */
 function suspend(node: SimulatedNode, now: number, until: number): void {
   node.suspendedMs += Math.max(0, until - Math.max(now, node.suspendedUntil))
   node.suspendedUntil = Math.max(node.suspendedUntil, until)

@@ -1,4 +1,4 @@
-/** Announcements: what nodes must hear that did not answer. */
+/** Announcements: stored notifications for nodes that did not answer. */
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
@@ -12,8 +12,8 @@ const countUp = query<object>(({ db }) =>
 )
 
 /**
- * Stores an announcement and returns its version. Versions are counted in a locked row, so they become visible in their
- * order: with a sequence of the database, a node could read version 6, say so, and never see version 5.
+ * Stores an announcement and returns its version. Versions are counted in a locked row, so they become visible in order.
+ * With a database sequence, a node could read version 6, report it as seen, and never see version 5.
  */
 export const announce = write(
   'announcements.add',

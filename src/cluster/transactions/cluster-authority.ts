@@ -19,7 +19,7 @@ const keep = query<StoredAuthority & { now: number }>(({ db, p }) =>
     .onConflict((conflict) => conflict.column('place').doNothing()),
 )
 
-/** Stores an authority, unless another node was first. Answers the one that counts. */
+/** Stores an authority, unless another node was first. Returns the stored one. */
 export const agree = write(
   'clusterAuthority.agree',
   function* (args: StoredAuthority & { now: number }): Transaction<StoredAuthority> {

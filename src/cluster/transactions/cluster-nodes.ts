@@ -16,20 +16,20 @@ import { differences } from '../agreement.js'
 /** A node that takes part, as it is stored. */
 export type NodeRow = Selectable<NodesTable>
 
-/** Takes part: live, or draining. */
+/** The states in which a node takes part. */
 const TAKING_PART: NodesTable['state'][] = ['live', 'draining']
 
-/** Those that take part. */
+/** The nodes that take part. */
 export const takingPart = query<object, NodeRow>(({ db }) =>
   db.selectFrom('nodes').selectAll().where('state', 'in', TAKING_PART).orderBy('incarnation'),
 )
 
-/** The last announcement; the lock makes versions visible in their order. */
+/** Locks and returns the version of the last announcement. The lock makes versions visible in order. */
 export const lockAnnouncements = query<object, Selectable<LeasesTable>>(({ db, d }) =>
   d.forUpdate(db.selectFrom('leases').selectAll().where('name', '=', 'announcements')),
 )
 
-/** Until the end of the transaction that calls this, no node begins a life. */
+/** Prevents nodes from registering until the end of the calling transaction. */
 export function* holdRegistrations(): Transaction<void> {
   yield* first(lockAnnouncements, {})
 }
@@ -43,11 +43,11 @@ const retire = query<{ dir: string }, { incarnation: number }>(({ db, p }) =>
     .returning('incarnation'),
 )
 
-/** What a node writes of itself when it starts. */
+/** The properties that a node stores when it starts. */
 export type NewNode = Pick<NodeRow, 'name' | 'dir' | 'advertise' | 'version' | 'config'> & {
-  /** The schemas that it works with. */
+  /** The schemas that the node works with. */
   readonly range: SchemaRange
-  /** The region that it serves; NULL: all. */
+  /** The region that the node serves; NULL: all. */
   readonly region: string | null
 }
 
@@ -92,7 +92,7 @@ const rangesOfLive = query<object, SchemaRange & { incarnation: number }>(({ db 
     .where('nodes.state', 'in', TAKING_PART),
 )
 
-/** The schema may have been changed since this node opened its store. */
+/** Migrations that a node of this generation does not work with. They may have run since the node opened its store. */
 const tooNew = query<{ generation: number }, { number: number; name: string }>(({ db, p }) =>
   db
     .selectFrom('schema_migrations')
@@ -111,9 +111,9 @@ const setNeeded = query<{ migration: string; generation: number }>(({ db, p }) =
 )
 
 /**
- * Something is about to be stored that nodes of earlier generations would misread, although they work with the migration that
- * brought its columns. Answers the names of those that take part; without any, they are refused from this commit on. Call it
- * before other rows are locked.
+ * Call it before something is stored that nodes of earlier generations would misread, although they work with the
+ * migration that added its columns. Returns the names of such nodes that take part. If there are none, such nodes are
+ * refused from this commit on. The calling transaction must not have locked other rows before.
  */
 export function* requireGeneration(needs: { migration: string; generation: number }): Transaction<readonly string[]> {
   yield* holdRegistrations()
@@ -132,16 +132,16 @@ export type Registration =
   | { readonly kind: 'taken'; readonly by: NodeRow }
   /** The configuration of a node that takes part differs. */
   | { readonly kind: 'differs'; readonly from: NodeRow }
-  /** A node of a version that takes part cannot run beside this one. */
+  /** The version of a node that takes part cannot run beside this one. */
   | { readonly kind: 'apart'; readonly from: NodeRow; readonly isOlder: boolean }
   /** Another node has migrated the store, and this one does not work with it. */
   | { readonly kind: 'too old'; readonly number: number; readonly name: string }
-  /** Others use the store as PostgreSQL users that this one's may not end, or the reverse. */
+  /** Other nodes use PostgreSQL users whose connections this node's user may not end, or the reverse. */
   | { readonly kind: 'users apart'; readonly users: string }
 
 /**
- * Begins a life. An earlier life of the same data directory ends: who holds the lock of the directory knows that it is
- * over. The lock of the announcements lets one node register at a time.
+ * Begins a life. It ends an earlier life of the same data directory: this process holds the lock of the directory, so the
+ * earlier one is over. The lock of the announcements lets one node register at a time.
  */
 export const register = write(
   'nodes.register',
@@ -185,7 +185,7 @@ const beatOnce = query<{ incarnation: number; seen: number; now: number }>(({ db
     .where('state', 'in', TAKING_PART),
 )
 
-/** Beats. False: this life was declared dead. */
+/** Stores a beat. Returns false if this life was declared dead. */
 export const beat = write(
   'nodes.beat',
   function* (args: { incarnation: number; seen: number; now: number }): Transaction<boolean> {
@@ -204,8 +204,8 @@ const bury = query<{ incarnation: number; beat: number }>(({ db, p }) =>
 )
 
 /**
- * Declares a node dead, unless it has beaten since. Returns whether it is dead by this call. Before the commit its
- * connections end: it may be awake again, and accept by what it knew before what it then commits.
+ * Declares a node dead, unless it has beaten since. Returns whether this call has declared it dead. It ends the node's
+ * connections before the commit: a node that is awake again could otherwise commit requests based on outdated state.
  */
 export const declareDead = write(
   'nodes.declareDead',
@@ -224,7 +224,7 @@ const setOpen = query<{ incarnation: number }>(({ db, p }) =>
     .where('state', 'in', TAKING_PART),
 )
 
-/** From now on the node may own partitions. */
+/** Opens a node: from now on it may own partitions. */
 export const open = write(
   'nodes.open',
   function* (args: { incarnation: number }): Transaction<void> {
@@ -233,7 +233,7 @@ export const open = write(
   { isSingle: () => true },
 )
 
-/** From now on the node is given nothing. */
+/** Sets a node to draining: from now on it is given no partitions. */
 export const setDraining = query<{ incarnation: number }>(({ db, p }) =>
   db
     .updateTable('nodes')
@@ -248,7 +248,7 @@ const releasePartitions = query<{ incarnation: number }>(({ db, p }) =>
     .set((row) => ({ owner: null, epoch: row('epoch', '+', 1), notes: null }))
     .where('owner', '=', p.incarnation),
 )
-/** From now on the node is not the leader. */
+/** Releases the leases of a node: from now on it is not the leader. */
 export const releaseLeases = query<{ incarnation: number }>(({ db, p }) =>
   db
     .updateTable('leases')
@@ -263,7 +263,7 @@ const setLeft = query<{ incarnation: number }>(({ db, p }) =>
     .where('state', 'in', TAKING_PART),
 )
 
-/** Ends a life: whatever it owns is free. */
+/** Ends a life and frees everything that it owns. */
 export const leave = write('nodes.leave', function* (args: { incarnation: number }): Transaction<void> {
   if ((yield* change(setLeft, args)) === 0) return
   yield* change(releasePartitions, args)
@@ -293,7 +293,10 @@ export const list = read(
   { isSingle: () => true },
 )
 
-/** Ended lives that own nothing are kept this long, for people who look; the last one of the home of databases for good. */
+/**
+ * Ended lives that own nothing are kept this long, so that the operator can see them. The last life of a node that is
+ * the home of databases is kept for good.
+ */
 const KEPT_MS = 7 * 86_400_000
 
 const dropEnded = query<{ before: number }>(({ db, p }) =>

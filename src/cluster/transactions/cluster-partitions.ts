@@ -1,4 +1,7 @@
-/** Who owns which partition, and who is the leader. Each change of an owner checks the epoch that it starts from. */
+/**
+ * Reads and changes the owners of partitions and the leader. Each change of an
+ * owner checks the epoch that it starts from.
+ */
 import type { Selectable } from 'kysely'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -6,7 +9,7 @@ import type { AnnouncementsTable, PartitionsTable } from '../../store/schema/clu
 import { type Ask, all, askAll, askChange, atOnce, change, first, type Transaction } from '../../store/statement.js'
 import { type NodeRow, releaseLeases, setDraining, takingPart } from './cluster-nodes.js'
 
-/** A partition without the notes of its owner before. */
+/** A partition without the notes of its previous owner. */
 export type PartitionRow = Pick<Selectable<PartitionsTable>, 'partition' | 'owner' | 'epoch'>
 
 const everyPartition = query<object, PartitionRow>(({ db }) =>
@@ -19,7 +22,7 @@ const announcedSince = query<{ seen: number }, Selectable<AnnouncementsTable>>((
   db.selectFrom('announcements').selectAll().where('version', '>', p.seen).orderBy('version'),
 )
 
-/** What one look sees, in one snapshot. */
+/** The rows that one look reads, in one snapshot. */
 export interface Seen {
   /** The nodes that take part. */
   readonly nodes: readonly NodeRow[]
@@ -43,7 +46,7 @@ const notesIn = query<{ partitions: number[] }, Pick<Selectable<PartitionsTable>
     db.selectFrom('partitions').select(['partition', 'epoch', 'notes']).where(d.inNumbers('partition', p.partitions)),
 )
 
-/** What the owners before have left. */
+/** Reads the notes that previous owners have left. */
 export const notes = read(
   'partitions.notes',
   function* (args: {
@@ -55,8 +58,8 @@ export const notes = read(
 )
 
 /**
- * A node that may take something; locked, so that it cannot be declared dead meanwhile. One that drains may while there is no
- * other one to take it.
+ * Locks a node if it may take something, so that it cannot be declared dead meanwhile. A
+ * draining node may while no live node can.
  */
 const lockTaker = query<{ incarnation: number }, { incarnation: number }>(({ db, p, d }) =>
   d.forUpdate(
@@ -83,7 +86,10 @@ const lockTaker = query<{ incarnation: number }, { incarnation: number }>(({ db,
   ),
 )
 
-/** Takers pass each other by. An owner without a row is none that was just born: lives are only deleted when they own nothing. */
+/**
+ * Locks free partitions and skips those that another taker has locked. Every owner has a row in `nodes`, because lives are
+ * deleted only when they own nothing.
+ */
 const lockFree = query<{ most: number }, PartitionRow>(({ db, p, d }) =>
   d.forUpdateSkipLocked(
     db
@@ -106,7 +112,7 @@ const setOwner = query<{ partitions: number[]; incarnation: number }>(({ db, p, 
     .where(d.inNumbers('partition', p.partitions)),
 )
 
-/** Takes partitions that no node owns which takes part. Returns those that it took, with their new epochs. */
+/** Takes free partitions: those without an owner that takes part. Returns the taken ones with their new epochs. */
 export const take = write('partitions.take', function* (args: { incarnation: number; most: number }): Transaction<
   PartitionRow[]
 > {
@@ -168,15 +174,15 @@ const takeLease = query<{ incarnation: number }>(({ db, p }) =>
     ),
 )
 
-/** Becomes the leader, if no node is that takes part. */
+/** Becomes the leader, if no node that takes part is the leader. */
 export const lead = write('leases.lead', function* (args: { incarnation: number }): Transaction<boolean> {
   if (!(yield* first(lockTaker, args))) return false
   return (yield* change(takeLease, args)) === 1
 })
 
 /**
- * What the giver is afterwards: an owner as before; `resigned`: no leader any more; `draining`: that, and a node that is
- * given nothing.
+ * The state of the giver afterwards. `owner`: as before. `resigned`: no longer the leader. `draining`: no longer the leader,
+ * and given no partitions.
  */
 export type GiverState = 'owner' | 'resigned' | 'draining'
 
@@ -186,16 +192,14 @@ interface GiveParams {
   readonly becomes: GiverState
 }
 
-/** What the giver gives up besides partitions. */
+/** The statements by which the giver gives up its other duties. */
 function dutiesOf({ from: incarnation, becomes }: GiveParams): readonly Ask<number>[] {
   if (becomes === 'owner') return []
   const leader = askChange(releaseLeases, { incarnation })
   return becomes === 'draining' ? [askChange(setDraining, { incarnation }), leader] : [leader]
 }
 
-/**
- * Gives partitions away, each to a live node, or to the giver itself in a new epoch. Returns those whose epoch has changed.
- */
+/** Gives partitions to live nodes, or to the giver itself in a new epoch. Returns the partitions whose epoch has changed. */
 export const give = write('partitions.give', function* (args: GiveParams): Transaction<number[]> {
   const { from, gifts } = args
   const duties = dutiesOf(args)

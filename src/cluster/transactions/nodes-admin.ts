@@ -60,7 +60,7 @@ const everyNode = query<object, ListedNode>(({ db }) =>
     .$narrowType<{ partitions: number; leader: number; databases: number }>(),
 )
 
-/** All nodes, by name: of each only its newest life. */
+/** All nodes, ordered by name, each with its newest life. */
 export const list = read('nodesAdmin.list', function* (args: object): Transaction<ListedNode[]> {
   return yield* all(everyNode, args)
 })
@@ -80,7 +80,7 @@ const setState = query<{ incarnation: number; state: 'live' | 'draining' }>(({ d
   db.updateTable('nodes').set({ state: p.state }).where('incarnation', '=', p.incarnation),
 )
 
-/** The lives of a node up to one: another one may begin meanwhile. */
+/** The lives of a node up to this incarnation. A newer one may begin meanwhile. */
 interface EndedLives {
   readonly name: string
   readonly incarnation: number
@@ -93,7 +93,7 @@ const removeAll = query<EndedLives>(({ db, p }) =>
   db.deleteFrom('nodes').where('name', '=', p.name).where('incarnation', '<=', p.incarnation),
 )
 
-/** Perhaps no node could take them yet, and nobody takes what a life without a row owns. */
+/** Frees the partitions that no node has taken yet: once the owner's row is deleted, no node would take them. */
 const freePartitions = query<EndedLives>(({ db, p }) =>
   db
     .updateTable('partitions')
@@ -115,7 +115,7 @@ const databasesOf = query<{ name: string }, { databases: number }>(({ db, p }) =
     .where('home', '=', p.name),
 )
 
-/** Databases that were moving to the node. Their home finds no move any more that it could end. */
+/** Ends the moving state of databases that were moving to the node. Their home will find no move that it could end. */
 const endMoving = query<{ name: string }>(({ db, p }) =>
   db
     .updateTable('databases')
@@ -128,7 +128,7 @@ const endMoving = query<{ name: string }>(({ db, p }) =>
     ),
 )
 
-/** Nobody is left to complete them. */
+/** Deletes the moves from or to the node, which can no longer be completed. */
 const dropMoves = query<{ name: string }>(({ db, p }) =>
   db.deleteFrom('database_moves').where((e) => e.or([e('source', '=', p.name), e('target', '=', p.name)])),
 )
@@ -137,7 +137,7 @@ const dropStandbys = query<{ name: string }>(({ db, p }) =>
   db.deleteFrom('database_standbys').where('node', '=', p.name).where('placement', '=', 'named'),
 )
 
-/** The home of each database chooses another node when there is one. */
+/** Resets the standbys on the node. The home of each database chooses another node when there is one. */
 const unplaceStandbys = query<{ name: string }>(({ db, p }) =>
   db
     .updateTable('database_standbys')
@@ -167,7 +167,7 @@ function* nodeNamed(name: string): Transaction<Pick<ListedNode, 'incarnation' | 
 const isRunning = (state: ListedNode['state']): boolean => state === 'live' || state === 'draining'
 
 /**
- * Sets whether a running node drains. It notices at its next look.
+ * Sets whether a running node drains. The node notices at its next look.
  * @throws HomeportError `node_not_found`, `node_not_running`.
  */
 export const steer = write(
@@ -189,7 +189,7 @@ export const remove = write('nodesAdmin.remove', function* (args: { name: string
   if (databases > 0) throw new HomeportError('node_has_databases', { name: args.name, databases })
 })
 
-/** The same, also of one that is the home of databases, for other transactions. */
+/** Like `remove`, within another transaction, and also for a node that is the home of databases. */
 export function* forgetNode(name: string): Transaction<void> {
   const args = { name }
   const { state, incarnation } = yield* nodeNamed(name)
