@@ -4,7 +4,7 @@ import type { Problem } from '../telemetry/index.js'
 import type { BackedUp, FailingBackup, LateSchedule } from './transactions/alerts-conditions.js'
 import type { RuleRow } from './transactions/alerts-rules.js'
 
-/** A database as alerts look at it. */
+/** The figures of a database that alerts judge. */
 export interface WatchedDatabase {
   readonly accountId: string
   readonly databaseId: string
@@ -13,7 +13,7 @@ export interface WatchedDatabase {
   readonly budget: number
   /** Cost of this month, US dollars. */
   readonly spent: number
-  /** Why its engine keeps ending; absent while it does not. */
+  /** Why its engine keeps ending; absent if it does not. */
   readonly restarts?: string
 }
 
@@ -26,9 +26,9 @@ export interface DiskFigures {
 /** Everything that is judged at one moment. */
 export interface Observed {
   readonly now: number
-  /** The node that sees the disk, the certificate and the problems; undefined on a server that is alone. */
+  /** The node that observed the disk, the certificate and the problems; `undefined` on a server that is alone. */
   readonly node?: string | undefined
-  /** The account that gets what concerns the whole server. */
+  /** The account that is alerted of conditions of the whole server. */
   readonly firstAccountId: string | undefined
   readonly rules: readonly RuleRow[]
   readonly databases: readonly WatchedDatabase[]
@@ -38,7 +38,7 @@ export interface Observed {
   readonly failing: readonly FailingBackup[]
   readonly problems: readonly Problem[]
   readonly disk: DiskFigures | undefined
-  /** Unix milliseconds; undefined: there is no certificate. */
+  /** Unix milliseconds; `undefined`: there is no certificate. */
   readonly certificateExpiresAt: number | undefined
 }
 
@@ -47,7 +47,7 @@ export interface Condition {
   readonly accountId: string
   readonly kind: AlertKind
   readonly subject: string
-  /** How bad: the account is alerted again when it grows. */
+  /** How bad the state is. The account is alerted again when the level grows. */
   readonly level: number
   readonly severity: 'warning' | 'error'
   readonly title: string
@@ -143,7 +143,7 @@ function failingCondition({ account_id, database_id, name, failure }: FailingBac
   })
 }
 
-/** What is about one node of several says which. */
+/** The subject of a condition. In a cluster, it names the node. */
 const ofNode = (subject: string, node: string | undefined): string =>
   node === undefined ? subject : `${subject} (${node})`
 
@@ -157,7 +157,7 @@ function problemConditions(problem: Problem, { firstAccountId, node }: Observed)
   const text = { severity, title, advice }
   if (kind === 'engine_hung') return [condition('engine_restarting', { accountId, subject }, 1, text)]
   if (kind === 'store_damaged') return [condition('store_corrupt', { accountId, subject }, 1, text)]
-  // The owner of a database need not know its node.
+  // Alerts for the owner of a database do not name the node.
   const at = problem.accountId === undefined ? node : undefined
   const about = { accountId, subject: ofNode(`${kind} ${subject}`, at) }
   return [condition('problem', about, 1, { ...text, title: byNode(title, at) })]

@@ -4,20 +4,20 @@ import type { Condition } from './conditions.js'
 import type { ConditionChanges, ConditionRow, Raised } from './transactions/alerts-conditions.js'
 import { OTHER_SUBJECTS } from './transactions/alerts-sources.js'
 
-/** A state that lasts is alerted again after this time. */
+/** An account is alerted again of a lasting state after this time. */
 const REMINDER_MS = 24 * 3_600_000
 const CALM_MS = CALM_MINUTES * 60_000
-/** Alerts of one rule and account in one look; the rest is one alert together. */
+/** Most separate alerts of one rule and account in one look. The others share one alert. */
 const MOST_AT_ONCE = 20
 
-/** What is judged in one look, besides the states that hold now. */
+/** Input of one look, besides the states that hold now. */
 export interface Judged {
   readonly now: number
-  /** States that accounts know of. */
+  /** States that accounts were alerted of. */
   readonly known: readonly ConditionRow[]
-  /** Whether a state cannot be judged now, because what it is judged by could not be read. */
+  /** Whether a state cannot be judged now, because its source could not be read. */
   readonly isUnjudged: (row: ConditionRow) => boolean
-  /** What databases are called. Those that are gone have no name. */
+  /** The name of a database; `undefined` if it is gone. */
   readonly nameOf: (databaseId: string) => string | undefined
 }
 
@@ -25,13 +25,14 @@ const keyOf = (accountId: string, kind: string, subject: string): string => JSON
 
 interface Alerting {
   readonly one: Condition
-  /** Absent: it begins an episode. */
+  /** The stored row of the state; absent if the state begins an episode. */
   readonly row: ConditionRow | undefined
 }
 
 /**
- * What the states that hold now change in those that accounts know of. A time in the future is one before the clock was
- * set back: it counts as now, so that neither a reminder nor an end waits until the clock is there again.
+ * Compares the states that hold now with those that accounts were alerted of, and returns what changes. A
+ * time in the future was stored before the clock was set back. It counts as now, so that neither a
+ * reminder nor an end has to wait for that time.
  */
 export function changesOf(current: readonly Condition[], judged: Judged): ConditionChanges {
   const { now, known } = judged
@@ -54,12 +55,12 @@ export function changesOf(current: readonly Condition[], judged: Judged): Condit
 }
 
 function isOver({ kind, gone_at }: ConditionRow, now: number): boolean {
-  // A rule of a newer Homeport is none of ours, but its state has ended all the same.
+  // A rule of a newer Homeport is unknown here; its states end like those of other rules, after some quiet minutes.
   if (isAlertKind(kind) && ruleShape(kind).ends === 'at once') return true
   return gone_at !== null && now - gone_at >= CALM_MS
 }
 
-/** Alerts of states, and the rows that say that they were alerted. */
+/** The alerts to raise for states, and the rows that record them. */
 function newsOf(alerting: readonly Alerting[], now: number): { put: ConditionRow[]; raised: Raised[] } {
   const byRule = new Map<string, Alerting[]>()
   for (const each of alerting) {
@@ -75,7 +76,7 @@ function newsOf(alerting: readonly Alerting[], now: number): { put: ConditionRow
 function newsOfRule(group: readonly Alerting[], now: number): { put: ConditionRow[]; raised: Raised[] } {
   const alone = group.slice(0, MOST_AT_ONCE).map((each) => ({ each, row: alertedRow(each, now) }))
   const rest = group.slice(MOST_AT_ONCE)
-  // States that begin together also end together: when the last of them has ended.
+  // States that share an alert share an episode, which ends when the last of them has ended.
   const shared = { episode_id: newId('epi_', now), alert_subject: OTHER_SUBJECTS }
   const together = rest.map((each) => ({ ...alertedRow(each, now), ...(each.row?.episode_id ? {} : shared) }))
   const raised = alone.map(({ each, row }) =>
@@ -110,7 +111,7 @@ function raisedFrom(group: readonly Condition[], subject: string, episodeId: str
   return { accountId, alertId: newId('alert_', now), episodeId, found }
 }
 
-/** The ends of episodes whose last state is over. */
+/** The alerts for episodes whose last state has ended. */
 function resolvedOf(forget: readonly ConditionRow[], { now, known, nameOf }: Judged): Raised[] {
   const gone = new Set(forget)
   const lasting = new Set(known.filter((row) => !gone.has(row)).map((row) => row.episode_id))
@@ -142,7 +143,7 @@ const OF_DATABASES: Readonly<Partial<Record<string, (name: string) => string>>> 
     `The engine of the database "${name}" has run for ${CALM_MINUTES} minutes without ending.`,
 }
 
-/** What has ended, one sentence. */
+/** One sentence that says what has ended. */
 function endedTitle(kind: string, subject: string, nameOf: Judged['nameOf']): string {
   if (subject === OTHER_SUBJECTS) return `The other alerts of the rule ${kind} have ended.`
   const ofDatabase = OF_DATABASES[kind]

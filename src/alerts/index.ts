@@ -1,22 +1,22 @@
 /**
- * Alerts: an account is notified of what needs it, such as a dead letter or a spent budget.
+ * Notifies accounts of what needs a person, such as a dead letter or a spent budget.
  *
  *   dead letters, failed runs, failed backups ─ read since the last mark ─┐
  *                                                                        ├─▶ alert (pending) ── due ──▶ settled: history
  *   budgets, schedules, backups, disk, certificate, engines, problems ────┘        ▲                      │
  *                   judged: new, worse, a day later, or ended            later occurrences          messages of the queue
  *
- * - `watch.ts`: one timer that looks, and publishes what is due. Nothing is added to the path of a delivery or a run: what
- *   they have stored is read afterwards (`transactions/alerts-sources.ts`).
- * - `nodes.ts`: what the other nodes of a cluster see, for the one that judges.
+ * - `watch.ts`: one timer that looks for events and states, and publishes due notifications. Deliveries and runs do no extra
+ *   work for alerts: their stored results are read afterwards (`transactions/alerts-sources.ts`).
+ * - `nodes.ts`: collects the observations of the other nodes of a cluster.
  * - `conditions.ts`: states that last, judged by the thresholds of the account's rules. `episodes.ts`: when they begin,
  *   are repeated and end.
- * - `settle.ts`: which channels get an alert now, later or not at all. `notify.ts`: its message. `words.ts`: what it says.
+ * - `settle.ts`: which channels get an alert now, later or not at all. `notify.ts`: its message. `words.ts`: its text.
  * - `routes.ts`: the operations of the management API.
  *
  * Guarantees:
- * - An event raises its alert in the transaction that moves the mark past it, and a notification is published in the one
- *   that settles its alert. So a crash loses neither, and sends neither twice.
+ * - An event raises its alert in the transaction that moves the mark past it. A notification is published in the transaction
+ *   that settles its alert. So a crash neither loses nor repeats an alert or a notification.
  * - A channel gets at most one notification about a rule and subject within its group time, and a bounded number within
  *   an hour.
  * - A channel that was notified of a state is notified of its end, once.

@@ -9,7 +9,7 @@ import { type Condition, conditionsOf, type DiskFigures, type Observed, type Wat
 import type { ConditionRow, KnownDatabase } from './transactions/alerts-conditions.js'
 import * as rules from './transactions/alerts-rules.js'
 
-/** What a node looks at besides the store. */
+/** What a node observes besides the store. */
 export interface AlertSources {
   /** All databases that this node serves. */
   databases(): readonly WatchedDatabase[]
@@ -30,13 +30,13 @@ export interface AlertNodesDeps {
   readonly node?: string | undefined
 }
 
-/** `Cluster.ask`: what a node sees. */
+/** Topic of `Cluster.ask`: the conditions that a node observes. */
 const SEEN = 'alerts.seen'
-/** Kinds that a node judges by what only it sees. */
+/** Kinds of conditions that each node judges by its own observations. */
 const BY_NODES: readonly AlertKind[] = [
   ...(['budget', 'engine_restarting', 'disk_full', 'certificate_expiring', 'store_corrupt', 'problem'] as const),
 ]
-/** Those of them that are about a database, which its home sees. */
+/** The kinds among these that concern a database, which its home observes. */
 const BY_HOMES: readonly string[] = ['budget', 'engine_restarting']
 
 const text = Type.String()
@@ -53,7 +53,7 @@ const SeenSchema = Type.Object({ conditions: Type.Array(ConditionSchema), seesDi
 
 type Seen = Static<typeof SeenSchema>
 
-/** What the other nodes see. */
+/** The observations of the other nodes. */
 export interface SeenElsewhere {
   readonly conditions: readonly Condition[]
   /** The nodes that have answered. */
@@ -62,7 +62,7 @@ export interface SeenElsewhere {
   readonly seesDisks: boolean
 }
 
-/** What the nodes of a cluster see for the one that judges: each its disk, certificate, problems, and its databases. */
+/** Collects observations for the leader, which judges: each node observes its disk, certificate, problems and databases. */
 export class AlertNodes {
   readonly #deps: AlertNodesDeps
 
@@ -70,12 +70,12 @@ export class AlertNodes {
     this.#deps = deps
   }
 
-  /** Registers what this node does for others. Before the cluster starts. */
+  /** Registers the handler for the leader's question. Before the cluster starts. */
   join(): void {
     this.#deps.cluster?.handle(SEEN, (payload) => this.#answer(payload))
   }
 
-  /** What this node sees. */
+  /** The observations of this node. */
   async here(firstAccountId: string | undefined, changed: readonly rules.RuleRow[]) {
     const { clock, problems, sources, node } = this.#deps
     return {
@@ -90,6 +90,7 @@ export class AlertNodes {
     } satisfies Partial<Observed>
   }
 
+  /** Asks the other nodes for their observations. */
   async elsewhere(firstAccountId: string | undefined): Promise<SeenElsewhere> {
     const { cluster } = this.#deps
     if (!cluster || cluster.isAlone) return { conditions: [], nodes: new Set(), isComplete: true, seesDisks: true }
@@ -105,7 +106,10 @@ export class AlertNodes {
     }
   }
 
-  /** Tells which states cannot be judged: their node, or what it looks at, was not seen. */
+  /**
+   * Returns a function that says whether a state cannot be judged, because its node
+   * has not answered or could not observe it.
+   */
   unjudged(
     others: SeenElsewhere,
     seesDisk: boolean,

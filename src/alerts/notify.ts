@@ -4,19 +4,19 @@ import type { ChannelRow } from './transactions/alerts-channels.js'
 import { ALERT_MARK } from './transactions/alerts-sources.js'
 import { jsonBody, type Notice, slackBody } from './words.js'
 
-/** More than a day with the default backoff: a receiver may be away for a night. */
+/** With the default backoff, retries span more than a day, because a receiver may be down for a night. */
 const RETRIES = 5
-/** By which people find these messages in the queue. */
+/** The label by which people find these messages in the queue. */
 const LABEL = 'homeport-alert'
 
-/** Where notifications are made and when. */
+/** The time of notifications, and the link that they contain. */
 export interface NotifyContext {
   readonly now: number
   /** The page of the console with the alerts. */
   readonly link: string
 }
 
-/** The message of the queue that carries a notification. Its dead letter raises no alert: it has the mark of alerts. */
+/** The message of the queue that carries a notification. `ALERT_MARK` keeps its dead letter from raising an alert. */
 export function noticeMessage(channel: ChannelRow, notice: Notice, now: number): PublishEntry {
   const body = Buffer.from(JSON.stringify(channel.format === 'slack' ? slackBody(notice) : jsonBody(notice)))
   const headers = {

@@ -40,7 +40,7 @@ export interface AlertRoutesDeps {
   readonly queue: Pick<Queue, 'offer'>
   /** Which URLs channels may have. */
   readonly targets: TargetPolicy
-  /** Whether an account gets the alerts about the server. */
+  /** Whether an account is the first one, which gets the alerts about the server. */
   readonly isFirst: (accountId: string) => boolean
   readonly link: string
 }
@@ -70,7 +70,7 @@ function channelRoutes(deps: AlertRoutesDeps): Route[] {
   ]
 }
 
-/** The host of a URL is no secret; the path of a Slack webhook is. */
+/** The URL of a channel. A read-only caller sees only the origin, because the path of a Slack webhook is a secret. */
 const shownUrl = (url: string, { access }: Caller): string => (access === 'write' ? url : `${new URL(url).origin}/…`)
 
 function channelView(row: channels.ChannelRow, caller: Caller): contract.AlertChannel {

@@ -15,17 +15,19 @@ import type { SilenceRow } from './transactions/alerts-silences.js'
 import { alertView } from './words.js'
 
 const HOUR_MS = 3_600_000
-/** Alerts of the history that something gathered names. */
+/** Most alerts of the history that a gathered notification names. */
 const MOST_SEQS = 50
 
 /**
- * Decides what becomes of what is due for an account, and drafts its messages:
+ * Decides the outcome of the due alerts of an account, and drafts their notifications:
  *
  * - An alert that is silenced, or that no channel wants, stays in the history unsent.
- * - A channel that was notified of the subject within its group time gathers; what it has gathered is sent when the
- *   time is over. A notification beyond its hourly limit is held back.
- * - The end of a state goes to the channels that were notified of the state, at once and beyond the limit: each follows a
- *   notification that was within it.
+ * - A channel that was notified of the subject within its group time gathers alerts,
+ *   and sends them together when that time is
+ *   over. A notification beyond the channel's hourly limit is held back.
+ * - The end of a state is sent at once, to the channels that were notified of the
+ *   state. It does not count against the limit,
+ *   because each end follows a notification that did.
  */
 export function settleAlerts(due: DueAlerts, context: NotifyContext): Settlement {
   const round = new Round(due, context)
@@ -82,7 +84,7 @@ class Round {
     else this.#settleNews(alert, wanting)
   }
 
-  /** Sends what a channel has gathered, if it is due, still wanted and not sent by this round. */
+  /** Sends the gathered alerts of a channel, if they are due, still wanted and not sent in this round. */
   sendGathered(row: GroupRow): void {
     const { now } = this.#context
     const key = groupKey(row.channel_id, row.kind, row.subject)
@@ -103,7 +105,7 @@ class Round {
     return this.#due.silences.some((silence) => covers(silence, alert))
   }
 
-  /** News of an event or of a state: sent where the group time is over, gathered elsewhere. */
+  /** Settles an event or a new state: channels whose group time is over are notified, the others gather it. */
   #settleNews(alert: AlertRow, wanting: readonly ChannelRow[]): void {
     const waits = wanting.map((channel) => ({ channel, dueAt: this.#gathersUntil(channel, alert) }))
     const ready = waits.filter(({ dueAt }) => dueAt === undefined)
@@ -122,7 +124,10 @@ class Round {
     this.#done(alert, messageIds.length > 0 ? 'sent' : 'held_back', messageIds)
   }
 
-  /** The end of a state: only for channels that were notified of it. What they had gathered about it is over. */
+  /**
+   * Settles the end of a state: notifies only channels that were notified of the
+   * state, and drops what they had gathered.
+   */
   #settleEnd(alert: AlertRow, wanting: readonly ChannelRow[], isSilenced: boolean): void {
     const { episode_id: episodeId } = alert
     const notified = new Set(
@@ -142,12 +147,12 @@ class Round {
     if (row && gathered?.alert.episode_id === episode_id) this.#putGroup({ ...row, due_at: null, gathered: null })
   }
 
-  /** Until when a channel gathers what comes about a subject; undefined: it may be notified now. */
+  /** Until when a channel gathers alerts about a subject; `undefined`: the channel may be notified now. */
   #gathersUntil(channel: ChannelRow, { kind, subject }: AlertRow): number | undefined {
     const { now } = this.#context
     const row = this.#groups.get(groupKey(channel.channel_id, kind, subject))
     const dueAt = (row?.sent_at ?? 0) + groupMsOf(channel)
-    // A time in the future is one before the clock was set back.
+    // A time in the future was stored before the clock was set back, and does not count.
     return row && row.sent_at <= now && dueAt > now ? dueAt : undefined
   }
 
@@ -167,7 +172,7 @@ class Round {
     this.#changed.set(key, row)
   }
 
-  /** Drafts a notification, or holds it back. What was gathered is in it. */
+  /** Drafts a notification with everything gathered, or holds it back. */
   #send(channel: ChannelRow, { alert, seqs }: Gathered): Sending {
     const { now } = this.#context
     const { channel_id, account_id } = channel
@@ -198,7 +203,10 @@ class Round {
   }
 }
 
-/** The counters of a channel; a new hour begins when the old one is over, or lies ahead because the clock was set back. */
+/**
+ * The counters of a channel. A new hour begins when the old one is over, or is in
+ * the future because the clock was set back.
+ */
 function freshCounters({ channel_id, window_start, window_sent, held_back }: ChannelRow, now: number): Counters {
   const isOver = now - window_start >= HOUR_MS || window_start > now
   return { channel_id, held_back, ...(isOver ? { window_start: now, window_sent: 0 } : { window_start, window_sent }) }
@@ -207,7 +215,7 @@ function freshCounters({ channel_id, window_start, window_sent, held_back }: Cha
 const covers = ({ kind, subject }: SilenceRow, alert: Pick<AlertRow, 'kind' | 'subject'>): boolean =>
   (kind ?? alert.kind) === alert.kind && (subject ?? alert.subject) === alert.subject
 
-/** What was gathered and one alert more, as one alert with the id and the words of the newest. */
+/** Merges an alert into the gathered ones: one alert with the id and text of the newest. */
 function gatherMore(before: Gathered | undefined, alert: AlertRow): Gathered {
   if (!before) return { alert, seqs: [] }
   const { alert: older, seqs } = before

@@ -22,19 +22,19 @@ export interface AlertWatchDeps extends AlertNodesDeps {
   readonly link: string
 }
 
-/** How often new dead letters and failed runs are looked for. */
+/** How often to look for new dead letters and failed runs. */
 const LOOK_MS = 5_000
-/** How often everything else is looked at. */
+/** How often to look for everything else. */
 const WIDE_LOOK_MS = 30_000
 const SWEEP_MS = 3_600_000
-/** Batches of one account and source in one look; the rest waits for the next look. */
+/** Most batches of one account and source in one look. The rest waits for the next look. */
 const MOST_BATCHES = 20
-/** Accounts of one look; the next look goes on with the next ones. */
+/** Accounts per look. The next look continues with the following ones. */
 const MOST_ACCOUNTS = 100
-/** Accounts of one read: other reads must not wait for more. */
+/** Accounts per read, so few that other reads do not wait long. */
 const ACCOUNTS_AT_ONCE = 10
 
-/** Looks for what accounts are to be alerted of, and publishes notifications. One look at a time. */
+/** Looks for events and states to alert accounts of, and publishes notifications. One look runs at a time. */
 export class AlertWatch implements Service {
   readonly name = 'alerts'
   readonly #deps: AlertWatchDeps
@@ -44,7 +44,7 @@ export class AlertWatch implements Service {
   #phase: 'new' | 'running' | 'stopped' = 'new'
   #wideAt = 0
   #sweptAt: number
-  /** Where the next look begins, by kind. */
+  /** The index of the account with which the next look of each kind begins. */
   readonly #next = { often: 0, seldom: 0 }
   #isBehind = false
 
@@ -86,7 +86,7 @@ export class AlertWatch implements Service {
     })
   }
 
-  /** Said once: a store that is away would fill the log. */
+  /** Logs only the first of several failed looks: otherwise an unavailable store would fill the log. */
   #fallBehind(error: unknown): void {
     if (this.#phase === 'running' && !this.#isBehind) {
       this.#deps.logger.warn('alerts_not_current', { error })
@@ -101,7 +101,7 @@ export class AlertWatch implements Service {
     const now = clock.now()
     const isWide = now - this.#wideAt >= WIDE_LOOK_MS || this.#wideAt > now
     if (isWide) this.#wideAt = now
-    // What cannot be read of one kind must not keep alerts of the others.
+    // A failure of one step must not prevent the alerts of the others.
     const steps = [
       () => this.#collectEvents(accounts, isWide),
       () => (isWide ? this.#judge(accounts[0]?.accountId) : Promise.resolve()),
@@ -118,7 +118,7 @@ export class AlertWatch implements Service {
     await each(isWide ? [often, seldom] : [often], (look) => look())
   }
 
-  /** The accounts of this look. Looks of each kind go on by themselves: those of one must not skip accounts of the other. */
+  /** The accounts of this look. Each kind of look has its own position, so that no account is skipped. */
   #nextOf(kind: 'often' | 'seldom', accounts: readonly sources.Watched[]): readonly sources.Watched[] {
     const from = this.#next[kind] < accounts.length ? this.#next[kind] : 0
     this.#next[kind] = from + MOST_ACCOUNTS
@@ -149,7 +149,7 @@ export class AlertWatch implements Service {
     const known = await store.run(conditions.list, {})
     const failing = known.filter(({ kind }) => kind === 'backup_failed').map(({ subject }) => subject)
     const subjects = [...new Set(known.map(({ subject }) => subject))]
-    // The shortest thresholds there are: rules with longer ones sort out what is found.
+    // The bounds fit the shortest possible thresholds. `conditionsOf` applies the longer thresholds of rules.
     const bounds = { dueBefore: now - 60_000, createdBefore: now - 25 * 3_600_000, failing, known: subjects }
     const [found, changed, others] = await Promise.all([
       store.run(conditions.stored, bounds),
@@ -196,7 +196,7 @@ const inBatches = (accounts: readonly sources.Watched[]): (readonly sources.Watc
     accounts.slice(index * ACCOUNTS_AT_ONCE, (index + 1) * ACCOUNTS_AT_ONCE),
   )
 
-/** Works on each item. What goes wrong for one does not keep the others back. @throws the first failure, at the end. */
+/** Works on each item, even if the work on another item fails. @throws the first failure, at the end. */
 async function each<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const failures: unknown[] = []
   for (const item of items) await work(item).catch((error: unknown) => failures.push(error))

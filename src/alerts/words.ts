@@ -8,7 +8,7 @@ const counted = (count: number, one: string, many: string): string => (count ===
 
 const others = (subject: string, words: string): string => (subject === OTHER_SUBJECTS ? words : subject)
 
-/** What happened, one sentence with its count. */
+/** One sentence that says what happened, with its count. */
 function titleOf({ kind, subject, count, title }: Pick<AlertRow, 'kind' | 'subject' | 'count' | 'title'>): string {
   if (title !== '') return title
   switch (kind) {
@@ -44,10 +44,10 @@ export function alertView(row: AlertRow): Alert {
   }
 }
 
-/** What a notification says, whatever its format is. */
+/** The content of a notification, in any format. */
 export interface Notice {
   readonly alert: Omit<Alert, 'state' | 'notified_at' | 'message_ids'>
-  /** Notifications that the channel's limit has held back since the last one. */
+  /** Number of notifications that the channel's limit has held back since the last one that was sent. */
   readonly heldBack: number
   readonly isTest: boolean
   /** The page of the console with the alerts. */
@@ -63,7 +63,7 @@ export function jsonBody({ alert, heldBack, isTest, link }: Notice): object {
   return { type: 'homeport.alert', test: isTest, ...facts, held_back: heldBack, link }
 }
 
-/** Slack reads these three characters as markup, and nothing else (its reference, "Formatting text"). */
+/** Escapes the three characters that Slack reads as markup (Slack's reference, "Formatting text"). */
 const escaped = (text: string): string => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')
 
 const signOf = ({ status, severity }: Notice['alert']): string =>

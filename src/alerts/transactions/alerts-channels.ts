@@ -55,7 +55,7 @@ const oneChannelRead = query<ChannelKey, ChannelRow>(({ db, p }) =>
     .where('channel_id', '=', p.channelId),
 )
 
-/** Inserts a channel. `limit_reached`: the account has as many as it may have. */
+/** Inserts a channel. `limit_reached`: the account already has `limit` channels. */
 export const create = write(
   'alertChannels.create',
   function* (args: {
@@ -72,7 +72,7 @@ export const create = write(
   },
 )
 
-/** What can be changed in a channel. */
+/** The fields of a channel that can be changed. */
 export type ChannelFields = Pick<
   ChannelRow,
   'name' | 'url' | 'format' | 'kinds' | 'hourly_limit' | 'enabled' | 'group_minutes' | 'send_resolved'
@@ -95,7 +95,7 @@ const setFields = query<ChannelKey & ChannelFields>(({ db, p }) =>
     .where('channel_id', '=', p.channelId),
 )
 
-/** Changes some fields of a channel. Answers the new row, or `undefined` when there is none. */
+/** Changes some fields of a channel. Returns the new row, or `undefined` when there is none. */
 export const update = write(
   'alertChannels.update',
   function* (
@@ -117,7 +117,7 @@ const dropChannel = query<ChannelKey>(({ db, p }) =>
   db.deleteFrom('alert_channels').where('account_id', '=', p.accountId).where('channel_id', '=', p.channelId),
 )
 
-/** Deletes a channel. Answers whether there was one. */
+/** Deletes a channel. Returns whether there was one. */
 export const remove = write(
   'alertChannels.remove',
   function* (args: ChannelKey & { audit: NewAuditRow }): Transaction<boolean> {

@@ -1,6 +1,6 @@
 /**
- * JSON in columns that only this module writes. Damage costs no more than the value that it has hit: the value counts as absent
- * and is reported, and accounts get their alerts.
+ * Reads JSON of columns that only this module writes. A damaged value counts as absent and is reported,
+ * so that accounts still get their alerts.
  */
 import { tryParseJson } from '../../base/index.js'
 import { reportDamage, type Transaction } from '../../store/statement.js'

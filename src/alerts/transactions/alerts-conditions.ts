@@ -1,6 +1,6 @@
 /**
- * States that last, such as a full disk: an account is alerted once, again when it gets worse, again every day, and when
- * it has ended. From its beginning to its end it is one episode; when it comes back, another one.
+ * States that last, such as a full disk. An account is alerted of a state when it begins, when it gets worse, every day, and
+ * when it has ended. A state from its beginning to its end is one episode; when it returns, another episode begins.
  */
 import { type Selectable, sql } from 'kysely'
 import { SUSPENDED_FIRE } from '../../queue/transactions/schedules.js'
@@ -35,26 +35,26 @@ const drop = query<Key>(({ db, p }) =>
     .where('subject', '=', p.subject),
 )
 
-/** An alert to raise, with the id that it gets if it begins one. */
+/** Occurrences to raise. `alertId` is used if they begin a new alert. */
 export interface Raised {
   readonly accountId: string
   readonly alertId: string
-  /** Absent for an alert about states that each have an episode of their own. */
+  /** Absent for an alert about several states that each have their own episode. */
   readonly episodeId: string | undefined
   readonly found: Occurrences
 }
 
-/** What one look at the states changes. */
+/** The changes of one look at the states. */
 export interface ConditionChanges {
   /** Rows to write, new or not. */
   readonly put: readonly ConditionRow[]
   readonly forget: readonly ConditionRow[]
   readonly raised: readonly Raised[]
-  /** Episodes that have ended, with the alerts that say so. */
+  /** The alerts for episodes that have ended. */
   readonly resolved: readonly Raised[]
 }
 
-/** Stores what one look has changed, and raises its alerts. */
+/** Stores the changes of one look, and raises its alerts. */
 export const apply = write(
   'alertConditions.apply',
   function* (args: ConditionChanges & { now: number }): Transaction<void> {
@@ -81,7 +81,7 @@ const oneCondition = query<Key, ConditionRow>(({ db, p }) =>
     .where('subject', '=', p.subject),
 )
 
-/** Begins an episode, or continues it, within the transaction that alerts of an event in it. Answers its id. */
+/** Begins or continues an episode, within the transaction that raises the alert of an event in it. Returns its id. */
 export function* beginEpisode(key: Key, { freshId, now }: { freshId: string; now: number }): Transaction<string> {
   const row = yield* first(oneCondition, key)
   const episodeId = row?.episode_id ?? freshId
@@ -102,7 +102,7 @@ export function* beginEpisode(key: Key, { freshId, now }: { freshId: string; now
   return episodeId
 }
 
-/** A schedule that did not fire as it should. */
+/** A schedule that is late, or whose last fire published nothing. */
 export interface LateSchedule {
   readonly account_id: string
   readonly schedule_id: string
@@ -112,8 +112,8 @@ export interface LateSchedule {
 }
 
 /**
- * A fire that was skipped because the account is suspended is no failure: it is paused on purpose. By account, so that one
- * with thousands of broken schedules hides nothing of the others.
+ * A fire that was skipped because the account is suspended is not a failure. The limit applies to each account, so that an
+ * account with thousands of broken schedules does not hide those of other accounts.
  */
 const lateSchedules = query<{ dueBefore: number; limit: number }, LateSchedule>(({ db, p }) =>
   db
@@ -195,7 +195,10 @@ const failingBackups = query<{ databaseIds: readonly string[] }, FailingBackup>(
     .orderBy('databases.database_id'),
 )
 
-/** A database of which accounts know a state, with the node that serves it; NULL on a server that is alone. */
+/**
+ * A database with a state that its account was alerted of. `home`: the node that
+ * serves it; NULL on a server that is alone.
+ */
 export interface KnownDatabase {
   readonly database_id: string
   readonly name: string
@@ -206,16 +209,16 @@ const databasesBy = query<{ databaseIds: readonly string[] }, KnownDatabase>(({ 
   db.selectFrom('databases').select(['database_id', 'name', 'home']).where(d.inTexts('database_id', p.databaseIds)),
 )
 
-/** Schedules of one account that are read in one look. */
+/** Most schedules of one account that one look reads. */
 const MOST_SCHEDULES = 200
 
-/** What the store knows of states that may last. */
+/** Reads the states that can be judged from the store. */
 export const stored = read(
   'alertConditions.stored',
   function* (args: {
     dueBefore: number
     createdBefore: number
-    /** Databases whose failing backups are looked for. */
+    /** Databases to check for a failed newest backup. */
     failing: readonly string[]
     /** Subjects that may be databases. */
     known: readonly string[]

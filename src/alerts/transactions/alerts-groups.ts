@@ -1,6 +1,6 @@
 /**
- * What channels have been sent: the last notification about a subject with what waits for the next one, and the episodes
- * that they were notified of.
+ * What channels were sent: the last notification about each subject, with the alerts gathered for the next one, and the
+ * episodes that channels were notified of.
  */
 import type { Selectable } from 'kysely'
 import { isObject, tryParseJson } from '../../base/index.js'
@@ -13,34 +13,34 @@ export type GroupRow = Selectable<AlertGroupsTable>
 /** A channel that was notified of an episode, as it is stored. */
 export type NotifiedRow = Selectable<AlertNotifiedTable>
 
-/** What waits on a channel for the next notification about a subject. */
+/** Alerts that a channel has gathered for its next notification about a subject. */
 export interface Gathered {
-  /** All of it as one alert. */
+  /** All gathered alerts merged into one. */
   readonly alert: Selectable<AlertsTable>
-  /** The alerts of the history that it came from, at most `MOST_SEQS` of them. */
+  /** Numbers of the merged alerts in the history, at most `MOST_SEQS`. */
   readonly seqs: readonly number[]
 }
 
 const isGathered = (value: unknown): value is Gathered =>
   isObject(value) && isObject(value.alert) && Array.isArray(value.seqs)
 
-/** What a channel has gathered; `undefined` for nothing, and if it is damaged. */
+/** The gathered alerts of a row; `undefined` if there are none, or if they are damaged. */
 export function gatheredOf({ gathered }: Pick<GroupRow, 'gathered'>): Gathered | undefined {
   const value = gathered === null ? undefined : tryParseJson(gathered)
   return isGathered(value) ? value : undefined
 }
 
-/** Accounts of one round with something gathered that is due. */
+/** Most due rows of one round. */
 const MOST_DUE = 200
 
-/** Something gathered that is due. A time in the future is one before the clock was set back. */
+/** Rows whose gathered alerts are due. A `sent_at` in the future was stored before the clock was set back. */
 export const dueGroups = query<{ now: number }, GroupRow>(({ db, p }) =>
   db
     .selectFrom('alert_groups')
     .selectAll()
     .where('due_at', 'is not', null)
     .where((eb) => eb.or([eb('due_at', '<=', p.now), eb('sent_at', '>', p.now)]))
-    // Nothing is published for an account that is gone: there is no key to sign it with.
+    // Nothing is published for an account that is gone, because it has no signing key.
     .where('account_id', 'in', db.selectFrom('accounts').select('account_id'))
     .orderBy('due_at')
     .limit(MOST_DUE),
@@ -74,7 +74,7 @@ const endEpisode = query<{ episodeId: string }>(({ db, p }) =>
   db.deleteFrom('alert_notified').where('episode_id', '=', p.episodeId),
 )
 
-/** What one round changes. */
+/** The changes of one round. */
 export interface GroupChanges {
   readonly groups: readonly GroupRow[]
   readonly notified: readonly NotifiedRow[]
@@ -82,7 +82,7 @@ export interface GroupChanges {
   readonly ended: readonly string[]
 }
 
-/** Stores what one round has changed, within its transaction. */
+/** Stores the changes of one round, within its transaction. */
 export function* putGroups({ groups, notified, ended }: GroupChanges): Transaction<void> {
   for (const { channel_id: channelId, kind, subject } of groups) yield* change(dropGroup, { channelId, kind, subject })
   yield* insertAll('alert_groups', groups)
@@ -97,7 +97,7 @@ const dropOfChannel = GROUPED.map((table) =>
   query<{ channelId: string }>(({ db, p }) => db.deleteFrom(table).where('channel_id', '=', p.channelId)),
 )
 
-/** Forgets what a channel was sent, within the transaction that deletes it. */
+/** Deletes the rows of a channel, within the transaction that deletes the channel. */
 export function* forgetChannel(channelId: string): Transaction<void> {
   for (const drop of dropOfChannel) yield* change(drop, { channelId })
 }
@@ -105,7 +105,7 @@ export function* forgetChannel(channelId: string): Transaction<void> {
 const dropOldGroups = query<{ before: number }>(({ db, p }) =>
   db.deleteFrom('alert_groups').where('due_at', 'is', null).where('sent_at', '<', p.before),
 )
-// An episode whose row is gone has ended, and its end has been sent since.
+// An episode without a row in `alert_conditions` has ended, and its end has been sent.
 const dropOldNotified = query<{ before: number }>(({ db, p }) =>
   db
     .deleteFrom('alert_notified')
@@ -121,7 +121,7 @@ const dropOldNotified = query<{ before: number }>(({ db, p }) =>
     ),
 )
 
-/** Forgets what no window and no episode needs any more. */
+/** Deletes rows that no group time and no episode needs any more. */
 export function* sweepGroups(before: number): Transaction<void> {
   yield* change(dropOldGroups, { before })
   yield* change(dropOldNotified, { before })

@@ -1,4 +1,4 @@
-/** Alerts: occurrences are gathered in one until its notification is due; after that it is history. */
+/** Alerts. An alert gathers occurrences until its notification is due. After that it belongs to the history. */
 import { type Selectable, sql } from 'kysely'
 import { isObject } from '../../base/index.js'
 import { DEFAULT_GROUP_MINUTES, GROUP_MINUTES, MOST_EXAMPLES } from '../../contract/alerts/kinds.js'
@@ -13,11 +13,11 @@ import { sweepGroups } from './alerts-groups.js'
 /** An alert as it is stored. */
 export type AlertRow = Selectable<AlertsTable>
 
-/** One occurrence of what an alert is about. */
+/** One occurrence of an alert. */
 export interface AlertExample {
   /** Unix milliseconds. */
   readonly at: number
-  /** The message, run, backup, database or file. */
+  /** Id of the message, run, backup, database or file. */
   readonly id: string
   readonly text: string
 }
@@ -27,7 +27,7 @@ export interface Occurrences {
   readonly kind: string
   readonly subject: string
   readonly severity: AlertRow['severity']
-  /** One sentence; empty for rules whose sentence counts the occurrences. */
+  /** One sentence; empty for rules whose sentence is made from the count (`titleOf`). */
   readonly title: string
   readonly advice: string
   readonly count: number
@@ -36,7 +36,7 @@ export interface Occurrences {
   readonly lastAt: number
 }
 
-/** Whether a channel is to be notified of alerts of a rule. One whose kinds are damaged gets all. */
+/** Whether a channel gets the alerts of a rule. A channel with damaged kinds gets all. */
 export function wants(channel: Pick<ChannelRow, 'enabled' | 'kinds'>, kind: string): boolean {
   const kinds = kindsOf(channel) ?? []
   return channel.enabled === 1 && (kinds.length === 0 || kinds.includes(kind))
@@ -45,7 +45,7 @@ export function wants(channel: Pick<ChannelRow, 'enabled' | 'kinds'>, kind: stri
 /** How long a channel gathers, milliseconds. */
 export const groupMsOf = (channel: Pick<ChannelRow, 'group_minutes'>): number => channel.group_minutes * 60_000
 
-/** The shortest time for which a channel gathers alerts of a rule: alerts of the history span no more. */
+/** The shortest group time of the channels that want alerts of a rule. An alert of the history spans no more than this. */
 function shortestGroupMs(channels: readonly ChannelRow[], kind: string): number {
   const wanting = channels.filter((channel) => wants(channel, kind)).map(groupMsOf)
   return wanting.length === 0 ? DEFAULT_GROUP_MINUTES * 60_000 : Math.min(...wanting)
@@ -100,9 +100,9 @@ export const messageIdsOf = ({ messages }: Pick<AlertRow, 'messages'>): string[]
 export const isDamaged = ({ examples, messages }: Pick<AlertRow, 'examples' | 'messages'>): boolean =>
   !listIn(examples, isExample) || !listIn(messages, isText)
 
-/** Which alert is raised and when. */
+/** The id, time and episode of an alert to raise. */
 export interface Raising {
-  /** The id that the alert gets if it begins one. */
+  /** The id of the alert, if a new one begins. */
   readonly alertId: string
   readonly now: number
   /** The episode of the state; absent for an event. */
@@ -110,8 +110,8 @@ export interface Raising {
 }
 
 /**
- * Raises an alert within another transaction. Occurrences join the pending alert about their subject. Without one they
- * begin an alert that is due now, or when the first channel may be notified of the subject again.
+ * Raises an alert within another transaction. Occurrences join the pending alert about their subject. If there is none, they
+ * begin an alert, which is due now or when the first channel may be notified of the subject again.
  */
 export function* raise(accountId: string, found: Occurrences, raising: Raising): Transaction<void> {
   const { kind, subject } = found
@@ -124,7 +124,7 @@ export function* raise(accountId: string, found: Occurrences, raising: Raising):
   }
   const settledAt = latest?.settled_at ?? 0
   const groupMs = shortestGroupMs(yield* all(channelsOf, { accountId }), kind)
-  // A time in the future is one before the clock was set back.
+  // A time in the future was stored before the clock was set back, and does not count.
   const isRecent = settledAt <= now && settledAt > now - groupMs
   yield* insertAll('alerts', [
     {
@@ -177,8 +177,8 @@ const dropPending = query<{ accountId: string; kind: string; subject: string; ep
 )
 
 /**
- * Raises the end of an episode within another transaction. It is due at once, and takes the place of a pending alert about
- * the episode: who has not been notified of it need not be notified any more.
+ * Raises the end of an episode within another transaction. The end is due at once. It replaces a pending alert about the
+ * episode, because channels that were not notified yet no longer need to be.
  */
 export function* resolve(accountId: string, found: Occurrences, raising: Raising): Transaction<void> {
   const { kind, subject } = found
@@ -223,9 +223,9 @@ export const list = read('alerts.list', function* (args: PageQuery & { kind?: st
   return kind === undefined ? yield* all(page, rest) : yield* all(pageOfKind, { ...rest, kind })
 })
 
-/** Alerts that one step of a sweep deletes. */
+/** Most alerts that one step of a sweep deletes. */
 const SWEEP_STEP = 500
-/** The history of an account never has more alerts, however fast they come. */
+/** Most alerts in the history of an account. */
 const MOST_ALERTS = 5_000
 
 const oldAlerts = query<{ before: number; limit: number }, { seq: number }>(({ db, p }) =>
@@ -245,7 +245,7 @@ const dropAlerts = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
   db.deleteFrom('alerts').where(d.inNumbers('seq', p.seqs)),
 )
 
-/** Deletes some alerts that are too old, or too many for their account. Answers whether there may be more. */
+/** Deletes a batch of alerts that are too old, or too many for their account. Returns whether there may be more. */
 export const sweep = write(
   'alerts.sweep',
   function* (args: { before: number; now: number; accountIds: readonly string[] }): Transaction<boolean> {
@@ -270,7 +270,7 @@ const dropOrphans = TABLES.map((table) =>
   ),
 )
 
-/** Deletes what belongs to accounts and teams that are gone. */
+/** Deletes all rows of accounts and teams that are gone. */
 export const sweepOrphans = write('alerts.sweepOrphans', function* (_: object): Transaction<void> {
   for (const drop of dropOrphans) yield* change(drop, {})
 })

@@ -1,4 +1,4 @@
-/** Notifications: pending alerts that are due become messages of the queue, in the transaction that settles them. */
+/** Notifications. Due alerts become messages of the queue in the transaction that settles them. */
 import { sql } from 'kysely'
 import type { PublishEntry } from '../../queue/transactions/messages.js'
 import { type Published, publishEntries } from '../../queue/transactions/messages-publish.js'
@@ -20,16 +20,16 @@ import {
 import { type AlertRow, isDamaged, messageIdsOf } from './alerts-history.js'
 import { lasting, type SilenceRow } from './alerts-silences.js'
 
-/** Alerts that one round settles. */
+/** Most alerts that one round settles. */
 const MOST_DUE = 200
 
-// What happened last in the future happened before the clock was set back.
+// A `last_at` in the future was stored before the clock was set back. Such an alert is due now.
 const due = query<{ now: number; limit: number }, AlertRow>(({ db, p }) =>
   db
     .selectFrom('alerts')
     .selectAll()
     .where('state', '=', sql.lit('pending' as const))
-    // Nothing is published for an account that is gone: there is no key to sign it with.
+    // Nothing is published for an account that is gone, because it has no signing key.
     .where('account_id', 'in', db.selectFrom('accounts').select('account_id'))
     .where((eb) => eb.or([eb('due_at', '<=', p.now), eb('last_at', '>', p.now)]))
     .orderBy('due_at')
@@ -37,19 +37,19 @@ const due = query<{ now: number; limit: number }, AlertRow>(({ db, p }) =>
     .limit(p.limit),
 )
 
-/** What is due for an account, with what decides where it goes. */
+/** The due alerts of an account, with everything that decides where they are sent. */
 export interface DueAlerts {
   readonly accountId: string
   readonly alerts: readonly AlertRow[]
   readonly channels: readonly ChannelRow[]
   readonly silences: readonly SilenceRow[]
-  /** What channels were sent about the subjects of the alerts, and whatever else is due. */
+  /** What channels were sent about the subjects of the alerts, and other due gathered alerts. */
   readonly groups: readonly GroupRow[]
   /** Channels that were notified of the episodes of the alerts. */
   readonly notified: readonly NotifiedRow[]
 }
 
-/** What is due, by account. */
+/** Reads due alerts, by account. */
 export const dueByAccount = read('alerts.due', function* (args: { now: number }): Transaction<DueAlerts[]> {
   const { now } = args
   const alerts = yield* all(due, { now, limit: MOST_DUE })
@@ -108,10 +108,10 @@ export interface PostponedAlert {
   readonly dueAt: number
 }
 
-/** A message that a channel got later than others. */
+/** A message with gathered alerts, which a channel gets later than others. */
 export interface LateMessage {
   readonly messageId: string
-  /** The alerts that it tells of. */
+  /** The numbers of the gathered alerts in the history. */
   readonly seqs: readonly number[]
 }
 
@@ -143,7 +143,7 @@ function* recordLate({ messageId, seqs }: LateMessage): Transaction<void> {
     yield* change(addMessage, { seq: row.seq, messages: JSON.stringify([...messageIdsOf(row), messageId]) })
 }
 
-/** What one round settles for an account. */
+/** The results of one round for an account. */
 export interface Settlement extends GroupChanges {
   readonly alerts: readonly SettledAlert[]
   readonly postponed: readonly PostponedAlert[]

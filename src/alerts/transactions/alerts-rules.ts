@@ -1,4 +1,4 @@
-/** What accounts have changed in their rules. */
+/** Changes that accounts have made to their rules. */
 import type { Selectable } from 'kysely'
 import { lockAccount, type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { read, write } from '../../store/operation.js'
@@ -27,13 +27,13 @@ export const listAll = read('alertRules.listAll', function* (_: object): Transac
   return yield* all(everyChange, {})
 })
 
-/** Whether a rule of an account alerts. */
+/** Whether a rule of an account is enabled. */
 export function* isEnabled(accountId: string, kind: string): Transaction<boolean> {
   const rows = yield* all(changedRules, { accountId })
   return rows.find((row) => row.kind === kind)?.enabled !== 0
 }
 
-/** Changes what is given of a rule. Answers the row as it stands now. */
+/** Changes the given fields of a rule. Returns the new row. */
 export const update = write(
   'alertRules.update',
   function* (args: {

@@ -1,4 +1,4 @@
-/** Silences of accounts: alerts that are not to be sent for a while. */
+/** Silences of accounts, which keep alerts from being sent for a while. */
 import type { Insertable, Selectable } from 'kysely'
 import { lockAccount, type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { read, write } from '../../store/operation.js'
@@ -26,14 +26,14 @@ const dropOne = query<{ accountId: string; silenceId: string }>(({ db, p }) =>
   db.deleteFrom('alert_silences').where('account_id', '=', p.accountId).where('silence_id', '=', p.silenceId),
 )
 
-/** Silences of an account that have not ended, the one that ends first at the top. */
+/** Silences of an account that have not ended, ordered by their end. */
 export const list = read('alertSilences.list', function* (args: { accountId: string; now: number }): Transaction<
   SilenceRow[]
 > {
   return yield* all(lasting, args)
 })
 
-/** Inserts a silence and deletes those that have ended. `limit_reached`: too many last. */
+/** Inserts a silence and deletes those that have ended. `limit_reached`: the account has too many active silences. */
 export const create = write(
   'alertSilences.create',
   function* (args: {
@@ -53,7 +53,7 @@ export const create = write(
   },
 )
 
-/** Ends a silence. Answers whether there was one. */
+/** Ends a silence. Returns whether there was one. */
 export const remove = write(
   'alertSilences.remove',
   function* (args: { accountId: string; silenceId: string; audit: NewAuditRow }): Transaction<boolean> {

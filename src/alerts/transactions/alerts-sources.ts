@@ -1,9 +1,9 @@
 /**
- * Events that become alerts, read from what other modules have stored: dead letters, failed runs and failed backups.
+ * Reads the events that become alerts from the rows of other modules: dead letters, failed runs and failed backups.
  *
- * A mark says up to where the rows of a source have been read for an account. A row gets its time before its commit,
- * and a commit can be late (a store that was away), so rows of the last minutes are read again and those that are known
- * are left out. The mark moves in the transaction that raises the alerts: a crash neither loses a row nor counts it twice.
+ * A mark says up to where the rows of a source have been read for an account. A row gets its time before its commit, and
+ * a commit can be late (the store was unavailable). So rows of the last minutes are read again, and known rows are left
+ * out. The mark moves in the transaction that raises the alerts: a crash neither loses a row nor counts it twice.
  */
 import { sql } from 'kysely'
 import { isObject, tryParseJson } from '../../base/index.js'
@@ -15,20 +15,20 @@ import { beginEpisode } from './alerts-conditions.js'
 import { type Occurrences, raise } from './alerts-history.js'
 import { isEnabled } from './alerts-rules.js'
 
-/** Where events are read; also the name of their rule. */
+/** The source of events, which is also the name of their rule. */
 export type EventSource = 'dead_letter' | 'run_failed' | 'backup_failed'
 
-/** Rows that ended this long ago are read again. */
+/** Rows with a time within this overlap are read again. */
 const OVERLAP_MS = 10 * 60_000
-/** Rows that a mark knows; with more the overlap is shorter. */
+/** Most rows that a mark knows by key. If there are more, the overlap is shorter. */
 const MOST_KNOWN = 2_000
-/** New rows in one transaction. */
+/** New rows per transaction. */
 const BATCH = 1_000
-/** Subjects of one batch; what has another subject is counted together. */
+/** Most subjects of one batch. Events with other subjects are counted together. */
 const MOST_SUBJECTS = 20
-/** The subject of what is counted together. */
+/** The subject of events that are counted together. */
 export const OTHER_SUBJECTS = 'others'
-/** Examples of one subject in a batch. */
+/** Most examples of one subject in a batch. */
 const EXAMPLES = 10
 
 type Place = readonly [at: number, key: string]
@@ -39,23 +39,23 @@ interface Mark {
   readonly key: string
   /** The time and key of rows after that place that have been read. */
   readonly known: readonly Place[]
-  /** The clock was ahead: rows up to here that it has not reached again have been read too. */
+  /** Set if the clock was ahead: rows up to here have been read too, although their time is in the future now. */
   readonly ahead?: Place | undefined
 }
 
 interface StoredEvent {
-  /** NULL where rows are not numbered. */
+  /** NULL for a source without row numbers. */
   readonly seq: number | null
   readonly at: number
   readonly id: string
   readonly subject: string
-  /** Status of the answer; 0 without one; NULL where there is no such thing. */
+  /** Status of the response; 0 if there was none; NULL for a source without responses. */
   readonly status: number | null
   readonly reason: string | null
 }
 
 interface EventRow extends StoredEvent {
-  /** Tells rows apart and sorts those of the same time as the query does. */
+  /** Identifies a row, and sorts rows of the same time as the query does. */
   readonly key: string
 }
 
@@ -70,7 +70,10 @@ interface RowsQuery {
   limit: number
 }
 
-/** Messages that carry alerts have this member in their configuration. A text cannot fake it: its quotes are escaped. */
+/**
+ * Messages that carry alerts have this member in their configuration. No text
+ * value can imitate it: its quotes are escaped.
+ */
 export const ALERT_MARK = 'x-alert'
 
 const deadLetters = query<RowsQuery, StoredEvent>(({ db, p, d }) =>
@@ -111,7 +114,7 @@ const failedRuns = query<RowsQuery, StoredEvent>(({ db, p }) =>
     .orderBy('seq')
     .limit(p.limit),
 )
-/** An import that failed is no backup, and its answer says why. */
+/** A failed import is not a backup, and its caller gets the reason in the reply. */
 const failedBackups = query<RowsQuery, StoredEvent>(({ db, p }) =>
   db
     .selectFrom('backups')
@@ -161,7 +164,7 @@ export const accounts = read('alerts.accounts', function* (_: object): Transacti
   return yield* all(everyAccount, {})
 })
 
-/** An account that is younger is read from its beginning; of an older one only what comes from now on. */
+/** A younger account is read from its beginning. For an older account without a mark, only events from now on are read. */
 const YOUNG_MS = 3_600_000
 
 const isPlace = (item: unknown): boolean => Array.isArray(item) && typeof item[0] === 'number' && isText(item[1])
@@ -174,7 +177,7 @@ const isMark = (value: unknown): value is Mark =>
   value.known.every(isPlace) &&
   (value.ahead === undefined || isPlace(value.ahead))
 
-/** The stored mark of an account; `undefined` without one, and if it is damaged. */
+/** The stored mark of an account; `undefined` if there is none, or if it is damaged. */
 function* storedMark(accountId: string, source: EventSource): Transaction<Mark | undefined> {
   const row = yield* first(markOf, { accountId, source })
   const mark = row && tryParseJson(row.mark)
@@ -185,19 +188,19 @@ function* storedMark(accountId: string, source: EventSource): Transaction<Mark |
 
 function markFrom(stored: Mark | undefined, { createdAt }: Watched, now: number): Mark {
   if (!stored) return { at: createdAt > now - YOUNG_MS ? createdAt : now, key: '', known: [] }
-  // The clock was set back: rows of the time that comes again would lie before the mark.
+  // The clock was set back, so new rows would get times before the mark. The mark moves back, and `ahead` keeps its place.
   if (stored.at <= now) return stored
   return { at: now - OVERLAP_MS, key: '', known: stored.known, ahead: latest([stored.ahead, [stored.at, stored.key]]) }
 }
 
 interface Read {
   readonly mark: Mark
-  /** Whether no mark is stored yet, or one of a time that comes again. */
+  /** Whether no mark is stored yet, or one that is in the future because the clock was set back. */
   readonly isUnmarked: boolean
   readonly fresh: readonly EventRow[]
-  /** Rows that were read while the clock was ahead, and are not known by key yet. */
+  /** Rows that were already read while the clock was ahead, and are not known by key yet. */
   readonly again: readonly EventRow[]
-  /** Whether rows were left for the next batch. */
+  /** Whether there may be more rows for the next batch. */
   readonly isCut: boolean
 }
 
@@ -215,7 +218,7 @@ function* readFresh(watched: Watched, source: EventSource, now: number): Transac
     mark,
     isUnmarked,
     fresh: unknown.filter((row) => !isAgain(row)),
-    // Later ones are new: another node may be a little ahead.
+    // Only at the first read after that: later, rows of the future are new ones of a node whose clock is a little ahead.
     again: isUnmarked ? unknown.filter(isAgain) : [],
     isCut: rows.length === limit,
   }
@@ -227,7 +230,10 @@ export interface Waiting {
   readonly source: EventSource
 }
 
-/** Where there are new events, or no mark of the present yet. Ask for few accounts at a time: thousands of rows may be read of each. */
+/**
+ * The accounts and sources with new events, or without a current mark. Call it for few accounts at a time, because it
+ * may read thousands of rows of each.
+ */
 export const waiting = read(
   'alerts.waiting',
   function* (args: {
@@ -248,8 +254,8 @@ export const waiting = read(
 )
 
 /**
- * Raises alerts of a batch of new events. `ids` and `episodeIds` have one for each alert that may begin. Answers whether
- * more wait.
+ * Raises the alerts of a batch of new events. `ids` and `episodeIds` have one id for each alert that may begin. Returns
+ * whether there may be more events.
  */
 export const collect = write(
   'alerts.collect',
@@ -273,7 +279,10 @@ export const collect = write(
   },
 )
 
-/** Failed backups are the state of their database until one is completed; the other events have no end. */
+/**
+ * The episode of an event. A failed backup is a state of its database until a
+ * backup is completed; other events have no end.
+ */
 function* episodeOf(
   accountId: string,
   { kind, subject }: Occurrences,
@@ -284,14 +293,14 @@ function* episodeOf(
   return yield* beginEpisode({ accountId, kind, subject }, { freshId, now })
 }
 
-/** How many ids of each sort `collect` needs. */
+/** How many alert ids, and how many episode ids, `collect` needs. */
 export const MOST_RAISED = MOST_SUBJECTS + 1
 
-/** The place moves on so that only rows of the overlap, and no more than a bounded number of them, are known by key. */
+/** The mark after a batch. Its place moves on, so that only rows of the overlap, at most `MOST_KNOWN`, are known by key. */
 function markAfter({ mark, fresh, again }: Read, now: number): Mark {
   const read = [...mark.known, ...fresh.map(placeOf), ...again.map(placeOf)].sort(byPlace)
   const startOf = (after: number): number => read.filter(([at]) => at <= after).length
-  // Never ahead of the clock: the place would be one of the future, and be given up at the next look.
+  // The place must not be in the future: the next look would treat it as a sign that the clock was set back.
   const from = Math.max(startOf(now - OVERLAP_MS), Math.min(startOf(now), read.length - MOST_KNOWN))
   const [at, key] = read[from - 1] ?? [mark.at, mark.key]
   const known = read.slice(from, from + MOST_KNOWN)
