@@ -7,7 +7,7 @@ type AccountRow = accountsTransactions.AccountRow
 type ApiKeyRow = accountsTransactions.ApiKeyRow
 type MemberRow = teams.MemberRow
 
-/** The rows that say who may act for whom. */
+/** The rows that decide who may act for which account. */
 export interface StoredAccess {
   readonly accounts: readonly AccountRow[]
   readonly keys: readonly ApiKeyRow[]
@@ -15,7 +15,7 @@ export interface StoredAccess {
   readonly tokens: readonly QueueTokenRow[]
 }
 
-/** An account with its limit of messages a day; `undefined`: none. */
+/** An account with its daily message limit; `undefined`: none. */
 export type KnownAccount = AccountRow & { readonly dailyMessages: number | undefined }
 
 /** An API key whose holder may act for its account. */
@@ -31,21 +31,24 @@ export interface Token {
   readonly id: string
   readonly account: KnownAccount
   readonly source: string
-  /** Of named tokens only; absent: everything that `access` allows. */
+  /** Only named tokens have one; absent: everything that `access` allows. */
   readonly scope: TokenScope | undefined
   readonly access: Caller['access']
-  /** From when it is refused, Unix milliseconds. */
+  /** From when the secret is refused, Unix milliseconds. */
   readonly until: number
 }
 
-/** Who may act for whom, as the store had it at one moment. What depends on the time, such as an expiry, is not decided here. */
+/**
+ * Who may act for which account, as of one read of the store. Conditions that depend
+ * on the time, such as expiry, come later.
+ */
 export interface Access {
   readonly accounts: ReadonlyMap<string, KnownAccount>
   readonly accountsByUser: ReadonlyMap<string, KnownAccount>
   readonly operatorId: string | undefined
   /** The account of the owner of each team. */
   readonly ownerOf: ReadonlyMap<string, AccountRow>
-  /** Only of accounts and teams that are not active. A team is as its owner's account is. */
+  /** Only of accounts and teams that are not active. A team has the standing of its owner's account. */
   readonly standings: ReadonlyMap<string, Standing>
   readonly heldIds: ReadonlySet<string>
   /** By `memberKey`. */
@@ -65,8 +68,8 @@ export const emailKeyOf = (email: string): string => email.toLowerCase()
 export const memberKey = (teamId: string, emailKey: string): string => `${teamId} ${emailKey}`
 
 /**
- * Makes the stored rows ready to be asked.
- * @param freeDailyMessages the limit of messages a day of free accounts; `undefined`: none.
+ * Indexes the stored rows.
+ * @param freeDailyMessages the daily message limit of free accounts; `undefined`: none.
  */
 export function readAccess(stored: StoredAccess, freeDailyMessages: number | undefined): Access {
   const { accounts, members } = stored
@@ -121,13 +124,13 @@ function standingsOf(accounts: readonly AccountRow[], ownerOf: Access['ownerOf']
   return standings
 }
 
-/** Undefined for the key of a former member. */
+/** An API key with its account and holder; `undefined` for the key of a former member. */
 function keyOf(row: ApiKeyRow, account: KnownAccount | undefined, members: Access['members']): Key | undefined {
   const holder = row.holder === null ? undefined : members.get(memberKey(row.account_id, row.holder))
   return account && (row.holder === null || holder) ? { account, row, holder } : undefined
 }
 
-/** The secrets of a token by their hash: the present one, and the one before the last rotation. */
+/** The secrets of a token by their hash: the current one, and the one before the last rotation. */
 function tokensOf(row: QueueTokenRow, account: KnownAccount | undefined): [hash: string, token: Token][] {
   if (!account) return []
   const until = row.expires_at ?? Number.POSITIVE_INFINITY
@@ -145,6 +148,6 @@ function tokensOf(row: QueueTokenRow, account: KnownAccount | undefined): [hash:
 
 function scopeOf({ scope: kind, scope_name }: QueueTokenRow): TokenScope | undefined {
   if (kind === 'all') return undefined
-  // A name that is missing matches nothing: no queue and no key has an empty one.
+  // A missing name becomes empty and matches nothing, because no queue or key has an empty name.
   return kind === 'publish' || kind === 'read' ? { kind } : { kind, name: scope_name ?? '' }
 }

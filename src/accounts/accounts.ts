@@ -32,7 +32,7 @@ export interface AccountsDeps {
   readonly logger: Pick<Logger, 'warn'>
   /** E-mail of the first account. Default `owner@homeport.local`. */
   readonly firstEmail?: string
-  /** Most messages a day of a free account. Default: no limit. */
+  /** Daily message limit of a free account. Default: no limit. */
   readonly freeDailyMessages?: number
   /** What to do when the data directory was used with another store. Default `refuse`. */
   readonly foreignStore?: 'refuse' | 'take-over'
@@ -44,7 +44,10 @@ const DEFAULT_EMAIL = 'owner@homeport.local'
 
 /** `Cluster.notify`: accounts or credentials have changed. */
 const CHANGED = 'accounts'
-/** `Cluster.ask`: who has the key of this hash in its file; with a `secret`, the key has that one now. */
+/**
+ * `Cluster.ask`: whether a node has the key with this hash in its file. With a
+ * `secret`: the key's new secret, to be written.
+ */
 const ROTATED = 'accounts.rotated'
 
 /** Accounts and who may act for them. No caller is recognised before `start` has resolved. */
@@ -56,7 +59,7 @@ export class Accounts implements Service, Authenticator {
   readonly queues: QueueAccounts
   /** Queue tokens by name. */
   readonly tokens: QueueTokens
-  /** Accounts of others, for the operator. */
+  /** Manages all accounts, for the operator. */
   readonly operator: Operator
   /** Sessions of the console. */
   readonly sessions: Sessions
@@ -65,14 +68,17 @@ export class Accounts implements Service, Authenticator {
   readonly #uses: LastUses
   /** Known after `start`. */
   #installationId = ''
-  /** What `credentials.json` has or should have, if it belongs to an account of the store. */
+  /** The content that `credentials.json` should have, if it belongs to an account of the store. */
   #ownFile: Credentials | undefined
-  /** What it has, as JSON. */
+  /** The content that `credentials.json` has, as JSON. */
   #written = ''
   readonly #afterLostCommits: AfterLostCommits
   readonly #cluster: Cluster
   readonly #reading: Joined<number>
-  /** Writes of the file run one after the other: concurrent ones would replace each other's temporary file. */
+  /**
+   * Writes of `credentials.json` run one after the other, because concurrent writes
+   * would replace each other's temporary file.
+   */
   readonly #writes = new Turns()
 
   constructor(deps: AccountsDeps) {
@@ -141,7 +147,7 @@ export class Accounts implements Service, Authenticator {
     this.#afterLostCommits.start()
   }
 
-  /** Stores when keys and tokens were used last. */
+  /** Stops, and stores when keys and tokens were used last. */
   async stop(): Promise<void> {
     await this.#afterLostCommits.stop()
     await this.#uses.stop()
@@ -175,12 +181,12 @@ export class Accounts implements Service, Authenticator {
     return this.#directory.standingOf(accountId)
   }
 
-  /** Most messages a day of an account or team; `undefined`: no limit. */
+  /** Daily message limit of an account or team; `undefined`: no limit. */
   dailyMessagesOf(accountId: string): number | undefined {
     return this.#directory.dailyMessagesOf(accountId)
   }
 
-  /** The accounts and teams that are suspended or being deleted: nothing of them is delivered. */
+  /** The accounts and teams that are suspended or being deleted. Their messages are not delivered. */
   get heldIds(): ReadonlySet<string> {
     return this.#directory.heldIds
   }
@@ -210,7 +216,7 @@ export class Accounts implements Service, Authenticator {
     return this.#directory.signingKeys(accountId)
   }
 
-  /** The next signing key becomes the current one, and a new one the next. `caller` is recorded in the audit log. */
+  /** Makes the next signing key the current one, and creates a new next key. `caller` is recorded in the audit log. */
   async rotateSigningKeys(accountId: string, caller?: Caller): Promise<SigningKeys> {
     const event = { action: 'Rotate Signing Keys', entity: accountId, details: {} } as const
     const audit = caller && auditRow(caller, event, this.#deps.clock.now())
@@ -228,7 +234,7 @@ export class Accounts implements Service, Authenticator {
 
   /**
    * The audit log of the caller's account or team, newest first.
-   * @param before `log_id` of an entry: only older ones.
+   * @param before `log_id` of an entry: only older entries.
    */
   async auditLog(caller: Caller, limit: number, before?: string, search?: string): Promise<AuditLog[]> {
     const { accountId } = caller
@@ -242,7 +248,7 @@ export class Accounts implements Service, Authenticator {
     return rows.map((row) => auditLogOf(row, customer))
   }
 
-  /** The entry after which a search of the audit log goes on; `undefined`: it has looked at everything. */
+  /** The entry after which a search of the audit log continues; `undefined`: it has searched everything. */
   auditSearchEnd({ accountId }: Caller, before?: string): Promise<AuditSearchEnd | undefined> {
     return this.#deps.store.run(accountsTransactions.auditSearchEnd, { accountId, before })
   }
@@ -256,24 +262,24 @@ export class Accounts implements Service, Authenticator {
   }
 
   /**
-   * Call it after each committed change: resolves when this node and all others act on it. A key that was deleted is
-   * refused everywhere then.
+   * Call it after each committed change. Resolves when this node and all others act on the change: a deleted key, for
+   * example, is then refused everywhere.
    */
   async #changed(): Promise<void> {
     try {
       await this.#follow()
     } catch (error) {
-      // The key is deleted, and a caller who repeats that learns only that it is gone.
+      // The change is committed, so a repeated request would not apply it again. `compare` retries until all nodes follow.
       this.#afterLostCommits.compare()
       throw error
     }
   }
 
-  /** What is committed without an answer may be the suspension or deletion of an account. */
+  /** Runs after a commit whose reply was lost: it may have suspended or deleted an account. */
   async #recover(): Promise<void> {
     await this.#follow()
     await this.operator.followOthers()
-    // It may take minutes, and tries again by itself.
+    // The deletion may take minutes, and retries by itself.
     this.operator.completeDeletions().catch(() => undefined)
   }
 
@@ -285,7 +291,7 @@ export class Accounts implements Service, Authenticator {
   async #followOthers(): Promise<void> {
     await this.#reading.run()
     await this.operator.followOthers()
-    // The first account may have been given other signing keys or another token.
+    // The signing keys or the token of the first account may have changed.
     await this.#refreshFile()
   }
 
@@ -302,7 +308,7 @@ export class Accounts implements Service, Authenticator {
     this.#deps.logger.warn('credentials_file_foreign', { what })
   }
 
-  /** The account whose API key the file has, or whose queue token: the key may be deleted. */
+  /** The account of the API key in the file, or of the queue token, because the key may be deleted. */
   #ownerOf({ email, apiKey, queueToken }: Credentials): string | undefined {
     return this.#directory.accountIdOfKey(email, apiKey) ?? this.#directory.accountIdOfToken(queueToken)
   }
@@ -310,7 +316,7 @@ export class Accounts implements Service, Authenticator {
   #belongsHere({ email, apiKey, queueToken }: Credentials): boolean {
     const owner = this.#directory.accountIdOfKey(email, apiKey)
     if (owner === undefined) return false
-    // After a crash within a rotation the store has a newer token than the file, which is then written again.
+    // After a crash during a rotation, the store has a newer token than the file. The file is then written again.
     return (
       this.#directory.accountIdOfToken(queueToken) === owner ||
       this.queues.tokenOf(owner) !== undefined ||
@@ -318,7 +324,10 @@ export class Accounts implements Service, Authenticator {
     )
   }
 
-  /** Updates the signing keys and the queue token in the file, also after a crash between a rotation and this write. Never rejects. */
+  /**
+   * Updates the signing keys and the queue token in the file, also after a crash between
+   * a rotation and this write. Never rejects.
+   */
   #refreshFile(): Promise<void> {
     return this.#writes.take('', async () => {
       const fresh = this.#freshFile()
@@ -326,11 +335,11 @@ export class Accounts implements Service, Authenticator {
     })
   }
 
-  /** Keeps `credentials.json` true when its key gets a new secret: `homeport env` prints what it has. */
+  /** Updates `credentials.json` when its key gets a new secret, because `homeport env` prints the file's content. */
   async #followRotation(oldHash: string, secret: string): Promise<void> {
     if (this.#hasKey(oldHash)) return this.#writeKey(oldHash, secret)
     if (this.#cluster.isAlone) return
-    // The store has only hashes. No other node than the one with the file gets the secret.
+    // The store has only hashes, so the secret is sent over the peer link, only to the node that has the key in its file.
     const answers = await this.#cluster.ask(ROTATED, { oldHash })
     const holders = answers.filter(({ answer }) => isObject(answer) && answer.hasKey === true)
     for (const { peer } of holders) await this.#cluster.ask(ROTATED, { oldHash, secret }, peer.incarnation)
@@ -354,7 +363,7 @@ export class Accounts implements Service, Authenticator {
     })
   }
 
-  /** What the file should have now; undefined when it is of no account of the store. */
+  /** The content that the file should have now; `undefined` if it belongs to no account of the store. */
   #freshFile(): Credentials | undefined {
     const owner = this.#ownFile && this.#ownerOf(this.#ownFile)
     if (!this.#ownFile || !owner) return undefined
@@ -371,8 +380,8 @@ export class Accounts implements Service, Authenticator {
   }
 
   /**
-   * Writes the file if it has something else. What cannot be written, as on a full disk, is written with the next change: the change
-   * is committed, and its caller needs the answer.
+   * Writes the file if its content differs. A failure, such as a full disk, is only logged, because the change is
+   * committed and its caller needs the reply. The next change then writes the file.
    */
   async #save(fresh: Credentials): Promise<void> {
     this.#ownFile = fresh

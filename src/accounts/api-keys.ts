@@ -15,12 +15,12 @@ import type { TeamRole } from './transactions/teams.js'
 type ApiKeyRow = accounts.ApiKeyRow
 
 /**
- * API keys. Each acts for one account, or for one team with the role that its holder has there at that moment. A key is
- * shown once, when it is created; only its hash is stored.
+ * API keys. Each acts for one account, or for one team with the current role of its holder. A key is shown once, when it is
+ * created; only its hash is stored.
  */
 export class ApiKeys {
   readonly #deps: TeamDeps
-  /** Rotations of a key: the credentials file follows from one secret to the next. */
+  /** Rotations of a key run one after the other, so that the credentials file follows each new secret in order. */
   readonly #rotations = new Turns()
 
   constructor(deps: TeamDeps) {
@@ -34,7 +34,7 @@ export class ApiKeys {
     return rows.map((row) => keyOf(row, this.#deps.lastUseOf(row.key_id)))
   }
 
-  /** Creates a key. Only this answer has the secret. */
+  /** Creates a key. Only this reply contains the secret. */
   async create(caller: Caller, body: CreateApiKeyBody): Promise<NewApiKey> {
     const accountId = await this.#accountOf(caller, body.team_id)
     const secret = randomSecret(32)
@@ -69,7 +69,7 @@ export class ApiKeys {
     }
   }
 
-  /** Gives a key a new secret. Only this answer has it; the old one is accepted for the overlap. */
+  /** Gives a key a new secret. Only this reply contains it. The old secret is accepted for the overlap. */
   async rotate(caller: Caller, keyId: string, teamId: string | undefined, body: RotateBody = {}): Promise<NewApiKey> {
     const accountId = await this.#accountOf(caller, teamId)
     return this.#rotations.take(keyId, () => this.#rotate(caller, keyId, accountId, body))
@@ -126,7 +126,7 @@ export class ApiKeys {
   }
 }
 
-/** An admin is refused only for keys of the owner. */
+/** The error for a role that does not suffice. An admin is refused only for keys of the owner. */
 const forbidden = (role: TeamRole): HomeportError =>
   new HomeportError('team_forbidden', {
     role,

@@ -37,7 +37,7 @@ export function auditRow(caller: Caller, event: AuditEvent, atMs: number): accou
 /** The wire's placeholder for an empty field (reference redis 1.10). */
 const NOTHING = 'NA'
 
-/** An audit log entry as the management API answers it. `customer` is the account's e-mail or the team's id. */
+/** An audit log entry as the management API shows it. `customer` is the account's e-mail or the team's id. */
 export function auditLogOf(row: NamedAuditRow, customer: string): AuditLog {
   const name = row.entity_name ?? nameIn(row.details)
   const timestamp = Math.floor(row.at / 1000)
@@ -61,7 +61,7 @@ export function auditLogOf(row: NamedAuditRow, customer: string): AuditLog {
   }
 }
 
-/** The name that the entry itself has noted, such as that of a deleted database. */
+/** The name in the details of an entry, such as the name of a deleted database. */
 function nameIn(details: string): string | undefined {
   const noted = tryParseJson(details)
   const { name, team_name: team, email } = isObject(noted) ? noted : {}

@@ -32,25 +32,26 @@ export interface Account {
 }
 
 /**
- * All accounts and keys, in memory: who a caller is at this moment. Secrets are looked up by their SHA-256: the time of a lookup can
- * only reveal something about hashes, and nobody can choose an input whose hash approaches that of an unknown secret.
+ * All accounts and keys, in memory. It identifies callers. Secrets are looked up by their SHA-256: the
+ * time of a lookup can only reveal something about hashes, and an attacker cannot choose an input whose
+ * hash approaches that of an unknown secret.
  */
 export class AccountDirectory implements Authenticator {
   readonly #clock: Clock
   readonly #freeDailyMessages: number | undefined
-  /** As the store had it at the last load. */
+  /** The rows of the last load. */
   #access: Access
   /** When keys and tokens were used last since the start, Unix milliseconds, by id. */
   readonly #uses = new Map<string, number>()
 
-  /** @param freeDailyMessages the limit of messages a day of free accounts; `undefined`: none. */
+  /** @param freeDailyMessages the daily message limit of free accounts; `undefined`: none. */
   constructor(clock: Clock, freeDailyMessages?: number) {
     this.#clock = clock
     this.#freeDailyMessages = freeDailyMessages
     this.#access = readAccess({ accounts: [], keys: [], members: [], tokens: [] }, freeDailyMessages)
   }
 
-  /** Replaces everything with what the store has. */
+  /** Replaces everything with the rows of the store. */
   load(stored: StoredAccess): void {
     this.#access = readAccess(stored, this.#freeDailyMessages)
     const ids = new Set([...stored.keys.map((key) => key.key_id), ...stored.tokens.map((token) => token.token_id)])
@@ -62,7 +63,7 @@ export class AccountDirectory implements Authenticator {
     return this.#access.operatorId
   }
 
-  /** Whether callers may act for an account. A team is as its owner's account is. */
+  /** Whether callers may act for an account. A team has the standing of its owner's account. */
   standingOf(accountId: string): Standing {
     const { standings, accounts } = this.#access
     return standings.get(accountId) ?? (accounts.has(accountId) ? 'active' : 'gone')
@@ -80,7 +81,7 @@ export class AccountDirectory implements Authenticator {
     return account?.database_limit ?? owner?.database_limit ?? undefined
   }
 
-  /** Most messages a day of an account or team; `undefined`: no limit. */
+  /** Daily message limit of an account or team; `undefined`: no limit. */
   dailyMessagesOf(accountId: string): number | undefined {
     return this.#access.accounts.get(accountId)?.dailyMessages
   }
@@ -124,8 +125,9 @@ export class AccountDirectory implements Authenticator {
   }
 
   /**
-   * The caller of the API key with this id while it is accepted with the secret of this hash, and its holder is a member.
-   * @param hash `null`: unknown, so it must be the only one that the key has had.
+   * The caller of the API key with this id, while the key is accepted with the secret
+   * of this hash and its holder is a member.
+   * @param hash `null`: the hash is unknown, so the key must never have been rotated.
    */
   callerOfSecret(keyId: string, hash: string | null, ip: string): Caller | undefined {
     const key = this.#access.keysById.get(keyId)
@@ -137,7 +139,7 @@ export class AccountDirectory implements Authenticator {
     return row.expires_at === null || row.expires_at > this.#clock.now()
   }
 
-  /** Notes that a key is used. */
+  /** Records that a key is used, and returns its caller. */
   #callerOf(key: Key, ip: string): Caller {
     this.#uses.set(key.row.key_id, this.#clock.now())
     return callerOfKey(key, ip)
@@ -152,18 +154,18 @@ export class AccountDirectory implements Authenticator {
 
   #keyOf(email: string, password: string): Key | undefined {
     const key = this.#keyOfHash(sha256Hex(password))
-    // Compared also when the key is unknown, so that every refusal takes the same time.
+    // E-mails are compared even if the key is unknown, so that every refusal takes the same time.
     const expected = key?.holder?.email_key ?? emailKeyOf(key?.account.email ?? '')
     const isOwner = sameText(emailKeyOf(email), expected)
     return isOwner ? key : undefined
   }
 
-  /** The account of an API key, which does not count as used. */
+  /** The account of an API key. This does not count as a use of the key. */
   accountIdOfKey(email: string, apiKey: string): string | undefined {
     return this.#keyOf(email, apiKey)?.row.account_id
   }
 
-  /** The account of a queue token, which does not count as used. */
+  /** The account of a queue token. This does not count as a use of the token. */
   accountIdOfToken(token: string): string | undefined {
     return this.#tokenOf(token)?.account.account_id
   }
@@ -193,7 +195,10 @@ export class AccountDirectory implements Authenticator {
     return row && accountOf(row)
   }
 
-  /** The account whose queue token holds this `UserID`; undefined also while it is suspended: its webhooks are refused. */
+  /**
+   * The account whose queue token holds this `UserID`; `undefined` also if it is
+   * suspended, so that its webhooks are refused.
+   */
   accountOfQueueUser(userId: string): Account | undefined {
     const row = this.#access.accountsByUser.get(userId)
     return row && this.standingOf(row.account_id) === 'active' ? accountOf(row) : undefined

@@ -15,7 +15,7 @@ import { bindDataDir } from './installation.js'
 import * as accounts from './transactions/accounts.js'
 import * as accountsReset from './transactions/accounts-reset.js'
 
-/** What the first account is created from. */
+/** Input of the creation of the first account. */
 export interface FirstAccount {
   readonly store: Store
   readonly dataDir: string
@@ -24,10 +24,10 @@ export interface FirstAccount {
 }
 
 /**
- * Creates the first account. Its credentials are written before the account is committed: a crash in between leaves a
- * file without an account, and the next start creates the account from that file. The other order could leave an
- * account whose credentials nobody has. Of nodes that start at the same time, one creates it; the others delete the file that
- * they have written.
+ * Creates the first account. Its credentials are written before the account is committed. A crash in between
+ * leaves a file without an account, and the next start creates the account from that file. The other order could
+ * leave an account with unknown credentials. If several nodes start at the same time, one creates the account; the
+ * others delete the file that they have written.
  * @param found the content of the credentials file, if there is one.
  * @returns the content of the file afterwards.
  */
@@ -74,7 +74,7 @@ function rowsOf(credentials: Credentials, { clock, dataDir }: FirstAccount) {
   }
 }
 
-/** What a reset works on. The caller holds the lock of the data directory, and no server runs on it. */
+/** Input of a reset. The caller holds the lock of the data directory, and no server runs on it. */
 export interface ResetOptions {
   readonly store: Store
   readonly dataDir: string

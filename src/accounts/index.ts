@@ -22,11 +22,11 @@
  * Signing in to the console creates a session: a cookie that has the rights of one API key and ends with it
  * (`sessions.ts`).
  *
- * Keys and queue tokens expire, are rotated with an overlap and note their last use (`rotation.ts`, `last-uses.ts`). Named
- * queue tokens have scopes (`queue-tokens.ts`); each operation declares which scopes suffice for it.
+ * Keys and queue tokens can expire and be rotated with an overlap, and their last use is recorded (`rotation.ts`,
+ * `last-uses.ts`). Named queue tokens have scopes (`queue-tokens.ts`); each operation declares which scopes suffice for it.
  *
  * The operator is the account that was created first. It creates, suspends and deletes the accounts of others without
- * seeing their data (`operator.ts`). A team stands and falls with the account of its owner.
+ * seeing their data (`operator.ts`). A team is suspended and deleted together with the account of its owner.
  *
  * The audit log records every change: who made it, from where and with which key (`audit.ts`).
  *
@@ -35,9 +35,10 @@
  *
  * `installation.ts` and `store-mark.ts` notice a store that does not belong to the data directory, or has lost commits.
  *
- * Guarantees: every account has credentials that somebody knows; refusing a credential takes the same time whichever
- * half was wrong; secrets never reach the log. Accounts are few and held in memory, so callers are recognised without a
- * store read: `access.ts` has what the store said last, `directory.ts` says who a caller is at a moment.
+ * Guarantees: every account is created with credentials that its creator gets; refusing a credential takes
+ * the same time whichever half was wrong; secrets never reach the log. Accounts are few and held in memory,
+ * so callers are identified without a store read: `access.ts` indexes the rows of the last read,
+ * `directory.ts` identifies the caller of a request.
  */
 export { emailKeyOf } from './access.js'
 export { Accounts, type AccountsDeps } from './accounts.js'

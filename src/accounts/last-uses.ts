@@ -15,7 +15,7 @@ export interface LastUsesDeps {
   readonly directory: Pick<AccountDirectory, 'usedSince'>
 }
 
-/** Stores when keys and tokens were used last: once a minute and at the stop, never for a request. */
+/** Stores when keys and tokens were used last: once a minute and at the stop, never while a request waits. */
 export class LastUses {
   readonly #deps: LastUsesDeps
   #writtenAt = 0
@@ -51,9 +51,9 @@ export class LastUses {
 
   async #write(): Promise<void> {
     const { store, clock, logger, directory } = this.#deps
-    // A use within the same millisecond is written twice rather than not at all.
+    // A use within the current millisecond may be written twice, so that it is never lost.
     const now = clock.now() - 1
-    // After the clock was set back, all of them: the store keeps what it has that is later.
+    // After the clock was set back, all uses are written. The store keeps a later time that it already has.
     const uses = directory.usedSince(now < this.#writtenAt ? 0 : this.#writtenAt)
     try {
       if (uses.keys.length + uses.tokens.length > 0) await store.run(queueTokens.noteUses, uses)

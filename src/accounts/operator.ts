@@ -19,20 +19,20 @@ export interface OperatorDeps {
   readonly keepToken: (token: string) => Promise<void>
 }
 
-/** Hears of changes of accounts, once they are committed and callers are refused accordingly. */
+/** Is notified of changes of accounts, once they are committed and callers are refused accordingly. */
 export interface AccountWatcher {
-  /** An account was suspended or resumed: what of it runs has to follow. */
+  /** An account was suspended or resumed: its databases and messages must follow. */
   onSuspension(): Promise<void>
-  /** Another node has suspended, resumed or deleted accounts: what of them runs on this node has to follow. */
+  /** Another node has suspended, resumed or deleted accounts: their databases and messages on this node must follow. */
   onChangeElsewhere(): Promise<void>
   /**
    * Accounts or teams are to be deleted with everything they have.
-   * @param only resolves when nothing is left of this one. Default: of all.
+   * @param only resolves when nothing is left of this account. Default: of all that are to be deleted.
    */
   onDeletion(only?: string): Promise<void>
 }
 
-/** Accounts of others, for the operator: creates, suspends and deletes them, and never sees their data. */
+/** Manages accounts for the operator: creates, suspends and deletes them, without access to their data. */
 export class Operator {
   readonly #deps: OperatorDeps
   #watcher: AccountWatcher | undefined
@@ -41,18 +41,18 @@ export class Operator {
     this.#deps = deps
   }
 
-  /** Sets who is notified of changes. */
+  /** Sets the watcher that is notified of changes. */
   watch(watcher: AccountWatcher): void {
     this.#watcher = watcher
   }
 
-  /** All accounts that are no teams, oldest first. */
+  /** All accounts that are not teams, oldest first. */
   async list(caller: Caller): Promise<ManagedAccount[]> {
     this.#refuseOthers(caller)
     return (await this.#deps.store.run(operator.list, {})).map(managedOf)
   }
 
-  /** Creates an account. Only this answer has its credentials. */
+  /** Creates an account. Only this reply contains its credentials. */
   async create(caller: Caller, body: CreateAccountBody): Promise<NewAccount> {
     this.#refuseOthers(caller)
     const credentials = newCredentials(body.email)
@@ -72,7 +72,7 @@ export class Operator {
     }
   }
 
-  /** Suspends an account, or ends that; resolves when its callers are refused and its databases follow. */
+  /** Suspends or resumes an account. Resolves when its callers are refused or accepted, and its databases follow. */
   async setSuspended(caller: Caller, accountId: string, on: boolean): Promise<void> {
     this.#refuseOthers(caller)
     const event = { action: on ? 'Suspend Account' : 'Resume Account', entity: accountId, details: {} } as const
@@ -84,7 +84,7 @@ export class Operator {
     await this.#watcher?.onSuspension()
   }
 
-  /** Changes the limits and the type of an account; they hold when it resolves. */
+  /** Changes the limits and the type of an account. They apply once this resolves. */
   async changeLimits(caller: Caller, accountId: string, changed: ChangeLimitsBody): Promise<ManagedAccount> {
     this.#refuseOthers(caller)
     const event = { action: 'Change Account', entity: accountId, details: { ...changed } } as const
@@ -99,7 +99,7 @@ export class Operator {
     return managedOf(outcome.account)
   }
 
-  /** Deletes an account with everything it has; resolves when nothing is left. May be repeated. */
+  /** Deletes an account with everything it has. Resolves when nothing is left. May be repeated. */
   async remove(caller: Caller, accountId: string): Promise<void> {
     this.#refuseOthers(caller)
     const audit = this.#audit(caller, { action: 'Delete Account', entity: accountId, details: {} })
@@ -114,7 +114,7 @@ export class Operator {
     await this.#watcher?.onChangeElsewhere()
   }
 
-  /** Completes the deletion of what is marked for it; resolves when nothing is left of `only`. Default: of all. */
+  /** Completes the deletions that have begun. Resolves when nothing is left of `only`; by default, of all such accounts. */
   async completeDeletions(only?: string): Promise<void> {
     await this.#watcher?.onDeletion(only)
   }
@@ -167,7 +167,7 @@ function rowsOf(body: CreateAccountBody, credentials: ReturnType<typeof newCrede
   }
 }
 
-/** What the operator sees of an account. */
+/** The fields of an account that the operator sees. */
 type Shown = Omit<operator.OwnAccount, 'row'> & {
   readonly row: Pick<
     operator.OwnAccount['row'],

@@ -21,7 +21,7 @@ export interface QueueAccountsDeps {
   readonly clock: Clock
   /** All accounts, from memory. */
   readonly rows: () => readonly AccountRow[]
-  /** Reads them again. */
+  /** Reads the accounts from the store again. */
   readonly reload: () => Promise<unknown>
   /** Called after new tokens were committed. */
   readonly onRotated: () => Promise<void>
@@ -29,17 +29,17 @@ export interface QueueAccountsDeps {
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** `Cluster.ask`: the keys with which the nodes encrypt tokens. */
+/** `Cluster.ask`: exchanges the keys with which the nodes encrypt tokens. */
 const KEYS = 'accounts.token-keys'
 
-/** The queue of an account. Tokens are `undefined` where only their hash is known. */
+/** The queue of an account. A token is `undefined` if only its hash is known. */
 export interface QueueOfAccount {
   readonly row: AccountRow
   readonly token: string | undefined
   readonly readToken: string | undefined
 }
 
-/** The queue of each account: its tokens, and what its owner has set for it. An account has exactly one. */
+/** The queue of each account: its tokens and settings. An account has exactly one queue. */
 export class QueueAccounts {
   readonly #deps: QueueAccountsDeps
   #seal: TokenSeal | undefined
@@ -52,22 +52,22 @@ export class QueueAccounts {
     })
   }
 
-  /** The queue of the caller's account. A team gets its first tokens now: nobody has seen what it was created with. */
+  /** The queue of the caller's account. A team gets its first tokens now, because its original token was never shown. */
   async own(caller: Caller): Promise<QueueOfAccount> {
     const row = this.#row(caller)
-    // The id of a team is its e-mail; the token of any other account may be in use.
+    // Only for teams, whose e-mail is their id: the token of any other account may be in use.
     if (row.queue_token === null && row.email === row.account_id && !isRevoked(row))
       await this.#fill(row, newQueueToken(row.queue_user_id))
     return this.#queueOf(this.#row(caller))
   }
 
-  /** The same, if it has this id; rejects with `queue_account_not_found`. */
+  /** The queue of the caller's account, if it has this id. Otherwise rejects with `queue_account_not_found`. */
   async find(caller: Caller, queueId: string): Promise<QueueOfAccount> {
     this.#find(caller, queueId)
     return this.own(caller)
   }
 
-  /** The token of an account's queue, where it is known. */
+  /** The token of an account's queue; `undefined` if only its hash is known. */
   tokenOf(accountId: string): string | undefined {
     const row = this.#deps.rows().find((one) => one.account_id === accountId)
     return this.#seal?.unseal(row?.queue_token ?? null, accountId)
@@ -78,7 +78,7 @@ export class QueueAccounts {
     return this.#deps.rows().some((row) => row.account_id === accountId && isRevoked(row))
   }
 
-  /** A secret of an account as the store keeps it. */
+  /** Encrypts a secret of an account for the store. */
   seal(token: string, accountId: string): string | null {
     return this.#seal?.seal(token, accountId) ?? null
   }
@@ -100,7 +100,7 @@ export class QueueAccounts {
     return { row, token: this.tokenOf(row.account_id), readToken }
   }
 
-  /** New tokens; the old ones are refused when it resolves. */
+  /** Replaces the tokens of a queue. Once this resolves, the old ones are refused. */
   async rotate(caller: Caller, queueId: string): Promise<QueueOfAccount> {
     const row = this.#find(caller, queueId)
     const audit = this.#audit(caller, { action: 'Rotate Queue Token', entity: queueId, details: {} })
@@ -120,7 +120,7 @@ export class QueueAccounts {
     await this.#deps.reload()
   }
 
-  /** A queue stays with its account; throws unless the team has it already. */
+  /** Refuses to move a queue: it stays with its account. Only a move to the team that already has it succeeds. */
   async moveToTeam(caller: Caller, queueId: string, teamId: string): Promise<void> {
     this.#find(caller, queueId)
     const emailKey = canReach(caller, teamId) ? emailKeyOf(caller.email) : ''
@@ -129,14 +129,14 @@ export class QueueAccounts {
     if (caller.accountId !== teamId) throw new HomeportError('queue_not_movable', { teamId })
   }
 
-  /** Reads the key, and stores the token of `credentials.json` where the store does not have it yet. */
+  /** Reads the encryption key, and stores the token of `credentials.json` if the store does not have it yet. */
   async start(dataDir: string, own: Credentials | undefined): Promise<void> {
     this.#seal = await TokenSeal.open(dataDir)
     await this.#exchangeKeys()
     if (own !== undefined) await this.keep(own.queueToken)
   }
 
-  /** Tells the other nodes the keys of this one, and keeps theirs. */
+  /** Sends the keys of this node to the other nodes, and keeps theirs. */
   async #exchangeKeys(): Promise<void> {
     const seal = this.#seal
     if (!seal || this.#deps.cluster.isAlone) return
@@ -144,12 +144,12 @@ export class QueueAccounts {
     await this.#learn(answers.flatMap(({ answer }) => keysIn(answer)))
   }
 
-  /** Never rejects: a node with a full disk also starts, and answers others. */
+  /** Keeps keys of other nodes. Never rejects, so that a node with a full disk still starts and answers others. */
   async #learn(keys: readonly unknown[]): Promise<void> {
     await this.#seal?.learn(keys).catch((error: unknown) => this.#deps.logger.warn('token_keys_not_written', { error }))
   }
 
-  /** Stores the token of an account of which the store has only the hash, so that its owner sees it. */
+  /** Stores a token if the store has only its hash, so that the management API can show it to its owner. */
   async keep(token: string): Promise<void> {
     const hash = sha256Hex(token)
     const row = this.#deps.rows().find((one) => one.queue_token === null && one.queue_token_hash === hash)
@@ -161,7 +161,10 @@ export class QueueAccounts {
     await this.#deps.reload()
   }
 
-  /** A token of an account and a new read-only one. The `UserID` in them stays, because webhook URLs contain it. */
+  /**
+   * The columns of a token of an account and of a new read-only token. Their
+   * `UserID` stays, because webhook URLs contain it.
+   */
   #tokensOf({ account_id: accountId, queue_user_id: userId }: AccountRow, token: string): queueAccounts.QueueTokens {
     if (!this.#seal) throw new Error('the queues of accounts have not been started')
     const readToken = newQueueToken(userId)

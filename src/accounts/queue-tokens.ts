@@ -29,8 +29,8 @@ export interface QueueTokensDeps extends TeamDeps {
 }
 
 /**
- * The queue tokens of an account or a team: the first two and those by name. A token by name is shown once; only its hash
- * is stored.
+ * The queue tokens of an account or a team: the first two tokens and named tokens. A named
+ * token is shown once; only its hash is stored.
  */
 export class QueueTokens {
   readonly #deps: QueueTokensDeps
@@ -47,7 +47,7 @@ export class QueueTokens {
     return ordered.map((row) => tokenOf(row, this.#deps.lastUseOf(row.token_id)))
   }
 
-  /** Creates a token. Only this answer has the secret. */
+  /** Creates a token. Only this reply contains the secret. */
   async create(caller: Caller, body: CreateQueueTokenBody): Promise<NewQueueToken> {
     const accountId = await ownerOf(this.#deps.store, caller, body.team_id)
     const secret = this.#newSecret(accountId)
@@ -69,7 +69,7 @@ export class QueueTokens {
     }
   }
 
-  /** Gives a token a new secret. Only this answer has it; the old one is accepted for the overlap. */
+  /** Gives a token a new secret. Only this reply contains it. The old secret is accepted for the overlap. */
   async rotate(
     caller: Caller,
     tokenId: string,
@@ -90,7 +90,7 @@ export class QueueTokens {
     return { ...tokenOf(outcome.row), token: secret }
   }
 
-  /** Deletes a token. Once this resolves, it is refused. */
+  /** Deletes a token. Once this resolves, the token is refused. */
   async remove(caller: Caller, tokenId: string, teamId: string | undefined): Promise<void> {
     const accountId = await ownerOf(this.#deps.store, caller, teamId)
     const audit = this.#audit(caller, { action: 'Delete Queue Token', entity: tokenId, details: {} })
@@ -150,7 +150,7 @@ function newRow(accountId: string, body: CreateQueueTokenBody, secret: string, n
   }
 }
 
-/** The queue or key that a scope needs; a name beside another scope is a mistake, and is not passed over in silence. */
+/** The queue or key that a scope needs. A name together with another scope is refused as a mistake. */
 function scopeNameOf({ scope = 'all', queue, flow_control_key }: CreateQueueTokenBody): string | null {
   const needsQueue = scope === 'queue'
   const needsKey = scope === 'flow_control'

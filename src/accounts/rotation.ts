@@ -8,7 +8,7 @@ import { canReach } from './teams.js'
 import type { Rotation } from './transactions/queue-tokens.js'
 import * as teams from './transactions/teams.js'
 
-/** What API keys and queue tokens have in common: their owner, their expiry, and the rotation of their secret. */
+/** Functions that API keys and queue tokens share: owner, expiry, and rotation of the secret. */
 
 /** The owner of keys or tokens: the named team, or the account or team that the caller acts for. */
 export async function ownerOf(store: Store, caller: Caller, teamId: string | undefined): Promise<string> {
@@ -19,22 +19,22 @@ export async function ownerOf(store: Store, caller: Caller, teamId: string | und
   return teamId
 }
 
-/** For how many seconds the old secret is accepted. */
+/** How long the old secret is accepted, seconds. */
 export const overlapOf = ({ overlap = DEFAULT_OVERLAP_S }: RotateBody): { overlap: number } => ({ overlap })
 
-/** What a rotation to this secret writes. */
+/** The columns that a rotation to this secret writes. */
 export function rotationOf(secret: string, body: RotateBody, now: number): Rotation {
   const { expires_in } = body
   const overlapMs = overlapOf(body).overlap * 1000
   return {
     hash: sha256Hex(secret),
-    // A clock that is set back accepts no secret again that was refused at once.
+    // 0, so that a secret that was refused at once is not accepted again when the clock is set back.
     previousUntil: overlapMs === 0 ? 0 : now + overlapMs,
     expiresAt: expires_in === undefined ? undefined : now + expires_in * 1000,
   }
 }
 
-/** The refusal of an expiry for a key or token that has none: it may be the last one that lets its owner in. */
+/** The error for giving an expiry to a key or token without one: it may be its owner's last valid credential. */
 export function neverExpires(what: 'key' | 'token'): HomeportError {
   const problem = `\`expires_in\` is for a ${what} that expires, and this one does not. Create another ${what} with \`expires_in\`.`
   return new HomeportError('invalid_request', { problem })
@@ -48,7 +48,7 @@ interface Life {
 
 const seconds = (ms: number): number => Math.floor(ms / 1000)
 
-/** Expiry, last use and overlap as the management API shows them: only what there is, Unix seconds. */
+/** Expiry, last use and overlap as the management API shows them: only the ones that exist, Unix seconds. */
 export function lifeOf({ expires_at, last_used_at, previous_until }: Life, usedAt = 0) {
   const used = Math.max(usedAt, last_used_at ?? 0)
   return {

@@ -108,17 +108,17 @@ function auditRoutes(accounts: Accounts): Route[] {
   const read = async ({ caller, query }: { caller: Caller; query: AuditQuery }) => {
     const { limit = MOST_AUDIT_ENTRIES, before, search } = query
     const entries = await accounts.auditLog(caller, limit, before, search)
-    // A page that is full goes on after its last entry.
+    // A full page needs no header: the next page continues after its last entry.
     if (search === undefined || entries.length >= limit) return entries
     const end = await accounts.auditSearchEnd(caller, before)
-    // The body is a list, so only a header can say it.
+    // The body is a list, so the place is in headers.
     if (end === undefined) return entries
     return reply(200, entries, { [SEARCHED_TO]: end.log_id, [SEARCHED_TO_TIME]: String(Math.floor(end.at / 1000)) })
   }
   return [route(listAuditLogs, read), route(listAuditLogsAtRoot, read)]
 }
 
-/** What the routes for signing in need. */
+/** Options of the routes for signing in. */
 export interface SessionRoutesOptions {
   readonly sessions: Sessions
   /** Whether an account is the operator's. */

@@ -26,9 +26,9 @@ export interface NewSession {
 }
 
 /**
- * Sessions of the console. Each belongs to one API key and has its rights. When the key is deleted, or its holder leaves
- * the team, the session is invalid, and so it is when the secret that it began with is no longer accepted. The store has the hash of the secret, so every node knows every session, and a
- * restart signs nobody out.
+ * Sessions of the console. Each belongs to one API key and has its rights. A session becomes invalid when the key is
+ * deleted, when its holder leaves the team, or when the key's secret with which it began is no longer accepted. The
+ * store has the hash of the session's secret, so every node knows every session, and a restart signs nobody out.
  */
 export class Sessions implements SessionResolver {
   readonly #deps: SessionsDeps
@@ -85,7 +85,7 @@ export class Sessions implements SessionResolver {
   }
 }
 
-/** Failed sign-ins per address, account and window; further failures get a `Retry-After`. */
+/** Most failed sign-ins per address, account and window. Further failures get a `Retry-After`. */
 export const MOST_FAILED_SIGN_INS = 10
 /** Length of a window, milliseconds. */
 export const SIGN_IN_WINDOW_MS = 60_000
@@ -136,7 +136,7 @@ class FailedSignIns {
   #current(pair: string): Window | undefined {
     const window = this.#windows.get(pair)
     const leftMs = window ? window.endsAt - this.#clock.now() : 0
-    // More than a window is left only if the clock was set back.
+    // If more than a whole window is left, the clock was set back, and the window no longer counts.
     if (leftMs > 0 && leftMs <= SIGN_IN_WINDOW_MS) return window
     this.#windows.delete(pair)
     return undefined

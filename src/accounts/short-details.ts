@@ -1,12 +1,12 @@
 import { isObject } from '../base/index.js'
 
-/** Most characters of the details of an entry of the audit log: a page has a thousand entries, and is read at once. */
+/** Most characters of the details of an audit log entry, because a page of a thousand entries is read at once. */
 const LONGEST_DETAILS = 16_384
-/** What is kept of each text, list and object in longer ones. */
+/** In longer details, each text keeps this many characters, and each list and object this many members. */
 const LONGEST_TEXT = 500
 const MOST_MEMBERS = 20
 
-/** The details of an entry as they are stored: of long ones the beginning of each text and of each list. JSON. */
+/** The details of an entry as they are stored, JSON. In long details, each text, list and object is cut to its beginning. */
 export function shortDetails(details: string): string {
   if (details.length <= LONGEST_DETAILS) return details
   const short = JSON.stringify(beginningOf(JSON.parse(details)))

@@ -29,16 +29,16 @@ export interface StoreMarkDeps {
 }
 
 /**
- * Writes the highest sequence numbers of the store to a file beside it, to notice a store that has lost commits: a store
- * whose write-ahead log was lost or cut, and an older copy, open without an error. The file is up to 10 s old, so losses
- * of the last seconds before a crash may go unnoticed.
+ * Writes the highest sequence numbers of the store to a file in the data directory, to notice at the next start that the
+ * store has lost commits. A store whose write-ahead log was lost or cut, or an older copy of a store, opens without an
+ * error. The file is up to 10 s old, so losses of the last seconds before a crash may go unnoticed.
  */
 export class StoreMark implements Service {
   readonly name = 'store mark'
   readonly #deps: StoreMarkDeps
   #written: Mark | undefined
   #timer: Timer | undefined
-  /** Stays `new` when the file must not be overwritten. */
+  /** Stays `new` if the file must not be overwritten. */
   #phase: 'new' | 'writing' | 'stopped' = 'new'
   #work: Promise<void> = Promise.resolve()
 
@@ -48,7 +48,8 @@ export class StoreMark implements Service {
 
   async start(): Promise<void> {
     const found = tryParseJson((await readFileIfThere(this.#path)) ?? '')
-    // While the store is behind its mark, the mark stays and each start reports the problem, until somebody deletes it.
+    // While the store is behind its mark, each start reports the problem and keeps the
+    // mark, until the operator deletes the file.
     if (Value.Check(MarkSchema, found) && (await this.#isBehind(found))) return
     this.#phase = 'writing'
     this.#schedule()
@@ -93,7 +94,7 @@ export class StoreMark implements Service {
     })
   }
 
-  /** The numbers that are read are already on disk, so the mark is never ahead of the store. */
+  /** Writes the mark. The numbers that it reads are committed, so the mark is never ahead of the store. */
   async #write(): Promise<void> {
     try {
       const numbers = await this.#deps.store.run(accounts.numbers, {})

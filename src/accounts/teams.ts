@@ -22,13 +22,13 @@ import * as teams from './transactions/teams.js'
 export interface TeamDeps {
   readonly store: Store
   readonly clock: Clock
-  /** Reloads keys and members from the store. Once it resolves, deleted ones are refused. */
+  /** Reloads keys and members from the store. Once it resolves, deleted keys and members are refused. */
   readonly reload: () => Promise<unknown>
-  /** When a key or token was used last, Unix milliseconds, if it was not stored yet. */
+  /** When a key or token was used last since the start, Unix milliseconds. The store may not have this time yet. */
   readonly lastUseOf: (id: string) => number | undefined
-  /** A team is to be deleted with its messages and runs; resolves when nothing is left. */
+  /** Called to delete a team with its messages and runs. Resolves when nothing is left. */
   readonly onTeamDeletion: (teamId: string) => Promise<void>
-  /** An API key has a new secret. */
+  /** Called when an API key has a new secret. */
   readonly onRotated: (oldHash: string, secret: string) => Promise<void>
 }
 
@@ -36,7 +36,7 @@ type TeamRefusal = teams.TeamRefusal
 
 /**
  * Teams and their members (reference redis 1.10). A team is an account of its own, so it owns databases and a queue like any
- * account. Its first queue token is generated and never shown; its owner and admins create tokens by name.
+ * account. Its first queue token is generated and never shown; its owner and admins create named tokens.
  */
 export class Teams {
   readonly #deps: TeamDeps
@@ -143,7 +143,10 @@ export function canReach(caller: Caller, teamId: string): boolean {
   return caller.role === undefined || caller.accountId === teamId
 }
 
-/** The caller as a member of a team; with an empty e-mail, which no member has, when the team is out of reach. */
+/**
+ * The caller as a member of a team. If the caller cannot reach the team, the
+ * e-mail is empty, which no member's e-mail is.
+ */
 function memberOf(caller: Caller, teamId: string): teams.TeamOfMember {
   return { teamId, emailKey: canReach(caller, teamId) ? emailKeyOf(caller.email) : '' }
 }

@@ -8,22 +8,22 @@ const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** More keys of other nodes are not kept. */
+/** Most keys of other nodes that are kept. */
 const MOST_KEYS = 64
 const OTHERS_FILE = 'token-keys-of-nodes'
 
 /**
- * Encrypts queue tokens for the store with a key in the data directory. The management API has to show a token to its
- * owner, but a reader of the store alone, or of a copy of it, must not get any.
+ * Encrypts queue tokens for the store with a key in the data directory. The management API has to show a token to its owner,
+ * but a reader of only the store, or of a copy of it, must not get any token.
  *
- * Each node has a data directory, hence a key of its own. The nodes exchange their keys over the peer link, never through
- * the store, and each keeps those of the others, so that it can show what another one has encrypted.
+ * Each node has its own data directory and thus its own key. The nodes exchange their keys over the peer link, never through
+ * the store. Each node keeps the keys of the others, so that it can show tokens that another node has encrypted.
  */
 export class TokenSeal {
   readonly #dataDir: string
   readonly #key: Buffer
   #others: readonly Buffer[]
-  /** The keys in the file. */
+  /** The content of the file with the keys of other nodes. */
   #written: string
   /** Writes of the file run one after the other. */
   readonly #writes = new Turns()
@@ -36,8 +36,8 @@ export class TokenSeal {
   }
 
   /**
-   * Reads the key of a data directory, or creates it. A damaged key is kept as `token-key.damaged-<random>`: somebody may
-   * repair it.
+   * Reads the key of a data directory, or creates it. A damaged key file is kept as `token-key.damaged-<random>`,
+   * because the operator may be able to repair it.
    */
   static async open(dataDir: string): Promise<TokenSeal> {
     const lines = (await readFileIfThere(join(dataDir, OTHERS_FILE)))?.split('\n') ?? []
@@ -58,8 +58,8 @@ export class TokenSeal {
   }
 
   /**
-   * Keeps keys of other nodes; ignores what is no key. Rejects when they are kept in memory only, as on a full disk: the next
-   * call writes them.
+   * Keeps keys of other nodes, and ignores invalid ones. Rejects if the keys could not be written, for example on a full
+   * disk. They are then kept in memory, and the next call writes them.
    */
   learn(texts: readonly unknown[]): Promise<void> {
     return this.#writes.take('', () => this.#learn(texts))
@@ -77,7 +77,7 @@ export class TokenSeal {
     this.#written = text
   }
 
-  /** The token as the store keeps it. `owner` is the account: what was sealed for one is nothing for another. */
+  /** Encrypts a token for the store. `owner` is the account: the result can be decrypted only for the same account. */
   seal(token: string, owner: string): string {
     const nonce = randomBytes(NONCE_BYTES)
     const cipher = createCipheriv(CIPHER, this.#key, nonce).setAAD(Buffer.from(owner))
@@ -85,7 +85,7 @@ export class TokenSeal {
     return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')
   }
 
-  /** The token again; `undefined` where there is none, or where this node does not have the key. */
+  /** Decrypts a token; `undefined` if there is none, or if this node does not have the key. */
   unseal(stored: string | null, owner: string): string | undefined {
     if (stored === null) return undefined
     const bytes = Buffer.from(stored, 'base64url')

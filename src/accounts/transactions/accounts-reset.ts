@@ -1,4 +1,4 @@
-/** Replaces the credentials of an account that are lost or leaked. */
+/** Replaces lost or leaked credentials of an account. */
 import type { Insertable } from 'kysely'
 import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -33,7 +33,7 @@ export interface ResetCredentialsArgs {
   /** Replaces the key of the same name. */
   readonly key: Insertable<ApiKeysTable>
   readonly queueTokenHash: string
-  /** Whether all other keys of the account and its queue tokens by name are deleted too. */
+  /** Whether all other keys of the account and its named queue tokens are deleted too. */
   readonly endsOtherKeys: boolean
   readonly audit: NewAuditRow
 }

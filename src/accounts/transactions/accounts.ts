@@ -34,7 +34,7 @@ export const identify = write(
   function* (args: { freshId: string; at: number }): Transaction<string> {
     const row = yield* first(installation, {})
     if (row) return row.installation_id
-    // Of two nodes that start at the same time, the second one waits for the first and takes its identity.
+    // If two nodes start at the same time, the second one waits for the first and uses its identity.
     yield* change(makeInstallation, { id: args.freshId, at: args.at })
     return (yield* only(installation, {})).installation_id
   },
@@ -96,7 +96,7 @@ const someAccount = query<object, { account_id: string }>(({ db }) =>
   db.selectFrom('accounts').select('account_id').limit(1),
 )
 
-/** Inserts the first account, unless another node that started at the same time has done so. Answers whether it did. */
+/** Inserts the first account, unless another node that started at the same time has done so. Returns whether it did. */
 export const createFirst = write('accounts.createFirst', function* (args: NewAccount): Transaction<boolean> {
   yield* lockInstallation()
   if (yield* first(someAccount, {})) return false
@@ -119,7 +119,7 @@ const signingKeys = query<{ accountId: string }, { signing_next: string }>(({ db
   d.forUpdate(db.selectFrom('accounts').select('signing_next').where('account_id', '=', p.accountId)),
 )
 
-/** The next signing key becomes the current one, and `fresh` the next. `undefined` when there is no such account. */
+/** Makes the next signing key the current one, and `fresh` the next. Returns `undefined` if there is no such account. */
 export const rotateSigningKeys = write(
   'accounts.rotateSigningKeys',
   function* (args: {
@@ -138,7 +138,7 @@ export const rotateSigningKeys = write(
 /** Greater than the sequence number of any audit entry. */
 const NEWEST = Number.MAX_SAFE_INTEGER
 
-/** Each new entry deletes up to this many expired ones, so that no job has to. */
+/** Each new entry deletes up to this many expired entries, so that no background job is needed. */
 const EXPIRED_PER_ENTRY = 10
 const forgetOldest = query<{ madeBefore: number }>(({ db, p }) => {
   const oldest = db.selectFrom('audit_log').select(['seq', 'at']).orderBy('seq').limit(EXPIRED_PER_ENTRY).as('oldest')
@@ -203,8 +203,8 @@ interface AuditLogArgs {
 
 /**
  * The latest entries of an account, newest first.
- * @param args.before `log_id`: only entries older than this one; none when the account has no such entry.
- * @param args.search in small letters: only entries that contain it, among the next `MOST_AUDIT_SEARCHED`.
+ * @param args.before `log_id`: only entries older than this one; none if the account has no such entry.
+ * @param args.search lower-case text: only entries that contain it, among the next `MOST_AUDIT_SEARCHED`.
  */
 export const auditLog = read('accounts.auditLog', function* (args: AuditLogArgs): Transaction<NamedAuditRow[]> {
   const { accountId, limit, search } = args
@@ -216,7 +216,7 @@ export const auditLog = read('accounts.auditLog', function* (args: AuditLogArgs)
   return yield* withNames(accountId, rows)
 })
 
-/** The last entry that a search has looked at. */
+/** The last entry that a search has read. */
 export type AuditSearchEnd = Pick<AuditRow, 'log_id' | 'at'>
 
 const auditAhead = query<{ accountId: string; before: number }, AuditSearchEnd>(({ db, p }) =>
@@ -230,7 +230,7 @@ const auditAhead = query<{ accountId: string; before: number }, AuditSearchEnd>(
     .limit(1),
 )
 
-/** Where a search that begins after an entry ends; `undefined` if it looks at all older entries. */
+/** The last entry that a search beginning after an entry reads; `undefined` if it reads all older entries. */
 export const auditSearchEnd = read(
   'accounts.auditSearchEnd',
   function* (args: { accountId: string; before?: string | undefined }): Transaction<AuditSearchEnd | undefined> {

@@ -55,7 +55,7 @@ export const create = write('apiKeys.create', function* (args: CreateKeyArgs): T
   return { kind: 'created' }
 })
 
-/** Why a caller may not make or rotate a key of the member `holder`; undefined when they may. */
+/** Why a caller may not make or rotate a key of the member `holder`; `undefined` if the caller may. */
 export function* holderRefusal(
   teamId: string,
   holder: string,
@@ -80,9 +80,9 @@ export type DeleteKeyOutcome =
   | { readonly kind: 'forbidden'; readonly role: TeamRole }
 
 /**
- * Deletes a key of the account. The last key that may write and does not expire cannot be deleted: without it nobody could create another.
- * In a team, only the owner and admins delete keys of others, and nobody else the owner's; no last key is kept, because the
- * owner can always create new ones.
+ * Deletes a key of the account. The last key that may write and does not expire cannot be deleted, because nobody could
+ * then create another key. In a team, only the owner and admins may delete keys of others, and only the owner may delete
+ * keys of the owner. A team's last key may be deleted, because the owner can always create new ones.
  */
 export const remove = write(
   'apiKeys.remove',

@@ -6,7 +6,7 @@ import { all, type Transaction } from '../../store/statement.js'
 
 type AuditRow = Selectable<AuditLogTable>
 
-/** An entry with the present name of what it changed; absent for what is gone or has no name. */
+/** An entry with the current name of the object that it changed; absent if the object is gone or has no name. */
 export type NamedAuditRow = AuditRow & { readonly entity_name?: string }
 
 interface Named {
@@ -17,8 +17,8 @@ interface Named {
 type Wanted = { readonly accountId: string; readonly ids: readonly string[] }
 
 /**
- * What is about an account or a team. The entity of other entries may be a text that a caller has chosen, such as the id of
- * an account that is none of theirs.
+ * Actions whose entity is an account or a team. The entity of other entries may be a text that a caller has chosen, such
+ * as the id of somebody else's account, whose name must not be shown.
  */
 const ABOUT_ACCOUNTS: readonly AuditAction[] = [
   ...(['Create Account', 'Suspend Account', 'Resume Account', 'Delete Account', 'Change Account'] as const),
@@ -26,7 +26,7 @@ const ABOUT_ACCOUNTS: readonly AuditAction[] = [
   ...(['Reset Credentials', 'Rotate Signing Keys'] as const),
 ]
 
-/** What has moved to another account is no longer named. */
+/** Names of objects of the account. An object that has moved to another account is not named. */
 const NAMES = [
   query<Wanted, Named>(({ db, p, d }) =>
     db
@@ -51,18 +51,18 @@ const NAMES = [
   ),
 ]
 
-/** The ids are those of entries about accounts and teams. */
+/** Names of accounts and teams, only for the ids of entries about them. */
 const NAMES_OF_ACCOUNTS = [
   query<Wanted, Named>(({ db, p, d }) =>
     db.selectFrom('accounts').select(['account_id as id', 'email as name']).where(d.inTexts('account_id', p.ids)),
   ),
-  // After the accounts: a team has an account, whose e-mail is no name.
+  // Teams come after accounts and override them: a team is also an account, but the e-mail of that account is its id.
   query<Wanted, Named>(({ db, p, d }) =>
     db.selectFrom('teams').select(['team_id as id', 'name']).where(d.inTexts('team_id', p.ids)),
   ),
 ]
 
-/** Adds the present names of what was changed. */
+/** Adds the current names of the objects that were changed. */
 export function* withNames(accountId: string, rows: readonly AuditRow[]): Transaction<NamedAuditRow[]> {
   const isAboutAccount = ({ action }: AuditRow): boolean => ABOUT_ACCOUNTS.some((known) => known === action)
   const names = yield* namesOf(NAMES, accountId, rows)

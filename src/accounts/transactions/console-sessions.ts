@@ -32,7 +32,7 @@ const setExpiry = query<{ secretHash: string; expiresAt: number }>(({ db, p }) =
   db.updateTable('console_sessions').set({ expires_at: p.expiresAt }).where('secret_hash', '=', p.secretHash),
 )
 
-/** Extends a session. One that was deleted meanwhile stays deleted. */
+/** Extends a session. A session that was deleted meanwhile stays deleted. */
 export const extend = write(
   'consoleSessions.extend',
   function* (args: { secretHash: string; expiresAt: number }): Transaction<void> {

@@ -1,7 +1,7 @@
 /**
- * The first two queue tokens of an account: one that may do everything and one that may read. `accounts` has them encrypted,
- * because the management API shows them; `queue_tokens` has their hashes beside those of the other tokens, and decides what
- * is accepted.
+ * The first two queue tokens of an account: one that may do everything and one that may only read. The table `accounts`
+ * has them encrypted, because the management API shows them. The table `queue_tokens` has their hashes, like those of
+ * the other tokens, and decides which tokens are accepted.
  */
 import type { Selectable } from 'kysely'
 import { write } from '../../store/operation.js'
@@ -75,8 +75,8 @@ const everyFirst = query<object, Pick<QueueTokenRow, 'account_id' | 'token_hash'
 )
 
 /**
- * Makes the rows of the first tokens follow all accounts: those of a version that had no such rows, and those that it has
- * changed. Answers how many accounts differed.
+ * Updates the rows of the first tokens from all accounts. They differ if an older version, which has no such rows,
+ * created or changed accounts. Returns how many accounts differed.
  */
 export const followAll = write('firstTokens.followAll', function* (_: object): Transaction<number> {
   yield* lockInstallation()
@@ -90,7 +90,7 @@ export const followAll = write('firstTokens.followAll', function* (_: object): T
   return stale.length
 })
 
-/** Makes the rows of the first tokens follow the account. Call it in each transaction that sets them there. */
+/** Updates the rows of the first tokens from the account. Call it in each transaction that sets tokens in the account. */
 export function* followFirstTokens(accountId: string): Transaction<void> {
   const account = yield* first(columnsOf, { accountId })
   if (!account) return
@@ -109,7 +109,7 @@ export function* followFirstTokens(accountId: string): Transaction<void> {
   }
 }
 
-/** A team has no first token until somebody asks for it: nobody has seen the one of its creation. */
+/** The hash of the first token; null if it was deleted, or for a team whose first token was never shown. */
 function hashOf(account: Columns): string | null {
   const isUnseen = account.queue_token === null && account.email === account.account_id
   return isUnseen || isRevoked(account) ? null : account.queue_token_hash
@@ -133,8 +133,8 @@ function rowOf({ account_id, created_at }: Columns, kind: 'all' | 'read', name: 
 }
 
 /**
- * Makes the account follow a first token that was rotated or deleted; does nothing for others.
- * @param secret the new secret, its hash and itself encrypted; `undefined`: deleted.
+ * Updates the account after one of its first tokens was rotated or deleted. Does nothing for other tokens.
+ * @param secret the new secret, as hash and encrypted; `undefined`: the token was deleted.
  */
 export function* followToken(
   { account_id: accountId, first_token }: Pick<QueueTokenRow, 'account_id' | 'first_token'>,

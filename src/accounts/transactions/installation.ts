@@ -6,8 +6,8 @@ const lockRow = query<object, { installation_id: string }>(({ db, d }) =>
 )
 
 /**
- * Locks the row of the installation until the commit: nodes that start at the same time do what a start does once one after
- * the other. Begin a transaction with it.
+ * Locks the row of the installation until the commit. So transactions that begin with it run one after the other, also
+ * on nodes that start at the same time.
  */
 export function* lockInstallation(): Transaction<void> {
   yield* first(lockRow, {})

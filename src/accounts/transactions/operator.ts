@@ -1,4 +1,4 @@
-/** What the operator does with accounts. A team is an account too, and goes the way of the account that owns it. */
+/** Transactions of the operator on accounts. A team is an account too, and follows the account of its owner. */
 import type { Insertable } from 'kysely'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -26,7 +26,7 @@ const databaseCounts = query<object, { account_id: string; held: number }>(({ db
     .groupBy('account_id'),
 )
 
-/** An account with what it has, as the operator sees it. */
+/** An account with the numbers of its teams and databases, as the operator sees it. */
 export interface OwnAccount {
   readonly row: AccountRow
   readonly teams: number
@@ -44,12 +44,12 @@ function* withCounts(): Transaction<OwnAccount[]> {
   })
 }
 
-/** All accounts that are no teams, oldest first. */
+/** All accounts that are not teams, oldest first. */
 export const list = read('operator.list', function* (_: object): Transaction<OwnAccount[]> {
   return yield* withCounts()
 })
 
-/** Creates an account with its first key, unless its e-mail exists already, in any spelling. */
+/** Creates an account with its first key, unless its e-mail exists already, ignoring case. */
 export const create = write(
   'operator.create',
   function* (args: {
@@ -73,7 +73,7 @@ const setState = query<{ accountId: string; state: AccountRow['state'] }>(({ db,
   db.updateTable('accounts').set({ state: p.state }).where('account_id', '=', p.accountId),
 )
 
-/** Which account, and the entry in the operator's audit log. */
+/** The account to change, and the entry in the operator's audit log. */
 export interface AccountChange {
   readonly accountId: string
   readonly audit: NewAuditRow
@@ -89,7 +89,7 @@ function* findChangeable(accountId: string): Transaction<AccountRefusal | { kind
   return row.operator === 1 ? { kind: 'is_operator' } : { kind: 'found', row }
 }
 
-/** Notes whose account it is: when it is deleted, nothing else says so. */
+/** Adds the e-mail of the account to an entry, because nothing else has it after the account is deleted. */
 const naming = (audit: NewAuditRow, { email }: AccountRow): NewAuditRow => ({
   ...audit,
   details: JSON.stringify({ email }),
@@ -102,7 +102,7 @@ export type SuspendOutcome =
   | { readonly kind: 'changed' }
   | { readonly kind: 'same' }
 
-/** Suspends an account, or ends that. */
+/** Suspends or resumes an account. */
 export const setSuspended = write(
   'operator.setSuspended',
   function* (args: AccountChange & { state: 'active' | 'suspended' }): Transaction<SuspendOutcome> {
@@ -116,7 +116,7 @@ export const setSuspended = write(
   },
 )
 
-/** What changes of an account. Absent members stay. */
+/** Changes of an account. Absent members stay. */
 export interface ChangedLimits {
   readonly database_limit?: number | null
   readonly daily_messages?: number | null
@@ -180,8 +180,8 @@ const dropMemberships = query<{ emailKey: string }>(({ db, p }) =>
 export type BeginDeleteOutcome = AccountRefusal | { readonly kind: 'begun' }
 
 /**
- * Marks an account and the teams that it owns as `deleting`, and ends all their credentials and its memberships. May be
- * repeated. From here on only the deletion changes anything of them.
+ * Marks an account and the teams that it owns as `deleting`, and deletes all their credentials and its memberships. May be
+ * repeated. From then on, only the deletion changes their rows.
  */
 export const beginDelete = write(
   'operator.beginDelete',
@@ -206,8 +206,8 @@ const deletingAccounts = query<object, { account_id: string; email: string }>(({
 )
 
 /**
- * The deletions that have begun: for each account its teams and then itself, because it goes after all that it owns; a team
- * whose account stays is a deletion of its own.
+ * The deletions that have begun. Each lists the teams of an account and then the account, which is deleted last. A team
+ * whose owner's account stays is a separate deletion.
  */
 export const deleting = read('operator.deleting', function* (_: object): Transaction<string[][]> {
   const rows = yield* all(deletingAccounts, {})
@@ -232,7 +232,7 @@ const aRun = query<OfAccount, { found: number }>(({ db, p }) =>
   db.selectFrom('runs').select('seq as found').where('account_id', '=', p.accountId).limit(1),
 )
 const LAST_ROWS = [
-  // A creation that was admitted before the deletion may have committed after its beginning.
+  // Credentials may have been created after the deletion began, by requests that were accepted before it.
   ...[dropSessions, dropKeys, dropTokens],
   query<OfAccount>(({ db, p }) => db.deleteFrom('audit_log').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('idempotency_keys').where('account_id', '=', p.accountId)),

@@ -1,4 +1,4 @@
-/** What the management API changes of an account's queue. */
+/** Changes of an account's queue by the management API. */
 import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { change, first, type Transaction } from '../../store/statement.js'
@@ -16,7 +16,7 @@ export interface QueueTokens {
   readonly readHash: string
 }
 
-/** What an owner may set. */
+/** The settings of a queue that its owner may change. */
 export interface QueueSettings {
   readonly queue_plan: string
   readonly queue_budget: number
@@ -65,7 +65,7 @@ const setAll = query<QueueSettings & { accountId: string }>(({ db, p }) =>
     .where('account_id', '=', p.accountId),
 )
 
-/** Replaces the tokens of a queue. The rules of a single token hold: in a team, only the owner and admins may. */
+/** Replaces the tokens of a queue. As for single tokens, in a team only the owner and admins may do it. */
 export const rotate = write(
   'queueAccounts.rotate',
   function* ({
@@ -88,7 +88,7 @@ export const fill = write('queueAccounts.fill', function* (tokens: QueueTokens):
   yield* followFirstTokens(tokens.accountId)
 })
 
-/** Changes settings of a queue; the others stay, also those that another request changes at the same time. */
+/** Changes settings of a queue. Other settings stay, including those that another request changes at the same time. */
 export const set = write(
   'queueAccounts.set',
   function* ({ accountId, changed, audit }: ChangedSettings): Transaction<void> {

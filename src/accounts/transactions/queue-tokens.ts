@@ -1,4 +1,4 @@
-/** Queue tokens by name, rotation of tokens and keys, and when they were used last. Only hashes are stored. */
+/** Named queue tokens, rotation of tokens and keys, and when they were used last. Only hashes are stored. */
 import { type Selectable, sql } from 'kysely'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -48,7 +48,10 @@ export type TokenRefusal =
   | { readonly kind: 'not_found' }
   | { readonly kind: 'forbidden'; readonly role: TeamRole }
 
-/** Locks the account. In a team only its owner and admins go on: a token has no holder whose removal would end it. */
+/**
+ * Locks the account. In a team, refuses callers other than the owner and admins: a token has no holder, so removing a member
+ * would not end it.
+ */
 export function* lockOwner({ accountId, emailKey }: TokenOwner): Transaction<TokenRefusal | undefined> {
   if (!(yield* first(lockAccount, { accountId }))) return { kind: 'no_account' }
   if (!(yield* first(teamOf, { accountId }))) return undefined
@@ -99,12 +102,12 @@ export const remove = write(
   },
 )
 
-/** What a rotation writes. Times are Unix milliseconds. */
+/** The values that a rotation writes. Times are Unix milliseconds. */
 export interface Rotation {
   readonly hash: string
-  /** Until when the old secret is accepted, and with it the sessions of the console that it began; 0: not at all. */
+  /** Until when the old secret, and the sessions of the console that began with it, are accepted; 0: not at all. */
   readonly previousUntil: number
-  /** The new expiry of what expires; undefined keeps it. */
+  /** The new expiry of a key or token that expires; `undefined` keeps the old one. */
   readonly expiresAt: number | undefined
 }
 
@@ -134,7 +137,7 @@ const setToken = query<NewSecret & { tokenId: string }>(({ db, p }) =>
     .where('token_id', '=', p.tokenId),
 )
 
-/** The outcome of a rotation. `never_expires`: a new expiry was asked for what has none. */
+/** The outcome of a rotation. `never_expires`: a new expiry was requested for a key or token that never expires. */
 export type RotateOutcome<Row> =
   | TokenRefusal
   | { readonly kind: 'never_expires' }
@@ -170,14 +173,14 @@ const setKey = query<NewSecret & { keyId: string }>(({ db, p }) =>
     .where('key_id', '=', p.keyId),
 )
 
-/** The outcome of `rotateKey`, with the hash of the secret before. */
+/** The outcome of `rotateKey`, with the hash of the previous secret. */
 export type RotateKeyOutcome =
   | Exclude<RotateOutcome<ApiKeyRow>, { kind: 'rotated' }>
   | { readonly kind: 'rotated'; readonly row: ApiKeyRow; readonly oldHash: string }
 
 /**
- * Gives an API key a new secret. The person who rotates a key learns its secret, so in a team the rules of its creation hold: only
- * the owner and admins rotate keys of others, and nobody else the owner's.
+ * Gives an API key a new secret. The person who rotates a key learns its secret, so in a team the same rules hold as for
+ * creating a key: only the owner and admins may rotate keys of others, and only the owner may rotate keys of the owner.
  */
 export const rotateKey = write(
   'apiKeys.rotate',
@@ -221,7 +224,7 @@ const setTokenUse = query<LastUse>(({ db, p }) =>
 
 const inOrder = (uses: readonly LastUse[]): LastUse[] => [...uses].sort((one, other) => (one.id < other.id ? -1 : 1))
 
-/** Notes when keys and tokens were used last. A later use that another node has noted stays; what is gone stays gone. */
+/** Stores when keys and tokens were used last. A later use that another node has stored stays. Deleted ones stay deleted. */
 export const noteUses = write(
   'queueTokens.noteUses',
   function* (args: { keys: readonly LastUse[]; tokens: readonly LastUse[] }): Transaction<void> {

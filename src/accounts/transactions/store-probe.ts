@@ -7,8 +7,8 @@ const touchNothing = query<{ nobody: string }, unknown>(({ db, p }) =>
 )
 
 /**
- * Runs a write that changes no row, and so writes nothing to the disk. Fails when the store cannot commit: its thread is
- * gone, its lock is held, or the PostgreSQL server is away or read-only.
+ * Runs a write that changes no row and thus writes nothing to the disk. Fails if the store cannot commit: its thread is
+ * gone, its lock is held, or the PostgreSQL server is unavailable or read-only.
  */
 export const probe = write('storeProbe.probe', function* (): Transaction<void> {
   yield* change(touchNothing, { nobody: '' })

@@ -1,6 +1,6 @@
 /**
- * Teams and their members. For non-members the outcome is `not_found`. The stored role at that moment decides what a
- * member may do.
+ * Teams and their members. For non-members the outcome is `not_found`. The role that is stored at the time of the
+ * transaction decides what a member may do.
  */
 import type { Insertable, Selectable } from 'kysely'
 import { read, write } from '../../store/operation.js'
@@ -150,7 +150,7 @@ function* refusalOf(args: TeamOfMember, allowed: readonly TeamRole[]): Transacti
 export type DeleteTeamOutcome =
   | TeamRefusal
   | { readonly kind: 'deleted' }
-  /** Nobody can reach it any more; messages and runs are still to be deleted. */
+  /** The team is no longer reachable; its messages and runs are still to be deleted. */
   | { readonly kind: 'begun' }
   | { readonly kind: 'not_empty'; readonly databases: number }
 
@@ -168,7 +168,7 @@ export const remove = write(
     const { held } = yield* only(databasesOf, { teamId })
     if (held > 0) return { kind: 'not_empty', databases: held }
     if (yield* hasQueue(teamId)) {
-      // Deleting it takes longer than a transaction may: from here on the deletion of accounts completes it.
+      // Deleting messages and runs takes too long for one transaction, so the deletion of accounts completes it.
       for (const drop of [dropKeys, dropTokens, dropMembers]) yield* change(drop, { teamId })
       yield* change(markDeleting, { teamId })
       yield* recordAudit(args.audit)
