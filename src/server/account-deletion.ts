@@ -7,7 +7,7 @@
  *     └─ a pause, and both once more: a request that was admitted before may have committed meanwhile
  *     └─ finishDelete ── refuses while anything is left; then the last rows go
  *
- * Every step may be repeated, and the state `deleting` is stored: after a crash the next start goes on.
+ * Every step may be repeated, and the state `deleting` is stored: after a crash the next start continues the deletion.
  */
 import * as operator from '../accounts/transactions/operator.js'
 import * as alertsHistory from '../alerts/transactions/alerts-history.js'
@@ -32,18 +32,18 @@ export interface AccountDeletionDeps {
 
 /** Rows deleted in one transaction. */
 const BATCH = 200
-/** How long requests that were admitted before the deletion have to commit. */
+/** Time for requests that were admitted before the deletion to commit. */
 const SETTLE_MS = 1_000
-/** A database that is busy is tried again after this. */
+/** Delay before the next attempt to delete a busy database. */
 const RETRY_MS = 500
-/** A deletion that has failed goes on after this. */
+/** Delay before a failed deletion continues. */
 const AGAIN_MS = 60_000
 
 /** Completes the deletion of accounts. */
 export class AccountDeletion implements Service {
   readonly name = 'account deletion'
   readonly #deps: AccountDeletionDeps
-  /** By account and team. One that takes long, because a database is busy, holds up no other. */
+  /** Active deletions by account and team. They run side by side, so a busy database delays only its own account. */
   readonly #active = new Map<string, Promise<void>>()
   #again: Timer | undefined
   #isStopped = false
@@ -52,7 +52,7 @@ export class AccountDeletion implements Service {
     this.#deps = deps
   }
 
-  /** Goes on with deletions that a crash interrupted, without holding up the start. */
+  /** Continues deletions that a crash interrupted, without delaying the start. */
   async start(): Promise<void> {
     void this.complete().catch(() => undefined)
   }
@@ -65,7 +65,7 @@ export class AccountDeletion implements Service {
 
   /**
    * Deletes everything of all accounts and teams that are `deleting`. When it rejects, the rest is tried again later.
-   * @param only resolves when nothing is left of this one. Default: of all.
+   * @param only the account or team whose deletion is awaited. Default: all.
    */
   async complete(only?: string): Promise<void> {
     const deletions = await this.#deps.store.run(operator.deleting, {}).catch((error: unknown) => {
@@ -77,7 +77,10 @@ export class AccountDeletion implements Service {
     await Promise.all(awaited.map(({ ended }) => ended))
   }
 
-  /** Deletes accounts in this order, after what is active for any of them; what is active for all of them is the same. */
+  /**
+   * Deletes accounts in this order, after the active deletions of any of them. If one active deletion covers all of them,
+   * returns that one.
+   */
   #begin(ids: readonly string[]): Promise<void> {
     const active = [...new Set(ids.map((id) => this.#active.get(id)))]
     const [same] = active
@@ -114,7 +117,7 @@ export class AccountDeletion implements Service {
     }
     await store.run(alertsHistory.sweepOrphans, {})
     await reload()
-    // Last: until now, a message or a request in flight may have used one of them.
+    // Last, because until now a message or a request in flight may have used one of the keys.
     await queue.forgetFlowKeys(keys)
   }
 

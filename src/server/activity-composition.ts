@@ -4,7 +4,7 @@ import type { CountedUse, Databases } from '../databases/index.js'
 import { ActivityMeter } from '../telemetry/index.js'
 import type { Foundations } from './foundations.js'
 
-/** The time of messages and runs is that of all activity. Default: the system's clock. */
+/** `queueClock` is the clock of messages and runs, and dates all activity. Default: the system's clock. */
 interface ActivityOptions {
   readonly queueClock?: Clock
 }
@@ -14,7 +14,7 @@ export function activityMeter({ queueClock: clock = systemClock }: ActivityOptio
   return new ActivityMeter(() => clock.now())
 }
 
-/** What stores and answers the activity of accounts. */
+/** The service that stores the activity of accounts and answers requests for it. */
 export function composeActivity(
   { store, logger, meters }: Pick<Foundations, 'store' | 'logger' | 'meters'>,
   { databases }: { readonly databases: Pick<Databases, 'usage'> },
@@ -24,7 +24,7 @@ export function composeActivity(
   return new ActivityLog({ store, clock, logger, meter: meters.activity, collect })
 }
 
-/** What is collected happened before: at the start of a minute, in the one that is over. */
+/** Collected counts are dated this much back, because at the start of a minute they belong to the previous one. */
 const COLLECTED_AFTER_MS = 1_000
 
 /** Counts what clients of databases did, whenever their usage is collected. */

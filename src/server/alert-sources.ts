@@ -1,4 +1,4 @@
-/** What the alerts look at besides the store, brought together from the parts that know it. */
+/** What the alerts read besides the store: the databases, the disk and the certificate. */
 import { X509Certificate } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
 import type { AlertSources, WatchedDatabase } from '../alerts/index.js'
@@ -6,7 +6,7 @@ import type { Databases } from '../databases/index.js'
 import type { Fleet } from '../fleet/index.js'
 import type { ServerCertificate } from '../gateway/index.js'
 
-/** The parts that are asked. */
+/** Collaborators of `alertSources`. */
 export interface AlertSourcesDeps {
   readonly dataDir: string
   readonly databases: Pick<Databases, 'usage'>
@@ -15,9 +15,9 @@ export interface AlertSourcesDeps {
   readonly tls: ServerCertificate | undefined
 }
 
-/** An engine that ended once is started at once, and nobody need know. */
+/** Failures in a row that are worth an alert. The fleet restarts an engine that failed once without an alert. */
 const WORTH_AN_ALERT = 2
-/** Ends in 10 minutes that are worth an alert, although the engine served in between. */
+/** Exits in 10 minutes that are worth an alert, even if the engine served in between. */
 const TOO_MANY_ENDS = 3
 const DOLLAR_NANO = 1_000_000_000
 
@@ -26,7 +26,7 @@ export function alertSources({ dataDir, databases, fleet, tls }: AlertSourcesDep
   const restartsOf = (databaseId: string): string | undefined => {
     const members = fleet.observe(databaseId)
     const failing = members.find(
-      // The count of an engine that runs again may be old.
+      // The failure count of an engine that runs again may be outdated.
       ({ failures, state }) => failures >= WORTH_AN_ALERT && (state === 'backing-off' || state === 'starting'),
     )
     const why = ({ reason }: { readonly reason?: string }): string => reason ?? 'no reason is known'

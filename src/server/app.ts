@@ -153,11 +153,12 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   }
   const busy = [gateway, queue, workflow, management, forQueue, bulk, alerts, backups, ...operator.services]
   exporting?.bind({ figures: () => operator.metrics.export() })
-  // First, so that it stops last and exports what the others did while they stopped.
+  // First, so that the export stops last and includes what the other services did while they stopped.
   const first = exporting ? [exporting] : []
   const { store, config, logger, problems } = foundations
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock: systemClock, logger, problems })
-  // The cluster first: a node registers before any module reads what others may change. The activity before what it counts.
+  // The cluster first: a node registers before any module reads data that other nodes may change. The activity starts
+  // before the services whose actions it counts.
   const services = [...first, cluster, [accounts, mark, activity], ...dataPlane.services, busy]
   return { accounts, memory, queue, cluster, readiness, services }
 }
@@ -174,7 +175,7 @@ function composeAccounts({ config, store, logger, cluster }: Foundations): Accou
   })
 }
 
-/** What alerts take from the foundations as it is. */
+/** The foundations that alerts use unchanged. */
 function alertSettings({ config, store, logger, problems, cluster }: Foundations, { queueClock }: AppOptions) {
   return {
     store,

@@ -22,15 +22,14 @@ export interface ClusterDeps {
   readonly plans: unknown
   readonly logger: Logger
   readonly meters: ServerMeters
-  /** That of clients. */
   readonly memory: ClientMemoryBudget
-  /** The store of everything else; it is open, so it has the tables of the cluster. */
+  /** The store that all modules share. It is open, so it already has the tables of the cluster. */
   readonly store: Store
   /** Called when this node has to end. */
   readonly onFailure: (error: Error) => void
 }
 
-/** The cluster of this server, and what only the composition needs of it. */
+/** The cluster of this server, with members that only the composition uses. */
 export interface OpenCluster {
   readonly cluster: Cluster
   /** Why this node should get no requests now. */
@@ -100,7 +99,10 @@ async function clusteredOn(upkeep: Store, name: string, deps: ClusterDeps): Prom
   })
 }
 
-/** Nodes on one machine need not listen for others. Another address may be one of a router, so any one is listened on. */
+/**
+ * The address to listen on for other nodes. Nodes that advertise a loopback address share one machine, so loopback is
+ * enough. Any other advertised address may be that of a router, so a node with a loopback `host` listens on all addresses.
+ */
 function listenOn(host: string, advertised: string): string {
   if (isLoopback(advertised)) return advertised
   return isLoopback(host) ? (advertised.includes(':') ? '::' : '0.0.0.0') : host
@@ -108,7 +110,7 @@ function listenOn(host: string, advertised: string): string {
 
 const ID_FILE = 'node-id'
 
-/** The id of a data directory. Who has locked the directory may end an earlier life with the same id. */
+/** The id of a data directory. The process that holds its lock may end an earlier incarnation with the same id. */
 async function idOf(dataDir: string): Promise<string> {
   const path = join(dataDir, ID_FILE)
   const known = (await readFileIfThere(path))?.trim()

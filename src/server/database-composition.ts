@@ -73,7 +73,7 @@ function composeFleet({ config, engine, logger, problems, meters }: Foundations,
   })
 }
 
-/** What databases take from the foundations as it is. */
+/** The foundations that databases use unchanged. */
 function settingsOf({ config, engine, meters, cluster, ...foundations }: Foundations) {
   const { store, logger, problems, plans, objectStorage } = foundations
   return {
@@ -91,7 +91,7 @@ function settingsOf({ config, engine, meters, cluster, ...foundations }: Foundat
   }
 }
 
-/** What databases have to know of accounts. */
+/** What databases ask about accounts. */
 function rulesOf(accounts: Accounts) {
   return {
     emailOf: (accountId: string) => accounts.account(accountId)?.email ?? '',
@@ -151,7 +151,7 @@ function composeGateway(foundations: Foundations, { fleet, databases, readiness 
   })
 }
 
-/** Restarts the engine of a database that a script blocks. Returns whether it did. */
+/** Ends the engine of a database that a script blocks; the fleet restarts it. Returns whether an engine was ended. */
 function breakOff(fleet: Fleet, databaseId: string, logger: Logger): boolean {
   const isEnded = fleet.killPrimary(databaseId)
   if (isEnded) logger.warn('engine_script_ended', { databaseId })

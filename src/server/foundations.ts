@@ -21,7 +21,7 @@ export interface Foundations {
   /** Undefined: the local certificate authority is unusable, so databases with TLS are not served. */
   readonly tls: ServerCertificate | undefined
   readonly store: Store
-  /** Which nodes there are and what this one does. */
+  /** The nodes that use the store, and the tasks of this one. */
   readonly cluster: Cluster
   /** Why this node of a cluster should get no requests now. */
   readonly notReady: () => NotReady | undefined

@@ -93,7 +93,7 @@ const LOGS_REQUESTS: ReadonlySet<Config['logLevel']> = new Set(['debug', 'trace'
 /** Paths that a supervisor asks for every few seconds. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/livez', '/readyz'])
 
-/** Shown for pages of the console, and for what does not exist: such a path may contain anything. */
+/** Logged instead of the paths of console pages and unknown paths, because such a path may contain anything. */
 const OTHER_PATH = '(other)'
 
 /** The settings that all HTTP listeners share. */
@@ -146,7 +146,7 @@ function answerWatch(
 ): Pick<HttpSettings, 'onAnswered' | 'onForward'> {
   const log = answerLog(config, logger, service)
   if (!tracer) return log ? { onAnswered: log } : {}
-  /** Of requests that other nodes answer, by their headers. */
+  /** Spans of requests that other nodes answer, by the headers of the request. */
   const passed = new WeakMap<IncomingHttpHeaders, PassedSpan>()
   return {
     onAnswered: (request, headers) => {
@@ -173,7 +173,7 @@ function traceAnswer(
   service: string,
 ): void {
   if (route === undefined || UNTRACED.has(route) || PROBES.has(route)) return
-  // A stranger could fill the buffer of spans.
+  // Clients without credentials could fill the buffer of spans.
   if (status === 401) return
   span.answered({ requestId, method, status, durationMs, route, service, parent: parentOf(headers) })
 }

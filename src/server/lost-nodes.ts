@@ -1,4 +1,4 @@
-/** Problems about nodes that are dead: nobody else than a person starts their processes again. */
+/** Reports dead nodes as problems, because only a person can restart their processes. */
 import type { Clock, Service, Timer } from '../base/index.js'
 import type { Cluster } from '../cluster/index.js'
 import * as nodesAdmin from '../cluster/transactions/nodes-admin.js'
@@ -6,10 +6,10 @@ import { counted } from '../contract/words/figures.js'
 import type { Store } from '../store/index.js'
 import type { ProblemReport, Problems } from '../telemetry/index.js'
 
-/** A standby has taken over long before the next look. */
+/** Interval between checks. A standby takes over well within it, so the next check no longer counts its database. */
 const LOOK_EVERY_MS = 10_000
 
-/** What lost nodes are found with. */
+/** Collaborators of `LostNodes`. */
 export interface LostNodesDeps {
   readonly cluster: Pick<Cluster, 'isAlone' | 'isLeader'>
   readonly store: Store
@@ -17,11 +17,11 @@ export interface LostNodesDeps {
   readonly problems: Pick<Problems, 'report' | 'resolve'>
 }
 
-/** Reports each node that was declared dead, until it runs again or is removed. The leader does it for all. */
+/** Reports each node that was declared dead, until it runs again or is removed. Only the leader reports. */
 export class LostNodes implements Service {
   readonly name = 'lost nodes'
   readonly #deps: LostNodesDeps
-  /** By name, with how many databases wait for it. */
+  /** Reported nodes by name, with the number of databases that wait for each. */
   readonly #reported = new Map<string, number>()
   #timer: Timer | undefined
   #isStopped = false
@@ -44,7 +44,7 @@ export class LostNodes implements Service {
     this.#timer = this.#deps.clock.after(LOOK_EVERY_MS, () => void this.#look().finally(() => this.#lookLater()))
   }
 
-  /** Never rejects: while the store does not answer, what was found stays. */
+  /** Never rejects. While the store does not answer, the reported problems stay as they are. */
   async #look(): Promise<void> {
     const { cluster, store } = this.#deps
     const nodes = cluster.isLeader ? await store.run(nodesAdmin.list, {}).catch(() => undefined) : []

@@ -1,7 +1,6 @@
 /**
- * The figures of `GET /metrics` and of the export by OpenTelemetry. They take several modules, so only the composition root
- * has them. Counters are read from the
- * meters of the modules. What is stored is counted by `SlicedCount`, at most every 15 seconds.
+ * The figures of `GET /metrics` and of the export by OpenTelemetry. They need several modules, so the composition root
+ * collects them. Counters come from the meters of the modules. `SlicedCount` counts stored rows, at most every 15 seconds.
  *
  * The first account and the holder of `metricsToken` see the whole server. Any other account sees its own databases.
  */
@@ -47,7 +46,7 @@ export interface MetricsDeps {
   readonly cluster: Pick<Cluster, 'isAlone' | 'isLeader' | 'owned' | 'peers'>
   readonly meters: ServerMeters
   readonly version: string
-  /** Accounts of which nothing is delivered now. */
+  /** Accounts whose messages are not delivered now. */
   readonly heldAccounts: () => ReadonlySet<string>
   /** Whether an account is the operator's. */
   readonly isOperator: (accountId: string) => boolean
@@ -68,7 +67,7 @@ export interface MetricsSource {
 /** The source of the metrics of a server. */
 export function metricsSource(deps: MetricsDeps): MetricsSource {
   const server = new ServerMetrics(deps)
-  // Delays of the event loop are those since the last reading, so each reader has its own.
+  // Event-loop delays are measured since the last reading, so each reader has its own instance.
   const exported = new ProcessMetrics()
   return { route: metricsRoute(deps, server), export: () => server.all(exported) }
 }
@@ -118,7 +117,7 @@ export function databaseMetricsRoute({ databases }: Pick<MetricsDeps, 'databases
   }
 }
 
-/** Opens the words that stand for the credentials of a scraper of one database. */
+/** Prefix of `Caller.source` for a scraper of one database. */
 const DATABASE_TOKEN = 'DATABASE_TOKEN - '
 const sourceOf = (databaseId: string): string => DATABASE_TOKEN + databaseId
 
@@ -214,7 +213,7 @@ class ServerMetrics {
     }
   }
 
-  /** What only the store knows. A store that does not answer leaves these figures out, and no others. */
+  /** Figures that only the store knows. If the store does not answer, these figures are missing and the others are not. */
   async #stored(): Promise<Figures> {
     const { store, clock } = this.#deps
     const { pending, held, dead, active, deadRuns, waits } = this.#counts
@@ -283,7 +282,7 @@ function knownByState(figures: Readonly<Record<string, number | undefined>>): re
   )
 }
 
-/** By kind; damage of the store also while there is none, so that alerts on it always have a series. */
+/** Problems by kind and severity. Store damage is always listed, even as 0, so that alerts on it always have a series. */
 function problemFigures(problems: readonly Problem[]): readonly MetricValue[] {
   const counts = new Map([['store_damaged error', 0]])
   for (const { kind, severity } of problems) {
@@ -351,7 +350,7 @@ function workflowFigures({ workflow, bulk }: ServerMeters): Figures {
   }
 }
 
-/** Of a node; a server that is alone has none. */
+/** Figures of a node of a cluster; a server that is alone has none. */
 function clusterFigures({ cluster: meter }: ServerMeters, cluster: MetricsDeps['cluster']): Figures {
   if (cluster.isAlone) return {}
   return {

@@ -30,7 +30,7 @@ import { type Caller, ok, type Route, route } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import type { ProblemsOfNodes } from './problems-of-nodes.js'
 
-/** What the operations on nodes are made of. */
+/** Collaborators of the operations on nodes. */
 export interface NodesAdministrationDeps {
   readonly accounts: Pick<Accounts, 'requireOperator'>
   readonly cluster: Pick<Cluster, 'isAlone' | 'incarnation'>

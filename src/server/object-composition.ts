@@ -21,7 +21,7 @@ export function serviceBackupPlaces(
   }
 }
 
-/** Where backups are kept besides the disk. A server whose keys cannot be read serves databases without it. */
+/** Opens the storage for backups. If its keys cannot be read, the server reports that and keeps backups on its disk only. */
 export async function openBackupStorage(
   config: Config,
   variables: StorageVariables,

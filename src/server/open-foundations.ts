@@ -25,7 +25,7 @@ import { openBackupStorage, serviceBackupPlaces } from './object-composition.js'
 export interface FoundationOptions {
   /** Called when the store has failed for good and the server has to end. Acknowledged writes are safe. */
   readonly onFailure: (error: Error) => void
-  /** What is known of the engine already. Default: its program is started for a moment and asked. */
+  /** The engine, if it was probed before. Default: Homeport starts its program briefly and asks it. */
   readonly engine?: EngineInfo
   /** The standard variables of OpenTelemetry. Default: none, so nothing is exported. */
   readonly telemetry?: Environment
@@ -91,7 +91,7 @@ export async function openFoundations(config: Config, options: FoundationOptions
 function strangersOf(logger: Logger): Strangers {
   return new Strangers({
     onClosed: (connections) => logger.warn('strangers_closed', { connections }),
-    // Of a database at another node its token is known, not its account.
+    // The owner of a connection to a database at another node is a token, because its account is not known here.
     onOwnerLimited: (owner, connections) =>
       logger.warn('connections_limited', { connections, ...(owner.startsWith('acc_') && { accountId: owner }) }),
   })
@@ -135,7 +135,7 @@ const FULL_STORE: ProblemReport = {
   title: 'PostgreSQL refuses writes, because its disk is full.',
   advice: 'Free space on the disk of PostgreSQL. This notice ends ten minutes after the last refused write.',
 }
-/** Small writes may succeed while larger ones do not, so one that succeeds says nothing. */
+/** Time after the last refused write. A write that succeeds does not end it, because larger ones may still fail. */
 const FULL_SHOWN_MS = 600_000
 
 function otherTime(aheadMs: number, { node }: Config): ProblemReport {

@@ -12,7 +12,7 @@ import type { ProblemsOfNodes } from './problems-of-nodes.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { ServerLogs } from './server-logs.js'
 
-/** What the operator of a server looks at and changes. */
+/** The modules that the operator's operations read and change. */
 interface Operated {
   readonly accounts: Accounts
   readonly databases: Databases
@@ -67,7 +67,7 @@ export function composeOperator(foundations: Foundations, operated: Operated) {
   }
 }
 
-/** Backups of the whole service, on demand and by themselves. */
+/** Backups of the whole service, on demand and on a schedule. */
 function composeServiceBackups({ config, logger, problems, serviceBackupPlace }: Foundations, databases: Databases) {
   const shared = {
     placeAt: serviceBackupPlace,
@@ -101,7 +101,7 @@ function backupRefusal({ node, store }: Foundations['config']): string | undefin
   return 'the store is in PostgreSQL, which this backup does not read. Back it up with pg_dump, and databases with --backups s3://bucket/prefix'
 }
 
-/** What follows when the operator suspends or deletes an account. */
+/** Applies the suspension and deletion of accounts by the operator to databases and the queue. */
 function composeDeletion({ store, logger }: Foundations, { accounts, databases, queue }: Operated) {
   const deletion = new AccountDeletion({
     store,

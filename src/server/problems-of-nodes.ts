@@ -1,4 +1,4 @@
-/** The problems of all nodes, for Home of the console: a load balancer shows another node with every request. */
+/** The problems of all nodes, for Home of the console. Behind a load balancer, each request may reach another node. */
 import { isObject } from '../base/index.js'
 import type { Cluster, Incarnation } from '../cluster/index.js'
 import type { Overview } from '../contract/console/console.js'
@@ -9,7 +9,7 @@ type ShownProblem = Overview['problems'][number]
 const PROBLEMS = 'console.problems'
 const COUNT = 'server.problems'
 
-/** Answers other nodes, and asks them. Nodes that do not answer at once are left out. */
+/** Collects the problems of all nodes, and answers other nodes that do. Nodes that do not answer at once are left out. */
 export class ProblemsOfNodes {
   readonly #cluster: Pick<Cluster, 'ask' | 'incarnation'>
   readonly #own: Pick<Problems, 'visibleTo' | 'count'>
@@ -21,7 +21,7 @@ export class ProblemsOfNodes {
     cluster.handle(PROBLEMS, (payload) => this.#ofThis(isObject(payload) ? String(payload.accountId) : ''))
   }
 
-  /** Those of an account and of the servers, this node's first. What several nodes report alike is shown once. */
+  /** The problems of an account and of all servers, this node's first. The same problem at several nodes is shown once. */
   async visibleTo(accountId: string): Promise<ShownProblem[]> {
     const shown = this.#ofThis(accountId)
     for (const { peer, answer } of await this.#cluster.ask(PROBLEMS, { accountId })) {
@@ -31,7 +31,7 @@ export class ProblemsOfNodes {
     return shown
   }
 
-  /** How many each node has, as its `/health` counts them. */
+  /** The number of problems of each node, as its `/health` counts them. */
   async counts(): Promise<ReadonlyMap<Incarnation, number>> {
     const counts = new Map([[this.#cluster.incarnation, this.#own.count]])
     for (const { peer, answer } of await this.#cluster.ask(COUNT, null)) {

@@ -1,6 +1,6 @@
 /**
- * The queue of an account in the management API: its tokens, its settings and what it did. Here, because it takes the
- * accounts, the messages and the runs.
+ * The queue of an account in the management API: its tokens, its settings and its statistics. It is in `server/` because
+ * it needs accounts, messages and runs.
  */
 import { networkInterfaces } from 'node:os'
 import type { Accounts } from '../accounts/index.js'
@@ -31,7 +31,7 @@ import { type Caller, ok, type Route, route } from '../http/index.js'
 import { LONGEST_DELAY_MS, MAX_RETRIES } from '../queue/index.js'
 import type { Store } from '../store/index.js'
 
-/** What the operations on queues are made of. */
+/** Collaborators and settings of the operations on queues. */
 export interface QueueAdministrationDeps {
   readonly config: Pick<Config, 'queueBodyLimitBytes' | 'retentionMs' | 'deliveryConcurrency' | 'deliveryTimeoutMs'>
   readonly accounts: Pick<Accounts, 'queues' | 'dailyMessagesOf'>
@@ -221,7 +221,7 @@ function recentOf(recent: Series) {
   }
 }
 
-/** What the wire calls the states of messages. */
+/** Stored states of messages with their names on the wire. */
 const STATES = { held: 'waiting', pending: 'pending', delivered: 'delivered', failed: 'failed', canceled: 'canceled' }
 
 function byState(of: Series, which: (count: queueStats.MessageCount) => boolean): QueueStats['daily_qstash_messages'] {

@@ -1,6 +1,6 @@
 /**
  * `GET /v2/server/logs`: the operator reads and follows the log of the running server. Lines are kept in memory once, in
- * `RecentLines`; a reader only has a position in it, so a slow one costs nothing and learns how many lines it has missed.
+ * `RecentLines`. A reader has only a position in it, so a slow reader costs nothing and is shown how many lines it missed.
  */
 import { type Clock, type Service, tryParseJson, yieldToEventLoop } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
@@ -9,7 +9,7 @@ import { getServerLogs, type LogLine, type LogsQuery } from '../contract/server/
 import { type Call, EventStream, type Reply, type Route, route, wantsEvents } from '../http/index.js'
 import type { RecentLines } from '../telemetry/index.js'
 
-/** Lines that are sent before others get their turn. */
+/** Lines sent between yields to the event loop. */
 const LINES_AT_ONCE = 200
 const DEFAULT_COUNT = 100
 const MOST_READERS = 20
@@ -111,7 +111,10 @@ export class ServerLogs implements Service {
     return `${this.#deps.startedAt}-${number}`
   }
 
-  /** Where a reader that reconnects goes on: for one of an earlier process at the oldest line. `undefined`: a new reader. */
+  /**
+   * Number of the next line of a reader that reconnects; the oldest line if it read from an earlier process. `undefined`
+   * for a new reader.
+   */
   #positionOf(id: string | string[] | undefined): number | undefined {
     const { lines, startedAt } = this.#deps
     const [, process, number] = /^(\d{1,16})-(\d{1,16})$/.exec(String(id ?? '')) ?? []
