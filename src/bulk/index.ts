@@ -20,15 +20,15 @@
  *   `batch-size.ts` keeps a batch to a few milliseconds. `kinds.ts` says what an action does to its items. `fences.ts`
  *   blocks new runs that match a cancel, for a while. `take-over.ts` continues actions of nodes that are gone, and
  *   `left-children.ts` reports runs that an undo has left cancelled to the runs that invoked them.
- *   `bulk-nodes.ts` has what the nodes of a cluster tell each other.
+ *   `bulk-nodes.ts` applies each change on all nodes of a cluster.
  * - `transactions/`: `bulk-action.ts` has the transactions of the state machine; `store/schema/bulk.ts` lists the
  *   states.
  *
  * Guarantees
  * - A stored action is finished unless somebody aborts it, even if the server is killed or the client disconnects. If its
- *   node dies, another one continues it; the old one decides nothing more, because each batch checks the owner in the row.
+ *   node dies, another node continues it. The old node decides nothing more, because each batch checks the owner in the row.
  * - Every item of the set gets exactly one outcome. If several cancels hold the same run, at most one counts it.
- * - After the answer, nothing of a cancelled run is delivered, by whichever node.
+ * - After the answer, no node delivers anything of a cancelled run.
  * - After the answer to a pause or an abort, the action does nothing more.
  *
  * The module does not define what cancelling or resuming a run means; the workflow module does.
@@ -127,7 +127,7 @@ function retentionOf({ store, clock, logger, retentionMs }: BulkDeps, cluster: C
     keepMs: retentionMs,
     sweep: async (step) => {
       if (!cluster.isLeader) return undefined
-      // Those that a lost commit has left behind.
+      // Deletes drafts that a lost commit has left behind.
       if (step.after === 0) await store.run(bulkDraft.dropDrafts, { before: step.finishedBefore })
       return store.run(bulkRetention.sweepActions, step)
     },

@@ -2,8 +2,8 @@ import { unreachable } from '../../base/index.js'
 import type { Comparison, Expression, PathStep, Scalar } from './syntax.js'
 
 /**
- * Values that one evaluation may look at, a few milliseconds. Only `[*]` and `contains` look at many: a payload of an
- * eighth of a mebibyte may hold sixty thousand elements, and an expression may have many comparisons.
+ * Values that one evaluation may visit; they take a few milliseconds. Only `[*]` and `contains` visit many: a payload of
+ * 128 KiB may hold sixty thousand elements, and an expression may have many comparisons.
  */
 const MAX_VISITS = 50_000
 
@@ -23,7 +23,7 @@ interface Budget {
 
 type Test = (value: unknown, budget: Budget) => boolean
 
-/** Compiles an expression into functions; nothing is looked up by its text later. */
+/** Compiles an expression into functions, so that an evaluation need not interpret its text. */
 export function compileExpression(expression: Expression): Predicate {
   const test = testOf(expression)
   return (payload) => test(payload, { left: MAX_VISITS })
@@ -124,12 +124,12 @@ function ordering(op: '<' | '<=' | '>' | '>=', limit: string | number): Test {
   }
 }
 
-/** A text that holds a text, or a list that holds a value. */
+/** Tests whether a text contains a text, or a list contains a value. */
 function containing(part: Scalar): Test {
   return (value, budget) => {
     if (typeof value === 'string') {
       if (typeof part !== 'string') return false
-      // A search compares each place of a text with all of the part in the worst case.
+      // In the worst case, a search compares the whole part at each position of the text.
       spend(budget, Math.ceil((value.length * part.length) / CHARACTERS_PER_VISIT))
       return value.includes(part)
     }

@@ -13,7 +13,7 @@ export type PathStep =
   | { readonly kind: 'element'; readonly index: number }
   | { readonly kind: 'any' }
 
-/** The values at a path; the first test that is true decides. */
+/** A test of the values at a path. It passes if any of the values passes. */
 export type Comparison =
   | { readonly op: 'exists' }
   | { readonly op: '=' | '!=' | 'contains'; readonly value: Scalar }

@@ -56,7 +56,7 @@ export async function cancelAnswer(store: Store, row: BulkActionRow, report: boo
   }
 }
 
-/** The number of items that a condition could not be tested on, as a field; none if there are none. */
+/** The number of items that a condition could not be tested on, as the field `unreadable`; no field if it is NULL. */
 export const unreadableIn = ({ unreadable }: Pick<BulkActionRow, 'unreadable'>): { unreadable?: number } =>
   unreadable === null ? {} : { unreadable }
 
@@ -66,7 +66,7 @@ const undoPathOf = (actionId: string): string => `/v2/workflows/bulkActions/${ac
 /** Whether an action cancels something, so that it can be undone. */
 const isCancel = ({ kind }: Pick<BulkActionRow, 'kind'>): boolean => KINDS[kind].successOutcome === 'cancelled'
 
-/** The header that names the path, because the bodies of answers to a cancel are fixed. */
+/** The header with the path that undoes a cancel. It is a header because the bodies of answers to a cancel are fixed. */
 export const undoHeader = (action: BulkActionRow): Readonly<Record<string, string>> =>
   isCancel(action) && action.matched > 0 ? { 'Homeport-Undo': undoPathOf(action.action_id) } : {}
 
@@ -104,8 +104,8 @@ export async function pageOf(
 }
 
 /**
- * JSON of a selector for the records. The row is rewritten with each batch, and a page of actions has a thousand of them. So
- * long lists keep only their beginning and their length; the outcomes have every id.
+ * JSON of a selector for the records. Long lists keep only their beginning and their length, because each batch rewrites
+ * the row, and a page of actions may have a thousand rows. The outcomes have every id.
  */
 export function selectorForRecords(given: object): string {
   let characters = 0

@@ -70,12 +70,12 @@ export function parseCancel({ clock }: RouteDeps, body: unknown, query: string):
   throw new HomeportError('invalid_request', { problem })
 }
 
-/** What a set is fixed with. */
+/** Collaborators that fix a set. */
 export interface Selecting extends Pick<RouteDeps, 'store'> {
   readonly clock: Pick<RouteDeps['clock'], 'now'>
 }
 
-/** What fixes the set of a selector of active runs. */
+/** A cancel of active runs whose `select` fixes its set. */
 export function selectionOf(deps: Selecting, caller: Caller, selector: Selector, signal: AbortSignal): Cancel {
   const at = deps.clock.now()
   const compiled = compileConditions('runs', selector.conditions)
@@ -86,7 +86,7 @@ export function selectionOf(deps: Selecting, caller: Caller, selector: Selector,
   return { caller, selector, records: selectorForRecords(selector.given), select }
 }
 
-/** Ages are bounds on the time of creation. */
+/** Adds the ages to the filter, as bounds on the time of creation. */
 function withAge({ target, ages }: Selector, at: number): Target {
   if (target.kind === 'named') return target
   const { after, before } = ageBounds(ages, at)

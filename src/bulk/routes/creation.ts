@@ -32,8 +32,8 @@ export interface NewAction {
 }
 
 /**
- * Fixes a set and stores it as an action. A fence is raised on all nodes before the set is fixed, so no run slips through between
- * them; it is lifted again if storing fails.
+ * Fixes a set and stores it as an action. All nodes raise the fence before the set is fixed, so no run slips through. The
+ * fence is lifted again if storing fails.
  */
 export async function createAction(
   deps: RouteDeps,
@@ -98,7 +98,7 @@ const BATCH_BYTES = 128 * 1_024
 
 type Chunks = bulkAction.SetChunks
 
-/** Stores an action with its set; a large set batch by batch, so nobody waits for the whole. */
+/** Stores an action with its set. Stores a large set batch by batch, so that no other writer waits for the whole. */
 export async function storeWithSet(
   store: Store,
   set: FixedSet,

@@ -8,18 +8,18 @@ import { previewAnswer } from './answers.js'
 import { parseCancel, selectionOf } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 
-/** The kinds that pause runs and let them go on. */
+/** The kinds that pause and resume runs. */
 export type PauseKind = Extract<BulkKindName, 'pauseRuns' | 'unpauseRuns'>
 
-/** A request to pause runs, or to let them go on. */
+/** A request to pause or resume runs. */
 export interface PauseRequest {
   readonly kind: PauseKind
-  /** What selects runs, as in a cancel, with `reason`, `ratePerSecond` and `dryRun`. */
+  /** The selector of runs as in a cancel, with `reason`, `ratePerSecond` and `dryRun`. */
   readonly selection: object
   readonly pauseClock?: PauseClock | undefined
 }
 
-/** Starts a pause or its end, or says how many active runs match. */
+/** Starts an action that pauses or resumes runs. A dry run answers how many active runs match. */
 export async function startPause(
   deps: RouteDeps,
   caller: Caller,

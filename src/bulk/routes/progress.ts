@@ -7,11 +7,11 @@ import type { RouteDeps } from './creation.js'
 
 type BulkActionRow = bulkActionTransactions.BulkActionRow
 
-/** Interval between reads of an action that another node processes: only that one notices each step. */
+/** Interval between reads of an action that another node processes: only that node is notified of each step. */
 const ELSEWHERE_MS = 1_000
 /** Minimum time between events: nobody reads faster. */
 const EVENT_INTERVAL_MS = 100
-/** Streams of one account at a node: each reads its action now and then. */
+/** Maximum number of streams of one account at a node, because each one reads its action from the store. */
 const MOST_STREAMS = 100
 
 const EMPTY_BODY = new Uint8Array()
@@ -22,8 +22,8 @@ type Reader = Pick<Call, 'headers' | 'signal' | 'isStillAllowed'>
 /**
  * Streams the progress of actions as server-sent events: `progress` at once and after changes, `end` when one is over.
  * The stream closes after `end`, when the reader disconnects or loses its access, and when the server stops. Each event
- * holds the whole action, so a reader that reconnects misses nothing. Any node streams any action. `EventSource` reconnects after every close; a
- * reader that has seen `end` gets 204, which stops it.
+ * holds the whole action, so a reader that reconnects misses nothing. Any node streams any action. `EventSource` reconnects
+ * after every close; a reader that has seen `end` gets 204, which stops it.
  */
 export class ProgressStreams {
   readonly #deps: RouteDeps

@@ -72,8 +72,8 @@ async function find({ store }: RouteDeps, { accountId }: Caller, name: string): 
 }
 
 /**
- * Replaces `saved` in a selector by the fields of that saved selector. Fields beside it narrow the set further; one that
- * stands in both is refused, because one of the two would be ignored.
+ * Replaces `saved` in a selector by the fields of that saved selector. Fields beside `saved` narrow the set further. A field
+ * that is in both is refused, because one of the two values would be ignored.
  */
 export async function resolveSaved(
   deps: RouteDeps,
@@ -97,14 +97,14 @@ export async function resolveSaved(
   throw invalid(`\`${twice}\` is given and in the saved selector "${name}". Nothing was changed.`)
 }
 
-/** What selects the runs of `DELETE /v2/workflows/runs`. */
+/** The inputs of `DELETE /v2/workflows/runs` that select runs. */
 export interface CancelRequest {
   readonly body: unknown
   /** Without its question mark. */
   readonly query: string
 }
 
-/** The same for a bulk cancel, where `saved` may stand in the body or in the query. */
+/** Does the same for a bulk cancel, where `saved` may be in the body or in the query. */
 export async function resolveSavedCancel(
   deps: RouteDeps,
   caller: Caller,
@@ -113,7 +113,7 @@ export async function resolveSavedCancel(
   const body = request.body ?? {}
   const parameters = new URLSearchParams(request.query.includes('saved') ? request.query : '')
   const names = parameters.getAll('saved')
-  // Any other body is refused by its parser.
+  // The parser of the body refuses any other body.
   if (!isObject(body) || Array.isArray(body) || (names.length === 0 && !Object.hasOwn(body, 'saved'))) return request
   if (names.length + (Object.hasOwn(body, 'saved') ? 1 : 0) > 1) throw invalid('`saved` is given twice.')
   parameters.delete('saved')

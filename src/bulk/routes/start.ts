@@ -45,7 +45,7 @@ type StartBody = Static<(typeof startBulkAction)['body']['schema']>
 type PlainKind = Exclude<BulkKindName, ActiveRunsKind | UndoKind>
 type Selector = Readonly<Record<string, unknown>>
 
-/** The route that starts an action of any kind. Those of active runs have a selector of their own, parsed in `cancel.ts`. */
+/** The route that starts an action of any kind. Actions on active runs have their own selector, parsed in `cancel.ts`. */
 export function startRoutes(deps: RouteDeps): Route[] {
   return [route(startBulkAction, (call) => startAny(deps, call)), ...savedRoutes(deps, validateSelector)]
 }
@@ -115,7 +115,7 @@ async function start(
   return answerLater(deps, await createAction(deps, caller, request, select))
 }
 
-/** @throws HomeportError when a selector is not valid for a kind, whatever it would match. */
+/** @throws HomeportError when a selector is not valid for a kind. Does not read what it matches. */
 function validateSelector(kind: SelectingKind, given: Selector): void {
   if (isOfActiveRuns(kind)) {
     const parsed = parseSelector(onlyFilters(given), '')

@@ -27,7 +27,7 @@ export interface UndoRequest {
   readonly dryRun?: boolean
 }
 
-/** The routes that undo a cancel by its action, or that of one run or message. */
+/** The routes that undo a whole cancel by its action, or the cancel of one run or message. */
 export function undoRoutes(deps: RouteDeps): Route[] {
   return [
     route(undoBulkAction, async ({ caller, params: { actionId }, body }) => {
@@ -46,7 +46,7 @@ export function undoRoutes(deps: RouteDeps): Route[] {
   ]
 }
 
-/** Starts an undo, or says what it would bring back. */
+/** Starts an undo. A dry run answers what it would bring back. */
 export async function startUndo(deps: RouteDeps, caller: Caller, request: UndoRequest): Promise<Reply> {
   if (request.fenceUntil !== undefined) throw invalid('`fenceUntil` is for `cancelRuns` only.')
   const { settings, select } = await plan(deps, caller, request)

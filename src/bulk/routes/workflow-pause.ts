@@ -13,10 +13,10 @@ import { selectorForRecords } from './answers.js'
 import { createAction, type RouteDeps } from './creation.js'
 
 /**
- * Pause and resume of a workflow by its URL. A pause is a row that every trigger consults, in memory, like a fence; the active runs
- * are changed by a bulk action. The order leaves no run out, on any node:
+ * Pause and resume of a workflow by its URL. A pause is a row that every trigger checks in memory, like a fence. A bulk
+ * action changes the active runs. This order leaves no run out, on any node:
  *
- *   commit the row ─▶ all nodes read it ─▶ triggers that knew nothing of it are stored ─▶ the set of the action is fixed
+ *   commit the row ─▶ all nodes read it ─▶ triggers that began before are stored ─▶ the set of the action is fixed
  *
  * If the server dies in between, the caller repeats the request: the row stays, and the action changes what is left.
  */

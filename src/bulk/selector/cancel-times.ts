@@ -6,12 +6,13 @@ type Cancel = NonNullable<UndoSettings['cancel']>
 
 const BEFORE_ALL: bulkItems.ChunkPlace = { action_seq: 0, chunk: -1 }
 
-/** Batches of a cancel may end in another order than they began, and on nodes whose clocks differ. */
+/** Tolerance: batches of a cancel may end in another order than they began, and on nodes whose clocks differ. */
 const APART_MS = 15_000
 
 /**
- * From when to when a cancel has cancelled its messages. Nothing says which cancel a message is of but its time. Until one of
- * them is brought back, none can have been cancelled again, so the times may be wider than those of the action.
+ * The period in which a cancel has cancelled its messages: only the time of its end says which cancel a message belongs to.
+ * The period is that of the action, wider by a tolerance unless an undo has brought one of the messages back. Such a message
+ * may have been cancelled again by another action.
  */
 export async function timesOfCancel(store: Store, accountId: string, cancel: Cancel): Promise<Cancel> {
   const { seq, from, to } = cancel

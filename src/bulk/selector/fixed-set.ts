@@ -29,9 +29,9 @@ export interface FixedSet {
   readonly absent: readonly bulkAction.AbsentIds[]
   /** Items the action can still be applied to; for ids without limits, the items that exist. */
   readonly matched: number
-  /** Numbers of the first of those, up to the preview limit. */
+  /** Numbers of the first matched items, up to the preview limit. */
   readonly first: readonly number[]
-  /** Items whose payload or failure could not be read, and which so do not match. Absent if all could. */
+  /** Items that do not match because their payload or failure could not be read. Absent if all could be read. */
   readonly unreadable?: number
 }
 
@@ -94,7 +94,7 @@ export function inBatches<Item>(list: readonly Item[], size = CHUNK_ITEMS): Item
   return all
 }
 
-/** Characters of the ids of a batch: those of thousands of usual ids. An id may be three hundred times as long. */
+/** Maximum characters of the ids of a batch: thousands of ids of usual length. An id may be three hundred times as long. */
 const BATCH_CHARACTERS = 262_144
 
 /** Cuts ids into batches of at most `most`, fewer where they are long. */

@@ -11,7 +11,7 @@ import { inBatches } from './fixed-set.js'
 
 /** Items whose states are read at once. */
 const BATCH_ITEMS = 200
-/** The records of failures are long. */
+/** Items whose failures are read at once. Fewer, because the records of failures are long. */
 const BATCH_FAILURES = 50
 /** Items whose payload sizes are read at once. */
 const BATCH_SIZES = 1_000
@@ -135,7 +135,7 @@ export class Refinement {
     )
   }
 
-  /** Reads items; if the store cannot read a page of its file, all but those on that page. */
+  /** Reads items. If the store cannot read a page of its file, only the items on that page are missing. */
   async #readable<Found>(
     seqs: readonly number[],
     readSome: (seqs: readonly number[]) => Promise<readonly Found[]>,

@@ -36,7 +36,7 @@ export async function selectCancelledBy(
   return { chunks: packing.end(), absent: [], matched: seqs.length, first: seqs.slice(0, SAMPLE_ITEMS) }
 }
 
-/** Items by id; duplicates count once. Those that are not cancelled are in the set: their outcome is decided in their batch. */
+/** Items by id; duplicates count once. Items that are not cancelled are in the set: their batch decides their outcome. */
 export async function selectCancelledNamed(
   store: Store,
   bounds: CancelledBounds,

@@ -160,7 +160,7 @@ function checkTogether(given: Values, problems: Problems): void {
   checkConditions(given, problems)
 }
 
-/** Conditions beside ids are refused, not ignored as filters are: no client depends on that. */
+/** Refuses conditions beside ids. Filters beside ids are ignored instead, because clients may depend on that. */
 function checkConditions(given: Values, problems: Problems): void {
   const wrong = contradiction(given)
   if (wrong !== undefined) problems.add(() => wrong)

@@ -57,12 +57,12 @@ const recordingQueue = (dropped: number[], onDrop: NodeOptions['onDrop']) => ({
   refuseForbidden: () => undefined,
 })
 
-/** What a node of several has for itself. */
+/** Options of one node of a cluster. */
 interface NodeOptions {
   readonly cluster?: Cluster
-  /** Passed by each of its operations on the store. */
+  /** Called before each operation of this node on the store. */
   readonly gate?: (operation: string, args: unknown) => Promise<void> | void
-  /** Every node has dropped what was cancelled when it resolves. */
+  /** Called for each drop. When it resolves, every node has dropped the messages. */
   readonly onDrop?: () => Promise<void>
 }
 

@@ -9,7 +9,7 @@ const openRuns = query<object, { seq: number }>(({ db }) => db.selectFrom('open_
 const startedRuns = query<object, { seq: number }>(({ db }) =>
   db.selectFrom('runs').select('seq').where('state', '=', 'RUN_STARTED').orderBy('seq'),
 )
-/** `runs.seq` of the rows of `open_runs`, and of the runs that have not ended. */
+/** Reads `runs.seq` of all rows of `open_runs` and of all active runs, which must be the same. */
 export const openAndStarted = read('test.openRuns', function* (_: object): Transaction<{
   open: number[]
   started: number[]

@@ -8,7 +8,7 @@ import { removeRunsWithAll } from '../../workflow/transactions/runs-retention.js
 type OfAccount = { accountId: string }
 type Page = OfAccount & { limit: number }
 
-/** What makes new messages comes first. */
+/** Deletions in order: first the settings that create new messages. */
 const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('schedules').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('bulk_actions').where('account_id', '=', p.accountId)),

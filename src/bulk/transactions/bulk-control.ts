@@ -38,8 +38,8 @@ const actionForUpdate = query<{ accountId: string; actionId: string }, BulkActio
 )
 
 /**
- * Waits for the batches in flight, and keeps others from starting until the commit: each batch locks its chunk first. To
- * lock the action would not do, because a batch locks that at its end.
+ * Waits for the batches in flight, and keeps others from starting until the commit: each batch locks its chunk first.
+ * Locking the action would not be enough, because a batch locks the action only at its end.
  */
 const lockOpenChunks = query<{ accountId: string; actionId: string }, { chunks: number }>(({ db, p, d }) => {
   const ofAction = db
@@ -200,7 +200,7 @@ const unfenced = query<{ actionIds: readonly string[] }, Pick<BulkActionRow, 'ac
     .where('fence_until', 'is', null),
 )
 
-/** Those of these actions that are stored and have no fence. One whose set is being stored may have raised its fence already. */
+/** Which of these actions are stored without a fence. Drafts are left out: their fence may be raised but not stored yet. */
 export const withoutFence = read('bulk.withoutFence', function* (args: { actionIds: readonly string[] }): Transaction<
   string[]
 > {

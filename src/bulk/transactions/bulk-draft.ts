@@ -105,7 +105,7 @@ const removeDraft = query<{ actionSeq: number }>(({ db, p }) =>
   db.deleteFrom('bulk_actions').where('seq', '=', p.actionSeq).where('account_id', '=', sql.lit(NO_ACCOUNT)),
 )
 
-/** Deletes a draft. Does nothing to one that has convertDraft an action. */
+/** Deletes a draft. Does nothing if the draft has become an action. */
 export const dropDraft = write('bulk.dropDraft', function* (args: { actionSeq: number }): Transaction<void> {
   yield* change(removeDraft, args)
 })

@@ -78,7 +78,7 @@ function afterMessage(state: MessageState): FinalOutcome {
 
 const readRunStates = (seqs: readonly number[]) => all(runStates, { seqs })
 const readMessageStates = (seqs: readonly number[]) => all(messageStates, { seqs })
-/** In any state: it is no longer a dead letter. */
+/** Outcome of an item, in any state, that is no longer a dead letter. */
 const noLongerDead = (): FinalOutcome => 'alreadyFinished'
 
 /**
@@ -95,13 +95,13 @@ export const cancelRunsBatch = batchOperation(
   askSomeChild(),
 )
 
-/** An active run that was not changed was paused before, or was not paused. */
+/** An active run that was not changed was already paused, or, for a resume, not paused. */
 const afterPause = (state: RunState): FinalOutcome => (state === 'RUN_STARTED' ? 'alreadyFinished' : afterRun(state))
 
-/** What a bulk pause, and the resume of a workflow, store with their action. */
+/** Settings that a bulk pause and the resume of a workflow store with their action. */
 export interface PauseSettings {
   readonly clock: PauseClock
-  /** The workflow that is paused, or resumed, if that is why. */
+  /** The workflow, if the action belongs to the pause or resume of a whole workflow. */
   readonly workflowUrl?: string | undefined
 }
 
@@ -125,11 +125,11 @@ export const pauseRunsBatch = batchOperation(
 
 /** A batch of paused runs. */
 export interface UnpauseBatch extends BatchArgs {
-  /** The workflow that is resumed. If it was paused again meanwhile, the action lets no more runs go on. */
+  /** The workflow that is resumed. If it was paused again meanwhile, the action resumes no more runs. */
   readonly workflowUrl?: string | undefined
 }
 
-/** Lets paused runs go on. */
+/** Resumes paused runs. */
 export const unpauseRunsBatch = batchOperation(
   'bulk.unpauseRunsBatch',
   function* (seqs, action, { at, workflowUrl: url }: UnpauseBatch): Transaction<KindResult> {

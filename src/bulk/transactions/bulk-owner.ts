@@ -30,12 +30,12 @@ const someOwners = query<Ended, { owner: number }>(({ db, p }) =>
     ),
 )
 
-/** The owners of drafts and of actions that run, or have just ended. */
+/** The owners of drafts, of running actions, and of actions that have just ended. */
 export const owners = read('bulk.owners', function* (args: Ended): Transaction<number[]> {
   return (yield* all(someOwners, args)).map(({ owner }) => owner)
 })
 
-/** Whose actions to take over, and who does. */
+/** The nodes whose actions are taken over, and the node that takes them over. */
 export interface TakeOver extends Ended {
   readonly from: readonly number[]
   readonly owner: number
@@ -51,8 +51,8 @@ const removeDrafts = query<TakeOver>(({ db, p, d }) =>
     .where('created_at', '<', p.draftsBefore),
 )
 /**
- * Waits for the batches in flight of those actions, and keeps others from starting until the commit: each batch locks its
- * chunk first, and the action only at its end.
+ * Waits for the batches in flight of the actions to take over, and keeps others from starting until the commit: each batch
+ * locks its chunk first, and the action only at its end.
  */
 const lockOpenChunks = query<TakeOver, { chunks: number }>(({ db, p, d }) => {
   const theirs = db
@@ -86,8 +86,8 @@ const setOwner = query<{ seqs: readonly number[]; owner: number }, BulkActionRow
 )
 
 /**
- * Takes over the actions of nodes that can no longer act, and deletes their drafts. Of two nodes that try, the second one
- * gets nothing.
+ * Takes over the actions of nodes that can no longer act, and deletes their drafts. If two nodes try, the second one gets
+ * nothing.
  */
 export const takeOver = write('bulk.takeOver', function* (args: TakeOver): Transaction<BulkActionRow[]> {
   yield* change(removeDrafts, args)
@@ -123,7 +123,7 @@ const decidedFrom = query<Place, DecidedRow>(({ db, p }) =>
 
 const SUCCEEDED = outcomeByte('succeeded')
 
-/** Items to which an action was applied, of its next chunk that has any outcome; `undefined` after the last one. */
+/** Items that an action was applied to, from its next chunk that has any outcome; `undefined` after the last chunk. */
 export const succeededOf = read('bulk.succeededOf', function* (args: Place): Transaction<
   { chunk: number; seqs: number[] } | undefined
 > {

@@ -64,12 +64,12 @@ export interface PauseArgs {
   readonly audit: NewAuditRow
 }
 
-/** Pauses a workflow; one that is paused stays as it is. @returns the row; `undefined` if the account has too many. */
+/** Pauses a workflow unless it is paused already. @returns the row; `undefined` if the account has too many. */
 export const pause = write('bulkPaused.pause', function* ({ row, most, audit }: PauseArgs): Transaction<
   PausedRow | undefined
 > {
   const name = { accountId: row.account_id, url: row.url }
-  // Again if another pause was first: it may be ended before it is read.
+  // Repeats if another pause was inserted first, because that one may end before it is read.
   do {
     const found = yield* first(named, name)
     if (found) return found
@@ -79,7 +79,7 @@ export const pause = write('bulkPaused.pause', function* ({ row, most, audit }: 
   return row
 })
 
-/** Ends the pause of a workflow. @returns what it was; `undefined` if it was not paused. */
+/** Ends the pause of a workflow. @returns the deleted row; `undefined` if the workflow was not paused. */
 export const resume = write('bulkPaused.resume', function* (args: Named & { readonly audit: NewAuditRow }): Transaction<
   PausedRow | undefined
 > {
@@ -89,7 +89,7 @@ export const resume = write('bulkPaused.resume', function* (args: Named & { read
   return row
 })
 
-/** Whether a workflow is paused; its resume waits until the transaction has ended. */
+/** Whether a workflow is paused. Locks the row, so a resume waits until the transaction has ended. */
 export function* lockPaused(name: Named): Transaction<boolean> {
   return (yield* first(lock, name)) !== undefined
 }

@@ -6,7 +6,7 @@ import { all, type Transaction } from '../../store/statement.js'
 
 /** The payloads of runs and messages, for selectors that look into them. */
 
-/** What the numbers of items are. */
+/** The table that the numbers of items belong to. */
 export type ItemType = 'runs' | 'messages'
 
 interface Items {

@@ -17,7 +17,7 @@ interface Named {
   readonly name: string
 }
 
-/** Who changes it, and when. */
+/** Who changes a saved selector, and when. */
 type By = Pick<ControlArgs, 'by' | 'at'>
 
 const savedOf = query<{ accountId: string }, SavedRow>(({ db, p }) =>
@@ -87,7 +87,7 @@ export const save = write('bulkSaved.save', function* (args: SaveArgs): Transact
   return true
 })
 
-/** Deletes a saved selector. @returns what it was. */
+/** Deletes a saved selector. @returns the deleted row. */
 export const drop = write('bulkSaved.drop', function* (args: Named & By): Transaction<SavedRow | undefined> {
   const row = yield* first(savedNamed, args)
   if (!row) return undefined

@@ -125,14 +125,14 @@ interface Page extends Numbers {
   readonly last: number
 }
 
-/** The numbers of a page are dense if they are at most this many times as many as its runs. */
+/** A page is dense if its range of numbers is at most this many times its number of runs. */
 const DENSE = 3
 
 /**
- * A page, in one pass over the view of SQLite, which has the columns itself. On PostgreSQL, a page whose numbers are dense is
- * one range of the table: that takes a third of the time of a look-up for each run, and reads at most `DENSE` times as many
- * rows. Not a join, because PostgreSQL might read all runs for it; and not by the account, whose runs may be spread over
- * the whole table.
+ * Builds the query of a page. On SQLite it is one pass over the view, which has the columns itself. On PostgreSQL, a dense
+ * page is one range of the table: that takes a third of the time of a look-up for each run, and reads at most `DENSE` times
+ * as many rows. It is not a join, because PostgreSQL might read all runs for a join. `account_id || ''` keeps PostgreSQL
+ * from using the index of the account, whose runs may be spread over the whole table.
  */
 function pageOf({ db, p, d }: Building<MatchParams>, matches: RawBuilder<boolean>): Compilable<Page> {
   const open = db

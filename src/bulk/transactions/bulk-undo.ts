@@ -16,7 +16,7 @@ import { batchSeqs } from './bulk-read.js'
 /** The settings of an undo, stored with its action. */
 export interface UndoSettings {
   readonly clock: UndoClock
-  /** The undone cancel, with the times of its beginning and end; absent when items are named by id. */
+  /** The undone cancel, with the times of its start and end; absent when items are named by id. */
   readonly cancel?: { readonly seq: number; readonly from: number; readonly to: number }
 }
 
@@ -134,7 +134,7 @@ export interface UndoBatch extends BatchArgs, UndoSettings {
   readonly paused?: readonly PausedWorkflow[]
 }
 
-/** It ended otherwise, was brought back before, or another request cancelled it. */
+/** Outcome of an item that ended otherwise, was brought back before, or was cancelled by another request. */
 const otherwise = (): FinalOutcome => 'alreadyFinished'
 
 /** Brings cancelled runs back. */
@@ -168,12 +168,15 @@ const endedUndoRows = query<{ endedAfter: number }, { seq: number }>(({ db, p })
     .orderBy('seq'),
 )
 
-/** The undos of cancels of runs that ended after a time, and left some of their runs cancelled. */
+/** The undos of run cancels that ended after a time and left some of their runs cancelled. */
 export const endedUndos = read('bulk.endedUndos', function* (args: { endedAfter: number }): Transaction<number[]> {
   return (yield* all(endedUndoRows, args)).map(({ seq }) => seq)
 })
 
-/** Reports runs that stay cancelled to these runs, which invoked them and wait. @returns what to offer to the queue. */
+/**
+ * Reports invoked runs that stay cancelled to the runs in `seqs`, which invoked them and wait.
+ * @returns what to offer to the queue.
+ */
 export const reportLeft = write(
   'bulk.reportLeft',
   function* (args: { seqs: readonly number[]; at: number }): Transaction<PendingRow[]> {

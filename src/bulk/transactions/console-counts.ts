@@ -10,8 +10,8 @@ type CountParams = { accountId: string; most: number }
 // messages are read in the order of the index that holds nothing else.
 
 /**
- * Deliveries of runs are pending messages, too: a limited number is looked at, however few messages are among them. The kind
- * is in the row, which costs a microsecond each.
+ * Deliveries of runs are pending messages too. So the limit is on the rows that are read, even if few of them are plain
+ * messages. Reading the kind from the row costs about a microsecond a row.
  */
 const pendingMessages = query<CountParams, Count & { looked: number }>(({ db, p }) =>
   db
@@ -28,7 +28,7 @@ const pendingMessages = query<CountParams, Count & { looked: number }>(({ db, p 
     .select(sql<number>`count(*) filter (where kind = 'http')`.as('count'))
     .select(({ fn }) => fn.countAll<number>().as('looked')),
 )
-/** From the index alone: only messages become dead letters of this table, runs have their own. */
+/** Needs the index only, not the kind: dead letters of this table are plain messages, because runs have their own. */
 const deadMessages = query<CountParams, Count>(({ db, p }) =>
   db
     .selectFrom(
@@ -72,7 +72,7 @@ const activeActions = query<{ accountId: string }, Count>(({ db, p }) =>
 /** Counts of an account, for Home. */
 export interface Counts {
   readonly pendingMessages: number
-  /** Set where there may be more of them. */
+  /** Set if there may be more than `pendingMessages`. */
   readonly morePending?: true
   readonly deadMessages: number
   readonly activeRuns: number
@@ -80,10 +80,10 @@ export interface Counts {
   readonly activeActions: number
 }
 
-/** Pending rows that are looked at first. */
+/** Pending rows that the first query reads. */
 const FIRST_LOOK = 2_000
 
-/** Where runs have most of the pending rows, looking at more of them finds hardly any message. */
+/** Counts pending messages. Reads no further if most pending rows belong to runs, because it would find few messages. */
 function* countPending({ accountId, most }: CountParams): Transaction<Pick<Counts, 'pendingMessages' | 'morePending'>> {
   const some = Math.min(most, FIRST_LOOK)
   const first = yield* only(pendingMessages, { accountId, most: some })

@@ -60,7 +60,7 @@ const runs = query<Scope, { step: number; count: number }>(({ db, p }) => {
     .groupBy('step')
 })
 
-/** What `counts` answers. */
+/** The result of `counts`. */
 export interface QueueCounts {
   readonly messages: readonly MessageCount[]
   readonly runs: readonly { readonly step: number; readonly count: number }[]
@@ -68,12 +68,12 @@ export interface QueueCounts {
 
 /**
  * Counts messages and runs by interval.
- * @param args.most of each: only this many of the newest are counted, which bounds the cost.
+ * @param args.most only this many of the newest messages, and of the newest runs, are counted, which bounds the cost.
  */
 export const counts = read(
   'queueStats.counts',
   function* (args: StatsWindow & { accountId: string; most: number }): Transaction<QueueCounts> {
-    // Ids begin with their time, and the index over them is at hand.
+    // Ids begin with their time, so the existing index on ids also selects by time.
     const scope = { ...args, fromId: idsFrom('msg_', args.from) }
     // PostgreSQL answers sums and counts as texts where they are large.
     const counted = (yield* all(messages, scope)).map((row) => ({

@@ -10,7 +10,7 @@ export interface BatchLimits {
   readonly largest: number
   /** Batches in flight at once. */
   readonly inFlight: number
-  /** The same while others use the store, and the largest batch then. */
+  /** The limits while others use the store. */
   readonly besideOthers?: { readonly largest: number; readonly inFlight: number }
 }
 
@@ -18,8 +18,8 @@ export interface BatchLimits {
  * SQLite: other writers wait for one batch at most. Batches that follow each other directly share a commit, so several
  * are kept in flight. Cold code makes the first one several times as slow as later ones.
  * PostgreSQL: only writers of the same runs wait. Two batches run side by side, each on a connection of its own, and are
- * long enough to make the network round trips negligible. Beside others there is one, and it is shorter: two take both
- * processors of a small server, so that publishes wait three times as long.
+ * long enough to make the network round trips negligible. While others use the store, only one shorter batch runs: two
+ * would take both processors of a small server, so that publishes would wait three times as long.
  */
 export const LIMITS: Readonly<Record<StoreDescription['kind'], BatchLimits>> = {
   sqlite: { targetMs: 5, first: 60, smallest: 600, largest: 2_000, inFlight: 6 },
@@ -100,7 +100,7 @@ export class BatchSize {
       this.#samples = [...this.#samples.slice(0, -1), { ...last, items: last.items + items }]
       return
     }
-    // Until then the previous commit was running.
+    // Until `#lastEndedAt` the previous commit was running.
     const elapsedMs = endedAt - Math.max(requestedAt, this.#lastEndedAt)
     this.#samples = [...this.#samples, { items, elapsedMs }].slice(-WINDOW_COMMITS)
   }

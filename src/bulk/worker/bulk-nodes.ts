@@ -9,23 +9,26 @@ import type { Fence, Fences } from './fences.js'
 import type { LeftChildren } from './left-children.js'
 import type { BulkWorker } from './worker.js'
 
-/** `Cluster.notify`: block new runs, and say when all triggers that had passed are stored. */
+/** `Cluster.notify`: block new runs, and answer when all triggers that had passed are stored. */
 const FENCE = 'bulk.fence'
-/** `Cluster.notify`: a fence was raised in vain. */
+/** `Cluster.notify`: a fence is lifted, because its action was not stored or has ended. */
 const LIFT = 'bulk.lift'
 /** `Cluster.notify`: somebody has paused, resumed, aborted or changed an action. */
 const CHANGED = 'bulk.changed'
-/** `Cluster.notify`: a workflow of an account was paused or resumed; say when all triggers that knew nothing of it are stored. */
+/** `Cluster.notify`: a workflow was paused or resumed; answer when all triggers that began before that are stored. */
 const WORKFLOWS = 'bulk.workflows'
 /** `Cluster.ask`: answers true when no batch of an action is in flight at its node. */
 const SETTLED = 'bulk.settled'
-/** `Cluster.ask`: the fences of a node, for one that starts. */
+/** `Cluster.ask`: the fences of a node, for a node that starts. */
 const FENCES = 'bulk.fences'
 
 const AGAIN_MS = 1_000
-/** A node is asked again this soon whether its batches are settled: a dead one answers nothing. */
+/** Interval at which a node is asked again whether its batches are settled. A dead node does not answer. */
 const ASK_AGAIN_MS = 100
-/** Longer than a batch waits for nodes that have just died. A node of the version before does not answer at all. */
+/**
+ * Maximum time to wait for that answer: longer than a batch waits for nodes that have just died. A node of the previous
+ * version never answers.
+ */
 const SETTLED_WITHIN_MS = 15_000
 /** How often the leader looks for actions of nodes that are gone. */
 const TAKE_OVER_EVERY_MS = 10_000
@@ -40,7 +43,7 @@ export interface BulkNodesDeps {
   readonly leftChildren: LeftChildren
 }
 
-/** What the nodes of a cluster tell each other of bulk actions. A server alone does the same without telling anybody. */
+/** Applies changes of bulk actions on all nodes of a cluster. A server alone applies them locally. */
 export class BulkNodes {
   readonly #deps: BulkNodesDeps
   /** Changes are read and applied one after the other: an older row must not undo a newer one. */
@@ -74,7 +77,7 @@ export class BulkNodes {
     for (const { answer } of await cluster.ask(FENCES, {})) {
       for (const fence of Array.isArray(answer) ? answer : []) fences.accept(readFence(fence), clock.now())
     }
-    // What is read now is older than a change that is followed meanwhile.
+    // In order with changes: a change that arrives meanwhile is newer than what is read here.
     await this.#inOrder(async () => {
       const known = fences.all
       await fences.load(store, clock.now())
@@ -82,7 +85,7 @@ export class BulkNodes {
     })
   }
 
-  /** The commit that has lifted a fence may have been lost: then no node knows of it. */
+  /** Lifts fences that the store has no more. If the commit that lifted one was lost, no node was notified of it. */
   async #liftEnded(known: readonly Fence[]): Promise<void> {
     if (known.length === 0) return
     const actionIds = known.map(({ actionId }) => actionId)
@@ -131,7 +134,7 @@ export class BulkNodes {
     if (!cluster.isAlone) void this.#untilDone(() => cluster.notify(LIFT, { accountId, actionId }))
   }
 
-  /** Tries again until it succeeds, or the server stops. Never rejects. */
+  /** Repeats `work` until it succeeds, or the server stops. Never rejects. */
   async #untilDone(work: () => Promise<void>): Promise<void> {
     while (!this.#isStopped) {
       try {
@@ -142,14 +145,14 @@ export class BulkNodes {
     }
   }
 
-  /** Rejects when it fails, and then tries again until it succeeds: what follows from a commit must not be lost. */
+  /** Rejects if the first attempt fails, but then repeats `work` until it succeeds: all nodes must apply a commit. */
   #surely(work: () => Promise<void>): Promise<void> {
     const done = work()
     done.catch(() => pause(this.#deps.clock, AGAIN_MS).then(() => this.#untilDone(work)))
     return done
   }
 
-  /** Applies a stored pause or resume of a workflow on all nodes. Resolves when no trigger that knew nothing of it is pending. */
+  /** Applies a stored pause or resume of a workflow on all nodes. Resolves when triggers that began before have ended. */
   async workflowsChanged(accountId: string): Promise<void> {
     const elsewhere = () => this.#deps.cluster.notify(WORKFLOWS, { accountId })
     await Promise.all([() => this.#followWorkflows(accountId), elsewhere].map((tell) => this.#surely(tell)))
@@ -162,8 +165,8 @@ export class BulkNodes {
   }
 
   /**
-   * Applies a stored change of an action on all nodes; resolves when its owner acts on it. When it is no longer running, also
-   * its batches in flight are settled then: nothing that they cancelled is delivered by any node.
+   * Applies a stored change of an action on all nodes; resolves when its owner acts on it. If the action is no longer
+   * running, its batches in flight are settled by then, so no node delivers anything that they cancelled.
    */
   async changed(action: BulkActionRow): Promise<void> {
     const { cluster, leftChildren } = this.#deps
@@ -229,7 +232,7 @@ function readAccount(payload: unknown): string {
   throw new Error('another node named no account')
 }
 
-/** A fence that is not understood is refused: without it, runs would start that its caller believes to be blocked. */
+/** Refuses a fence that it does not understand. If it ignored the fence, runs would start that the caller blocked. */
 function readFence(payload: unknown): Fence {
   const { target, until } = isObject(payload) ? payload : {}
   const isTarget = isObject(target) && (target.kind === 'named' || target.kind === 'matching')

@@ -37,12 +37,12 @@ interface ActiveFence {
  * fences already. So every run is either in the set or refused.
  */
 export class Fences implements TriggerGate {
-  /** Runs of these begin paused. As with a fence, `settled` waits for triggers that did not know of a pause yet. */
+  /** New runs of these workflows begin paused. `settled` also waits for triggers that did not know of a pause yet. */
   readonly paused = new PausedWorkflows()
   readonly #byAccount = new Map<string, Map<string, ActiveFence>>()
   readonly #inFlight = new Set<Promise<unknown>>()
   #open: () => void = () => undefined
-  /** Triggers wait for it: listeners serve before the fences of an earlier life are loaded. */
+  /** Triggers wait for it, because listeners serve before the stored fences are loaded. */
   #loading: Promise<void> | undefined = new Promise((resolve) => (this.#open = resolve))
 
   /** Loads the stored fences and pauses of workflows. */
@@ -72,13 +72,13 @@ export class Fences implements TriggerGate {
     this.#raise(fence)
   }
 
-  /** Takes a fence that another node has raised, and counted. */
+  /** Adds a fence that another node has raised. That node has checked the limits. */
   accept(fence: Fence, at: number): void {
     this.#forgetExpired(at)
     this.#raise(fence)
   }
 
-  /** An account that triggers no run any more would keep its fences: up to 2 MiB with each cancel. */
+  /** Removes expired fences. An account that triggers no more runs would otherwise keep up to 2 MiB with each cancel. */
   #forgetExpired(at: number): void {
     for (const { accountId, actionId, until } of this.all) if (until <= at) this.lift(accountId, actionId)
   }

@@ -77,8 +77,8 @@ export class Job {
   }
 
   /**
-   * The action is no longer running. Its waiters get it when no batch is in flight: one may have cancelled runs that other
-   * nodes deliver until they have answered.
+   * Ends the job of an action that is no longer running. Its waiters get the action when no batch is in flight: a batch may
+   * have cancelled runs that other nodes deliver until they have dropped them.
    */
   end(action: bulkAction.BulkActionRow): void {
     this.#ended = action
@@ -118,8 +118,8 @@ export class Job {
   }
 
   /**
-   * No batch is left, and the action goes on: the store has lost the end of one. Every chunk that is undecided there is handed
-   * out again. Returns what the worker pauses for.
+   * Hands out again every chunk that is undecided in the store. Called when no batch is left although the action still runs:
+   * the store has lost the commit of a batch. @returns the error to back off with.
    */
   startOver(): Error {
     this.#nextChunk = 0
@@ -136,7 +136,7 @@ export class Job {
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }))
   }
 
-  /** The action is not finished now: the waiters get an error that says so. */
+  /** Rejects the waiters with an error that says why the action is not finished now. */
   interrupt(reason: string): void {
     const { action_id: actionId } = this.#action
     this.settleWaiters((waiter) => waiter.reject(new HomeportError('bulk_action_interrupted', { actionId, reason })))
@@ -150,7 +150,7 @@ export class Job {
   }
 }
 
-/** Why an action does not go on now, for its waiters. */
+/** Why an action does not continue now, for its waiters. */
 export const reasonOf = (error: unknown): string =>
   error instanceof HomeportError ? error.message : 'The server has an internal fault.'
 

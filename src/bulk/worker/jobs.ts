@@ -8,9 +8,9 @@ export class Jobs {
   readonly #store: Store
   readonly #meter: BulkMeter
   readonly #bySeq = new Map<number, Job>()
-  /** Those that may get a batch, each once. */
+  /** Jobs that may get a batch, each at most once. */
   readonly #queue: Job[] = []
-  /** Of each read that `noteEnds` waits for: the actions that have ended meanwhile. */
+  /** For each read that `noteEnds` waits for: the actions that have ended since it began. */
   readonly #noted = new Set<Set<number>>()
 
   constructor(store: Store, meter: BulkMeter) {
@@ -71,7 +71,7 @@ export class Jobs {
     job.end(action)
   }
 
-  /** Reads running actions, without those that have ended meanwhile: such rows are older than their end. */
+  /** Reads running actions. Leaves out actions that ended during the read, because their rows are outdated. */
   async noteEnds(read: () => Promise<readonly BulkActionRow[]>): Promise<readonly BulkActionRow[]> {
     const ended = new Set<number>()
     this.#noted.add(ended)
@@ -82,7 +82,7 @@ export class Jobs {
     }
   }
 
-  /** None is finished now: callers that wait for one get an error that says why. */
+  /** Rejects the waiters of all actions with an error that says why. */
   interrupt(reason: string): void {
     for (const job of this.#bySeq.values()) job.interrupt(reason)
   }

@@ -24,7 +24,7 @@ export interface KindDeps {
   /** The nodes that use the store. */
   readonly cluster: Cluster
   readonly fences: Pick<Fences, 'pass' | 'refuses'>
-  /** Counts the runs that it cancels and starts. */
+  /** Counts the runs that actions cancel and start. */
   readonly runMeter?: Pick<WorkflowMeter, 'ended' | 'activity'>
 }
 
@@ -104,19 +104,19 @@ function argsOf({ clock, cluster }: KindDeps, action: bulkAction.BulkActionRow, 
   return { actionSeq: action.seq, ...batch, at: clock.now(), owner: cluster.incarnation }
 }
 
-/** Before the batch counts as decided: nothing of it is delivered after the answer, by whichever node. */
+/** Awaited before the batch counts as decided, so that no node delivers anything of it after the answer. */
 async function dropEverywhere({ queue }: KindDeps, which: DropSelector): Promise<void> {
   const items = 'seqs' in which ? which.seqs : which.groupKeys
   if (items.length > 0) await queue.dropEverywhere(which)
 }
 
-/** Right after the commit: a cancel may end these while other nodes have not answered. */
+/** Called right after the commit, not after the drop: another cancel may end these messages while other nodes answer. */
 function offerToQueue({ queue }: KindDeps, decided: bulkBatch.DecidedBatch): bulkBatch.DecidedBatch {
   queue.offer(decided.offers)
   return decided
 }
 
-/** Nothing more of these runs is sent, by whichever node; requests in flight end. */
+/** Pauses a batch of runs. No node sends anything more of them; requests in flight run to their end. */
 async function pauseBatch(
   deps: KindDeps,
   action: bulkAction.BulkActionRow,
@@ -137,7 +137,7 @@ async function pauseBatch(
   return decided
 }
 
-/** Before a new pause of the workflow fixes its set, it waits for batches that knew nothing of it, as for triggers. */
+/** Resumes a batch of runs. It passes the fences like a trigger: a new pause waits for it before it fixes its set. */
 async function unpauseBatch(
   deps: KindDeps,
   action: bulkAction.BulkActionRow,
@@ -183,7 +183,7 @@ async function retry(deps: KindDeps, action: bulkAction.BulkActionRow, batch: Ba
 // This module wrote it when it stored the action.
 const undoSettings = ({ settings }: bulkAction.BulkActionRow) => JSON.parse(settings ?? '') as bulkUndo.UndoSettings
 
-/** The queue may still remember that it dropped these messages. */
+/** Offers messages that the queue may still remember as dropped. */
 function offerAgain({ queue }: KindDeps, decided: bulkBatch.DecidedBatch): bulkBatch.DecidedBatch {
   queue.offer(decided.offers, true)
   return decided

@@ -5,12 +5,12 @@ import type { BulkActionRow } from '../transactions/bulk-action.js'
 import * as bulkOwner from '../transactions/bulk-owner.js'
 import * as bulkUndo from '../transactions/bulk-undo.js'
 
-/** Undos that ended longer ago are not looked at again: 1 day. */
+/** Undos that ended longer ago are not checked again: 1 day. */
 const LOOK_BACK_MS = 86_400_000
 /** Runs in one transaction. */
 const RUNS_AT_ONCE = 200
 
-/** What the reports need. */
+/** Collaborators of the reports. */
 export interface LeftChildrenDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'offer'>
@@ -18,9 +18,9 @@ export interface LeftChildrenDeps {
 }
 
 /**
- * An undo of a cancel brings runs back that wait for runs which they invoked: those that the same cancel had ended come back
- * too, and report their end themselves. If the undo ends without them, because it was aborted, or a fence blocks them, or
- * nothing was kept of them, nobody would. So their end is reported when the undo has ended. A second time changes nothing.
+ * Reports invoked runs that an undo has left cancelled to the runs that invoked them. An undo brings runs back that wait
+ * for runs they invoked. Invoked runs that come back too report their end themselves. But the undo may end without them,
+ * because it was aborted, a fence blocks them, or nothing of them was kept. Repeating a report changes nothing.
  */
 export async function reportLeftChildren(
   { store, queue, clock }: LeftChildrenDeps,
@@ -37,7 +37,7 @@ export async function reportLeftChildren(
   }
 }
 
-/** Finds the undos that have ended and left runs cancelled, also those whose node died before it had reported them. */
+/** Finds ended undos that left runs cancelled, including those whose node died before it reported these runs. */
 export class LeftChildren {
   readonly #deps: LeftChildrenDeps
   #reported: ReadonlySet<number> = new Set()
@@ -48,12 +48,12 @@ export class LeftChildren {
     this.#deps = deps
   }
 
-  /** Reports what undos have left. Never rejects: what fails is done at the next look. */
+  /** Reports the runs that undos have left cancelled. Never rejects: the next call repeats what failed. */
   async look(): Promise<void> {
     await this.#looking.run().catch(() => undefined)
   }
 
-  /** No look begins any more, and one that runs ends with the undo that it is at. */
+  /** Lets no new `look` begin; a running one ends after its current undo. */
   stop(): void {
     this.#isStopped = true
   }

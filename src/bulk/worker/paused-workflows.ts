@@ -5,12 +5,12 @@ import type { PausedRow } from '../transactions/bulk-paused.js'
 const NONE: readonly PausedWorkflow[] = []
 
 /**
- * The paused workflows of all accounts, in memory on every node. Triggers of an account without any cost one map lookup.
+ * The paused workflows of all accounts, in memory on every node. For an account without any, a trigger costs one map lookup.
  */
 export class PausedWorkflows {
   readonly #byAccount = new Map<string, ReadonlyMap<string, PausedWorkflow>>()
 
-  /** Takes the paused workflows of all accounts. */
+  /** Replaces the paused workflows of all accounts. */
   load(rows: readonly PausedRow[]): void {
     this.#byAccount.clear()
     for (const accountId of new Set(rows.map((row) => row.account_id))) {
@@ -21,7 +21,7 @@ export class PausedWorkflows {
     }
   }
 
-  /** Takes the paused workflows of an account. */
+  /** Replaces the paused workflows of an account. */
   replace(accountId: string, rows: readonly PausedRow[]): void {
     const workflows = rows.map(
       ({ url, paused_at: at, pause }) => [url, { url, at, pause: storedPause(pause) }] as const,
@@ -30,7 +30,7 @@ export class PausedWorkflows {
     else this.#byAccount.delete(accountId)
   }
 
-  /** Those that these runs belong to. */
+  /** The paused workflows that these runs belong to. */
   of(accountId: string, runs: readonly Starting[]): readonly PausedWorkflow[] {
     const known = this.#byAccount.get(accountId)
     if (!known) return NONE

@@ -8,14 +8,14 @@ import type { BulkActionRow } from '../transactions/bulk-action.js'
 import * as bulkOwner from '../transactions/bulk-owner.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 
-/** An action that ended this long before its node did may not have been made known to all dispatchers. */
+/** If an action ended less than this before its node died, some dispatchers may not know of its last cancels. */
 const JUST_ENDED_MS = 60_000
 const AGAIN_MS = 500
 
 /** A start fails if the store stays unavailable for longer. */
 const START_TIMEOUT_MS = 30_000
 
-/** What taking over needs. */
+/** Collaborators of `TakeOver`. */
 export interface TakeOverDeps {
   readonly store: Store
   readonly clock: Clock
@@ -24,30 +24,30 @@ export interface TakeOverDeps {
   readonly logger: Pick<Logger, 'info' | 'warn'>
 }
 
-/** What the worker does with what is taken over. */
+/** Callbacks of the worker. */
 export interface TakeOverWorker {
   readonly isStopped: () => boolean
-  /** Called with each running action when it may go on here. */
+  /** Called with each running action when this node may continue it. */
   readonly onRunning: (action: BulkActionRow) => void
 }
 
 /**
- * Running actions whose owner has the number of this node. `left`: it has just started, so they come from a copied store, and
- * are of a node of another cluster.
+ * How to treat running actions whose owner has the incarnation number of this node. `left`: take them over. This node has
+ * just started, so they come from a copied store, where a node of another cluster had the number. `active`: its own.
  */
 type Own = 'left' | 'active'
 
 /**
- * Takes over the actions of nodes that can no longer act; a server alone those of its earlier life. It retries while PostgreSQL
- * is unavailable: listeners already serve and answer 503, and an outage at this moment must not end the server.
+ * Takes over the actions of nodes that can no longer act. A server alone takes over those from before its restart. It
+ * retries while PostgreSQL is unavailable: listeners already serve and answer 503, and an outage must not end the server.
  *
- * An action of another node goes on only when nobody delivers any more what that one had cancelled: it may have ended between a
- * commit and the drop, so the dispatchers of others may still hold the messages.
+ * Before it continues an action of another node, it drops what the action has cancelled on all nodes. That node may have
+ * died between a commit and the drop, so other dispatchers may still hold the messages.
  */
 export class TakeOver {
   readonly #deps: TakeOverDeps
   readonly #worker: TakeOverWorker
-  /** Older drafts come from an earlier life of the server. */
+  /** Older drafts come from an earlier incarnation of the server. */
   readonly #createdAt: number
   readonly #takingOver = new Joined(async () => this.goOn(await this.#patiently(Number.POSITIVE_INFINITY, 'active')))
   readonly #dropping = new Set<Promise<void>>()
@@ -58,12 +58,15 @@ export class TakeOver {
     this.#createdAt = deps.clock.now()
   }
 
-  /** Takes over what an earlier life, or nodes that are gone, have left, and deletes their drafts. The caller passes it to `goOn`. */
+  /**
+   * Takes over the actions of an earlier incarnation and of nodes that are gone, and deletes their drafts. The caller passes
+   * the result to `goOn`.
+   */
   atStart(): Promise<readonly BulkActionRow[]> {
     return this.#patiently(this.#deps.clock.now() + START_TIMEOUT_MS, 'left')
   }
 
-  /** Takes over from nodes that are gone. Never rejects. */
+  /** Takes over the actions of nodes that are gone, and continues them. Never rejects. */
   async ofGone(): Promise<void> {
     await this.#takingOver.run().catch(() => undefined)
   }
@@ -89,7 +92,7 @@ export class TakeOver {
     await Promise.all(this.#dropping)
   }
 
-  /** Drops on all nodes what an action has cancelled, until that has succeeded, or the worker stops. Never rejects. */
+  /** Drops on all nodes what an action has cancelled. Retries until it succeeds or the worker stops. Never rejects. */
   async dropAgain(action: BulkActionRow): Promise<void> {
     const { clock, logger } = this.#deps
     while (!this.#worker.isStopped()) {

@@ -77,7 +77,7 @@ export class BulkWorker implements Service {
     this.#size = new BatchSize(LIMITS[store.describe().kind], () => store.isUsedByOthers?.() ?? false)
   }
 
-  /** Continues the actions that an earlier life, or nodes that are gone, left running, and deletes their drafts. */
+  /** Continues actions that an earlier incarnation or nodes that are gone left running, and deletes their drafts. */
   async start(): Promise<void> {
     const actions = await this.#takeOver.atStart()
     if (this.#state.kind !== 'new') return
@@ -90,7 +90,7 @@ export class BulkWorker implements Service {
     if (this.#state.kind !== 'new') void this.#takeOver.ofGone()
   }
 
-  /** Continues actions that a lost commit has stored or resumed: nobody could hand them over. */
+  /** Continues actions that a lost commit has stored or resumed. Its caller did not hand them over. */
   async adoptRunning(): Promise<void> {
     const rows = await this.#jobs.noteEnds(() => this.#deps.store.run(bulkRead.running, {}))
     for (const row of rows) if (this.#isMine(row)) this.#jobOf(row).update(row)
@@ -132,12 +132,12 @@ export class BulkWorker implements Service {
     this.#wake()
   }
 
-  /** Resolves when no batch of an action is in flight here: every node has dropped what they cancelled. */
+  /** Resolves when no batch of an action is in flight here. Then every node has dropped what these batches cancelled. */
   settled(seq: number): Promise<unknown> {
     return Promise.all([...this.#inFlight].map(([batch, action]) => action === seq && batch))
   }
 
-  /** Drops on all nodes what an action has cancelled: its node is gone. Never rejects. */
+  /** Drops on all nodes what an action has cancelled, for an action whose node is gone. Never rejects. */
   dropAgain(action: BulkActionRow): Promise<void> {
     return this.#takeOver.dropAgain(action)
   }
@@ -156,7 +156,7 @@ export class BulkWorker implements Service {
     return owner === this.#deps.cluster.incarnation
   }
 
-  /** Another node continues an action. */
+  /** Gives up an action that another node continues. */
   #lose(action: BulkActionRow): void {
     const job = this.#jobs.get(action.seq)
     if (!job) return
@@ -187,7 +187,7 @@ export class BulkWorker implements Service {
       else if (this.#inFlight.size > 0) await Promise.race(this.#inFlight.keys())
       else this.#waitForReady()
     }
-    // While it looked up a batch, the worker may have backed off and found nothing else to do: that job is queued again.
+    // During the lookup of a batch the worker may have backed off and become idle. The job of that lookup is queued again.
     if (this.#state.kind === 'idle') this.#wake()
   }
 
@@ -220,7 +220,10 @@ export class BulkWorker implements Service {
     this.#jobs.requeue(job)
   }
 
-  /** Without a batch in flight, which may be put back, a job was made of a row that is older than the end of its action. */
+  /**
+   * Handles a job that has no next batch. A batch in flight may still be put back. Without one, the action should have
+   * ended: the job was made of an outdated row.
+   */
   async #exhausted(job: Job): Promise<void> {
     if (job.inFlight > 0 || !this.#jobs.isActive(job)) return
     const { account_id: accountId, action_id: actionId } = job.action

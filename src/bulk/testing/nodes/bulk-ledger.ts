@@ -7,23 +7,24 @@ import * as bulkKinds from '../../transactions/bulk-kinds.js'
 import * as bulkUndo from '../../transactions/bulk-undo.js'
 import * as census from './census.js'
 
-/** What bulk actions and pauses have done, by their commits. */
+/** Records from the commits what bulk actions and pauses have done, and checks it. */
 export class BulkLedger {
   readonly #stage: Stage
-  /** By `bulk_actions.seq`: `runs.seq` of those that it has changed. */
+  /** `runs.seq` of the runs that each action has changed, by `bulk_actions.seq`. */
   readonly #done = new Map<number, Set<number>>()
-  /** `runs.seq` of those that are cancelled, and of those that are paused: by whom. */
+  /** `runs.seq` of the cancelled runs. */
   readonly #cancelled = new Set<number>()
+  /** `runs.seq` of the paused runs, with what paused them. */
   readonly #paused = new Map<number, 'alone' | 'with workflow'>()
-  /** By `runs.seq`: when it was last brought back. */
+  /** When a run was last brought back, by `runs.seq`. */
   readonly #broughtBackAt = new Map<number, number>()
-  /** By id of actions: since the answer to a pause or an abort they do nothing more. */
+  /** Ids of actions whose pause or abort was answered. They must do nothing more. */
   readonly #stopped = new Set<string>()
-  /** By id of actions: when they were last resumed. */
+  /** When an action was last resumed, by its id. */
   readonly #resumed = new Map<string, number>()
   readonly #changed: (seq: number) => void
 
-  /** @param changed a run was brought back, or its pause has ended. */
+  /** @param changed called when a run was brought back, or its pause has ended. */
   constructor(stage: Stage, changed: (seq: number) => void) {
     this.#stage = stage
     this.#changed = changed
@@ -31,7 +32,7 @@ export class BulkLedger {
     stage.effects.on(bulkKinds.cancelRunsBatch, decided)
     stage.effects.on(bulkUndo.undoRunsBatch, (batch, result) => {
       const undone = decided(batch, result)
-      // A pause of the workflow that has ended holds nothing that is brought back.
+      // If the pause of the workflow has ended, the runs that are brought back are no longer paused.
       if (!batch.paused?.length) for (const seq of undone) this.#leaveWorkflowPause(seq)
     })
     stage.effects.on(bulkKinds.pauseRunsBatch, decided)
@@ -49,12 +50,12 @@ export class BulkLedger {
     })
   }
 
-  /** @returns the runs that it has changed now. */
+  /** @returns the runs that the action had not changed before. */
   #decided(action: BulkActionRow, succeeded: readonly number[]): number[] {
     const { timeline } = this.#stage
     const known = this.#done.get(action.seq) ?? new Set()
     this.#done.set(action.seq, known)
-    // The result also has those of an earlier attempt.
+    // The result also has the runs of an earlier attempt.
     const fresh = succeeded.filter((seq) => !known.has(seq))
     if (fresh.length === 0) return fresh
     timeline.note(`action ${action.seq} (${action.kind}) changes the runs ${fresh.join(', ')}`)
@@ -113,14 +114,14 @@ export class BulkLedger {
     return this.#paused.has(seq)
   }
 
-  /** Whether a run was brought back since then. */
+  /** Whether a run was brought back at or after `at`. */
   isBackSince(seq: number, at: number): boolean {
     return (this.#broughtBackAt.get(seq) ?? Number.NEGATIVE_INFINITY) >= at
   }
 
   /**
-   * A pause or an abort is answered. Somebody may have resumed the action before its client hears of the pause.
-   * @param askedAt when the client asked for it.
+   * Records that a pause or an abort was answered. Somebody may have resumed the action before the client got the answer.
+   * @param askedAt when the client sent its request.
    */
   stopped(actionId: string, askedAt: number): void {
     const resumedAt = this.#resumed.get(actionId)
@@ -131,7 +132,7 @@ export class BulkLedger {
     return this.#stage.memory.run(census.actions, {}).find(({ action_id }) => action_id === actionId)
   }
 
-  /** An action is answered: the runs that it has cancelled. @param count in the answer. */
+  /** Checks the count in the answer to a cancel. @returns the runs that the cancel has cancelled. */
   answered(actionId: string, count: unknown): ReadonlySet<number> {
     const cancelled = this.#done.get(this.#find(actionId)?.seq ?? 0) ?? new Set()
     if (count !== cancelled.size)
@@ -141,7 +142,7 @@ export class BulkLedger {
     return cancelled
   }
 
-  /** Counts add up: each item of each action has one outcome, and the changed runs are those of the actions. */
+  /** Checks that counts add up: each item of each action has one outcome, and each action counts the runs it has changed. */
   checkEnd(): void {
     for (const action of this.#stage.memory.run(census.actions, {})) this.#checkAction(action)
   }

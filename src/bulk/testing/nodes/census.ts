@@ -66,7 +66,7 @@ const invokedRuns = query<object, InvokedCensus>(({ db }) =>
     .where('parent_seq', 'is not', null),
 )
 
-/** The runs that others have invoked. One that an undo brought back after it had reported its end reports to nobody. */
+/** The runs that others have invoked. Without runs that an undo brought back after they had reported their end. */
 export const invocations = read('simulation.invocations', function* (_: object): Transaction<InvokedCensus[]> {
   return yield* all(invokedRuns, {})
 })
@@ -75,7 +75,7 @@ const elementOf = query<{ messageId: string }, { body: Uint8Array }>(({ db, p })
   db.selectFrom('steps').select('body').where('message_id', '=', p.messageId),
 )
 
-/** The element that a message has brought. */
+/** The element that a message has appended. */
 export const answer = read('simulation.answer', function* (args: { messageId: string }): Transaction<
   { body: Uint8Array }[]
 > {

@@ -13,7 +13,7 @@ import { EVENTS, isNotNow } from './sdk.js'
 import { type RunClientsDeps, SecondThoughts } from './second-thoughts.js'
 
 const KINDS: readonly StepKind[] = ['run', 'run', 'run', 'sleep', 'wait', 'call', 'invoke']
-/** A client waits this long for a cancel, which may be slow because of its rate. */
+/** Maximum time that a client waits for a cancel, which may be slow because of its rate limit. */
 const PATIENCE_MS = 30_000
 
 /** A slow request to pause takes effect within this time. */
@@ -47,7 +47,7 @@ export class RunClients {
     else if (dice < 93) this.#try(() => this.#secondThoughts.act())
   }
 
-  /** What a client is refused, or does not know the outcome of, is no breach. */
+  /** Sends requests. A refusal or an unknown outcome that a client must expect does not fail the simulation. */
   #try(work: () => Promise<void>): void {
     work().catch((error: unknown) => {
       const isExpected = isNotNow(error) || isError(error, 'bulk_action_interrupted')
@@ -121,7 +121,7 @@ export class RunClients {
     const isAbort = random.chance(0.3)
     this.#try(() => this.#stop(isAbort ? abortBulkAction : pauseBulkAction, actionId))
     if (isAbort) return
-    // Even without an answer, because it may be paused, or will be.
+    // Resumes even without an answer to the pause, because the action may be paused, or will be.
     const until = stage.timeline.now + PAUSED_WITHIN_MS
     stage.timeline.after(stage.timeline.between(500, 6_000), () => void this.#resume(actionId, until))
   }
@@ -133,12 +133,12 @@ export class RunClients {
       await clients.ask(endpoint, { params: { actionId } })
       bulk.stopped(actionId, askedAt)
     } catch (error) {
-      // It has ended, or somebody has stopped it before.
+      // The action has ended, or somebody has stopped it before.
       if (!isError(error, 'bulk_action_refused')) throw error
     }
   }
 
-  /** Resumes a cancel until that has succeeded, or no pause is on its way any more. */
+  /** Retries to resume a cancel until that succeeds, or until no pause can be in flight any more. */
   async #resume(actionId: string, until: number): Promise<void> {
     const { timeline } = this.#deps.stage
     try {

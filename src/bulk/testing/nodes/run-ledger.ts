@@ -8,19 +8,19 @@ export interface KnownRun {
   readonly runId: string
   readonly program: Program
   isAcknowledged: boolean
-  /** Clients have heard that it is cancelled. */
+  /** A client got the answer to a cancel of the run. */
   isCancelled: boolean
-  /** A client has heard that it is paused, or that its workflow is, before it triggered the run. */
+  /** A client got the answer to a pause of the run, or to a pause of its workflow before it triggered the run. */
   isPaused: boolean
-  /** Its steps before this one are kept from the run that it was restarted from. Others: 0. */
+  /** Of a restarted run: its first new step; earlier ones are kept from the original run. Of other runs: 0. */
   readonly fromStep: number
   /** Responses of its program that were not 2xx. */
   failures: number
-  /** The store has lost commits since it began: perhaps a step of it. */
+  /** The store has lost commits since the run began, perhaps with a step of the run. */
   isUnsure: boolean
-  /** What its program has returned. */
+  /** Results that its program has returned. */
   results: string | undefined
-  /** By block of parallel steps: the message whose list was the first to hold all their results. */
+  /** The message whose list was the first to hold all results of a block of parallel steps, by the block's first step. */
   readonly firsts: Map<number, string>
 }
 
@@ -41,12 +41,12 @@ export function stepIn(body: Uint8Array): ListedStep {
   return JSON.parse(decoder.decode(body)) as ListedStep
 }
 
-/** What programs know of their runs. It sees every delivery and checks what must hold when one begins. */
+/** Records what programs know of their runs, and checks each delivery. */
 export class RunLedger {
   readonly #stage: Pick<Stage, 'timeline' | 'memory'>
   readonly runs = new Map<string, KnownRun>()
   deliveries = 0
-  /** A client has heard that the workflow is paused. */
+  /** A client got the answer to a pause of the workflow. */
   #isWorkflowPaused = false
   #workflowResumedAt = Number.NEGATIVE_INFINITY
 
@@ -54,7 +54,7 @@ export class RunLedger {
     this.#stage = stage
   }
 
-  /** A client is about to trigger a run, or to restart one from a step. */
+  /** Records a run that a client is about to trigger, or to restart from a step. */
   trigger(runId: string, program: Program, fromStep = 0): KnownRun {
     const run: KnownRun = {
       runId,
@@ -72,18 +72,18 @@ export class RunLedger {
     return run
   }
 
-  /** What clients and programs know, the store does not. Runs that begin later must end. */
+  /** The store has lost commits that clients and programs know of. Only runs that begin later must end. */
   lostCommits(): void {
     this.#stage.timeline.forgive(/^(I[278]|a (client|program) got HomeportError)/)
     for (const run of this.runs.values()) run.isUnsure = true
   }
 
-  /** I8: a request of a run begins. */
+  /** I8: a request of a run must not begin after the answer to its cancel or pause. */
   begin(runId: string): void {
     this.deliveries++
     if (this.runs.get(runId)?.isCancelled)
       this.#stage.timeline.fail(`I8: a request of ${runId} began after the answer to its cancel`)
-    // The results of requests in flight may have ended it meanwhile, and with it its pause.
+    // The results of requests in flight may have ended the run meanwhile, and with the run its pause.
     if (this.runs.get(runId)?.isPaused && this.#isActive(runId))
       this.#stage.timeline.fail(`I8: a request of ${runId} began after the answer to its pause`)
   }
@@ -93,12 +93,12 @@ export class RunLedger {
     return row?.state === 'RUN_STARTED'
   }
 
-  /** A pause of the workflow is answered. Somebody may have resumed it before its client hears that. */
+  /** A pause of the workflow was answered. Somebody may have resumed the workflow before the client got the answer. */
   workflowPaused(askedAt: number): void {
     this.#isWorkflowPaused = this.#workflowResumedAt < askedAt
   }
 
-  /** The workflow is resumed. The action that lets its runs go on follows; those whose trigger is on its way begin as usual. */
+  /** The workflow is resumed. An action then resumes its stored runs; runs whose trigger is in flight begin as usual. */
   workflowResumed(): void {
     const stored = new Set(this.#stage.memory.run(census.runs, {}).map(({ run_id }) => run_id))
     for (const run of this.runs.values()) if (!stored.has(run.runId)) run.isPaused = false
@@ -115,7 +115,10 @@ export class RunLedger {
     run.isPaused = false
   }
 
-  /** I7: a list is what is stored up to its last element, and of parallel results one list is the first to hold all. */
+  /**
+   * I7: a delivered list is the stored list up to its last element, and one list is the first to hold all results of a block
+   * of parallel steps.
+   */
   delivered({ runId, messageId, ids, steps }: Delivery): void {
     const { timeline, memory } = this.#stage
     const run = this.runs.get(runId)
@@ -143,7 +146,7 @@ export class RunLedger {
     firsts.set(firstId, messageId)
   }
 
-  /** What must hold when everything has ended. @param cancelled `runs.seq` of those that actions have cancelled. */
+  /** Checks what must hold when everything has ended. @param cancelled `runs.seq` of the cancelled runs. */
   checkEnd(cancelled: ReadonlySet<number>): void {
     const { timeline, memory } = this.#stage
     const rows = new Map(memory.run(census.runs, {}).map((row) => [row.run_id, row]))
@@ -217,7 +220,7 @@ function parallelBlocks(program: Program): ReadonlyMap<number, number> {
   return blocks
 }
 
-/** The blocks of which this list holds all results, and the same list without its last element does not. */
+/** The blocks whose last missing result is the last element of this list. */
 function* firstToHold(program: Program, steps: readonly ListedStep[]): Generator<number> {
   const [now, before] = [firstResults(steps), firstResults(steps.slice(0, -1))]
   for (const [firstId, length] of parallelBlocks(program)) {

@@ -77,7 +77,7 @@ const reportNothing = write(
 
 let asked = 0
 
-/** A step that is sent again looks like another one. */
+/** Makes a step that is sent again look like another step. */
 const invokeAgain = write('simulation.invokeAgain', function* (args: SubmitArgs): Transaction<SubmitResult> {
   const submissions = args.submissions.map((one) => {
     if (one.kind !== 'start' || !one.parent) return one
@@ -102,7 +102,7 @@ const deliverNothing = write(
   },
 )
 
-/** Mistakes with runs and bulk actions that the simulation must find, by what they do. */
+/** Mistakes with runs and bulk actions that the simulation must find, by their description. */
 export const RUN_PLANTS: Readonly<Record<string, Plant>> = {
   'deliver what has joined a list later': replacing(runsRead.delivery, wholeList),
   'answer a cancel before the other nodes have dropped its messages': {

@@ -22,18 +22,18 @@ import {
 } from '../../../workflow/testing/model/program.js'
 import { RETRY_SETTINGS, type RunLedger, resultsOf, stepIn } from './run-ledger.js'
 
-/** How long a sleep takes; a wait ends without its event. */
 const SLEEP_MS = 2_000
+/** Timeout of a wait for an event. */
 const WAIT = '5s'
 const NO_BODY = new Uint8Array()
 const decoder = new TextDecoder()
-/** Programs that were invoked invoke no others. */
+/** Depth at which programs invoke no others: that of invoked programs. */
 const INVOKED_DEPTH = 3
 /** Events that runs wait for. */
 export const EVENTS = ['event-0', 'event-1', 'event-2']
-/** What an SDK takes for the end of its run. */
+/** Errors that an SDK treats as the end of its run. */
 const RUN_IS_OVER = ['run_ended', 'run_not_found'] as const
-/** After these an SDK answers with a failure, and gets the list again. */
+/** Errors after which an SDK answers with a failure and receives the list again. */
 const NOT_NOW = ['store_unavailable', 'store_outcome_unknown', 'starting'] as const
 
 /** Whether an error is what clients must expect while the store or a node is away. */
@@ -41,7 +41,7 @@ export function isNotNow(error: unknown): boolean {
   return error instanceof NoAnswer || NOT_NOW.some((code) => isError(error, code))
 }
 
-/** The endpoints of all programs, which do with a list what an SDK does. */
+/** The endpoints of all programs. They process a list as an SDK does. */
 export class Sdk {
   readonly #stage: Stage
   readonly #clients: Clients
@@ -71,7 +71,7 @@ export class Sdk {
     const { timeline, network } = this.#stage
     const dice = network.isQuiet ? 100 : timeline.random.below(100)
     const status = dice < 7 ? 503 : await this.#try(() => this.#work(runId, headers, body))
-    // What it has sent takes effect all the same.
+    // The requests that it has sent take effect even if it answers 503.
     const given = dice < 14 ? 503 : status
     const run = this.#ledger.runs.get(runId)
     if (run && given !== 200) run.failures++
@@ -135,7 +135,7 @@ export class Sdk {
         return this.#invoke(runId, { ...shared, stepType: 'Invoke' })
       case 'run':
       case 'cancel': {
-        // Every execution of a step has another result.
+        // Every execution of a step has a different result.
         const out = `${stepId}#${this.#stage.timeline.random.below(1e9)}`
         return this.#send([stepItem(runId, { ...shared, stepType: 'Run', out })])
       }
@@ -153,7 +153,7 @@ export class Sdk {
     await this.#clients.ask(publishBatch, { body })
   }
 
-  /** Asks for a run of a new id each time: when the step has invoked one before, that one counts. */
+  /** Invokes a run with a new id each time. If the step has invoked a run before, that run counts. */
   #invoke(runId: string, step: ListedStep): Promise<void> {
     const { random, now } = this.#stage.timeline
     const item = invokeItem({ random, now: STARTS_AT_MS + now, runId, step, depth: INVOKED_DEPTH })
@@ -173,7 +173,7 @@ export class Sdk {
 
   async #finish(runId: string, results: string): Promise<void> {
     const run = this.#ledger.runs.get(runId)
-    // Before the answer, which may get lost: of several returns the first one counts, and all are the same.
+    // Set before the answer, which may get lost. If the program returns again, its results are the same.
     if (run) run.results = results
     const body = new TextEncoder().encode(results)
     await this.#clients.ask(endRun, { params: { workflowRunId: runId }, query: { cancel: false }, body })

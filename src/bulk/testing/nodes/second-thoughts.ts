@@ -16,7 +16,7 @@ import { isNotNow } from './sdk.js'
 /** A slow request to pause takes effect within this time. */
 const PAUSED_WITHIN_MS = 20_000
 const CLOCKS = ['original', 'hold', 'now'] as const
-/** Other clients may have undone or cancelled it, or it has ended. */
+/** Expected errors: another client may have undone or cancelled the run or action, or it has ended. */
 const TOO_LATE: readonly ErrorCode[] = [
   'bulk_action_refused',
   'bulk_action_not_found',
@@ -43,7 +43,7 @@ export class SecondThoughts {
     this.#deps = deps
   }
 
-  /** Does one of these. */
+  /** Does one of these at random. */
   async act(): Promise<void> {
     const { random } = this.#deps.stage.timeline
     const work = random.pick([
@@ -81,7 +81,7 @@ export class SecondThoughts {
     await clients.ask(undoCancelOfRun, { params: { workflowRunId: run.run_id }, body: {} })
   }
 
-  /** Pauses a run, and lets it go on later, whether or not it hears of the pause. */
+  /** Pauses a run and resumes it later, even without an answer to the pause. */
   async #pauseRun(): Promise<void> {
     const { stage, clients, runs, bulk } = this.#deps
     const { timeline } = stage
@@ -92,7 +92,7 @@ export class SecondThoughts {
     this.#later(() => clients.ask(unpauseRun, { params }))
     await clients.ask(pauseRun, { params, body: { clock: timeline.random.pick(['keep', 'hold']) } })
     const run = runs.runs.get(row.run_id)
-    // Another client may have resumed it before this one hears of the pause.
+    // Another client may have resumed the run before this client got its answer.
     if (run && bulk.isPaused(row.seq)) run.isPaused = true
   }
 
@@ -121,7 +121,7 @@ export class SecondThoughts {
     run.isAcknowledged = true
   }
 
-  /** Ends a pause, and does so again as long as one may be on its way, or a run may be brought back that is still paused. */
+  /** Ends a pause. Repeats that while a pause may be in flight, or an undo may bring back a run that is still paused. */
   #later(resume: () => Promise<unknown>): void {
     const { timeline, memory } = this.#deps.stage
     const until = timeline.now + PAUSED_WITHIN_MS
