@@ -13,19 +13,20 @@
  * One message of the kind `workflow` delivers each element; its `group_key` is the run. A delivery carries the list up
  * to its own element, never further: parallel branches and retries depend on it. A sleep is a message that is due
  * later. A wait for an event is a message that is due at the deadline; when the event arrives, the message becomes due
- * at once.
+ * immediately.
  *
  * `run-state.ts` is the state machine of a run, as pure functions. `intake.ts`, `run-messages.ts` and the routes
- * execute its verdicts. Every transaction that changes a run checks that the run is still active, so a committed
- * cancel wins over every later step, result and failure, even over those that were sent earlier.
+ * execute its verdicts. Every transaction that changes a run checks that the run is still active. So a committed cancel
+ * wins over every step, result and failure that is committed later, even if it was sent earlier.
  *
- * Guarantees: what was acknowledged is on disk. A step is delivered at least once. Of parallel results, exactly one
- * list is the first that holds them all. An ended run gets no more deliveries, except the failure callback of a failed
- * run. A step for an ended run is refused with 400, and its whole request with it; the SDK then stops. Steps are
+ * Guarantees: what was acknowledged is on disk. A step is delivered at least once. Exactly one list is the first that
+ * holds all results of a group of parallel steps. An ended run gets no more deliveries, except the failure callback of a
+ * failed run. A step for an ended run is refused with 400, and its whole request with it; the SDK then stops. Steps are
  * opaque bytes: only the run logs parse them, to show them.
  *
- * A failed run keeps its pending messages and waits (`run_remains`) while it is a dead letter. Resume makes a new run
- * from its list and these; restart makes one from its payload. Both remove the dead letter in the same transaction.
+ * A failed run keeps its pending messages and waits (`run_remains`) while it is a dead letter. Resume makes a new run from
+ * its list, its messages and its waits; restart makes one from its payload. Both remove the dead letter in the same
+ * transaction.
  *
  * Any run can be restarted from any of its steps (`restart-routes.ts`): a new run begins with the results of the steps
  * before it. The original stays as it is.
@@ -35,15 +36,15 @@
  *
  * An active run can be paused: its messages are parked in the store until it is resumed (`transactions/runs-pause.ts`).
  *
- * Every active run can say why it waits (`because.ts`), and every finished step where its time went (`step-time.ts`). Failed attempts of a step stay in the log of the run
- * (`run_attempts`). Ended runs are deleted when they are too old, or when they take too much space.
+ * The log of an active run says why it waits (`because.ts`); that of a finished step, where its time went
+ * (`step-time.ts`). Failed attempts of a step stay in the log of the run (`run_attempts`). Ended runs are deleted when they
+ * are too old, or when they take too much space.
  *
- * `bulk` may register a gate (`TriggerGate`) that refuses the start of runs, or has them begin paused.
+ * `bulk` may register a gate (`TriggerGate`) that refuses the start of runs, or makes them begin paused.
  *
- * Memory holds only what a restart may lose: the times of deliveries in flight (`InFlightDeliveries`), and the
- * lists that have grown lately, so that a delivery need not read them again (`recent-lists.ts`), with the requests that were
- * built while their elements were committed (`request-ahead.ts`). `run-nodes.ts` has what the nodes of a cluster tell each
- * other of it.
+ * Memory holds only what a restart may lose: the times of deliveries in flight (`InFlightDeliveries`), recently changed
+ * lists, so that a delivery need not read them again (`recent-lists.ts`), and requests that were built while the store
+ * committed their elements (`request-ahead.ts`). The nodes of a cluster exchange such state through `run-nodes.ts`.
  *
  * This module makes no HTTP request (the dispatcher of the queue does), and cancels nothing in bulk (`bulk` does, with
  * the same transactions).

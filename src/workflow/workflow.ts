@@ -104,11 +104,11 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   }
 }
 
-/** How long the events that came are listed. */
+/** How long received events are kept. */
 const KEEP_NOTIFIED_MS = 3 * 86_400_000
 const NOTIFIED_PER_BATCH = 500
 
-/** Deletes events that came long ago, and those beyond what each account may keep. */
+/** Deletes old received events, and the oldest of an account that has too many. */
 async function sweepNotified({ store, clock }: WorkflowDeps, goesOn: () => boolean): Promise<void> {
   const limit = NOTIFIED_PER_BATCH
   const now = clock.now()
@@ -119,7 +119,7 @@ async function sweepNotified({ store, clock }: WorkflowDeps, goesOn: () => boole
     after = (await store.run(runsNotified.trimNotified, { after, keep: runsNotified.MOST_NOTIFIED, limit }))?.after
 }
 
-/** One node of several deletes for all. */
+/** Deletes old runs. In a cluster only the leader does. */
 function retentionOf(deps: WorkflowDeps, cluster: Cluster): Retention {
   const { store, clock, logger, retentionMs, retentionBytes } = deps
   const budget = new ByteBudget({

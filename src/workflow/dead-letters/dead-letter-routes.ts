@@ -48,7 +48,7 @@ export interface DeadLetterDeps {
   readonly queue: Pick<Queue, 'offer' | 'dropEverywhere' | 'refuseForbidden'>
   readonly clock: Clock
   readonly limits: SettingLimits
-  /** Counts the runs that it starts. */
+  /** Counts the runs that these routes start. */
   readonly meter: Pick<WorkflowMeter, 'activity'>
   /** Decides whether resumed and restarted runs may start. */
   readonly gate: TriggerGate
@@ -64,10 +64,10 @@ export function deadLetterRoutes(deps: DeadLetterDeps): Route[] {
   return [...readingRoutes(deps), ...deletingRoutes(deps), ...revivingRoutes(deps), ...callbackRoutes(deps)]
 }
 
-/** Reads that one request makes to find any letter. */
+/** Maximum reads of one request until it finds a letter. */
 const MOST_READS = 5
 
-/** A page of letters. A page that finds none goes on, up to a limit; then the answer is empty and has a cursor. */
+/** Reads pages until one has letters, up to a limit. Then the answer is empty and has a cursor. */
 async function untilFound<Page extends Pick<DeadRunPage, 'next'> & { readonly runs: readonly unknown[] }>(
   selector: DeadRunSelector,
   read: (selector: DeadRunSelector) => Promise<Page>,

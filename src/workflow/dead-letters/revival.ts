@@ -63,14 +63,14 @@ export function revivalOf(kind: RevivalKind, dead: DeadRun, overrides: Overrides
   return { ...shared, kind, messageId: newId('msg_', now), opening: inRole(delivery, openingRole(dead, delivery)) }
 }
 
-/** The row of a new run in the place of another one. */
+/** The row of a new run that replaces another one. */
 export function newRunOf(dead: Omit<DeadRun, 'meta' | 'reason'>, delivery: DeliveryColumns, now: number): NewRun {
   const { url, host, path, contact, caller_ip } = dead
   const { labels, flow_key = null } = delivery
   return { run_id: newId('wfr_', now), url, host, path, contact, caller_ip, labels, flow_key }
 }
 
-/** The role of the first delivery: what it must verify, as when the run was triggered. */
+/** The role of the first delivery. It must verify the same as when the original run was triggered. */
 export function openingRole(
   { contact, reason }: Pick<DeadRun, 'contact' | 'reason'>,
   { config }: DeliveryColumns,

@@ -51,7 +51,7 @@ export async function becauseOf(run: WaitingRun): Promise<Reason[]> {
   return mapInSlices(every, (reason) => inWords(reason, run.now))
 }
 
-/** What is due and was not sent waits for the resume alone. */
+/** Whether a message of a paused run is due and not in flight, so that it waits only for the resume. */
 const isHeld = (run: WaitingRun, { seq, next_at }: PendingStep): boolean =>
   next_at <= run.now && run.inFlightSince(seq) === undefined
 
@@ -99,7 +99,7 @@ function discardedBranchReason(run: WaitingRun): Because[] {
 
 const noStepReason = (run: WaitingRun): Because => ({ kind: 'no-step', since: lastProgressAt(run) })
 
-/** If the list does not name the step, the last failed attempt may: SDKs send it in a header. */
+/** Adds the step to the reason. If the list does not name it, the last failed attempt may: SDKs send it in a header. */
 function reasonWithStep(run: WaitingRun, message: PendingStep): Because {
   const cause = pendingReason(run, message)
   const { stepName } = run.subjectOf(message.message_id)

@@ -59,7 +59,7 @@ async function page(deps: LogDeps, accountId: string, query: LogQuery) {
   return { runs, ...rest }
 }
 
-/** A page in the order that is asked for, and where the next one begins. */
+/** A page in the requested order, with the cursor of the next page. */
 async function readPage({ store, clock }: LogDeps, accountId: string, query: LogQuery) {
   const { sort = 'created', direction = usualDirection(sort), count: limit = DEFAULT_COUNT } = query
   const asked = { accountId, filter: filterOf(query), direction, limit, now: clock.now() }
@@ -98,10 +98,10 @@ const restAfter = (seq: number | undefined, direction: SortDirection): { before:
     ? { before: seq ?? Number.MAX_SAFE_INTEGER }
     : { before: Number.MAX_SAFE_INTEGER, least: (seq ?? 0) + 1 }
 
-/** Reads that one request makes to find anything. */
+/** Maximum reads of one request until it finds a run. */
 const MOST_READS = 4
 
-/** A page of runs. A search that finds nothing goes on, up to a limit; then the page is empty and has a cursor. */
+/** Reads pages until one has runs, up to a limit. Then the page is empty and has a cursor. */
 async function searched(store: Store, args: RunLogArgs): Promise<RunLogPage> {
   let found = await store.run(runsLogs.logPage, args)
   for (let reads = 1; found.runs.length === 0 && found.searchedTo !== undefined && reads < MOST_READS; reads++) {

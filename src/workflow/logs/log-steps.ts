@@ -98,7 +98,7 @@ function withErrors(groups: readonly GroupView[], errors: ErrorsByStep): readonl
   return groups.map(({ type, steps }) => ({ type, steps: steps.map(added) }))
 }
 
-/** Adds to the steps with a result where their time went. */
+/** Adds to steps with a result the phases of their time. */
 function withTimes(groups: readonly GroupView[], times: ReadonlyMap<StepOfDelivery, StepTime>): readonly GroupView[] {
   if (times.size === 0) return groups
   const timed = (step: StepView): StepView => {
@@ -120,7 +120,7 @@ function withFailure(groups: readonly GroupView[], { view, stepId }: FailedStep)
   return groups.map((group, index) => (index === at ? { ...group, steps: group.steps.map(onBranch) } : group))
 }
 
-/** Maps a message to the step that its delivery was for. */
+/** Returns a function that maps a message to the step that its delivery was for. */
 function stepsOfDeliveries(run: RunLogData): (messageId: string) => StepOfDelivery {
   const sentOf = new Map(run.sent.map((one) => [one.element, one]))
   const nextOf = new Map<ElementRow, SentStep | undefined>()
@@ -138,8 +138,8 @@ function stepsOfDeliveries(run: RunLogData): (messageId: string) => StepOfDelive
 }
 
 /**
- * The step that the program executes on a delivery: the branch that the delivered step plans, or the next step. Unknown
- * if a cancel ended the delivery: its step never arrived.
+ * The step that the program executes in a delivery: the branch that the delivered step plans, or the next step. Unknown if
+ * a cancel ended the delivery, because then the step never arrived.
  */
 function stepOfDelivery({ state }: RunLogData, own: SentStep | undefined, next: SentStep | undefined): StepOfDelivery {
   if (own && isPlan(own.step)) return Number(own.step.targetStep)
@@ -213,15 +213,15 @@ function stepView(run: RunLogData, { element, step }: SentStep): StepView {
   }
 }
 
-/** A step in the list has its result, except a sleep: it is appended when it starts. */
+/** A step in the list has its result, except a sleep, which is appended when it starts. */
 function stateOfSent(run: RunLogData, element: ElementRow, step: SentStep['step']): StepState {
   if (isSleeping(run, element)) return 'STEP_PROGRESS'
   return isCutShort(run, element, step) ? 'STEP_CANCELED' : 'STEP_SUCCESS'
 }
 
 /**
- * A sleep that did not end before its run did. A later step shows that it has ended early, because an undo asked for it.
- * In a parallel branch the plan is what sleeps: the step itself arrives after the sleep.
+ * Whether a sleep did not end before its run did. If a later step follows, an undo has ended the sleep early. In a parallel
+ * branch the plan sleeps, and the step itself arrives after the sleep.
  */
 function isCutShort(
   { state, stoppedAt, elements }: RunLogData,
@@ -232,7 +232,7 @@ function isCutShort(
   return elements.at(-1)?.position === position && (endOfSleep(step, created_at) ?? 0) > stoppedAt
 }
 
-/** Its message is pending until it ends. */
+/** Whether an element is a sleep that has not ended: its message is pending until then. */
 function isSleeping({ pendingOf, now }: RunLogData, element: ElementRow): boolean {
   const message = pendingOf.get(element.message_id)
   return message !== undefined && message.retried === 0 && message.next_at > now
@@ -278,7 +278,7 @@ function openWaits(run: RunLogData): Promise<StepView[]> {
   })
 }
 
-/** An invoked run is shown as the step that its end completes, even if this run has ended before. */
+/** Shows each invoked run as the step that its end completes, even if this run has ended before. */
 function openInvocations(run: RunLogData): StepView[] {
   return run.invoked
     .filter(({ state }) => state === 'RUN_STARTED' || run.state !== 'RUN_STARTED')
@@ -297,7 +297,7 @@ function openInvocations(run: RunLogData): StepView[] {
     })
 }
 
-/** The invoked run outlives this one: the state of the step follows from its end. */
+/** An invoked run may outlive this run: then its end decides the state of the step. */
 function invocationState(own: RunState, invoked: RunState): StepState {
   if (own === 'RUN_CANCELED') return 'STEP_CANCELED'
   if (invoked === 'RUN_STARTED') return 'STEP_PROGRESS'

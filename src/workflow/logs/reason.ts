@@ -48,7 +48,7 @@ export type Cause =
       readonly retry: number
       readonly of: number
       readonly at: number
-      /** Of the previous attempt; 0 if there was no response. */
+      /** Status of the previous attempt; 0 if there was no response. */
       readonly status: number
       /** Why there was no response, or the error in the response. */
       readonly error?: string
@@ -150,7 +150,7 @@ function describeFlowControl(held: Extract<Cause, { kind: 'flow-control' }>, now
   return `held by the flow-control key "${held.flowControlKey}" for ${seconds(now - held.since)}${place}${limit}${describePriority(held)}`
 }
 
-/** Which others go first. */
+/** How the priority of the message changes its place. */
 function describePriority({ priority = 0 }: { readonly priority?: number }): string {
   if (priority === 0) return ''
   const direction = priority > 0 ? 'earlier' : 'later'

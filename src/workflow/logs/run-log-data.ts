@@ -24,12 +24,12 @@ import type { DeliveryColumns, ElementRow, RunOrigin, RunRow } from '../transact
 import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
 
 /**
- * All data of one run that its log is built from. Runs may have very many steps, so lookups are maps, and what is built for each
- * step is built in slices.
+ * All data of one run that its log is built from. Runs may have very many steps, so lookups are maps, and the views of
+ * steps are built in slices.
  */
 export interface RunLogData {
   readonly state: RunState
-  /** Since when nothing of an ended run is sent: since its end, or since the pause in which it ended. NULL: it is active. */
+  /** Since when nothing of an ended run is sent: its end, or the start of the pause in which it ended. NULL: active. */
   readonly stoppedAt: number | null
   readonly elements: readonly LoggedElement[]
   /** The elements that are steps, parsed. */
@@ -44,7 +44,7 @@ export interface RunLogData {
   readonly delivery: DeliveryColumns | undefined
   /** Where it comes from if it is a restarted run. */
   readonly origin: RunOrigin | undefined
-  /** Of its trigger. */
+  /** The debounce or singleton key of its trigger. */
   readonly rule: KeyRule | undefined
   /** By message id. */
   readonly elementOf: ReadonlyMap<string, ElementRow>
@@ -152,7 +152,7 @@ function subjectOfResult(elementOf: RunLogData['elementOf'], { body }: ElementRo
   return call?.kind === 'toCallback' ? subjectOfCall(call) : UNKNOWN
 }
 
-/** A plan is for its branch, a sleep for itself; after any other step, only the program knows the next one. */
+/** A plan is for its branch, a sleep for itself. After any other step, only the program knows the next step. */
 function subjectOfStep(element: ElementRow): Subject {
   const { step } = toSent(element)
   const sleeps = step.sleepFor !== undefined || step.sleepUntil !== undefined

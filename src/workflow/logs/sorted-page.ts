@@ -7,7 +7,7 @@ import type { SortedArgs, SortedPart, SortedRun, SortValue } from '../transactio
 import * as runsSorted from '../transactions/runs-sorted.js'
 import { MOST_SEARCHED } from '../transactions/runs-walk.js'
 
-/** Which page is read: the first one without a cursor. */
+/** Selects a page; without a cursor the first one. */
 export type SortedRequest = Omit<SortedArgs, 'before' | 'least' | 'after'> & { readonly cursor: string | undefined }
 
 /** A page of a sorted list. */
@@ -19,20 +19,20 @@ export interface SortedPage extends RunLogPage {
 }
 
 /**
- * The runs that a list sorts. All of its pages are about the same ones, at the same time, so that no run is on two pages because
- * others came or it grew older.
+ * The runs that a sorted list contains, and the time for which it is computed. They are fixed with the first page, so that
+ * no run is on two pages because new runs started or its duration grew.
  */
 interface Sorted {
-  /** How long active runs have taken is worked out for this time, Unix milliseconds. */
+  /** The durations of active runs end at this time, Unix milliseconds. */
   readonly now: number
-  /** Above the newest run, by `runs.seq`. */
+  /** Exclusive upper bound of `runs.seq`. */
   readonly before: number
-  /** The oldest run, by `runs.seq`, and when it was created; 0 and 0: they are all. */
+  /** `runs.seq` of the oldest sorted run, and when it was created; 0 and 0 if all runs are sorted. */
   readonly least: number
   readonly from: number
 }
 
-/** A page of runs in the order of a value. The newest `most` runs are sorted, some thousands in each read. */
+/** A page of runs in the order of a value. Sorts only the newest `most` runs, some thousands per read. */
 export async function sortedPage(
   store: Store,
   { cursor, ...request }: SortedRequest,
@@ -61,7 +61,7 @@ const newList = async (store: Store, accountId: string, now: number): Promise<So
   return { now, before: newest + 1, least: 0, from: 0 }
 }
 
-/** The first runs of an order, and where the reads ended if runs remain. */
+/** The first runs of an order, with the place where the reads ended if runs remain. */
 async function firstOf(store: Store, args: SortedArgs, most: number): Promise<SortedPart> {
   let found = await store.run(runsSorted.sortedPart, args)
   for (let looked = MOST_SEARCHED; found.end && looked < most; looked += MOST_SEARCHED) {
@@ -74,7 +74,7 @@ async function firstOf(store: Store, args: SortedArgs, most: number): Promise<So
 const cursorAfter = ({ seq, value }: SortedRun, { now, before, least, from }: Sorted): string =>
   [now, before, least, from, seq, encoded(value)].join('.')
 
-/** A text begins with `~`. */
+/** Encodes a value for a cursor; a text gets the prefix `~`. */
 const encoded = (value: SortValue): string =>
   typeof value === 'number' ? String(value) : `~${Buffer.from(value).toString('base64url')}`
 

@@ -11,7 +11,7 @@ import type {
 } from '../transactions/runs-standing.js'
 import { subjectOf } from './run-log-data.js'
 
-/** What bulk actions select runs by: what they wait for, and how often and why their delivery has failed. */
+/** The state by which bulk actions select runs: what they wait for, and how often and why their delivery has failed. */
 
 /** The state of one item. */
 export interface Standing {
@@ -20,13 +20,13 @@ export interface Standing {
   readonly states: readonly string[]
   /** Events, invoked runs and steps that it waits for. */
   readonly names: readonly string[]
-  /** Failed attempts of its delivery; of several deliveries, of the one with most. */
+  /** Failed attempts of its delivery; the largest count if it has several deliveries. */
   readonly attempts: number
   /** Texts of the last failed attempt of each delivery. */
   readonly errors: readonly string[]
 }
 
-/** Makes the state of each run that is still active. @param at Unix milliseconds. */
+/** Returns a function that computes the state of an active run. @param at now, Unix milliseconds. */
 export function runStandings(found: RunsStanding, at: number): (seq: number) => Standing {
   const pending = grouped(found.pending, ({ run_seq }) => run_seq)
   const waits = grouped(found.waits, ({ run_seq }) => run_seq)
@@ -107,7 +107,7 @@ function elementOf({ message_id, run_seq, kind, position, meta, body }: PendingO
 
 const decoder = new TextDecoder()
 
-/** The texts in which an error is searched: what was thrown is escaped in the response. */
+/** The texts in which an error is searched. A thrown message is a text of its own, because the response escapes it. */
 export function textsOfAttempt({
   error,
   body,

@@ -133,7 +133,7 @@ export type StepOfDelivery = number | 'unknown'
 export type ErrorsByStep = ReadonlyMap<StepOfDelivery, readonly AttemptError[]>
 
 /**
- * Groups the failed attempts of finished deliveries by step: of those that succeeded later, or that a cancel ended.
+ * Groups the failed attempts of finished deliveries by step. Such a delivery succeeded later, or a cancel ended it.
  * @param stepOf maps a message to the step that its delivery was for.
  */
 export function errorsByStep(

@@ -1,6 +1,6 @@
 /**
- * Where the time of a step went, as phases that follow each other without a gap: from the moment when its first delivery
- * was due until its result arrived.
+ * Where the time of a step went, as phases without gaps: from the moment when its first delivery was due until its result
+ * arrived.
  */
 import type { STEP_PHASES } from '../../contract/workflow/runs.js'
 import { isPlan, stepIdOfCall } from '../protocol/sent-steps.js'
@@ -25,7 +25,7 @@ export interface StepTime {
 interface Attempt {
   readonly dueAt: number
   readonly heldMs: number
-  /** `undefined`: all that is not flow control. */
+  /** `undefined`: the whole wait, except flow control. */
   readonly lineMs: number | undefined
   readonly startedAt: number
   readonly finishedAt: number
@@ -49,7 +49,7 @@ export function timesOf(run: RunLogData, stepOf: (messageId: string) => StepOfDe
   }
   for (const [messageId, past] of grouped(run.pastAttempts, ({ message_id }) => message_id)) {
     const by = run.elementOf.get(messageId)?.kind === 'toCallback' ? 'call' : 'endpoint'
-    // Only the newest attempts are kept: without the first one nobody knows when the step could begin.
+    // Only the newest attempts are kept. Without the first one it is unknown when the step could begin.
     if (past.every(({ retried }) => retried > 0)) note(stepOf(messageId), undefined)
     for (const attempt of past) note(stepOf(messageId), failed(attempt, by))
   }
@@ -92,7 +92,7 @@ const failedAt = ([dueAt, heldMs, startedAt, finishedAt]: AttemptTimes, by: Atte
   lineMs: undefined,
 })
 
-/** The time of a step from all its attempts in any order; `undefined` without any, or if one of them is not known. */
+/** The time of a step from all its attempts, in any order; `undefined` if there are none, or one of them is not known. */
 export function timeOf(attempts: readonly (Attempt | undefined)[]): StepTime | undefined {
   const known = attempts.filter((attempt) => attempt !== undefined).sort((a, b) => a.startedAt - b.startedAt)
   const [first] = known

@@ -4,7 +4,7 @@ import { asObject, parseJson } from './sent-steps.js'
 /** Characters quoted from a response that is not an error of an SDK: it may be a whole page. */
 const MAX_TEXT_LENGTH = 200
 
-/** Frameworks answer with an HTML page when they fail themselves; its title is within this many bytes. */
+/** Bytes searched for the title of an HTML page, with which frameworks answer when they fail themselves. */
 const MAX_HEAD_BYTES = 4_096
 const PAGE = /^\s*<(?:!doctype\s+html|html)\b[\s\S]*?<title>([^<]+)<\/title>/i
 
@@ -38,7 +38,7 @@ function truncatedMessage(body: Uint8Array | null): string | undefined {
   return typeof text === 'string' ? text.slice(0, MAX_TEXT_LENGTH) : undefined
 }
 
-/** The title of an HTML page: its markup is no text for people. */
+/** The title of an HTML page, because people cannot read its markup. */
 function pageTitle(body: Uint8Array | null): string | undefined {
   const title = PAGE.exec(decoder.decode(body?.subarray(0, MAX_HEAD_BYTES)))?.[1]
     ?.trim()

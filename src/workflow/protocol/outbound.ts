@@ -13,19 +13,19 @@ import {
 } from './protocol.js'
 import { markOf } from './settings.js'
 
-/** A larger list is not sent: SDKs fetch it (reference workflow 4.5). Those that cannot fail the run. */
+/** A larger list is not sent: the SDK fetches it (reference workflow 4.5). An SDK that cannot do that fails the run. */
 export const INLINE_LIMIT_BYTES = 32 * 1024 * 1024
 
 /**
- * A run with more payload and results fails: SDKs take the list as one text, which JavaScript limits to 512 MiB, and need more
- * than ten times its size of memory.
+ * A run with more payload and results fails: SDKs parse the list as one text, which JavaScript limits to 512 MiB, and need
+ * more than ten times its size in memory.
  */
 export const LIST_LIMIT_BYTES = 256 * 1024 * 1024
 
 /** Limit of a third party's response. A larger one does not fit into a step; the program gets an error instead. */
 export const CALL_RESPONSE_LIMIT_BYTES = 8 * 1024 * 1024
 
-/** A list of fewer bytes is encoded at once, in a millisecond or two. */
+/** A list of at most this many bytes is encoded in one go, which takes a millisecond or two. */
 const AT_ONCE_BYTES = 262_144
 
 /** A step as it appears in the body of a delivery. */
@@ -48,7 +48,7 @@ export interface Sending {
   readonly run: RunOfDelivery
   /** The body of deliveries of a list; empty if it is too large to be sent. */
   readonly list: readonly ListElement[]
-  /** The list as SDKs parse it, where that was made in slices. */
+  /** The encoded list as SDKs parse it, if it was encoded in slices before. */
   readonly listBody?: Uint8Array
   /** The body of other deliveries. */
   readonly body: Uint8Array
@@ -59,7 +59,10 @@ export function sendingOf({ run, list, body }: Delivery): Sending {
   return { run, list: list.map(listElement), body }
 }
 
-/** The same. A long list is encoded in slices, between which others run: 32 MiB at once take a quarter of a second. */
+/**
+ * Does the same, but encodes a long list in slices and yields to the event loop between them: 32 MiB in one go would take a
+ * quarter of a second.
+ */
 export async function sendingInSlices(delivery: Delivery): Promise<Sending> {
   const { run, list, body } = delivery
   if (list.reduce((sum, step) => sum + step.body.byteLength, 0) <= AT_ONCE_BYTES) return sendingOf(delivery)
@@ -82,7 +85,7 @@ export function outboundOf(
       return { ...request(message, message.headers, sending.body), keepBytes: CALL_RESPONSE_LIMIT_BYTES }
     case 'result':
     case 'failure':
-      // Without the protocol's version: with it the SDK would take the body for a list.
+      // Without the protocol's version: with it the SDK would parse the body as a list.
       return request(message, withIdentity(message, sending), sending.body)
     case 'contact':
       return request(
@@ -101,7 +104,7 @@ function request({ url, method }: PendingMessage, headers: HeaderMap, body: Uint
   return { url, method, headers, body: body && body.byteLength > 0 ? body : undefined }
 }
 
-// One after the other: names in brackets of an object literal, and further spreads, cost many times as much.
+// Headers are assigned one by one: computed names in an object literal, and further spreads, cost many times as much.
 
 function withIdentity({ headers }: PendingMessage, { run }: Sending): Record<string, readonly string[]> {
   const all: Record<string, readonly string[]> = { ...headers }
@@ -118,7 +121,7 @@ function withListHeaders(message: PendingMessage, sending: Sending): HeaderMap {
   return all
 }
 
-/** A URL is stored as it was sent, and may have characters that no header can hold. */
+/** Encodes a URL for a header. It is stored as it was sent, and may have characters that no header can hold. */
 const inHeader = (url: string): string => (/[^\x00-\xff]/.test(url) ? new URL(url).href : url)
 
 const bodyOf = ({ list, listBody: made }: Sending, most: number): Uint8Array | undefined =>

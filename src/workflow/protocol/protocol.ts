@@ -60,7 +60,7 @@ export function announces(headers: ItemHeaders, feature: Feature): boolean {
 
 /** Forwarded names that an item may not set for the deliveries of a run: the server sets them. */
 const OWN_NAMES = new Set(['user-agent', 'content-type', 'content-length', 'host', 'connection', 'transfer-encoding'])
-/** Names with our prefix that pass all the same: the SDK sends them to itself. */
+/** Names with our prefix that are passed on nevertheless, because the SDK sends them to itself. */
 const PASSING = new Set(['upstash-label', 'upstash-workflow-invoke-count'])
 
 /** Whether a forwarded header of a trigger may accompany the deliveries of its run. */

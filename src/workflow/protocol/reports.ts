@@ -72,7 +72,7 @@ export function resultBody(
     header: response.headers,
     body: response.body,
     retried: message.retried,
-    // The SDK ignores a failure that does not look final, and no other report follows: so always all retries used.
+    // Equal to `retried`: the SDK ignores a failure that does not look final, and no other report follows.
     maxRetries: message.retried,
     sourceMessageId: message.messageId,
     url: message.url,
@@ -84,7 +84,7 @@ export function resultBody(
   })
 }
 
-/** A truncated response would look complete to the program, and one that is too large for a step would fail the run. */
+/** Replaces a response by an error if it is truncated, which the program could not see, or too large for a step. */
 function usableResponse(outcome: AttemptOutcome, largestStepBytes: number): AttemptOutcome {
   if (outcome.kind === 'unanswered') return outcome
   const { startedAt, finishedAt, response } = outcome
@@ -142,15 +142,15 @@ function reportedBody({ truncated, headers, body }: LastResponse): Uint8Array {
 }
 
 /**
- * The size of a third party's response as a step. An SDK sends it as JSON in JSON, with one character for each byte: a
- * quote takes four bytes, a control character seven.
+ * The size of a third party's response as a step. An SDK sends the response as JSON in JSON, with one character for each
+ * byte: a quote takes four bytes, a control character seven.
  */
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 /** Control characters with a short escape, such as `\n`: one backslash in the inner JSON, two in the outer. */
 const SHORT = new Set([0x08, 0x09, 0x0a, 0x0c, 0x0d])
-/** The rest of the step. */
+/** Allowance for the rest of the step. */
 const WRAPPING_BYTES = 4 * 1024
 
 const COSTS = Uint8Array.from({ length: 256 }, (_, byte) => costOf(byte))

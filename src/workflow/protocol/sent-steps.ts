@@ -12,7 +12,7 @@ export interface SentStep {
   readonly step: Readonly<Record<string, unknown>>
 }
 
-/** The steps of a list without the first element; of duplicates, the first. */
+/** The steps of a list without the first element, and without duplicates: the first one counts. */
 export async function sentSteps(elements: readonly LoggedElement[]): Promise<SentStep[]> {
   const steps = elements.filter(({ kind, position }) => kind === 'step' && position > 0)
   return distinct(await mapInSlices(steps, toSent))
@@ -32,7 +32,7 @@ export function parseStep(body: Uint8Array | undefined): SentStep['step'] {
   return asObject(parseJson(body)) ?? {}
 }
 
-/** SDKs send what stands before the result, such as the name, in less, bytes. */
+/** Bytes searched for the start of the result. The fields that SDKs send before it, such as the name, are shorter. */
 const HEAD_BYTES = 65_536
 
 /** A step without its result. SDKs send the result after the name; within a text its quotes would be escaped. */
@@ -43,7 +43,7 @@ function withoutResult(body: Uint8Array, because: string): SentStep['step'] | un
   return step && { ...step, out: `(left out, because ${because})` }
 }
 
-/** SDKs may send a step twice; the first counts, for them as well. */
+/** Removes duplicates. SDKs may send a step twice; the first counts, also for SDKs. */
 function distinct(sent: readonly SentStep[]): SentStep[] {
   const first = new Map<string, SentStep>()
   for (const one of sent) {
@@ -58,7 +58,10 @@ export function isPlan(step: SentStep['step']): boolean {
   return step.stepId === 0 && typeof step.targetStep === 'number'
 }
 
-/** By branch, groups plans that were sent together: their branches have consecutive ids, and each plan has their count. */
+/**
+ * Groups plans that were sent together, by the id of their branch. Their branches have consecutive ids, and each plan has
+ * the number of branches.
+ */
 export function planGroups(plans: readonly SentStep[]): Map<number, SentStep[]> {
   const sorted = [...plans].sort((a, b) => Number(a.step.targetStep) - Number(b.step.targetStep))
   const groups = new Map<number, SentStep[]>()
@@ -70,7 +73,7 @@ export function planGroups(plans: readonly SentStep[]): Map<number, SentStep[]> 
   return groups
 }
 
-/** A call describes its step in the headers that its result will carry. */
+/** Reads a field of the step of a call. A call describes its step in the headers that its result will carry. */
 export function callHeader(element: ElementRow, name: string): string | undefined {
   const headers = asObject(asObject(asObject(parseText(element.meta))?.callback)?.headers)
   const value = headers?.[`upstash-forward-upstash-workflow-${name}`]
@@ -121,10 +124,10 @@ export function parseInvocation(body: Uint8Array | undefined): Invocation {
   return { payload: new TextEncoder().encode(payload), link }
 }
 
-/** What is stored with an invoked run or a wait is read with that of many others. */
+/** Limit of the data of an invoked run or a wait, because the data of many of them is read at once. */
 const MOST_BYTES = 65_536
 
-/** @throws HomeportError `setting_limit` for what is too large to be stored with an invoked run or a wait. */
+/** @throws HomeportError `setting_limit` for data that is too large to be stored with an invoked run or a wait. */
 export function refuseLarge(stored: object, what: string): void {
   const bytes = Buffer.byteLength(JSON.stringify(stored))
   if (bytes <= MOST_BYTES) return
@@ -141,14 +144,14 @@ export function asObject(value: unknown): Readonly<Record<string, unknown>> | un
   return isObject(value) && !Array.isArray(value) ? value : undefined
 }
 
-/** A text up to this length is parsed in a few milliseconds, whatever is in it. */
+/** A text up to this length is parsed in a few milliseconds, regardless of its content. */
 const SURELY_QUICK_BYTES = 65_536
-/** Most values of a longer one. Those of SDKs have a handful, because results are texts in them. */
+/** Maximum values of a longer text. Texts of SDKs have a handful, because results are strings in them. */
 const MOST_VALUES = 50_000
 const TOO_MUCH = `it has more than ${MOST_VALUES} values, or more than 64 levels`
 const LIMITS: JsonLimits = { levels: 64, values: MOST_VALUES, members: MOST_VALUES, text: Number.POSITIVE_INFINITY }
 
-/** Whether parsing would hold up others: ten megabytes of empty lists take a second. */
+/** Whether parsing would block the event loop for long: ten megabytes of empty lists take a second. */
 function isTooMuch(json: Uint8Array): boolean {
   return json.length > SURELY_QUICK_BYTES && new JsonScan(json, LIMITS).advance(json.length) !== undefined
 }
@@ -165,8 +168,8 @@ const MARK = '"CreateWebhook"'
 export const LONGEST_EVENT_ID_BYTES = 2_000
 
 /**
- * The event id of the webhook that a step creates; `undefined` for any other step. The SDK makes the address itself, with
- * an event id that nobody can guess: the id takes the place of credentials. An id that no event can have makes no webhook.
+ * The event id of the webhook that a step creates; `undefined` for any other step, and for an id that no event can have.
+ * The SDK makes the address itself. Nobody can guess the event id in it, so the id serves as the credentials.
  * @param body the step as sent.
  */
 export function webhookOf(body: Uint8Array | undefined): string | undefined {

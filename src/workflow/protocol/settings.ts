@@ -32,7 +32,7 @@ const MARK = 'x-workflow'
 
 /** Reads the mark of a message of this module. */
 export function markOf(config: MessageConfig): RunMark {
-  // Only this module makes messages of its kind, and always with a mark.
+  // Only this module makes messages of its kind, and it always sets a mark.
   return config[MARK] as RunMark
 }
 
@@ -109,7 +109,7 @@ export function debouncedDelivery(delivery: DeliveryColumns, rule: KeyRule): Del
   return { ...delivery, config: markedConfig({ ...config, rule }, markOf(config)) }
 }
 
-/** What the failure callback must carry for this SDK. */
+/** Which data the failure callback must carry for this SDK. */
 export function sourceOf(headers: ItemHeaders): Pick<RunMeta, 'reportsList'> {
   return announces(headers, 'InitialBody') ? {} : { reportsList: true }
 }
@@ -128,7 +128,7 @@ function endpointHeaders(forwarded: HeaderMap, item: Readonly<Record<string, str
 
 const MAX_RUN_ID_LENGTH = 512
 const UNSENDABLE = /[\s/\x00-\x1f\x7f]|[^\x00-\xff]/
-/** SDKs put the id into paths as it is: such an id would name no run there, or another one. */
+/** SDKs put the id into paths without encoding it. With these characters the path would name no run, or another run. */
 const NOT_IN_PATHS = /[?#%\\]|^\.\.?$/
 
 /**

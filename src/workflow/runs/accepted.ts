@@ -12,13 +12,13 @@ export interface Accepted {
   readonly rule?: KeyRule
 }
 
-/** The element that a submission brings. */
+/** The new element of a submission. */
 export const elementOf = (submission: Submission): NewElement =>
   submission.kind === 'append' ? submission.element : submission.first
 
 /** The outcome of a submission, with what its answer needs. */
 export function acceptedOf(submission: Submission | undefined, outcome: Submitted): Accepted {
-  // The key as the caller knows it.
+  // The rule with the key as the caller sent it; the submission has the stored key.
   const hasRule = submission?.kind === 'start' && submission.rule !== undefined
   const rule = hasRule ? metaOfTrigger(submission.first.meta).rule : undefined
   return { outcome, messageId: messageIdOf(submission, outcome), ...(rule && { rule }) }
@@ -29,7 +29,7 @@ function messageIdOf(submission: Submission | undefined, outcome: Submitted): st
   return submission ? elementOf(submission).messageId : ''
 }
 
-/** What the rule of a trigger made of it, as the answer shows it. */
+/** The effect of its rule on a trigger, as fields of the answer. */
 export function effectOfRule({ outcome, rule }: Accepted): { readonly replaced?: string; readonly because?: string } {
   if (!rule) return {}
   if (outcome.kind === 'exists') {

@@ -37,7 +37,7 @@ export const metaOfTrigger = (json: Json): RunMeta => JSON.parse(json ?? '{}') a
 /** Parses the settings of an element. A step has none unless its SDK repeats them. */
 export const metaOfElement = (json: Json): Partial<RunMeta> => JSON.parse(json ?? '{}') as Partial<RunMeta>
 
-/** Parses the settings of a call: where its result goes. */
+/** Parses the settings of a call, which say where its result goes. */
 export const metaOfCall = (json: Json): { readonly callback: CallbackConfig } =>
   JSON.parse(json ?? '{}') as { readonly callback: CallbackConfig }
 

@@ -1,12 +1,12 @@
 /**
- * When a delivery was due, how long it waited and when it began. Times are Unix milliseconds. Stored with the element that
- * the program sent on it (`steps.timing`), so that a run log can say where the time of a step went.
+ * When a delivery was due, how long it waited and when it began. Times are Unix milliseconds. They are stored with the
+ * element that the program sent in response (`steps.timing`), so that a run log can say where the time of a step went.
  */
 export interface DeliveryTimes {
   readonly dueAt: number
-  /** Waited for a place under its flow-control key, milliseconds. */
+  /** Time that it waited for its flow-control key, milliseconds. */
   readonly heldMs: number
-  /** Waited for its turn among all messages that may be sent, milliseconds. */
+  /** Time that it waited for its turn among all messages that may be sent, milliseconds. */
   readonly lineMs: number
   readonly startedAt: number
 }

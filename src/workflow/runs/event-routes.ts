@@ -107,8 +107,9 @@ interface WaitOrigin {
 const checkWait = compileChecker(waitForEvent.body.schema, 'body')
 
 /**
- * Reads what a run may have sent.
- * @throws HomeportError `step_refused`: an SDK takes a 400 for the end of its run, and the run would hang.
+ * Parses input that a run may have sent.
+ * @throws HomeportError `step_refused` instead of an error with status 400, which an SDK treats as the end of its run: the
+ *   run would hang.
  */
 function refusedToRuns<Value>(read: () => Value): Value {
   try {
@@ -194,7 +195,10 @@ function decodeEventId(rest: string): string {
   throw new HomeportError('invalid_request', { problem: 'The event id is missing. Put it at the end of the path.' })
 }
 
-/** Also what PostgreSQL cannot store: it would be refused too late, with a status that an SDK takes for the end of its run. */
+/**
+ * Refuses event ids that cannot be stored. PostgreSQL would refuse them too late, with a status that an SDK treats as the
+ * end of its run.
+ */
 function storable(eventId: string): string {
   if (eventId.includes('\0'))
     throw new HomeportError('invalid_request', { problem: 'The event id contains the character U+0000. Remove it.' })
@@ -205,7 +209,7 @@ function storable(eventId: string): string {
 
 const eventIdOf = (rest: string): string => storable(sentId(rest))
 
-/** SDKs put ids into the path unescaped: what follows a question mark belongs to the id, except credentials. */
+/** Decodes an event id. SDKs put ids into the path unescaped, so the query belongs to the id, except credentials. */
 function sentId(rest: string): string {
   const mark = rest.indexOf('?')
   if (mark < 0) return decodeEventId(rest)
@@ -227,7 +231,7 @@ function decodeOrKeep(text: string): string {
 
 type NotifyTarget = Pick<NotifyArgs, 'eventId' | 'runId'>
 
-/** Event ids may contain slashes: the first segment names a run only if such a run exists. */
+/** Finds the run and the event of a path. Event ids may contain slashes: the first segment is a run only if it exists. */
 async function targetOf({ store }: EventDeps, accountId: string, whole: string): Promise<NotifyTarget> {
   const slash = whole.indexOf('/')
   if (slash < 0) return { eventId: whole }
@@ -251,13 +255,13 @@ async function callWebhook(
   return reply(200, { received: true as const })
 }
 
-/** The entry of the proxy nearest to the caller. */
+/** The first entry of a header that proxies append to: that of the proxy nearest to the caller. */
 function firstOf(forwarded: string | readonly string[] | undefined): string | undefined {
   const first = (typeof forwarded === 'string' ? forwarded : forwarded?.[0])?.split(',', 1)[0]?.trim()
   return first === '' ? undefined : first
 }
 
-/** The request as the SDK rebuilds it: its URL must be the address that was called. */
+/** Serializes a webhook request for the SDK, which rebuilds it: its URL must be the address that was called. */
 function webhookData(
   { publicUrl }: EventDeps,
   method: string,
@@ -272,7 +276,7 @@ function webhookData(
   return textBytes(JSON.stringify({ method, url: target, proto, host, header, body: base64(body) }))
 }
 
-/** What the waits in an answer to a notification may take together. All waits end, also those that are not shown. */
+/** Limit of all waits in the answer to a notification, bytes. Waits that are not shown end too. */
 const SHOWN_BYTES = 16 * 2 ** 20
 
 /** The ended waits that the answer to a notification shows. */

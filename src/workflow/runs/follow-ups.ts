@@ -35,7 +35,7 @@ export interface FollowUpInput {
   /** Bytes of a failing response that are recorded. */
   readonly responseKeepBytes: number
   readonly now: number
-  /** Of the attempt, if this process began it. */
+  /** Times of the attempt, if this process began it. */
   readonly times: DeliveryTimes | undefined
 }
 
@@ -54,7 +54,7 @@ export async function resultElement(input: FollowUpInput): Promise<NewElement> {
   }
 }
 
-/** An SDK that repeats its settings names with the call the failure callback for an undeliverable result. */
+/** The failure callback for an undeliverable result. SDKs that repeat their settings send it with the call. */
 function metaOfResult({ headers }: CallbackConfig, { now }: FollowUpInput): string | null {
   const { failureCallback } = readSettings(headers, now, AS_ACCEPTED)
   return failureCallback ? JSON.stringify({ failureCallback, ...sourceOf(headers) }) : null
@@ -94,7 +94,7 @@ export async function runFailureOf(input: FollowUpInput, reason: FailureReason):
       kind: 'failureCall',
       messageId: id,
       body,
-      // For a retry of the callback.
+      // Needed for a retry of the callback.
       meta: JSON.stringify({ delivery: calling }),
       dueAt: now,
       delivery: calling,
@@ -102,13 +102,13 @@ export async function runFailureOf(input: FollowUpInput, reason: FailureReason):
   }
 }
 
-/** The list of the failed delivery. A delivery of a call's result has none: then the payload alone. */
+/** The list of the failed delivery. The delivery of a call's result has no list: then a list of the payload alone. */
 function failingList({ delivery: { list }, beginning, message }: FollowUpInput): Promise<Uint8Array> {
   const steps = list.length > 0 ? list : [{ message_id: message.messageId, body: beginning.payload }]
   return listBodyOf(steps)
 }
 
-/** Whether the failure function gets the list of the failed delivery, as SDKs expect that send no payload of their own. */
+/** Whether the failure callback carries the list of the failed delivery, which SDKs without `InitialBody` expect. */
 export function reportsList(of: DeliverySettings): boolean {
   const { failureCallback, reportsList: isReported } = settingsOf(of)
   return failureCallback !== undefined && isReported === true

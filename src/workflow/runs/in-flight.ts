@@ -9,19 +9,19 @@ import type { RunName } from './refused-returns.js'
 export interface InFlightDelivery {
   /** `messages.seq`. */
   readonly seq: number
-  /** The run whose program executes a step on it; absent for a call of a third party and for a failure callback. */
+  /** The run whose program executes a step in this delivery; absent for a call of a third party and a failure callback. */
   readonly run?: RunName | undefined
   readonly times: DeliveryTimes
-  /** Id of the step of a parallel branch that the program executes on it; `undefined` outside branches. */
+  /** Id of the parallel branch that the program executes in this delivery; `undefined` outside branches. */
   readonly branch: () => number | undefined
 }
 
-/** Larger steps of parallel branches are not parsed only to know which delivery they answer. */
+/** Larger steps are not parsed to find out which delivery of a parallel branch they answer. */
 const MAX_PARSED_BYTES = 64 * 1024
 
 /**
- * The deliveries in flight: when they began, and what they had waited for. In memory, because the start of an attempt
- * writes nothing. The entry of a delivery that was dropped expires after the timeout of an attempt.
+ * The deliveries in flight: when they began, and how long they had waited. They are in memory only, because the start of an
+ * attempt writes nothing. The entry of a dropped delivery expires after the timeout of an attempt.
  */
 export class InFlightDeliveries {
   /** Oldest first. */
@@ -34,7 +34,7 @@ export class InFlightDeliveries {
     this.#timeoutMs = timeoutMs
   }
 
-  /** An attempt begins. */
+  /** Records an attempt that begins. */
   begin(delivery: InFlightDelivery): void {
     this.#expire(delivery.times.startedAt - this.#timeoutMs)
     // End first: the map stays ordered by start time.
@@ -45,13 +45,13 @@ export class InFlightDeliveries {
     this.#byRun.set(name, [...(this.#byRun.get(name) ?? []), delivery])
   }
 
-  /** The outcome of the attempt is committed, or none will be. */
+  /** Forgets an attempt, because its outcome is committed or never will be. */
   end(seq: number): void {
     this.answered(seq)
     this.#bySeq.delete(seq)
   }
 
-  /** The program has answered: it sends no more steps on this delivery. */
+  /** Records that the program has answered, so it sends no more steps in this delivery. */
   answered(seq: number): void {
     const delivery = this.#bySeq.get(seq)
     if (!delivery?.run) return
@@ -72,8 +72,8 @@ export class InFlightDeliveries {
   }
 
   /**
-   * The times of the delivery on which the program has executed a step; `undefined` if this node does not know it:
-   * another node of the cluster delivers the run.
+   * The times of the delivery in which the program has executed a step; `undefined` if this node does not know the delivery,
+   * such as when another node of the cluster delivers the run.
    * @param step the step as it was sent.
    */
   timesOfStep(run: RunName, step: Uint8Array | undefined): DeliveryTimes | undefined {
@@ -96,9 +96,9 @@ export class InFlightDeliveries {
 const nameOf = ({ accountId, runId }: RunName): string => `${accountId} ${runId}`
 
 /**
- * The parallel branch that a delivery is for: the step of a call is named in the headers of its result, every other one in
- * the plan that the delivery brings.
- * @param last the last element that it brings.
+ * The id of the parallel branch that a delivery is for. For the result of a call, the headers name it; for any other
+ * delivery, the plan at the end of the list.
+ * @param last the last element of the delivered list.
  */
 export function branchOf(headers: HeaderMap, last: ListElement | undefined): number | undefined {
   const ofCall = headerOf(headers, 'Upstash-Workflow-StepId')

@@ -51,7 +51,7 @@ export interface IntakeDeps {
  */
 export class RunIntake implements Intake, TriggerGate {
   readonly name = 'workflow'
-  /** Reads items; `trigger` also those of other origins. */
+  /** Parses items. The trigger routes use its `trigger`. */
   readonly reader: SubmissionReader
   readonly #deps: IntakeDeps
   #gate: TriggerGate | undefined
@@ -66,7 +66,7 @@ export class RunIntake implements Intake, TriggerGate {
     this.#gate = gate
   }
 
-  /** Runs `work`, which makes these runs, unless the gate refuses one of them. */
+  /** Calls `work`, which starts these runs, unless the gate refuses one of them. */
   pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: StartWork<Made>): Promise<Made> {
     return this.#gate && runs.length > 0 ? this.#gate.pass(accountId, runs, at, work) : work([])
   }
@@ -123,8 +123,8 @@ export class RunIntake implements Intake, TriggerGate {
   }
 
   /**
-   * A replaced run of a singleton key may have a request in flight on any node. One of a debounce key has not: the node that
-   * delivers it looks before its first request.
+   * Drops the messages of replaced runs. A replaced run of a singleton key may have a request in flight on any node. A
+   * replaced run of a debounce key has none: its node asks the store before its first request.
    */
   async #dropReplaced(
     accountId: string,
@@ -149,14 +149,14 @@ export class RunIntake implements Intake, TriggerGate {
   }
 
   /**
-   * Builds the request that follows while the store commits. With traces, each delivery has a header of its own, which is not
-   * known yet.
+   * Builds the next request while the store commits. Not with traces, because each delivery then has its own header, which
+   * is not known yet.
    */
   #requestAhead(args: SubmitArgs): () => RequestAhead | undefined {
     return this.#deps.tracer ? () => undefined : inNextTurn(() => requestAhead(this.#deps, args))
   }
 
-  /** Caches the new elements: they are sent next. */
+  /** Caches the new elements, because they are sent next. */
   #remember(
     { accountId, submissions, at }: SubmitArgs,
     places: readonly ElementPlace[],

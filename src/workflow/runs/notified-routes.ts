@@ -11,7 +11,7 @@ const MOST_EVENTS = 100
 
 type NotifiedQuery = Static<NonNullable<(typeof listNotifiedEvents)['query']>>
 
-/** The route that lists the events that came. */
+/** The route that lists received events. */
 export function notifiedRoutes({ store }: { readonly store: Store }): Route[] {
   return [
     route(listNotifiedEvents, async ({ query, caller: { accountId } }) => {

@@ -5,7 +5,7 @@ import type { Store } from '../../store/index.js'
 import type { NotifyArgs, NotifyResult } from '../transactions/runs-notify.js'
 import * as runsNotify from '../transactions/runs-notify.js'
 
-/** What `notify` works with. */
+/** Collaborators of `notify`. */
 export interface NotifyDeps {
   readonly store: Pick<Store, 'run'>
   readonly queue: Pick<Queue, 'offer' | 'drop'>
@@ -13,8 +13,8 @@ export interface NotifyDeps {
 }
 
 /**
- * Ends the waits for an event, batch by batch, so that others need not wait for all of them. If it fails between two batches,
- * the caller gets an error, and repeats the request for the rest.
+ * Ends the waits for an event, batch by batch, so that other writers need not wait for all of them. If it fails between two
+ * batches, the caller gets an error and repeats the request for the rest.
  * @throws HomeportError `run_events_full`.
  */
 export async function* notify(
@@ -25,7 +25,7 @@ export async function* notify(
   let rest: NotifyArgs['rest']
   do {
     const result: NotifyResult = await store.run(runsNotify.notify, { ...event, at, rest })
-    // Only here: the hint of the offer brings the node that holds a deadline to look at its message again.
+    // Dropped on this node only: the offer's hint makes the node that holds a deadline read its message again.
     queue.drop({ seqs: result.drop, mayBeOfferedAgain: true })
     queue.offer(result.offers)
     if (result.kind === 'full') throw new HomeportError('run_events_full', { runId: event.runId ?? '' })

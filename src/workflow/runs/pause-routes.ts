@@ -35,7 +35,7 @@ async function pause(
   const args = argsOf(caller, runId, { action: 'Pause Workflow Runs', details, at: clock.now() })
   const result = await store.run(runsPause.pauseRun, { ...args, pause })
   if (result.kind === 'missing' || result.kind === 'ended') throw refusal(runId, result)
-  // Before the answer, and after a repeated request too: the node that committed may have died before the others knew.
+  // Awaited before the answer, even if the run was paused already: the node that paused it may have died before its drop.
   await queue.dropEverywhere({ groupKeys: [result.runSeq], inFlight: 'ends' })
   if (result.kind === 'paused') return { workflowRunId: runId, paused: { at: result.pausedAt, ...pause } }
   const run = await store.run(runsRead.find, { accountId: caller.accountId, runId })

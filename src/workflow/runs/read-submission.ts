@@ -43,7 +43,7 @@ const STEP_TOO_LARGE =
 /** The result of a call names its step in this header. */
 const STEP_ID_HEADER = 'forward-upstash-workflow-stepid'
 
-/** What reading needs to know besides the item. */
+/** Collaborators of `SubmissionReader`. */
 export interface SubmissionReaderDeps {
   readonly queue: Pick<Queue, 'refuseForbidden'>
   readonly limits: SettingLimits
@@ -95,7 +95,7 @@ export class SubmissionReader {
     }
   }
 
-  /** A trigger of any origin. If it asks for a first contact, that comes first. */
+  /** Reads a trigger of any origin. If it asks for a first contact, the run opens with that. */
   trigger(received: Received, role: 'first' | 'untried'): Submission {
     const { item, runId, now } = received
     const opening = asksForContact(item.headers) ? 'contact' : role
@@ -150,13 +150,13 @@ export class SubmissionReader {
       const cached = this.#deps.lists.deliveryOf(publisher.caller.accountId, runId)
       return Object.assign(step, { meta: null, dueAt: firstAttemptAt(settings, now), ...cached })
     }
-    // An SDK that repeats its settings with each step: those of the step apply.
+    // This SDK repeats its settings with each step, so the settings of the step apply.
     const { settings, meta } = this.#runItem(received)
     const { delivery } = meta
     return Object.assign(step, { meta: JSON.stringify(meta), dueAt: firstAttemptAt(settings, now), delivery })
   }
 
-  /** Of the delivery on which the program has sent a step. */
+  /** Times of the delivery in which the program has sent a step. */
   #timing({ item: { body }, runId, publisher }: Received): string | null {
     const { accountId } = publisher.caller
     return timingColumn(this.#deps.inFlight.timesOfStep({ accountId, runId }, body))
@@ -199,7 +199,7 @@ export class SubmissionReader {
   }
 }
 
-/** Error for an item of an active run: `step_refused`, because SDKs take a 400 for the end of the run. */
+/** Error for an item of an active run: `step_refused`, because SDKs treat a 400 as the end of the run. */
 export function refusalOf(item: PublishItem, error: HomeportError): HomeportError {
   const kind = classify(item.headers)
   const isOfActiveRun = kind === 'step' || kind === 'call' || kind === 'invoke'
@@ -209,8 +209,8 @@ export function refusalOf(item: PublishItem, error: HomeportError): HomeportErro
 }
 
 /**
- * Headers for the third party. SDKs that announce no features forward the protocol version with their calls, too. It is
- * removed: a workflow that is called would take its payload for a list (reference workflow 4.2).
+ * Headers for the third party. SDKs that announce no features also forward the protocol version with their calls. It is
+ * removed, because a workflow that is called would parse its payload as a list (reference workflow 4.2).
  */
 function headersOfCall({ headers }: PublishItem): HeaderMap {
   const { [PROTOCOL_HEADER]: version, ...others } = forwardedHeaders(headers, false)

@@ -13,7 +13,7 @@ const ROW_BYTES = 300
 /** No request is built ahead for longer lists. */
 const MAX_AHEAD_BYTES = 32 * 1024
 
-/** The request that delivers an element, if the element gets this place. */
+/** A request that was built before its element was committed. It is valid only if the element gets this place. */
 export interface RequestAhead {
   readonly messageId: string
   /** `runs.seq`; `undefined` for the first element of a run. */
@@ -30,7 +30,7 @@ interface Known {
   /** Position of the next element of the run. */
   next: number
   bytes: number
-  /** The request of its last element, until it is sent. */
+  /** The request for its last element, until that is sent. */
   ahead: RequestAhead | undefined
 }
 
@@ -42,14 +42,14 @@ export interface KnownDelivery {
   readonly outbound?: Outbound | undefined
 }
 
-/** A list as it will be if the store gives its new last element this place. */
+/** The expected list after the commit, if the store gives its new last element this place. */
 export interface Upcoming extends KnownDelivery, Pick<RequestAhead, 'runSeq' | 'position'> {}
 
 /**
  * Cache of the lists that have grown lately, so that a committed element is sent without reading the list again. A list
- * is cached whole, from position 0 and without gaps, or not at all. Only submissions add to it: an element that a run
- * gets in another way leaves a gap, and the list is read from the store again. Code that ends a run while the dispatcher
- * still holds messages of it must call `forget`.
+ * is cached whole, from position 0 and without gaps, or not at all. Only submissions add to the cache: an element that a
+ * run gets in another way leaves a gap, and the list is read from the store again. Code that ends a run while the
+ * dispatcher still holds messages of the run must call `forget`.
  */
 export class RecentLists {
   /** Least recently grown first. */
@@ -63,7 +63,7 @@ export class RecentLists {
     if (seq !== undefined) this.#remove(seq)
   }
 
-  /** The list of a run with one more step, which nothing is known of yet; `undefined` if it is not cached, or long. */
+  /** The list of a run with one more step, which is not committed yet; `undefined` if the list is not cached, or long. */
   withNext(runSeq: number | undefined, step: ListedStep): Upcoming | undefined {
     const known = runSeq === undefined ? undefined : this.#lists.get(runSeq)
     if (!known || known.bytes + step.body.byteLength > MAX_AHEAD_BYTES) return undefined
@@ -98,7 +98,7 @@ export class RecentLists {
     this.#keep(known)
   }
 
-  /** Keeps a list that was read from the store, up to one of its steps; not one that was too large to be read. */
+  /** Caches a list that was read from the store, up to one of its steps. An empty list was too large to be read. */
   loaded({ run, element }: Delivery, list: readonly ListElement[]): void {
     if (list.length === 0 || (this.#lists.get(run.seq)?.next ?? 0) > element.position) return
     const before = this.#remove(run.seq)

@@ -1,6 +1,4 @@
-/** What this process remembers of attempts: nothing of it is stored. */
-
-/** Each entry is read within moments, when its delivery is answered; so few are enough. */
+/** Few entries are enough: each one is read soon, when its delivery is answered. */
 const MAX_ENTRIES = 1_000
 
 /** Identifies a run for its callers. */

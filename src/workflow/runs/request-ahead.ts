@@ -10,7 +10,7 @@ import { type Plain, plainOf } from '../transactions/runs-submit-one.js'
 import type { RecentLists, RequestAhead, Upcoming } from './recent-lists.js'
 import { deliversList } from './run-state.js'
 
-/** What requests are built from ahead of the commit. */
+/** Collaborators and settings of `requestAhead`. */
 export interface RequestsAheadDeps {
   readonly lists: Pick<RecentLists, 'withNext' | 'ofStart'>
   readonly queue: Pick<Queue, 'signAhead'>
@@ -18,16 +18,16 @@ export interface RequestsAheadDeps {
   readonly inlineLimitBytes?: number | undefined
 }
 
-/** The store numbers messages, and the request does not say the number. */
+/** Placeholder for `seq`, which the store assigns later and the request does not contain. */
 const UNNUMBERED = 0
 const NO_BODY = new Uint8Array()
 
 /**
- * Builds and signs the request that delivers the only element of a submission, while the store commits it. `undefined` where the
- * delivery does not follow at once, or depends on more than a cached list.
+ * Builds and signs the request that delivers the only element of a submission, while the store commits the element.
+ * `undefined` if the delivery is due later, or depends on more than a cached list.
  *
- * It changes nothing. After the commit the intake gives the request to `RecentLists`, which keeps it only if the element got the
- * place that it was built for. From then on it is part of the list: what drops the list drops the request.
+ * It changes nothing. After the commit the intake gives the request to `RecentLists`, which keeps it only if the element got
+ * the place that the request was built for. From then on the request is part of the list and is dropped with it.
  */
 export function requestAhead(deps: RequestsAheadDeps, args: SubmitArgs): RequestAhead | undefined {
   const plain = plainOf(args)

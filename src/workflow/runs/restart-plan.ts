@@ -3,14 +3,14 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { isPlan, planGroups, type SentStep, sentSteps, webhookOf } from '../protocol/sent-steps.js'
 import type { ElementRow } from '../transactions/runs-rows.js'
 
-/** Where a run is to begin again, and with what. */
+/** The step at which a run restarts, and its changed inputs. */
 export interface RestartRequest {
   readonly fromStep: number
   /** Absent: the payload of the run. */
   readonly payload?: string | undefined
   /** Replaces results of earlier steps, by step id. */
   readonly results: ReadonlyMap<number, unknown>
-  /** What becomes of the results of the other branches if the step is a parallel branch. */
+  /** If the step is a parallel branch: whether results of the other branches are kept, or these branches run again. */
   readonly siblings: 'keep' | 'again'
 }
 
@@ -19,7 +19,7 @@ export interface KeptElement {
   readonly body: Uint8Array
   /** JSON of `ElementMeta`. */
   readonly meta: string | null
-  /** When it came to the original run, Unix milliseconds; absent for what is made by the restart. */
+  /** When the original run got it, Unix milliseconds; absent for an element that the restart makes. */
   readonly cameAt?: number
   /** When a message delivers it, Unix milliseconds; absent for an element that only precedes others. */
   readonly dueAt?: number
@@ -35,7 +35,7 @@ export interface RestartPlan {
 /**
  * Plans the list of a restarted run. The SDK executes the step that follows the list that it receives. So the list ends
  * before the chosen step, and its last element is delivered. Within a parallel group, the SDK executes the branch whose
- * plan ends the list: results of the other branches come first, then a delivery for the plan of each branch without one.
+ * plan ends the list: results of the other branches come first, then a delivery for the plan of each branch without result.
  * @param elements the list of the original run, in order.
  * @throws HomeportError `restart_refused` if the steps before the chosen one are incomplete, or cannot be replayed.
  */
@@ -57,7 +57,7 @@ class RestartableRun {
   readonly #sent: readonly SentStep[]
   readonly #request: RestartRequest
   readonly #results: ReadonlyMap<number, SentStep>
-  /** The plans of the parallel group of the chosen step, by branch; empty if it is no branch. */
+  /** The plans of the parallel group of the chosen step, by branch; empty if the step is not in a group. */
   readonly #branches: ReadonlyMap<number, SentStep>
   /** All steps below this id stay. */
   readonly #end: number
@@ -84,7 +84,7 @@ class RestartableRun {
     return last ? [...kept, { ...last, dueAt }] : []
   }
 
-  /** The SDK counts steps: a gap in the list would give a step the result of another one. */
+  /** The SDK counts steps, so after a gap in the list, a step would get the result of another step. */
   #requireResults(): void {
     for (let id = 1; id < this.#end; id++) {
       if (this.#results.has(id)) continue
@@ -126,15 +126,15 @@ class RestartableRun {
   }
 }
 
-/** What the original run got. */
+/** An element of the original run, unchanged. */
 const plainly = ({ element }: SentStep): KeptElement => {
   return { body: element.body, meta: element.meta, cameAt: element.created_at }
 }
 
-/** What begins, or was edited, with the restart. */
+/** An element that the restart begins again or has edited: its time is that of the restart. */
 const begun = ({ element: { body, meta } }: SentStep): KeptElement => ({ body, meta })
 
-/** The step that an element belongs to: a plan to its branch. */
+/** The id of the step that an element belongs to; a plan belongs to its branch. */
 function idOf({ step }: SentStep): number {
   return Number(isPlan(step) ? step.targetStep : step.stepId)
 }
@@ -150,7 +150,7 @@ function whyFixed({ stepType, sleepFor, sleepUntil }: SentStep['step']): string 
 function resultFields({ stepType, waitEventId }: SentStep['step'], result: unknown): object {
   const text = JSON.stringify(result)
   if (typeof waitEventId === 'string') return { out: Buffer.from(text).toString('base64'), waitTimeout: false }
-  // The SDK decodes some results of calls as if each character was a byte: ASCII means the same to it either way.
+  // The SDK decodes some results of calls as if each character was a byte. ASCII decodes correctly either way.
   return { out: stepType === 'Call' ? inAscii(text) : text }
 }
 
@@ -165,7 +165,7 @@ function dueOf({ step: { sleepFor, sleepUntil } }: SentStep, dueAt: number): num
   return dueAt + Math.max(0, Math.round(ms ?? 0))
 }
 
-/** The address of a webhook names the run that created it, so that a request to it never reaches another run. */
+/** Refuses kept webhooks that received nothing: their address names the original run, so they cannot reach the new one. */
 function refuseLostWebhooks(runId: string, kept: readonly SentStep[]): void {
   const received = new Set(kept.map(({ step }) => step.waitEventId))
   const lost = kept.find(({ element }) => {

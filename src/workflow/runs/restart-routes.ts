@@ -72,7 +72,7 @@ async function restart(deps: RestartDeps, asked: Asked): Promise<Answer> {
   return answer
 }
 
-/** Elements are never changed after they are appended, so that they may be read before the transaction. */
+/** Reads and plans outside the transaction. That is safe, because elements never change after they are appended. */
 async function prepare(
   { store, limits, inlineLimitBytes = INLINE_LIMIT_BYTES }: RestartDeps,
   { runId, body, headers, caller }: Asked,
@@ -119,7 +119,7 @@ async function prepare(
   }
 }
 
-/** The list is read, changed and stored as a whole. */
+/** Limits the size of the list, because it is read, changed and stored as a whole. */
 function refuseLarge(runId: string, bytes: number, most: number): void {
   if (bytes <= most) return
   const problem = `its payload and steps take ${bytes} bytes, and the limit is ${most}. Trigger a new run`

@@ -67,20 +67,20 @@ export interface RunMessagesDeps {
 }
 
 const NO_BODY = new Uint8Array()
-/** What a request reads without a claim. */
+/** Bytes that a request may read without a memory claim. */
 const UNCLAIMED_BYTES = 2 ** 20
-/** Memory of a request for each byte that it reads: the steps of a list, their text in base64, and the body made of it. */
+/** Memory of a request per byte that it reads: the steps of a list, their text in base64, and the body made of that. */
 const MEMORY_PER_BYTE = 3
 const NOTHING: Settled = { offers: [] }
 
-/** What settling an outcome needs; a member is absent when the run or the element is gone. */
+/** Data needed to settle an outcome; a member is `undefined` if the run or the element is gone. */
 type Context = { readonly [Name in 'delivery' | 'beginning']: FollowUpInput[Name] | undefined }
 
 /** The message kind of runs: builds the request of each attempt, and applies its outcome to the run. */
 export class RunMessages implements MessageKind {
   readonly name = RUN_MESSAGE_KIND
   readonly #deps: RunMessagesDeps
-  /** Failing deliveries whose failure function gets a large list: one at a time, because each needs many times its size. */
+  /** Turns for failing deliveries with a large list in their callback: one at a time, because each takes much memory. */
   readonly #largeReports = new Turns()
 
   constructor(deps: RunMessagesDeps) {
@@ -92,7 +92,7 @@ export class RunMessages implements MessageKind {
     return isDebounced ? this.#prepareUnlessReplaced(message, wait, claim) : this.#prepare(message, wait, claim)
   }
 
-  /** From now on, no trigger with the debounce key of the run replaces it. */
+  /** Closes the debounce rule of the run first, so that no trigger replaces the run from now on. */
   async #prepareUnlessReplaced(
     message: PendingMessage,
     wait: LineWait,
@@ -116,7 +116,7 @@ export class RunMessages implements MessageKind {
     let delivery = await this.#readToSend(message, claim)
     if (!delivery && role === 'step') {
       await this.#expire(message)
-      // Even if the wait had ended: a notification may just have appended the element of this message.
+      // Reads again even if the wait had ended: a notification may just have appended the element of this message.
       delivery = await this.#readToSend(message, claim)
     }
     if (delivery && mayDeliver(delivery.run.state, role)) {
@@ -128,7 +128,7 @@ export class RunMessages implements MessageKind {
     return undefined
   }
 
-  /** A list that is too large to be sent is left out. */
+  /** Reads a delivery, without its list if that is too large to be sent. */
   async #readToSend(message: PendingMessage, claim: ClaimMemory): Promise<Delivery | undefined> {
     const found = await this.#read(message, UNCLAIMED_BYTES)
     const { largerBytes, element } = found ?? {}
@@ -145,11 +145,11 @@ export class RunMessages implements MessageKind {
     return this.#deps.inlineLimitBytes ?? INLINE_LIMIT_BYTES
   }
 
-  /** @param ahead the request, if it was built ahead. */
+  /** Records the attempt and returns its request. @param ahead the request, if it was built ahead. */
   #begin(message: PendingMessage, sending: Sending, { heldMs, lineMs }: LineWait, ahead?: Outbound): Outbound {
     const { role } = markOf(message.config)
     const { run_id: runId, account_id: accountId } = sending.run
-    // The rest of a list is not kept while its request is in flight.
+    // `branch` keeps only the last element in memory, not the whole list, while the request is in flight.
     const last = sending.list.at(-1)
     this.#deps.inFlight.begin({
       seq: message.seq,
@@ -169,7 +169,7 @@ export class RunMessages implements MessageKind {
   async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
     this.#deps.inFlight.answered(message.seq)
     const settled = await this.#settleBy(message, outcome)
-    // After the commit: until the outcome is stored, the run log would show the message as queued.
+    // Only after the commit: before it, the run log would show the message as queued.
     this.#deps.inFlight.end(message.seq)
     if (!isDelivered(outcome)) this.#deps.meter.activity.add(message.accountId, 'failed_step_attempts')
     return settled
@@ -204,7 +204,7 @@ export class RunMessages implements MessageKind {
     else if (role === 'call') callDuration.record((finishedAt - startedAt) / 1_000)
   }
 
-  /** A program whose return was too large would return the same again: the delivery fails without a retry. */
+  /** Fails a delivery without a retry if the return of the program was too large: it would return the same again. */
   async #failRefusedReturn(
     decision: Decision,
     message: PendingMessage,
@@ -229,7 +229,7 @@ export class RunMessages implements MessageKind {
     return row && { meta: metaOfTrigger(row.meta), payload: row.body }
   }
 
-  /** Reads what settling an outcome needs. Without the bodies if these are damaged, which is why the delivery failed. */
+  /** Reads the data to settle an outcome. Leaves out bodies that are damaged, which is why the delivery failed. */
   async #context(message: PendingMessage, verdict: RunVerdict): Promise<Context> {
     const isFailing = verdict.kind === 'fail' || verdict.kind === 'fail-unless-confirmed'
     if (!isFailing) return this.#contextWith(message, 'none')
@@ -248,7 +248,7 @@ export class RunMessages implements MessageKind {
     return { delivery: needsList ? await this.#read(message, UNCLAIMED_BYTES) : delivery, beginning }
   }
 
-  /** A message without an element is the deadline of a wait: appends the timeout of the wait to the list. */
+  /** Appends the timeout of a wait to the list. A message without an element is the deadline of a wait. */
   async #expire(message: PendingMessage): Promise<void> {
     const args = { runSeq: runSeqOf(message), messageId: message.messageId, at: this.#deps.clock.now() }
     await this.#deps.store.run(runsNotify.expireWait, args)
@@ -285,7 +285,7 @@ export class RunMessages implements MessageKind {
     )
   }
 
-  /** With the list, unless that is damaged. */
+  /** Reads the delivery with its list, unless the list is damaged. */
   async #withList(message: PendingMessage, delivery: Delivery): Promise<Delivery | undefined> {
     try {
       return await this.#read(message, this.#inlineLimit)
@@ -345,7 +345,7 @@ function refuseLongList(found: number, most = LIST_LIMIT_BYTES): void {
 
 type RunVerdict = Extract<Verdict, { kind: 'fail' | 'fail-unless-confirmed' | 'return-call' | 'callback-ended' }>
 
-/** Whether the program executes the run on a delivery, so that a failure callback reports its response. */
+/** Whether a delivery makes the program execute the run, so that the failure callback reports the program's response. */
 function isReported(role: Role): boolean {
   return role !== 'call' && role !== 'failure'
 }

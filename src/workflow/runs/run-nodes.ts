@@ -7,7 +7,7 @@ import type { RecentLists } from './recent-lists.js'
 const ENDED = 'workflow.ended'
 /** `Cluster.ask`, without waiting for the answer: the return of a run was too large. */
 const REFUSED = 'workflow.refused'
-/** `Cluster.ask`: what deliveries wait for. */
+/** `Cluster.ask`: what deliveries are waiting for. */
 const WAITS = 'workflow.waits'
 
 /** Identifies a run for its callers. */
@@ -34,7 +34,7 @@ export interface WaitsQuery {
   readonly flowKeys: readonly string[]
 }
 
-/** What nodes know of them, in memory only. */
+/** What nodes know of deliveries, in memory only. */
 export interface Waits {
   /** Start of the attempt in flight, Unix milliseconds, by `messages.seq`. */
   readonly since: ReadonlyMap<number, number>
@@ -43,8 +43,8 @@ export interface Waits {
 }
 
 /**
- * What the nodes of a cluster tell each other of runs. All of it may get lost: a node that missed it delivers to an ended run,
- * whose steps are refused, makes one more attempt, or shows a delivery as queued.
+ * Exchanges the state of runs between the nodes of a cluster. Each notification may get lost. A node that missed one
+ * delivers to an ended run, whose steps are refused, or makes one more attempt, or shows a delivery as queued.
  */
 export class RunNodes {
   readonly #deps: RunNodesDeps
@@ -63,7 +63,7 @@ export class RunNodes {
     cluster.handle(WAITS, (payload) => this.#answer(payload))
   }
 
-  /** Other nodes may hold the list of a run that has ended, and messages that would deliver it. */
+  /** Notifies other nodes that a run has ended: they may hold its list, and messages that would deliver the list. */
   ended(runSeq: number): void {
     if (this.#deps.cluster.isAlone) return
     this.#ended.push(runSeq)
@@ -76,7 +76,7 @@ export class RunNodes {
     this.#tell(ENDED, { runs })
   }
 
-  /** The node that delivers to the run must not make another attempt. */
+  /** Notifies other nodes of a refused return, so that the node that delivers to the run makes no other attempt. */
   refused(run: NamedRun): void {
     if (!this.#deps.cluster.isAlone) this.#tell(REFUSED, run)
   }
@@ -85,7 +85,7 @@ export class RunNodes {
     this.#deps.cluster.ask(topic, payload).catch(() => undefined)
   }
 
-  /** Asks the other nodes; those that do not answer within a second are left out. */
+  /** Asks the other nodes about deliveries. Leaves out nodes that do not answer within a second. */
   async waits(query: WaitsQuery): Promise<Waits> {
     const since = new Map<number, number>()
     const holds = new Map<string, FlowHold>()

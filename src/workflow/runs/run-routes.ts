@@ -51,7 +51,7 @@ export function runRoutes(deps: RunDeps): Route[] {
 const RETURN_TOO_LARGE =
   'A program returns its result in one request: store large values elsewhere, and return a reference.'
 
-/** A retry would return the same size, so the delivery is failed at once (`RefusedReturns`). */
+/** Records a return that is too large. A retry would return the same, so the delivery fails at once (`RefusedReturns`). */
 function refuseReturn({ refusedReturns, nodes, clock }: RunDeps, { target, caller, error }: TooLarge): HomeportError {
   const { pathname, searchParams } = new URL(target, 'http://localhost')
   if (!caller || searchParams.get('cancel') !== 'false') return error
@@ -62,7 +62,7 @@ function refuseReturn({ refusedReturns, nodes, clock }: RunDeps, { target, calle
   return new HomeportError('step_refused', { problem: `${error.message} ${RETURN_TOO_LARGE}` })
 }
 
-/** Read page by page while the client takes them: a list may be larger than the memory. */
+/** Streams the list of a run. Reads it page by page as the client does, because a list may be larger than the memory. */
 async function listOf({ store, clock }: RunDeps, name: RunName) {
   const run = await store.run(runsRead.find, name)
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
@@ -93,7 +93,7 @@ const onWire = ({ message_id, body, kind }: ElementRow) => ({
   callType: kind,
 })
 
-/** The program has returned. A repeated request, or one for a run that has ended, changes nothing. */
+/** Ends a run whose program has returned. Repeated requests, and requests for a run that has ended, change nothing. */
 async function finish(
   { store, queue, clock, lists, nodes, meter }: RunDeps,
   name: RunName,
@@ -121,19 +121,19 @@ async function cancel({ store, queue, clock, meter }: RunDeps, name: RunName): P
   const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
   meter.ended.cancelled += cancelled.length
   meter.activity.add(name.accountId, 'cancelled_runs', cancelled.length)
-  // Right after the commit: another cancel may end these while the other nodes have not answered.
+  // Right after the commit, not after the drop: another cancel may end these messages while other nodes answer.
   queue.offer(offers)
-  // Before the answer: nothing of the run is delivered after it, by whichever node.
+  // Before the answer, so that no node delivers anything of the run after it.
   if (cancelled.length > 0) await queue.dropEverywhere({ groupKeys: cancelled })
   if (cancelled.length === 0) {
     await refuseEndedOtherwise(store, name)
-    // Cancelled by a commit whose reply was lost, or by a node that died: nobody could tell the queue.
+    // A commit whose reply was lost, or a node that died, may have cancelled the run without a drop.
     await queue.dropEverywhere({ groupKeys: [run.seq] })
   }
   return { workflowRunId: name.runId, workflowState: 'RUN_CANCELED' }
 }
 
-/** A run that is cancelled already is fine; one that has ended otherwise cannot be cancelled. */
+/** Accepts a run that is cancelled already. Refuses a run that ended otherwise. */
 async function refuseEndedOtherwise(store: Store, name: RunName): Promise<void> {
   const run = await store.run(runsRead.find, name)
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })

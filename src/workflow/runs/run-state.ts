@@ -17,8 +17,8 @@ import { PROTOCOL_HEADER, SDK_HEADER } from '../protocol/protocol.js'
  *
  * `append` and `finish` come from the program, `fail` from the outcome of a delivery, `cancel` from anyone with the token.
  * A run that is paused stays RUN_STARTED, and its messages are parked (`transactions/runs-pause.ts`).
- * `undo` leads from RUN_CANCELED back to RUN_STARTED (`transactions/runs-undo.ts`). Otherwise
- * the three end states are final: nothing is appended to an ended run, and only its failure callback is delivered.
+ * `undo` leads from RUN_CANCELED back to RUN_STARTED (`transactions/runs-undo.ts`). Otherwise the three end states are
+ * final: nothing is appended to an ended run, and only its failure callback is delivered.
  */
 
 /**
@@ -35,7 +35,7 @@ export type Role = 'contact' | 'first' | 'untried' | 'step' | 'call' | 'result' 
 
 /** Why a run fails. */
 export type FailureReason =
-  /** The last response of the program, or none. */
+  /** The last attempt of a delivery failed. */
   | 'delivery'
   /** An SDK triggered the run, and the response lacks the header of an SDK. */
   | 'not-a-workflow'

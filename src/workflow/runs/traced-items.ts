@@ -20,7 +20,7 @@ import * as runsRead from '../transactions/runs-read.js'
 import type { ElementMeta } from '../transactions/runs-rows.js'
 import type { RecentLists } from './recent-lists.js'
 
-/** What tracing the items of runs needs. */
+/** Collaborators for tracing the items of runs. */
 export interface ItemTracing {
   readonly store: Pick<Store, 'run'>
   readonly tracer: Tracer
@@ -29,9 +29,9 @@ export interface ItemTracing {
 }
 
 /**
- * Submits items of runs. What starts a run has a span; the deliveries of the run are its children. A step is the end of
- * a delivery, which has a span already. What an SDK sends for a run without a trace context belongs to the trace of
- * that run. A run that is not cached, because another node has accepted it, is looked up.
+ * Submits items of runs with traces. An item that starts a run gets a span; the deliveries of the run are its children. A
+ * step gets none, because it ends a delivery, which has a span already. An item without a trace context that an SDK sends
+ * for a run joins the trace of the run. If the run is not cached, such as after a start on another node, it is looked up.
  */
 export async function submitTraced(
   tracing: ItemTracing,
@@ -50,7 +50,7 @@ export async function submitTraced(
   return endAll(spans, endOf, () => submit(traced))
 }
 
-/** Begins the span of what starts a run. */
+/** Begins the span of an item that starts a run. */
 export function traceTrigger(
   { tracer, publisher: { requestId } }: Pick<ItemTracing, 'tracer' | 'publisher'>,
   item: PublishItem,
@@ -63,7 +63,7 @@ function startsRun({ headers }: PublishItem): boolean {
   return kind === 'trigger' || kind === 'invoke'
 }
 
-/** The traces of the runs of these items, or of those that invoke them. Items that bring a context, or need none, have none. */
+/** The trace of the run that an item belongs to, or that invokes its run. Items with a context, or without need, have none. */
 async function tracesOfRuns(
   tracing: ItemTracing,
   items: readonly PublishItem[],
@@ -87,7 +87,7 @@ async function traceOfRun({ store, lists, publisher }: ItemTracing, runId: strin
   return traceOf(storedHeaders(delivery?.headers))
 }
 
-/** Stored by the transaction that has started the run. */
+/** Parses settings that the transaction that started the run has stored. */
 const deliveryIn = (meta = '{}'): ElementMeta['delivery'] => (JSON.parse(meta) as ElementMeta).delivery
 
 function runOf(item: PublishItem): string | undefined {
@@ -97,14 +97,14 @@ function runOf(item: PublishItem): string | undefined {
     case 'invoke':
       return parentOf(item)
     case 'step':
-      // Without settings of its own, it is delivered with those of the trigger.
+      // A step without its own settings is delivered with the settings of the trigger, which include its trace.
       return announces(item.headers, 'WF_TriggerOnConfig') ? undefined : item.headers['upstash-workflow-runid']
     default:
       return item.headers['upstash-workflow-runid']
   }
 }
 
-/** An invocation that cannot be read is refused right after. */
+/** The invoking run; `undefined` for an invalid invocation, which is refused right after. */
 function parentOf({ body }: PublishItem): string | undefined {
   try {
     return parseInvocation(body).link.runId
