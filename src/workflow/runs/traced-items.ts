@@ -63,7 +63,7 @@ function startsRun({ headers }: PublishItem): boolean {
   return kind === 'trigger' || kind === 'invoke'
 }
 
-/** The trace of the run that an item belongs to, or that invokes its run. Items with a context, or without need, have none. */
+/** The trace of each item's run, or of the run that invokes it. Absent for items that bring a context, or need none. */
 async function tracesOfRuns(
   tracing: ItemTracing,
   items: readonly PublishItem[],

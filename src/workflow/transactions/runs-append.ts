@@ -44,7 +44,7 @@ const firstMetas = query<{ seqs: readonly number[] }, { run_seq: number; meta: s
   db.selectFrom('steps').select(['run_seq', 'meta']).where(d.inNumbers('run_seq', p.seqs)).where('position', '=', 0),
 )
 
-/** A run that has failed is no longer paused: its failure callback is delivered. */
+/** Selects paused runs. A run that has failed does not count as paused, so that its failure callback is delivered. */
 const pausedAmong = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d }) =>
   db
     .selectFrom('runs')
@@ -81,7 +81,7 @@ function nextOf(positions: Map<number, number>, runSeq: number): number {
   return position
 }
 
-/** Nearly always there is one run, and its query is cheaper than that for a list. */
+/** Nearly always there is one run, and the query for one run is cheaper than that for a list. */
 function* lastPositions(seqs: readonly number[]): Transaction<Map<number, number>> {
   const [seq] = seqs
   if (seqs.length > 1 || seq === undefined) {
@@ -91,7 +91,7 @@ function* lastPositions(seqs: readonly number[]): Transaction<Map<number, number
   return new Map(last === null ? [] : [[seq, last]])
 }
 
-/** What is known of the list of a locked run: its last position, and the JSON of its first element. */
+/** The end of the list of a locked run: its last position, and the settings of its first element. */
 export interface ListEnd {
   readonly run_seq: number
   /** Set while the run is paused. */
@@ -102,7 +102,7 @@ export interface ListEnd {
 
 /** The new elements and messages of a transaction. */
 export interface Appended {
-  /** Of the appended elements, in order. */
+  /** Positions of the appended elements, in order. */
   readonly positions: readonly number[]
   /** The messages of the appended elements, then of the others that are delivered. */
   readonly messages: readonly PendingRow[]
@@ -110,13 +110,13 @@ export interface Appended {
   readonly removed: readonly number[]
 }
 
-/** Something that a request with this time asks for. */
+/** A part of a request, with the time of the request. */
 type Timed<What> = What & { readonly at: number }
 
 /**
  * Appends elements as `appendElements` does, and makes messages for them and for elements that are in the lists already.
- * The transaction has read the lists after it locked their runs, and nothing follows in it.
- * @param more `carried`: deliveries that end with it; `held`: new runs that are paused.
+ * The transaction must have read the lists after it locked their runs, and no statement may follow.
+ * @param more `carried`: deliveries that end with the transaction; `held`: new runs that are paused.
  */
 export function* appendAndEnd(
   appending: readonly Timed<Appending>[],
@@ -135,7 +135,7 @@ export function* appendAndEnd(
   if (messages.length === 0) return { positions: [], messages: [], removed: [] }
   yield* noteFlowKeys(messages)
   const storing = steps.length > 0 ? [askInsert('steps', steps)] : []
-  // Last: it must not keep messages locked while the transaction waits for something.
+  // Last, so that the transaction does not keep messages locked while it waits for something.
   const removing = carried.length > 0 ? [askRemoveCarried(carried)] : []
   const results = yield* atOnce<readonly unknown[]>([...storing, askToInsert(messages), ...removing], 'last')
   // Safe: the results are in the order of the statements.
@@ -159,7 +159,7 @@ export function* deliverElements(delivering: readonly Delivering[], at: number):
   return toPendingRows(messages, yield* insertMessages(messages))
 }
 
-/** What a paused run is sent waits for its resume. */
+/** Parks the messages of paused runs until their resume. */
 function parkedOf(messages: readonly NewMessage[], paused: ReadonlySet<number>): readonly NewMessage[] {
   if (paused.size === 0) return messages
   const isPaused = ({ group_key }: NewMessage): boolean => group_key != null && paused.has(group_key)

@@ -54,7 +54,7 @@ interface RetriedMessage {
   readonly group_key: number
 }
 
-/** The index of retried messages alone answers it. */
+/** The database answers this from the index of retried messages alone. */
 const someRetried = query<Between, { group_key: number | null }>(({ db, p }) =>
   db
     .selectFrom('messages')
@@ -89,7 +89,7 @@ export function* keepAttemptsOfRuns(runs: readonly number[]): Transaction<void> 
   for (const seqs of roundsOf(yield* all(retriedMessages, { runs }))) yield* change(keep, { seqs })
 }
 
-/** Asks for something if one of these runs may have attempts to keep: for `keepAttemptsOfRuns`. At least one run. */
+/** Returns a row if one of these runs may have attempts for `keepAttemptsOfRuns`. @param runs at least one. */
 export function askAttemptsToKeep(runs: readonly number[]): Ask<object[]> {
   return askAll(someRetried, spanOf(runs))
 }
@@ -115,7 +115,7 @@ const forget = query<{ runs: readonly number[]; messageIds: readonly string[] }>
   db.deleteFrom('run_attempts').where(d.inNumbers('run_seq', p.runs)).where(d.inTexts('message_id', p.messageIds)),
 )
 
-/** Gives deliveries of runs their failed attempts back, as they were before `keepAttemptsOfRuns`: with that many retries. */
+/** Restores the failed attempts of deliveries, and their number of retries, as before `keepAttemptsOfRuns`. */
 export function* restoreAttempts(
   messages: readonly Pick<PendingRow, 'seq' | 'group_key' | 'message_id' | 'retried'>[],
 ): Transaction<void> {

@@ -10,10 +10,10 @@ const MOST_COUNTED = 1_000
 /** An event that runs wait for. Times are Unix milliseconds. */
 export interface AwaitedEvent {
   readonly eventId: string
-  /** Waits for it: all, or 1,000 with `isMore`. */
+  /** Number of waits for the event; 1,000 if `isMore`. */
   readonly waits: number
   readonly isMore: boolean
-  /** Of the counted waits, when the oldest began, and when the first times out. */
+  /** When the oldest counted wait began, and when the first one times out. */
   readonly since: number
   readonly firstDeadline: number
 }
@@ -72,8 +72,8 @@ const counted = query<Place & { most: number }, { waits: number; since: number; 
 )
 
 /**
- * The events that runs of an account wait for, by their ids. Each event costs a look into the index and at most 1,001 of its
- * rows, so a page is bounded however many runs wait.
+ * The events that runs of an account wait for, ordered by id. Each event costs one index lookup and at most 1,001 rows, so
+ * the cost of a page is bounded however many runs wait.
  */
 export const awaited = read('runs.awaited', function* (args: AwaitedArgs): Transaction<readonly AwaitedEvent[]> {
   const { accountId, prefix, limit } = args
@@ -97,7 +97,7 @@ export interface WaitersArgs {
   readonly limit: number
 }
 
-/** Waits of one page, unless one wait is larger. */
+/** Maximum bytes of the waits of one page, unless one wait is larger. */
 const BYTES_OF_PAGE = 16 * 2 ** 20
 
 const waitSizes = query<WaitersArgs, { seq: number; bytes: number }>(({ db, p }) =>
@@ -122,7 +122,7 @@ const waitsUpTo = query<WaitersArgs & { upTo: number }, WaitRow>(({ db, p }) =>
     .limit(p.limit),
 )
 
-/** A page of the waits for an event, oldest first. `next`: others follow this `seq`. */
+/** A page of the waits for an event, oldest first. `next`: other waits follow after this `seq`. */
 export const waiters = read(
   'runs.waiters',
   function* (args: WaitersArgs & { readonly mostBytes?: number }): Transaction<{ waits: WaitRow[]; next?: number }> {

@@ -38,7 +38,7 @@ const failedAmong = query<{ seqs: readonly number[]; accountId: string }, { seq:
       .orderBy('seq', 'desc'),
   ),
 )
-/** Without the body, which may be large and does not change. */
+/** A failure callback, without its body, which may be large and does not change. */
 type Callback = Pick<ElementRow, 'run_seq' | 'message_id' | 'meta'>
 
 const callbacksOf = query<{ seqs: readonly number[] }, Callback>(({ db, p, d }) =>

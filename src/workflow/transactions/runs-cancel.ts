@@ -56,19 +56,19 @@ const cancelStarted = query<CancelRunsArgs, EndedRun>((building) =>
 )
 type CancelBy = CancelRunsArgs & { by: number; accountId: string }
 
-/** On PostgreSQL, `open_runs` is a table, whose trigger leaves these runs to this statement. */
+/** On PostgreSQL, `open_runs` is a table. Its trigger ignores these runs, so this statement removes them from it. */
 function cancelBy({ db, p, d }: Building<CancelBy>, among: RawBuilder<boolean>) {
   const values = { state: 'RUN_CANCELED', finished_at: p.at, canceled_by: p.by } as const
   const started = sql<boolean>`${among} and state = 'RUN_STARTED'`
   if (d.name === 'sqlite') return db.updateTable('runs').set(values).where(started)
-  // Runs that it removes without cancelling them have ended, and were removed before.
+  // The statement may name runs that it does not cancel. These have ended, so they are not in `open_runs`.
   const removed = db.with('removed', (q) =>
     q.deleteFrom('open_runs').where('account_id', '=', p.accountId).where(d.inNumbers('seq', p.seqs)),
   )
   return removed.updateTable('runs').set(values).where(started)
 }
 const cancelStartedInOrder = query<CancelBy>((building) => cancelBy(building, activeAmong(building)))
-/** In no certain order, which saves a lock of each row and a third of the time. */
+/** Locks the runs in no certain order, which saves a separate lock of each row and a third of the time. */
 const cancelStartedInAnyOrder = query<CancelBy>((building) =>
   cancelBy(building, building.d.inSharedNumbers('seq', building.p.seqs)),
 )
@@ -82,7 +82,7 @@ const childrenAmong = query<Seqs, EndedChild>(({ db, p, d }) =>
     .where(d.inNumbers('seq', p.seqs))
     .where('parent_seq', 'is not', null),
 )
-/** The index of children alone answers it. */
+/** The database answers this from the index of children alone. */
 const someChild = query<object, { parent_seq: number | null }>(({ db }) =>
   db.selectFrom('runs').select('parent_seq').where('parent_seq', 'is not', null).limit(1),
 )
@@ -97,8 +97,8 @@ export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
 }
 
 /**
- * Cancels runs: deletes their pending messages and waits, keeps what brings them back, and notifies the runs
- * that invoked them. Right after the commit the caller passes `cancelled` to `queue.drop({ groupKeys })` and `offers` to
+ * Cancels runs: deletes their pending messages and waits, keeps the data that an undo needs, and notifies the runs that
+ * invoked them. Right after the commit the caller passes `cancelled` to `queue.drop({ groupKeys })` and `offers` to
  * `queue.offer`.
  */
 export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CancelledRuns> {
@@ -112,7 +112,7 @@ export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs):
 
 /** Outcome of a bulk cancel. */
 export interface BulkCancelled extends CancelledRuns {
-  /** Must still be run, in this transaction: they keep and delete what the runs leave behind. */
+  /** Statements that the caller must still run in this transaction: they keep and delete data of the cancelled runs. */
   readonly remaining: readonly Ask<number>[]
 }
 
@@ -120,10 +120,10 @@ export interface BulkCancelled extends CancelledRuns {
 export const askSomeChild = (): Ask<object[]> => askAll(someChild, {})
 
 /**
- * The same for thousands of runs, at least one, as part of a bulk action. RETURNING makes the UPDATE 50 % more expensive,
- * and most often it has changed all runs: so the changed ones are read only if their count differs.
+ * Cancels thousands of runs, at least one, as part of a bulk action. RETURNING would make the UPDATE 50 % more expensive,
+ * and the UPDATE usually changes all runs. So the changed runs are read only if their count differs.
  * @param action it has not cancelled any of these runs before.
- * @param hasChildren the answer of `askSomeChild`. Without any, nobody but bulk actions locks two runs.
+ * @param hasChildren the answer of `askSomeChild`. Without children, only bulk actions lock more than one run.
  */
 export function* cancelRunsFor(
   action: { readonly seq: number; readonly account_id: string },
@@ -141,7 +141,7 @@ export function* cancelRunsFor(
   if (toKeep.length > 0) yield* keepAttemptsOfRuns(cancelled)
   const children = hasChildren ? yield* all(childrenAmong, { seqs: cancelled }) : []
   const offers = yield* notifyParents(children, CANCELED, at)
-  // Later statements, because they must see what others have added to the runs before those were locked.
+  // Later statements, because they must see what other transactions added to the runs before the UPDATE locked them.
   return {
     cancelled,
     offers,
@@ -155,7 +155,7 @@ export function* cancelRunsFor(
 
 const CANCELED = { isCanceled: true, isFailed: false }
 
-/** Deletes what cancelled runs leave behind, and notifies their parents. */
+/** Deletes the pending messages and waits of cancelled runs, and notifies their parents. */
 function* cleanUp(cancelled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CancelledRuns> {
   yield* keepAttemptsOfRuns(cancelled)
   yield* deletePendingOfGroups(cancelled)

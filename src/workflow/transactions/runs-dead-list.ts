@@ -52,7 +52,7 @@ function* listedLetters(
   return listed
 }
 
-/** Reads a page of dead letters with their payloads: as many as fit, but at least one. */
+/** Reads a page of dead letters with their payloads: as many as fit into a page, but at least one. */
 export const listDead = read('runs.listDead', function* (selector: DeadRunSelector): Transaction<DeadLetterRows> {
   const { places, next } = yield* selectPlaces(selector)
   const found = inOrderOf(places, yield* all(sizes, { seqs: places.map(({ seq }) => seq) }))

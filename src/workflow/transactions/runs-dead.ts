@@ -7,7 +7,7 @@ import { all, change, first, type Transaction } from '../../store/statement.js'
 import { dropRemains } from './runs-remains.js'
 import type { RunRow } from './runs-rows.js'
 
-/** Filter of dead letters. All given fields must match; of a list, any value. Ranges are inclusive. */
+/** Filter of dead letters. All given fields must match; a list matches if any value does. Ranges are inclusive. */
 export interface DeadRunFilter {
   readonly dlqIds?: readonly string[]
   /** Prefixes of run ids. */
@@ -121,7 +121,7 @@ function failedBetween(dlqIds: readonly string[]): { readonly from: number; read
   })
 }
 
-/** Dead letters that one read looks at, however few of them match, unless a page is larger. */
+/** Dead letters that one read examines, even if few of them match; more if the page is larger. */
 const MOST_SEARCHED = 2_000
 const EVER = Number.MAX_SAFE_INTEGER
 
@@ -148,14 +148,14 @@ function isBehind(order: DeadRunOrder, one: DeadRunPlace, other: DeadRunPlace): 
   return order === 'earliestFirst' ? difference > 0 : difference < 0
 }
 
-/** What a page looks at, and where the next one begins if it does not find enough. */
+/** The query of a page, and where the next page begins if this one does not find enough. */
 interface Search {
   readonly params: Params
   readonly shape: readonly ConditionName[]
   readonly end: DeadRunPlace | undefined
 }
 
-/** One row more than the limit of a page shows whether others follow. */
+/** Builds the query of a page. It reads one row more than the page has, which shows whether others follow. */
 function* searchOf({ accountId, filter, order, limit, after }: DeadRunSelector): Transaction<Search> {
   const labels = filter.labels?.map((label) => `|${label}|`)
   const bounded = filter.dlqIds ? { ...filter, ...failedBetween(filter.dlqIds) } : filter
@@ -173,7 +173,7 @@ function* searchOf({ accountId, filter, order, limit, after }: DeadRunSelector):
   return { params, shape: NAMES.filter((name) => bounded[name] !== undefined), end }
 }
 
-/** The rows of a page, and where the next one begins. */
+/** The rows of a page, and where the next page begins. */
 function pageOfRows<Row extends PlaceRow>(found: readonly Row[], limit: number, end: DeadRunPlace | undefined) {
   const rows = found.slice(0, limit)
   const last = rows.at(-1)
@@ -246,12 +246,12 @@ const stillDead = query<{ seqs: readonly number[]; accountId: string }, { seq: n
   ),
 )
 
-/** Locks and returns those of the runs that are dead letters. */
+/** Locks the runs that are dead letters. @returns their numbers. */
 export function* deadAmong(seqs: readonly number[], accountId: string): Transaction<number[]> {
   return (yield* all(stillDead, { seqs, accountId })).map((row) => row.seq)
 }
 
-/** `runs.seq` of a page of dead letters, and where the next one begins. */
+/** `runs.seq` of a page of dead letters, and where the next page begins. */
 export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelector): Transaction<{
   seqs: number[]
   next: DeadRunPlace | undefined

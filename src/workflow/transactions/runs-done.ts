@@ -25,7 +25,7 @@ export interface DoneDelivery {
   readonly retried: number
 }
 
-/** Deletes the message of such a delivery, as part of another transaction. */
+/** Deletes the message of a `DoneDelivery` and keeps its failed attempts, as part of another transaction. */
 export function* deleteDone(done: DoneDelivery): Transaction<void> {
   if (done.retried > 0) yield* keepAttempts(done.seq)
   yield* change(remove, done)
@@ -50,18 +50,19 @@ export const settleDone = write('runs.settleDone', deleteDone, {
   combining: combineCalls(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
 })
 
-/** The most deliveries whose end shares the transaction of a step. */
+/** Maximum deliveries that end in the transaction of one step. */
 const MOST_CARRIED = 100
 
 /**
- * The messages of first attempts, locked to be deleted in a transaction that has locked what it needs: it never waits for
- * them, because a transaction that holds one may wait for this one. What is locked, or has had another attempt, is left out.
+ * Selects and locks messages of first attempts, to delete them in a transaction that already holds other locks. It never
+ * waits for these messages, because a transaction that has locked one may wait for this one. Messages that are locked, or
+ * have had another attempt, are left out.
  */
 const lockedSeqs = (which: RawBuilder<boolean>, condition?: RawBuilder<boolean>) =>
   sql<number>`select seq from messages where ${which} and ${isPending}
     and retried = 0${condition ? sql` and ${condition}` : sql``} for update skip locked`
 
-/** Whether a message is one of the carried, locked like that. */
+/** Whether a message is one of the carried ones; locks it as `lockedSeqs` does. */
 export function isCarried({ p, d }: Building<{ carried: readonly number[] }>, condition?: RawBuilder<boolean>) {
   return d.inLocked('seq', lockedSeqs(d.inNumbers('seq', p.carried), condition))
 }
@@ -69,7 +70,7 @@ export function isCarried({ p, d }: Building<{ carried: readonly number[] }>, co
 const removeCarried = query<{ carried: readonly number[] }, { seq: number }>((building) =>
   building.db.deleteFrom('messages').where(isCarried(building)).returning('seq'),
 )
-/** PostgreSQL takes a list of unknown length for a long one, so it would plan the statement again for each short one. */
+/** For one message. PostgreSQL assumes that a list is long, so it would plan the statement again for each short list. */
 const removeCarriedOne = query<{ seq: number }, { seq: number }>(({ db, p }) =>
   db
     .deleteFrom('messages')
@@ -77,14 +78,14 @@ const removeCarriedOne = query<{ seq: number }, { seq: number }>(({ db, p }) =>
     .returning('seq'),
 )
 
-/** Asks to delete the messages of deliveries that are over, for PostgreSQL alone; see `isCarried`. */
+/** Asks to delete the messages of finished deliveries, on PostgreSQL only; see `isCarried`. */
 export function askRemoveCarried(carried: readonly number[]): Ask<{ seq: number }[]> {
   const [seq, ...others] = carried
   const isOne = seq !== undefined && others.length === 0
   return isOne ? askAll(removeCarriedOne, { seq }) : askAll(removeCarried, { carried })
 }
 
-/** How operations carry deliveries that are over. */
+/** Lets an operation delete the messages of finished deliveries in its own transaction. */
 export function carryDone<Args, Result>(how: {
   readonly load: (args: Args, carried: readonly number[]) => Args
   /** The messages that the transaction has deleted. */

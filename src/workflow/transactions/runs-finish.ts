@@ -42,7 +42,7 @@ const succeed = query<FinishRunArgs & { crc: number | null }, EndedChild & { seq
       .where('state', '=', sql.lit('RUN_STARTED'))
       .returning(['seq', 'parent_seq', 'parent', 'paused_at']),
 )
-/** The same for a run that reports to no other, and holds nothing back. */
+/** Does the same, but only for a run that no other run invoked and that is not paused. */
 const succeedAlone = query<FinishRunArgs & { crc: number | null }, { seq: number }>(({ db, p }) =>
   db
     .updateTable('runs')
@@ -58,7 +58,7 @@ const stateOf = query<{ accountId: string; runId: string }, { state: RunState }>
   db.selectFrom('runs').select('state').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
 )
 
-/** A run that has ended waits for nothing, however it ended. */
+/** Deletes the waits of a run if it has ended in any way. */
 const dropWaits = query<{ accountId: string; runId: string }>(({ db, p }) =>
   db
     .deleteFrom('run_waits')
@@ -72,7 +72,7 @@ const dropWaits = query<{ accountId: string; runId: string }>(({ db, p }) =>
     ),
 )
 
-/** Ends a run that reports to no other, in one round trip. */
+/** Ends a run that no other run invoked, in one round trip. */
 const finishAlone = write('runs.finishAlone', function* (args: FinishRunArgs): Transaction<
   FinishRunResult | undefined
 > {
@@ -87,8 +87,8 @@ const finishAlone = write('runs.finishAlone', function* (args: FinishRunArgs): T
 })
 
 /**
- * Ends a run with success. Its pending messages stay: the delivery that led here is still in flight, and any other
- * finds the run ended when it is due.
+ * Ends a run with success. Its pending messages stay: the delivery that led here is still in flight, and any other message
+ * is deleted when it is due, because its run has ended.
  */
 export const finishRun = write('runs.finish', finish, {
   shortcut: { operation: finishAlone, fits: () => true },
@@ -110,7 +110,7 @@ function* finish(args: FinishRunArgs): Transaction<FinishRunResult> {
   }
   const end = { body: args.response, isCanceled: false, isFailed: false }
   const reports = yield* notifyParents([ended], end, args.at)
-  // What was held is due now, finds the run ended, and is deleted.
+  // Unparked messages are due now. The dispatcher finds their run ended and deletes them.
   const held = ended.paused_at === null ? [] : yield* unparkGroups({ groups: [ended.seq], at: args.at })
   return { kind: 'finished', runSeq: ended.seq, offers: [...reports, ...held] }
 }

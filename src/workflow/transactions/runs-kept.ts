@@ -5,11 +5,11 @@ import { type Building, query } from '../../store/query.js'
 import { type Ask, all, askChange, change, type Transaction } from '../../store/statement.js'
 
 /**
- * What a cancel keeps to bring its runs back: the deliveries that were pending, as one row for all runs of the call, and the
- * waits as rows of `run_remains`. The steps stay where they are.
+ * The data that a cancel keeps for an undo: the pending deliveries, as one row for all runs of the call, and the waits, as
+ * rows of `run_remains`. The steps stay where they are.
  */
 
-/** A cancel that is about to delete what its runs wait for. */
+/** A cancel that is about to delete the messages and waits of its runs. */
 export interface Keeping {
   readonly seqs: readonly number[]
   readonly accountId: string
@@ -25,7 +25,7 @@ export interface KeptDelivery {
   readonly messageId: string
   /** When it was due, Unix milliseconds. */
   readonly dueAt: number
-  /** Its columns; `null`: those of its element. */
+  /** Its delivery columns; `null` if they equal those of its element. */
   readonly delivery: object | null
   /** Its failed attempts so far. */
   readonly retried: number
@@ -37,7 +37,7 @@ const COLUMNS = ['url', 'method', 'headers', 'config', 'max_retries', 'labels', 
 
 const asJson = sql.join(COLUMNS.flatMap((column) => [sql.lit(column), sql.ref(column)]))
 
-/** Most deliveries repeat the settings of their elements. Others, such as first deliveries and calls, have some of their own. */
+/** Part of the configuration of deliveries with the settings of their element. First deliveries and calls have their own. */
 const PLAIN = sql.lit('"role":"step"')
 
 const SETTINGS = sql.join(COLUMNS.map((column) => sql.ref(column)))
@@ -54,11 +54,11 @@ const isPlain = sql`instr(config, ${PLAIN}) > 0`
 /** Members of a `SharedEntry` with a list each, and their columns. */
 const LISTS = { runs: 'group_key', ids: 'message_id', due: 'next_at', retried: 'retried', created: 'created_at' }
 
-/** Of the pending deliveries of the first run, one: the others of a batch usually have the same settings. */
+/** One pending delivery of the first run, as the model: the others of a batch usually have the same settings. */
 const modelOf = ({ p }: Building<OfBatch>) =>
   sql`select ${SETTINGS}, ${isPlain} as is_plain from messages where group_key = ${p.first} and ${isPending} limit 1`
 
-/** Whether a message has the settings of the model. SQLite reads each value of the model once. */
+/** Whether a message has the same settings as the model. SQLite reads each value of the model only once. */
 const isLikeModel = sql`case when (select is_plain from model) then ${isPlain} else ${sql.join(
   COLUMNS.map((column) => sql`${sql.ref(column)} is (select ${sql.ref(column)} from model)`),
   sql` and `,
@@ -71,14 +71,15 @@ const likeModelOnSqlite = sql.join(
   sql` || ',' || `,
 )
 
-/** An entry for a message with settings of its own, which is read again for them. */
+/** The entry of a message with its own settings. SQLite reads the message again to get them. */
 const aloneOnSqlite = sql`select json_array(group_key, message_id, next_at,
   case when ${isPlain} then null else json_object(${asJson}) end, retried, created_at)
   from messages as own where own.seq = kept.seq`
 
-/** The entries of a batch as JSON, selected from what has them. To encode settings costs more than all else, so they are shared. */
+/** The entries of a batch as JSON. Messages share their encoded settings, because encoding settings costs most. */
 const deliveries = {
-  // Not grouped, because SQLite would sort the messages with all their settings. The limit keeps it from comparing once for each list.
+  // Not grouped, because SQLite would sort the messages with all their settings. `limit -1` materializes `is_like`, so
+  // that SQLite compares each message once, not once for each list.
   sqlite: (of: Building<OfBatch>) => sql`'[{"delivery":'
     || coalesce((select case when is_plain then null else json_object(${asJson}) end from model), 'null')
     || ',' || ${likeModelOnSqlite} || '}'
@@ -121,7 +122,7 @@ const keepWaits = query<Pick<Keeping, 'seqs'>>(({ db, p, d }) =>
     ),
 )
 
-/** Asks to keep what these runs wait for, at least one. Before it is deleted, and after the runs were locked. */
+/** Asks to keep the deliveries and waits of runs, at least one: after the runs were locked, and before the deletion. */
 export function askToKeep(keeping: Keeping): readonly Ask<number>[] {
   let [first, last] = [Number.POSITIVE_INFINITY, 0]
   for (const seq of keeping.seqs) {
@@ -163,7 +164,7 @@ export interface CancelledRun {
   readonly finished_at: number | null
 }
 
-/** What was kept of cancelled runs, by `runs.seq`. A run without an entry was cancelled by a version that kept nothing. */
+/** Kept deliveries of cancelled runs, by `runs.seq`. A run without an entry was cancelled by a version that kept nothing. */
 export function* readKept(runs: readonly CancelledRun[]): Transaction<Map<number, readonly KeptDelivery[]>> {
   const kept = new Map<number, readonly KeptDelivery[]>()
   const byAction = groupedBy(runs, (run) => run.canceled_by ?? 0)
@@ -205,7 +206,10 @@ interface SharedEntry {
   readonly created: readonly number[]
 }
 
-/** One delivery: on SQLite of settings that it does not share, and from older versions; the oldest left out the last two members. */
+/**
+ * One delivery. SQLite writes it for a delivery that shares its settings with no other, and older versions for all. The
+ * oldest versions left out the last two members.
+ */
 type Entry = readonly [number, string, number, object | null, number?, number?]
 
 /** Reads what `keepDeliveries` wrote. */
@@ -232,8 +236,8 @@ const sweep = query<{ before: number; limit: number }>(({ db, p }) =>
 )
 
 /**
- * Deletes the oldest kept deliveries, a row for each batch of a bulk cancel or each cancelled run; their runs end their retention
- * at the same time. Answers whether others may be left.
+ * Deletes the oldest kept deliveries: one row for each batch of a bulk cancel, or each run that was cancelled alone. The
+ * retention of their runs ends at the same time. @returns whether others may be left.
  */
 export const sweepKept = write(
   'runs.sweepKept',

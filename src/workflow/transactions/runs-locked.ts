@@ -32,8 +32,8 @@ const lockRun = query<{ accountId: string; runId: string }, LockedRun>(({ db, p,
   ),
 )
 /**
- * The newest first, everywhere, so that transactions with several common runs cannot deadlock. Not simply by number: SQLite
- * would walk all runs of the account in that order, to save itself a sort of these.
+ * All transactions lock the newest run first, so that transactions with several common runs cannot deadlock. `seq + 0` keeps
+ * SQLite from walking all runs of the account in that order, which it would do to avoid a sort of these runs.
  */
 const lockRuns = query<RunsOf, LockedRun>(({ db, p, d }) =>
   d.forUpdate(
@@ -70,10 +70,10 @@ export interface LockedRuns {
   readonly lists: readonly ListEnd[]
 }
 
-/** Locks those of the runs that exist. Their lists are read after that, so they are complete. */
+/** Locks the runs that exist. Reads their lists after that, so the lists are complete. */
 export function* lockedRuns({ accountId, runIds }: RunsOf): Transaction<LockedRuns> {
   const [runId, ...others] = runIds
-  // Nearly always there is one run, and its query is cheaper than that for a list.
+  // Nearly always there is one run, and the query for one run is cheaper than that for a list.
   const [rows, lists] =
     runId === undefined || others.length > 0
       ? yield* atOnce([askAll(lockRuns, { accountId, runIds }), askAll(listsOf, { accountId, runIds })])

@@ -35,7 +35,7 @@ export interface InvokedRun
   readonly meta: string | null
 }
 
-/** Position of a due message among those of its flow-control key. */
+/** Position of a due message among the messages of its flow-control key. */
 export interface FlowPlace {
   readonly message_seq: number
   /** From 1, counting messages in flight. */
@@ -89,7 +89,7 @@ export type Successor = Pick<RunRow, 'seq' | 'run_id' | 'created_at'>
 export interface RunLogPage {
   /** As many as requested, or as fit into a page. */
   readonly runs: readonly RunRow[]
-  /** Whether others follow. */
+  /** Whether other runs follow. */
   readonly more: boolean
   /** See `MatchingRuns`. */
   readonly searchedTo?: SearchEnd
@@ -117,11 +117,11 @@ interface OfRuns {
   seqs: readonly number[]
 }
 
-/** Bytes of elements that are read for a page. A larger run has only the beginning of each later element. */
+/** Bytes of elements that are read for a page. Beyond that, only the beginning of each element of a run is read. */
 const MOST_BYTES = 32 * 2 ** 20
-/** Up to the result, a step has little besides its name. */
+/** Bytes of a cut element. Before its result, a step has little besides its name. */
 const BEGINNING_BYTES = 1_024
-/** The same for what surrounds elements, mostly headers that every step repeats: later ones are shown without. */
+/** The same limit for `meta`, mostly headers that every step repeats. Beyond it, only a short `meta` is read. */
 const MOST_META_BYTES = 4 * 2 ** 20
 const SHORT_META_BYTES = 1_024
 
@@ -140,7 +140,7 @@ export interface LoggedElement extends ElementRow {
 const shownMeta = ({ p }: Building<{ metaCutAt: number }>) => sql<string | null>`CASE
   WHEN position >= ${p.metaCutAt} AND octet_length(meta) > ${sql.lit(SHORT_META_BYTES)} THEN NULL ELSE meta END`
 
-/** The positions from which bodies, and what surrounds elements, are cut. */
+/** The positions from which `body` and `meta` of elements are cut. */
 interface Cuts {
   readonly cutAt: number
   readonly metaCutAt: number
@@ -195,7 +195,7 @@ const sizesOfElements = query<{ seq: number }, ElementSize>(({ db, p }) =>
 
 const UNCUT: Cuts = { cutAt: Number.MAX_SAFE_INTEGER, metaCutAt: Number.MAX_SAFE_INTEGER }
 
-/** Where elements are cut. Only a page of one run is not limited in bytes. */
+/** Where elements are cut. Only needed for one run: a page of several runs has only as many as fit. */
 function* cutsOf(seqs: readonly number[], most: number): Transaction<Cuts> {
   const [seq, another] = seqs
   if (seq === undefined || another !== undefined) return UNCUT
@@ -209,7 +209,7 @@ function* cutsOf(seqs: readonly number[], most: number): Transaction<Cuts> {
   }
 }
 
-/** The position of the first element with which all of them take more. */
+/** The position of the first element with which the total exceeds `most`. */
 function firstBeyond(sizes: readonly ElementSize[], most: number, measure: (size: ElementSize) => number): number {
   let total = 0
   const over = sizes.find((size) => {
@@ -231,7 +231,7 @@ const ATTEMPT_COLUMNS = [
   ...(['started_at', 'status', 'headers', 'error'] as const),
   ...(['retried', 'due_at', 'held_ms', 'finished_at'] as const),
 ]
-/** Bytes of the response to a failed attempt that logs show: as much as is kept of attempts of finished deliveries. */
+/** Bytes of the response to a failed attempt that logs show; the same are kept of attempts of finished deliveries. */
 const ATTEMPT_BODY_BYTES = 4_096
 /** Failed attempts of pending deliveries in a log: the newest. A run may have thousands of parallel branches. */
 const MAX_ATTEMPTS = 1_000
@@ -296,9 +296,9 @@ const successorsOf = query<OfRuns, Successor>(({ db, p, d }) =>
   db.selectFrom('runs').select(['seq', 'run_id', 'created_at']).where(d.inNumbers('seq', p.seqs)),
 )
 
-/** Positions are counted up to here. */
+/** Maximum position that is counted. */
 const MAX_PLACE = 10_000
-/** Counting is expensive where many messages wait; a person reads no more positions of one page. */
+/** Maximum positions of a page. Counting is expensive if many messages wait, and a person reads no more of them. */
 const MAX_PLACES = 20
 
 const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq: number }, { ahead: number }>(

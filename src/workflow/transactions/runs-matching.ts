@@ -21,7 +21,7 @@ function bytesOf(...columns: readonly string[]) {
 
 const sumOf = (...columns: readonly string[]) => sql<number>`sum(${bytesOf(...columns)})`.as('bytes')
 
-/** What the row of a run adds to a page. */
+/** Bytes that the row of a run adds to a page. */
 const OWN_BYTES = bytesOf('response', 'failure').as('bytes')
 
 const matching = queriesByShape<[Direction, Shape], Params, Sized>(({ db, p, d }, direction, shape) => {
@@ -99,7 +99,7 @@ const sizedRuns = query<OfRuns, Sized>(({ db, p, d }) =>
   db.selectFrom('runs').select(['seq', OWN_BYTES]).where(d.inNumbers('seq', p.seqs)),
 )
 
-/** These runs in this order: as many as fit into a page, but at least one. `more`: not all of them fit. */
+/** Reads runs in this order: as many as fit into a page, but at least one. `more`: not all of them fit. */
 export function* runsInOrder(seqs: readonly number[]): Transaction<MatchingRuns> {
   const found = inOrderOf(
     seqs.map((seq) => ({ seq })),

@@ -1,6 +1,6 @@
 /**
- * The events that came: one small row for each notification, written in the commit of what it did first. Rows are kept for some
- * days, and the newest of each account.
+ * Received events: one small row for each notification, written in the commit of its first batch. Rows are deleted after
+ * some days, and the oldest of an account earlier if it has too many.
  */
 import { type RawBuilder, sql } from 'kysely'
 import { isYoung } from '../../queue/transactions/messages-retention.js'
@@ -10,12 +10,12 @@ import { queriesByShape, query } from '../../store/query.js'
 import type { NotifiedEventsTable, NotifiedOutcome } from '../../store/schema/runs.js'
 import { type Ask, all, askChange, askInsert, change, first, type Transaction } from '../../store/statement.js'
 
-/** Runs that a row names; more are only counted. */
+/** Maximum runs that a row names; further ones are only counted. */
 const MOST_NAMED = 10
-/** Rows that are kept of each account, and the most that one page looks at. */
+/** Maximum rows that are kept of each account; a page reads no more. */
 export const MOST_NOTIFIED = 10_000
 
-/** What a notification did. */
+/** The effect of a notification. */
 export interface Notified {
   readonly accountId: string
   readonly eventId: string
@@ -29,7 +29,7 @@ export interface Notified {
   readonly at: number
 }
 
-/** Asks to note a notification. */
+/** Asks to insert the row of a notification. */
 export function askNote({ accountId, eventId, runs, outcome, ...rest }: Notified): Ask<void> {
   const row = {
     ...rest,
@@ -58,7 +58,7 @@ const addWoken = query<Omit<Notified, 'source' | 'outcome' | 'bytes' | 'runs'> &
     ),
 )
 
-/** Asks to note more runs that a notification has continued: it ends waits batch by batch. */
+/** Asks to add the runs of a later batch to the row of a notification, which ends waits batch by batch. */
 export function askNoteMore({ runs, ...which }: Pick<Notified, 'accountId' | 'eventId' | 'at' | 'runs'>): Ask<number> {
   return askChange(addWoken, { ...which, woken: runs.length })
 }
@@ -80,14 +80,14 @@ export interface NotifiedArgs {
   readonly limit: number
 }
 
-/** An event that came. */
+/** A received event. */
 export interface NotifiedEvent {
   readonly seq: number
   readonly eventId: string
   readonly source: NotifiedEventsTable['source']
   readonly outcome: NotifiedOutcome
   readonly woken: number
-  /** Ids of the first of them that are still stored. */
+  /** Ids of the named runs that are still stored. */
   readonly runIds: readonly string[]
   readonly bytes: number
   readonly at: number
@@ -184,7 +184,7 @@ const remove = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
 )
 
 /**
- * One batch of a sweep by age: deletes those of the next rows that are older than `before`.
+ * One batch of a sweep by age: deletes those next rows that are older than `before`.
  * @returns the `seq` to continue after; `undefined` when the rest is too young.
  */
 export const sweepNotified = write(
@@ -200,14 +200,14 @@ export const sweepNotified = write(
   { turn: 'background' },
 )
 
-/** Where a sweep by number goes on: the same account again, or the one after it. */
+/** Where a sweep by number continues: with the same account, or with the one after it. */
 export interface NotifiedPlace {
   readonly after: string
 }
 
 /**
  * One batch of a sweep by number: deletes the oldest rows of the next account beyond what it may keep.
- * @returns where to go on; `undefined` after the last account.
+ * @returns where to continue; `undefined` after the last account.
  */
 export const trimNotified = write(
   'runs.trimNotified',

@@ -25,10 +25,10 @@ import { answeredStep, metaOfWait, type WaitRecord, type WaitRow } from './runs-
 export interface NotifyArgs {
   readonly accountId: string
   readonly eventId: string
-  /** Notifies only this run, or the run that resumed it, and keeps the event until it waits. */
+  /** Notifies only this run, or the run that resumed it. The event is kept until the run waits for it. */
   readonly runId?: string
   readonly data: Uint8Array
-  /** `webhook`: authorized by the address, valid only for events of webhooks that the run created. Absent: `token`. */
+  /** `webhook`: the address authorizes it, only for events of webhooks that the run has created. Absent: `token`. */
   readonly by?: 'token' | 'webhook'
   readonly at: number
   /** Where the batch before ended; absent in the first batch. */
@@ -37,7 +37,7 @@ export interface NotifyArgs {
   readonly most?: number
 }
 
-/** The waits that the next batch ends: those that were there when the event came, after those that have ended. */
+/** The waits that are left for the next batches: those that were registered before the event, and have not ended yet. */
 export interface RestOfWaits {
   /** `run_waits.seq`, the first excluded, the last included. */
   readonly after: number
@@ -57,15 +57,15 @@ export interface NotifyResult {
   readonly drop: readonly number[]
   readonly offers: readonly PendingRow[]
   /**
-   * `unknown-run`: the run does not exist, has ended for good, or has no such webhook. `full`: it keeps as many events as
-   * it may.
+   * `unknown-run`: the run does not exist, has ended for good, or has no such webhook. `full`: the run already keeps the
+   * maximum of events.
    */
   readonly kind: 'notified' | 'kept' | 'unknown-run' | 'full'
-  /** More runs wait: for the next batch. */
+  /** Set if more waits are left for the next batch. */
   readonly rest: RestOfWaits | undefined
 }
 
-/** Waits that one batch ends, and the bytes of data that it stores for them, unless one wait has more. */
+/** Maximum waits that one batch ends, and bytes of data that it stores for them, unless a single wait needs more. */
 const WAITS_PER_BATCH = 1_000
 const BYTES_PER_BATCH = 8 * 2 ** 20
 
@@ -207,7 +207,7 @@ export const notify = write('runs.notify', function* (args: NotifyArgs): Transac
   return { released, kind, rest, ...(yield* release(released, args, note)) }
 })
 
-/** Nothing is noted for strangers: they could fill the store. */
+/** Asks to record the notification. Not for callers of unknown webhooks, because strangers could fill the store. */
 function noteOf(args: NotifyArgs, kind: NotifyResult['kind'], runs: readonly number[]): readonly Ask<unknown>[] {
   const { accountId, eventId, by = 'token', data, at, rest } = args
   if (rest) return runs.length > 0 ? [askNoteMore({ accountId, eventId, at, runs })] : []
@@ -216,12 +216,12 @@ function noteOf(args: NotifyArgs, kind: NotifyResult['kind'], runs: readonly num
   return [askNote({ accountId, eventId, source: by, outcome, runs, bytes: data.byteLength, at })]
 }
 
-/** What a batch ends: the locked runs, and the waits of theirs, `run_waits.seq`. */
+/** The waits that a batch ends, `run_waits.seq`, and their locked runs. */
 type Targets = Pick<NotifyResult, 'rest'> & { readonly runs: readonly Run[]; readonly seqs: readonly number[] }
 
 const ALL: RestOfWaits = { after: 0, upTo: Number.MAX_SAFE_INTEGER }
 
-/** Each wait stores the data. */
+/** Maximum waits of a batch. Each wait stores a copy of the data. */
 const mostOf = ({ data, most = WAITS_PER_BATCH }: NotifyArgs): number =>
   Math.max(1, Math.min(most, Math.floor(BYTES_PER_BATCH / (data.byteLength + 1))))
 
@@ -245,7 +245,10 @@ function* targetRuns(args: NotifyArgs): Transaction<Targets> {
 
 const seqsOf = (waits: readonly { readonly seq: number }[]): number[] => waits.map(({ seq }) => seq)
 
-/** A run that continues may wait for such an event again, and must not get this one twice: so the newest wait is the last. */
+/**
+ * The waits that are left for the next batch. They end with the newest wait at the time of the event, because a run that
+ * continues may wait for the same event id again, and must not get this event twice.
+ */
 function* restAfter(
   { rest }: NotifyArgs,
   waits: readonly { readonly seq: number }[],
@@ -268,7 +271,7 @@ function* currentRun(accountId: string, runId: string): Transaction<Run[]> {
   return run && (run.state === 'RUN_STARTED' || run.dlq_id !== null) ? [run] : []
 }
 
-/** What becomes of the event. */
+/** Decides the outcome of the notification. */
 function* kindOf(
   args: NotifyArgs,
   runs: readonly Run[],
@@ -279,7 +282,7 @@ function* kindOf(
   if (!run) return 'unknown-run'
   const { events, bytes } = yield* only(keptEvents, { runSeq: run.seq })
   const isFull = events >= MAX_KEPT_EVENTS || Number(bytes ?? 0) + args.data.byteLength > MAX_KEPT_BYTES
-  // With a token, the first event is kept whatever its size.
+  // With a token, the first event is kept regardless of its size.
   return isFull && (events > 0 || args.by === 'webhook') ? 'full' : 'kept'
 }
 

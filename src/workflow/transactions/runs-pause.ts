@@ -9,13 +9,13 @@ import { all, change, first, type Transaction } from '../../store/statement.js'
 
 /**
  * Pause and resume of a run. A paused run stays in the state RUN_STARTED: its program may still send the results of a
- * request in flight, and events and invoked runs may still report to it. But its messages are parked, those that it had and
- * those that it gets (`runs-append.ts`), so nothing is delivered before it is resumed.
+ * request in flight, and events and invoked runs may still report to it. But its pending and new messages are parked
+ * (`runs-append.ts`), so nothing is delivered before it is resumed.
  */
 
 /**
- * What a pause does to sleeps, delays and deadlines. `keep`: they stay, and what has passed is due at the resume; `hold`: the
- * resume moves them later by the time that the run was paused.
+ * The effect of a pause on sleeps, delays and deadlines. `keep`: they stay, and those that have passed are due at the
+ * resume. `hold`: the resume moves them later by the time that the run was paused.
  */
 export type PauseClock = 'keep' | 'hold'
 
@@ -24,11 +24,11 @@ export interface RunPause {
   readonly by: string
   readonly reason?: string | undefined
   readonly clock: PauseClock
-  /** Its workflow was paused: the resume of the workflow lets it go on. */
+  /** Set if its workflow was paused: the resume of the workflow also resumes the run. */
   readonly ofWorkflow?: true | undefined
 }
 
-/** A paused workflow: runs of this URL that begin are paused at once. */
+/** A paused workflow: new runs of this URL begin paused. */
 export interface PausedWorkflow {
   readonly url: string
   /** When it was paused, Unix milliseconds. */
@@ -74,7 +74,7 @@ const lock = query<{ accountId: string; runId: string }, Locked>(({ db, p, d }) 
       .where('run_id', '=', p.runId),
   ),
 )
-/** In the order of all that lock runs, so that two actions never wait for each other. */
+/** Locks runs in the same order as all transactions, so that two actions never wait for each other. */
 const lockAll = query<{ accountId: string; seqs: readonly number[] }, Locked>(({ db, p, d }) =>
   d.forUpdate(
     db
@@ -124,7 +124,7 @@ export const pauseRun = write(
   },
 )
 
-/** Lets a paused run go on. After the commit the caller offers the messages, as messages that are offered again. */
+/** Resumes a paused run. After the commit the caller offers the messages, as messages that are offered again. */
 export const resumeRun = write('runs.unpause', function* (args: PausingArgs): Transaction<ResumeRunResult> {
   const { accountId, runId, at } = args
   const run = yield* first(lock, { accountId, runId })
@@ -144,7 +144,7 @@ export interface PausingSeqs {
   readonly at: number
 }
 
-/** Pauses those of these runs that are active and not paused, and answers which; see `pauseRun`. */
+/** Pauses the runs that are active and not paused; see `pauseRun`. @returns their numbers. */
 export function* pauseRuns({
   accountId,
   seqs,
@@ -157,7 +157,7 @@ export function* pauseRuns({
   return paused
 }
 
-/** Lets those of these runs go on that are paused; see `resumeRun`. */
+/** Resumes the runs that are paused; see `resumeRun`. */
 export function* resumeRuns({ accountId, seqs, at }: PausingSeqs): Transaction<{
   readonly resumed: readonly number[]
   readonly offers: readonly PendingRow[]
@@ -167,8 +167,9 @@ export function* resumeRuns({ accountId, seqs, at }: PausingSeqs): Transaction<{
 }
 
 /**
- * Pauses runs that the transaction has just made or brought back, if their workflow is paused. They count as paused since `at` of their
- * workflow, so that many go on together. Their messages must still be parked.
+ * Pauses runs that the transaction has just created or brought back, if their workflow is paused. They count as paused since
+ * `at` of their workflow, so that one statement can resume many. The caller must park their messages.
+ * @returns the paused runs.
  */
 export function* pauseBegun(
   runs: readonly { readonly seq: number; readonly url: string }[],
@@ -183,7 +184,7 @@ export function* pauseBegun(
   return held
 }
 
-/** The same for runs whose messages are stored. @returns the messages that are not held. */
+/** Does the same, and parks the stored messages of these runs. @returns the messages that are not parked. */
 export function* parkBegun(
   runs: readonly { readonly seq: number; readonly url: string }[],
   messages: readonly PendingRow[],
@@ -201,7 +202,7 @@ function* hold(seqs: readonly number[], pause: RunPause, at: number): Transactio
 }
 
 /**
- * Ends the pauses of runs; those that were paused together, with the same clock, go on together.
+ * Ends the pauses of runs. Runs that were paused together, with the same clock, share their statements.
  * @returns their messages, for `queue.offer` as offered again.
  */
 export function* letGo(

@@ -20,7 +20,7 @@ export interface Delivery {
   readonly body: Uint8Array
   /** For a `step`: every step up to and including it, in order. */
   readonly list: readonly ListedStep[]
-  /** What the body or the list takes, if that is more than was asked for: then both are empty. */
+  /** Size of the body or the list, if it exceeds the limit of the read. Then both are empty. */
   readonly largerBytes?: number
 }
 
@@ -34,9 +34,9 @@ type StoredBody = Pick<ElementRow, 'body' | 'body_crc'>
 const bodyOf = ({ body, body_crc }: StoredBody, position: number): Uint8Array =>
   intact(body, body_crc, 'steps', () => `element ${position} of a run`)
 
-/** What the bodies of all selected elements take. */
+/** Total size of the bodies of all selected elements. */
 export const BYTES = sql<number>`coalesce(sum(octet_length(body)), 0)`.as('bytes')
-/** What the body of each takes. */
+/** Size of the body of each element. */
 export const SIZE = sql<number>`octet_length(body)`.as('bytes')
 
 const NO_BODY = new Uint8Array()
@@ -61,7 +61,7 @@ interface UpTo {
   most: number
 }
 
-/** The steps up to that of a message; none for an element of another kind. */
+/** The steps up to the step of a message; none for an element of another kind. */
 const listTo = ({ db, p }: Building<UpTo>) =>
   db
     .selectFrom('steps')
@@ -77,7 +77,7 @@ const listTo = ({ db, p }: Building<UpTo>) =>
     )
 
 const bytesUpTo = query<UpTo, { bytes: number }>((building) => listTo(building).select(BYTES))
-/** None if they are larger than `most` bytes. */
+/** Reads these steps; none if they are larger than `most` bytes. */
 const stepsUpTo = query<UpTo, ListedStep & StoredBody>((building) =>
   listTo(building)
     .select(['message_id', 'body', 'body_crc'])
@@ -95,7 +95,7 @@ export interface DeliveryArgs {
 }
 
 /**
- * Reads what a message of a run delivers. The list ends at the element of the message, even if the run has more by now.
+ * Reads the delivery of a message. The list ends at the element of the message, even if the run has more elements by now.
  * `undefined`: the run or the element does not exist.
  */
 export const delivery = read('runs.delivery', function* (args: DeliveryArgs): Transaction<Delivery | undefined> {

@@ -5,8 +5,8 @@ import type { ParentLink } from './runs-rows.js'
 
 /**
  * Idempotency of steps. If the outcome of a delivery is lost, the delivery is repeated, and the program sends the same
- * requests again. A duplicate step in the list is harmless: SDKs skip it. What the server does for a step must not happen
- * twice: a call would be made and a run invoked twice, and a finished wait would take the next event, which belongs to
+ * requests again. A duplicate step in the list is harmless, because SDKs skip it. But the server must not act twice for a
+ * step: it would repeat a call or invoke a second run, and a finished wait would take the next event, which belongs to
  * another step.
  */
 
@@ -23,7 +23,7 @@ const answered = query<{ runSeq: number; beginning: Uint8Array; length: number }
     .limit(1),
 )
 
-/** The message of the element with which the server completed this step; `undefined` if it did not yet. */
+/** The message of the element with which the server completed this step; `undefined` if the step is not complete. */
 export function* answerOf(runSeq: number, step: Step): Transaction<string | undefined> {
   // The server completes a step by adding fields at the end of its JSON.
   const beginning = Buffer.from(`${JSON.stringify(step).slice(0, -1)},`)
@@ -42,7 +42,7 @@ const calls = query<{ runSeq: number; mark: string }, { message_id: string }>(({
 
 /**
  * The message of an earlier call for the same step.
- * @param mark text that the JSON of the step's calls contains, and no other.
+ * @param mark text that only the JSON of calls for this step contains.
  */
 export function* callFor(runSeq: number, mark: string): Transaction<string | undefined> {
   return (yield* first(calls, { runSeq, mark }))?.message_id

@@ -18,14 +18,14 @@ export interface RestartRunArgs {
   /** Which of them are delivered, by `messageId`. */
   readonly delivered: readonly string[]
   readonly audit: NewAuditRow
-  /** Of an account with a limit of messages a day: the run counts as one. */
+  /** Set for an account with a daily limit of messages: the run counts as one message. */
   readonly quota?: DailyQuota | undefined
   readonly at: number
   /** Paused workflows that the run belongs to. Absent: none. */
   readonly paused?: readonly PausedWorkflow[] | undefined
 }
 
-/** The run with this id. Unless it was made, it existed before, and nothing was changed. */
+/** The run with the new id. `made: false`: the id was taken, and nothing was changed. */
 export interface RestartedRun {
   readonly made: boolean
   readonly createdAt: number
@@ -36,7 +36,7 @@ const createdAtOf = query<{ accountId: string; runId: string }, { created_at: nu
   db.selectFrom('runs').select('created_at').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
 )
 
-/** Makes a run with its list, the messages of the delivered elements and an audit entry. The original is not changed. */
+/** Creates a run with its list, the messages of delivered elements and an audit entry. The original is not changed. */
 export const restartRun = write('runs.restart', function* (args: RestartRunArgs): Transaction<RestartedRun> {
   const { accountId, run, at } = args
   const row = { ...run, account_id: accountId, created_at: at, parent_seq: null, parent: null }

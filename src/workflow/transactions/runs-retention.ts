@@ -48,7 +48,7 @@ const removeAttempts = query<Seqs>(({ db, p, d }) =>
 const removeReturns = query<Seqs>(({ db, p, d }) => db.deleteFrom('run_returns').where(d.inNumbers('run_seq', p.seqs)))
 const removeRuns = query<Seqs>(({ db, p, d }) => db.deleteFrom('runs').where(d.inNumbers('seq', p.seqs)))
 
-/** Its id and its webhooks lead to the run that has resumed it, as long as that one is stored. */
+/** Such a run is kept, because its id and its webhooks lead to the run that has resumed it. */
 const isResumed = sql<boolean>`exists (select 1 from runs as next where next.seq = runs.resumed_as)`
 
 const endedAmong = query<Seqs & { finishedBefore: number }, { seq: number }>(({ db, p, d }) =>
@@ -63,14 +63,14 @@ const endedAmong = query<Seqs & { finishedBefore: number }, { seq: number }>(({ 
   ),
 )
 
-/** Locks ended runs that are about to be deleted. One that was brought back since it was read, or resumed, is left out. */
+/** Locks ended runs that are about to be deleted. Leaves out runs that were brought back since the read, or resumed. */
 function* stillEnded(seqs: readonly number[], finishedBefore: number): Transaction<number[]> {
   if (seqs.length === 0) return []
   return (yield* all(endedAmong, { seqs, finishedBefore })).map(({ seq }) => seq)
 }
 
 /**
- * One batch of a sweep: deletes those of the next runs that ended before `finishedBefore`, with all their data.
+ * One batch of a sweep: deletes those next runs that ended before `finishedBefore`, with all their data.
  * @returns the `seq` to continue after; `undefined` when the rest is too young.
  */
 export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Transaction<number | undefined> {
@@ -142,7 +142,7 @@ const oldest = query<{ after: number; upTo: number; limit: number }, { seq: numb
 )
 
 /**
- * One batch of a trim: deletes the ended ones of the oldest runs with `after < seq <= upTo`.
+ * One batch of a trim: deletes the ended runs among the oldest with `after < seq <= upTo`.
  * @returns the `seq` to continue after; `undefined` at the end.
  */
 export const trimRuns = write(

@@ -22,7 +22,7 @@ import {
 } from './runs-rows.js'
 import { takeKept, type WaitRecord } from './runs-wait.js'
 
-/** What a dead letter is revived from: not the record of its failure, which may have megabytes. */
+/** The data from which a dead letter is revived. Without the record of its failure, which may have megabytes. */
 export interface DeadRun
   extends Pick<RunRow, 'seq' | 'run_id' | 'dlq_id' | 'url' | 'host' | 'path' | 'contact' | 'flow_key' | 'caller_ip'> {
   /** The settings of its trigger, JSON of `ElementMeta`. */
@@ -56,7 +56,7 @@ const deadBySeq = query<{ seqs: readonly number[]; accountId: string }, Omit<Dea
     .where('dlq_id', 'is not', null),
 )
 
-/** Reads those of the runs that are still dead letters. */
+/** Reads the runs that are still dead letters. */
 export function* revivableAmong(seqs: readonly number[], accountId: string): Transaction<DeadRun[]> {
   const runs = yield* all(deadBySeq, { seqs, accountId })
   const rows = yield* all(firstMetas, { seqs: runs.map((run) => run.seq) })
@@ -97,7 +97,7 @@ interface Revivable {
   readonly meta: string
 }
 
-/** Begins again from the payload: keeps only the first element, and delivers it by this message. */
+/** Begins again from the payload: keeps only the first element, which this message delivers. */
 interface Restart extends Revivable {
   readonly kind: 'restart'
   readonly messageId: string
@@ -242,7 +242,7 @@ function pendingAgain(row: RemainRow, to: number, { run, revision }: Resumption,
   return messageOf(to, row.message_id, settings, Math.max(row.due_at, args.dueAt), args)
 }
 
-/** The waits that were pending go on. Those whose event came while the run was a dead letter end at once. */
+/** Restores pending waits. Waits whose event arrived while the run was a dead letter end immediately. */
 function* restoreWaits(
   remains: readonly RemainRow[],
   { run, meta }: Resumption,
@@ -251,7 +251,7 @@ function* restoreWaits(
 ): Transaction<NewMessage[]> {
   const waits = remains.filter(({ kind }) => kind === 'wait').map((row) => waitAgain(row, to, args))
   const came = new Map<string, Uint8Array>()
-  // One event ends all waits for it.
+  // One event ends all waits for its id.
   for (const eventId of new Set(waits.map((wait) => wait.event_id))) {
     const data = yield* takeKept({ seq: to, runId: run.run_id }, eventId)
     if (data) came.set(eventId, data)
@@ -314,7 +314,7 @@ const stepsOf = query<{ seq: number }, { message_id: string }>(({ db, p }) =>
   db.selectFrom('steps').select('message_id').where('run_seq', '=', p.seq),
 )
 
-/** Links the runs that the dead run invoked, and whose end it did not receive, to the new run; reports ended ones now. */
+/** Links invoked runs whose end the dead run did not receive to the new run. Reports those that have ended. */
 function* adoptChildren(from: number, to: number, at: number): Transaction<PendingRow[]> {
   const children = yield* all(invokedRunsOf, { seq: from })
   if (children.length === 0) return []
@@ -335,7 +335,7 @@ const responseOf = query<{ seq: number }, Pick<RunRow, 'response' | 'response_cr
   db.selectFrom('runs').select(['response', 'response_crc']).where('seq', '=', p.seq),
 )
 
-/** How the end of an invoked run is reported. Reads what it returned, which may be large: so of one run at a time. */
+/** The report of the end of an invoked run. Takes one run at a time, because the returned value may be large. */
 export function* childEndOf({ seq, state }: Pick<RunRow, 'seq' | 'state'>): Transaction<ChildEnd> {
   const isCanceled = state === 'RUN_CANCELED'
   const isFailed = state === 'RUN_FAILED'

@@ -46,9 +46,9 @@ export interface NewElement {
   readonly deliveryOf?: number
   /** Event id of the webhook that this step creates. */
   readonly webhook?: string | undefined
-  /** JSON of `DeliveryTimes`: of the delivery that it is the answer to. */
+  /** JSON of `DeliveryTimes` of the delivery that this element answers. */
   readonly timing?: string | null
-  /** When it came, Unix milliseconds, if it is copied from the list of another run. Absent: now. */
+  /** When the original run got it, Unix milliseconds, if it is copied from another list. Absent: now. */
   readonly cameAt?: number
 }
 

@@ -7,9 +7,9 @@ import { all, change, first, type Transaction } from '../../store/statement.js'
 import { cancelRuns } from './runs-cancel.js'
 
 /**
- * Debounce and singleton keys of runs. A row of `run_rule_keys` names the run that holds the key of an account, as `rule_keys` of
- * the queue names a message. The transaction of a trigger locks the row before it starts the run, so of two triggers with one
- * key the later one sees the run of the earlier one. Nothing is written when a run ends.
+ * Debounce and singleton keys of runs. A row of `run_rule_keys` names the run that holds a key of an account, as `rule_keys`
+ * of the queue names a message. The transaction of a trigger locks the row before it starts the run. So if two triggers have
+ * the same key, the later one sees the run of the earlier one. Nothing is written when a run ends.
  *
  * A debounced run gives its key up in a commit before its first delivery (`close`). From then on, no trigger replaces it.
  */
@@ -68,7 +68,7 @@ const named = query<{ accountId: string; runId: string }, { seq: number }>(({ db
   db.selectFrom('runs').select('seq').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
 )
 
-/** Locks the row of a key until the commit. A delivery may remove it between the two statements. */
+/** Locks the row of a key until the commit. Repeats if a delivery removed the row between the two statements. */
 function* lockKey(place: Place, at: number): Transaction<Holder> {
   for (;;) {
     yield* change(take, { ...place, since: at })
@@ -79,7 +79,7 @@ function* lockKey(place: Place, at: number): Transaction<Holder> {
 
 /** A key that a trigger has locked. */
 export type LockedKey =
-  /** The older run goes on, and no run is to be started. */
+  /** The older run continues, and the trigger starts no run. */
   | { readonly kind: 'taken'; readonly by: HoldingRun }
   /** A repetition of the trigger held the key meanwhile, and has started the run. */
   | { readonly kind: 'repeated' }
@@ -95,7 +95,7 @@ export type LockedKey =
       readonly dueAt?: number
     }
 
-/** Locks the key of a trigger, and cancels the older run if the rule says so. `holdKey` must follow once the run has a number. */
+/** Locks the key of a trigger, and cancels the older run if the rule says so. `holdKey` must follow when the run exists. */
 export function* lockForRun(accountId: string, runId: string, rule: KeyRule, at: number): Transaction<LockedKey> {
   const { run_seq: runSeq, since } = yield* lockKey({ accountId, rule: rule.kind, key: rule.key }, at)
   if (yield* first(named, { accountId, runId })) return { kind: 'repeated' }
@@ -104,7 +104,7 @@ export function* lockForRun(accountId: string, runId: string, rule: KeyRule, at:
   const { cancelled, offers } = older
     ? yield* cancelRuns.body({ seqs: [older.seq], at })
     : { cancelled: [], offers: [] }
-  // It may just have ended by itself.
+  // The older run may just have ended by itself.
   if (!older || cancelled.length === 0) return { kind: 'free', offers, since: at }
   const free = { kind: 'free', replaced: older, offers } as const
   return rule.kind === 'debounce' ? { ...free, since, dueAt: debouncedUntil(rule, since, at) } : { ...free, since: at }
@@ -129,8 +129,8 @@ const giveUp = query<{ runSeq: number }>(({ db, p }) =>
 )
 
 /**
- * A debounced run gives its key up before its first delivery. Answers whether it is still active: another run may have
- * replaced it.
+ * Removes the debounce key of a run before its first delivery. @returns whether the run is still active: another run may
+ * have replaced it.
  */
 export const close = write('runRules.close', function* (args: { runSeq: number }): Transaction<boolean> {
   yield* change(giveUp, args)
@@ -148,7 +148,7 @@ const moveBurst = query<{ runSeq: number; byMs: number }>(({ db, p }) =>
     .where('rule', '=', 'debounce'),
 )
 
-/** As `moveBursts` of the queue, for runs. */
+/** Does the same for runs as `moveBursts` of the queue for messages. */
 export function* moveRunBursts(byMs: ReadonlyMap<number, number>): Transaction<void> {
   for (const { run_seq: runSeq } of yield* all(burstsOf, { seqs: [...byMs.keys()] }))
     yield* change(moveBurst, { runSeq, byMs: byMs.get(runSeq) ?? 0 })
@@ -182,7 +182,7 @@ const removeUnused = query<{ from: number; upTo: number }>(({ db, p }) =>
     ),
 )
 
-/** As `sweep` of the queue's keys, for keys whose run has ended. */
+/** Deletes old keys whose run has ended, as `sweep` of the queue's keys does for messages. */
 export const sweep = write(
   'runRules.sweep',
   function* ({ from, before, limit }: KeySweepStep): Transaction<number | undefined> {

@@ -112,7 +112,7 @@ export const settleRun = write('runs.settle', function* (args: SettleRunArgs): T
   const run = yield* first(lockRun, { seq: args.runSeq })
   if (effect.kind === 'fail' && run && !isFatal(run, effect)) return yield* settleLate(message)
   const before = yield* stateBefore(args)
-  // A failure and its callback record earlier attempts themselves; all others go to the log of the run.
+  // The records of a failure and of its callback include earlier attempts. In all other cases the run log keeps them.
   const isRecordedElsewhere = effect.kind === 'callback-ended' || (run && isFatal(run, effect))
   if (!isRecordedElsewhere && message.retried > 0) yield* keepAttempts(message.seq)
   if ((yield* settleMessage(message)).kind === 'gone' || !run) return { kind: 'gone' }
@@ -135,7 +135,7 @@ function* settleLate(message: SettleArgs): Transaction<SettleRunResult> {
   return NOTHING
 }
 
-/** Data that is deleted with the message, read before. */
+/** Data that is deleted with the message, and is read before. */
 interface StateBefore {
   /** The earlier failed attempts, newest first. */
   readonly attempts: readonly object[]

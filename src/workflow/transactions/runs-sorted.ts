@@ -15,17 +15,17 @@ import {
 } from './runs-walk.js'
 
 /**
- * Runs in another order than that of their creation. No index has these orders: each would cost every end of a run an entry. So
- * runs are looked at some thousands at a time, and each read answers the first ones in the order.
+ * Runs in another order than that of their creation. No index has these orders, because each index would cost a write when
+ * a run ends. So each read examines some thousands of runs, and answers the first ones in the order.
  */
 
-/** What runs are sorted by, where it is not their creation. */
+/** The values that runs are sorted by, except their creation. */
 export type ValueSort = Exclude<RunSort, 'created'>
 
-/** What a run is sorted by. */
+/** The value that a run is sorted by. */
 export type SortValue = number | string
 
-/** A run, and what it is sorted by. */
+/** A run, with the value that it is sorted by. */
 export interface SortedRun {
   readonly seq: number
   readonly value: SortValue
@@ -35,25 +35,25 @@ export interface SortedRun {
 export interface SortedArgs extends Omit<RunLogArgs, 'direction'> {
   readonly sort: ValueSort
   readonly direction: SortDirection
-  /** Active runs took the time up to now, Unix milliseconds. */
+  /** The durations of active runs end at this time, Unix milliseconds. */
   readonly now: number
   /** Only runs after this one in the order. */
   readonly after?: SortedRun
 }
 
-/** The first runs of those that one read looked at. */
+/** The first runs, in the order, of those that one read examined. */
 export interface SortedPart {
   readonly runs: readonly SortedRun[]
-  /** Where the read ended, if runs remain that it has not looked at. */
+  /** Where the read ended, if runs remain that it has not examined. */
   readonly end?: SearchEnd
 }
 
 type SortParams = Params & { readonly value: SortValue; readonly seq: number }
 
-/** Beyond every time in milliseconds, and every letter. */
+/** Values that sort after every time in milliseconds, and after every letter. */
 const LAST = { time: sql.lit(Number.MAX_SAFE_INTEGER), text: sql.lit('\u{10ffff}') }
 
-/** Texts are compared by this many letters: a cursor holds the text. */
+/** Letters of a text that are compared. Limited, because a cursor contains the text. */
 const COMPARED = sql.lit(100)
 
 /** Runs without an end or label come last in both directions. */
@@ -70,7 +70,7 @@ const VALUES = {
       : sql`substr(labels, 1, ${COMPARED})`,
 } satisfies Record<ValueSort, (direction: SortDirection, p: SortParams) => RawBuilder<unknown>>
 
-/** How one begins to read: from the start, or after a run. */
+/** Where a read begins: at the start of the order, or after a run. */
 type Place = 'first page' | 'next page'
 
 const sorting = queriesByShape<[ValueSort, SortDirection, Place, Shape], SortParams, SortedRun>(
@@ -89,7 +89,7 @@ const sorting = queriesByShape<[ValueSort, SortDirection, Place, Shape], SortPar
   },
 )
 
-/** Sorts the next runs that others may wait for, from the newest on. */
+/** Sorts as many runs as one read may examine, from the newest on. */
 export const sortedPart = read(
   'runs.sortedPart',
   function* ({ sort, direction, after, ...args }: SortedArgs): Transaction<SortedPart> {

@@ -7,11 +7,11 @@ import type { ElementKind } from '../../store/schema/runs.js'
 import { all, type Transaction } from '../../store/statement.js'
 
 /**
- * What active runs wait for, of many at once. Unlike the log it reads neither payloads nor results: of each element that
- * is pending only the start, which names its step.
+ * Reads what many active runs wait for at once. Unlike the log it reads neither payloads nor results. It reads a pending
+ * element only if that is short, to find the name of its step.
  */
 
-/** A pending message of a run with the element that it delivers; NULLs where it delivers none. */
+/** A pending message of a run with the element that it delivers. The columns of the element are NULL if there is none. */
 export interface PendingOfRun {
   readonly seq: number
   readonly run_seq: number
@@ -42,9 +42,9 @@ export interface ChildOfRun {
 
 /** Everything that shows what some runs wait for. */
 export interface RunsStanding {
-  /** Those that are active. */
+  /** `runs.seq` of the active runs. */
   readonly active: readonly number[]
-  /** Those of them that are paused. */
+  /** `runs.seq` of the active runs that are paused. */
   readonly paused: readonly number[]
   readonly pending: readonly PendingOfRun[]
   readonly waits: readonly WaitOfRun[]
@@ -61,8 +61,8 @@ export interface StandingArgs {
 }
 
 /**
- * Rows of one table that are read at once: a run may have any number of parallel branches. If there are more, the caller
- * asks for fewer runs; of a single run, these are enough.
+ * Maximum rows of one table that are read at once, because a run may have any number of parallel branches. If there are
+ * more, the caller asks for fewer runs; for a single run, these rows are enough.
  */
 const MAX_ROWS = 1_000
 
@@ -80,7 +80,7 @@ const activeRuns = query<OfRuns, { seq: number; paused_at: number | null }>(({ d
     .where(d.inNumbers('seq', p.seqs))
     .where('state', '=', sql.lit('RUN_STARTED')),
 )
-/** Conditions are written so that PostgreSQL reads no index of all pending messages or dead letters beside the numbers. */
+/** `|| ''`, `+ 0` and `coalesce` keep PostgreSQL from also reading an index of all pending messages or dead letters. */
 const pendingOf = query<OfRuns, PendingOfRun>(({ db, p, d }) =>
   db
     .selectFrom('messages')

@@ -13,7 +13,7 @@ export type Submission =
       readonly run: NewRun
       readonly first: NewElement
       readonly parent?: ParentLink
-      /** Of a trigger: what it means for other runs with the same key. */
+      /** The debounce or singleton key of a trigger, which may affect other runs with the same key. */
       readonly rule?: KeyRule
     }
   /**
@@ -38,11 +38,11 @@ export interface SubmitArgs {
   readonly submissions: readonly Submission[]
   /** Unix milliseconds. */
   readonly at: number
-  /** Of an account with a limit of messages a day: a new run counts as one. */
+  /** Set for an account with a daily limit of messages: a new run counts as one message. */
   readonly quota?: DailyQuota | undefined
   /** Paused workflows that runs of the request belong to. Absent: none. */
   readonly paused?: readonly PausedWorkflow[] | undefined
-  /** `messages.seq` of deliveries that are over and end with the request if it is accepted, on PostgreSQL only. */
+  /** `messages.seq` of finished deliveries, which end with the request if it is accepted. On PostgreSQL only. */
   readonly carried?: readonly number[]
 }
 
@@ -61,7 +61,7 @@ export type Submitted =
       readonly runId: string
       readonly createdAt: number
       readonly messageId: string
-      /** It is another run, which holds the key of the trigger. */
+      /** Set if `runId` is another run, which holds the key of the trigger. */
       readonly isHolder?: true
     }
   | { readonly kind: 'appended' }
@@ -76,8 +76,8 @@ export interface ElementPlace {
 }
 
 /**
- * Outcome of a request. `ended` and `missing` name a run that accepts nothing, or that a confirmation would start; then
- * nothing was changed.
+ * Outcome of a request. `ended` names a run that has ended. `missing` names an unknown run, which a confirmation may start.
+ * In both cases nothing was changed.
  */
 export type SubmitResult =
   | {

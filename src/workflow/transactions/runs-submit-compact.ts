@@ -10,10 +10,10 @@ import type { SubmitArgs, SubmitResult } from './runs-submissions.js'
 import { type Plain, plainOf, resultOf } from './runs-submit-one.js'
 
 /**
- * What nearly all requests ask for, as SQLite does it best: the start of a run, or a step of a run whose number and settings
- * are cached. Arguments and result cross the threads as short lists, and the message is built on both sides.
+ * The fast path of SQLite for nearly all requests: the start of a run, or a step of a run whose number and settings are
+ * cached. Arguments and result cross the threads as short lists, and both sides build the message.
  *
- * The lists are written out, and read in the same order: going over names would cost more than what it saves.
+ * The lists are written out by hand, and read in the same order: iterating over names would cost more than it saves.
  */
 
 const packElement = (element: NewElement, delivery: DeliveryColumns) =>
@@ -86,7 +86,7 @@ type PackedArgs = readonly [accountId: string, at: number, element: PackedElemen
 /** The run, the position of the new element, and the number of the message that delivers it. */
 type Stored = readonly [runSeq: number, position: number, seq: number]
 
-/** Only elements of this kind, without a time of their own, are packed. */
+/** Only steps without `cameAt` are packed. */
 const isPackable = ({ kind, cameAt }: NewElement): boolean => kind === 'step' && cameAt === undefined
 
 function packed({ accountId, at }: SubmitArgs, { submission, element, delivery }: Plain): PackedArgs | undefined {
@@ -100,7 +100,7 @@ function packed({ accountId, at }: SubmitArgs, { submission, element, delivery }
 
 const lastPosition = sql<number | null>`(select max(position) from steps where run_seq = runs.seq)`.as('last')
 
-/** The end of the list of a run that takes steps and is not paused. Cached settings may be of an older run with the same id. */
+/** The end of the list of an active run that is not paused. Compares `run_id`, because cached settings may be outdated. */
 const openList = query<{ accountId: string; runId: string; runSeq: number }, { last: number | null }>(({ db, p }) =>
   db
     .selectFrom('runs')
@@ -112,7 +112,7 @@ const openList = query<{ accountId: string; runId: string; runSeq: number }, { l
     .where('paused_at', 'is', null),
 )
 
-/** The number of the run, and the position after its list; `undefined` if the usual case does not apply. */
+/** The number of the run, and the next position of its list; `undefined` if the fast path does not apply. */
 function* placeFor([accountId, at, , run]: PackedArgs): Transaction<readonly [number, number] | undefined> {
   if (run.length !== 2) {
     const [runSeq] = yield* insertUnlessTaken('runs', [rowOf(run, accountId, at)], 'run_id', ['account_id', 'run_id'])

@@ -11,7 +11,7 @@ import type { DeliveryColumns, NewElement } from './runs-rows.js'
 import type { Submission, SubmitArgs, SubmitResult, Submitted } from './runs-submissions.js'
 
 /**
- * What nearly all requests ask for, as one statement for PostgreSQL: a step of an active run, or the start of a run. It
+ * The fast path of PostgreSQL for nearly all requests, in one statement: a step of an active run, or the start of a run. It
  * takes one round trip instead of two or three, and no BEGIN and COMMIT.
  *
  * The statement sees the list of the run as it was when the statement began. If another transaction appends to the list
@@ -31,7 +31,7 @@ interface Stored {
 
 const RUN = sql.ref('run.seq')
 const NEXT_POSITION = sql`(select coalesce(max(position) + 1, 0) from steps where run_seq = ${RUN})`
-/** The columns whose values the statement finds. */
+/** The columns whose values the statement computes. */
 const FOUND = {
   step: { run_seq: RUN, position: NEXT_POSITION },
   message: { group_key: RUN, partition: sql`${RUN} % ${sql.lit(PARTITIONS)}` },
@@ -40,13 +40,13 @@ const FOUND = {
 const MODEL: NewElement = { kind: 'step', messageId: '', body: new Uint8Array(), meta: null, dueAt: 0 }
 const NO_DELIVERY = { url: '', method: '', headers: '', config: '', max_retries: 0, labels: '', host: '', path: '' }
 
-/** The message that delivers an element; its run has a number only in the store. */
+/** The message that delivers an element. The number of its run, which only the store knows, is 0. */
 const messageOf = (accountId: string, element: NewElement, delivery: DeliveryColumns, at: number): NewMessage =>
   messageFor({ accountId, runSeq: 0, element }, delivery, at)
 
 /**
- * The values that differ between requests, by their parameters. Written out, because names that are put together cost several
- * times as much. All other columns are the same in every message of a plain request.
+ * The values that differ between requests, by the name of their parameter. Written out by hand, because computed names cost
+ * several times as much. All other columns are the same in every message of a plain request.
  */
 const parametersOf = (step: ReturnType<typeof stepRow>, message: NewMessage) => ({
   step_message_id: step.message_id,
@@ -73,7 +73,7 @@ const parametersOf = (step: ReturnType<typeof stepRow>, message: NewMessage) => 
 
 type Values = ReturnType<typeof parametersOf>
 
-/** Inserts for the row of the table expression `run`: the element, then its message unless the position is taken. */
+/** Inserts the element for the row of the table expression `run`, then its message unless the position is taken. */
 function inserts(p: Values) {
   const [modelStep, modelMessage] = [stepRow(0, 0, MODEL, 0), messageOf('', MODEL, NO_DELIVERY, 0)]
   const parameters = parametersOf(modelStep, modelMessage)
@@ -133,7 +133,7 @@ const NUMBERS = ['step.run_seq', 'step.position', 'message.seq'] as const
 const stored = (building: Building<Values>, run: Run) =>
   storing(building, run).selectFrom(['step', 'message']).select(NUMBERS)
 
-/** The same, and ends carried deliveries, after the message was inserted. */
+/** Does the same, and deletes the messages of carried deliveries if the new message was inserted. */
 function storedCarrying(building: Building<Values & Carried>, run: Run) {
   const isOver = isCarried(building, sql`exists (select 1 from message)`)
   return storing(building, run)
@@ -148,14 +148,14 @@ const appendCarrying = query<ToAppend & Carried, Stored>((building) => storedCar
 const start = query<ToStart, Stored>((building) => stored(building, newRun(building)))
 const startCarrying = query<ToStart & Carried, Stored>((building) => storedCarrying(building, newRun(building)))
 
-/** A submission without regard to others of its run, whose delivery settings are known. */
+/** A submission that depends on no other run or request, and whose delivery settings are known. */
 export interface Plain {
   readonly submission: Exclude<Submission, { kind: 'confirm' }>
   readonly element: NewElement
   readonly delivery: DeliveryColumns
 }
 
-/** The only submission of a request, if nothing but its run matters to it. */
+/** The only submission of a request, if it depends on nothing but its run. */
 export function plainOf({ submissions, quota, paused }: SubmitArgs): Plain | undefined {
   const [submission, ...others] = submissions
   if (!submission || others.length > 0 || quota || paused?.length || submission.kind === 'confirm') return undefined
@@ -173,8 +173,8 @@ const dependsOnOthers = ({ parent, rule }: Submission & { kind: 'start' }): bool
 export const isPlain = (args: SubmitArgs): boolean => plainOf(args) !== undefined
 
 /**
- * Stores a plain request. Answers `undefined`, and changes nothing, if the run is not active or is paused, its id is taken, or another
- * transaction has just appended to its list.
+ * Stores a plain request. Answers `undefined`, and changes nothing, if the run is not active or is paused, its id is taken,
+ * or another transaction has just appended to its list.
  */
 export const submitOne = write(
   'runs.submitOne',
@@ -205,7 +205,7 @@ export const submitOne = write(
   { isSingle: () => true },
 )
 
-// A copy of the values would cost as much as their statement.
+// `Object.assign`, because a copy of the values would cost as much as their statement.
 const appended = (values: ToAppend, carried: SubmitArgs['carried']) =>
   carried ? all(appendCarrying, Object.assign(values, { carried })) : all(append, values)
 

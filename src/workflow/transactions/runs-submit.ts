@@ -57,8 +57,8 @@ export const submit = write(
   {
     combining: combineCalls(submitAll, {
       only: 'postgres',
-      // An account at its limit is refused often, and must not make the requests of others run again. Requests that lock keys
-      // could deadlock with others that lock the same ones in another order.
+      // An account at its limit is refused often, and must not make the requests of others run again. Requests that lock
+      // keys could deadlock with requests that lock the same keys in another order.
       except: ({ quota, submissions }) => quota !== undefined || submissions.some(ruleOf),
       join: (all_) => all_,
       split: (results) => results,
@@ -75,7 +75,7 @@ function bytesOf({ submissions }: SubmitArgs): number {
   return submissions.reduce((sum, one) => sum + (one.kind === 'append' ? one.element : one.first).body.byteLength, 0)
 }
 
-/** Steps may be appended to one run together. What depends on the state of a run, or changes it, may not. */
+/** Runs whose state the request depends on, or changes. Plain steps name none, so several steps of a run may be combined. */
 function keysOf({ accountId, submissions }: SubmitArgs): string[] {
   return submissions.flatMap((one) => {
     const isPlain = one.kind === 'append' && one.mark === undefined
@@ -114,12 +114,12 @@ function* submitTogether(requests: readonly SubmitArgs[]): Transaction<SubmitRes
     const refusal = refusals[index]
     if (refusal) return refusal
     const result = work.result(results.get(work) ?? [], positions, rows)
-    // Of all requests: an accepted one says it, whichever carried them.
+    // The carried deliveries of all requests: the first accepted request reports them, regardless of which carried them.
     return work === accepted[0] ? { ...result, removed: appended.removed } : result
   })
 }
 
-/** Counts the started runs of accounts with a limit a day; refuses what exceeds it. */
+/** Counts the started runs of accounts with a daily limit. Refuses requests that exceed it. */
 function* countStarted(works: readonly Submitting[]): Transaction<void> {
   for (const { args, started } of works) if (args.quota) yield* countDaily(args.quota, started, args.at)
 }
@@ -134,7 +134,7 @@ function* prepare(requests: readonly SubmitArgs[]): Transaction<{ works: Submitt
   }
   const locked = new Map<string, LockedRuns['runs']>()
   const lists: ListEnd[] = []
-  // The same order everywhere, so that transactions over several accounts cannot deadlock.
+  // Always the same order, so that transactions over several accounts cannot deadlock.
   for (const accountId of [...ofAccounts.keys()].sort()) {
     const found = yield* lockedRuns({ accountId, runIds: [...(ofAccounts.get(accountId) ?? [])] })
     locked.set(accountId, found.runs)
@@ -143,7 +143,7 @@ function* prepare(requests: readonly SubmitArgs[]): Transaction<{ works: Submitt
   return { works: requests.map((args) => new Submitting(args, locked.get(args.accountId) ?? new Map())), lists }
 }
 
-/** Inserts the runs that certainly start, one statement for each account. Ids that were just taken are left out. */
+/** Inserts the runs that certainly start, with one statement for each account. Leaves out ids that were just taken. */
 function* insertRuns(works: readonly Submitting[]): Transaction<void> {
   const byAccount = new Map<string, Submitting[]>()
   for (const work of works) {
@@ -157,13 +157,13 @@ function* insertRuns(works: readonly Submitting[]): Transaction<void> {
   }
 }
 
-/** Processes one request: holds the locked runs of its account, and collects the elements to append or to deliver again. */
+/** Processes one request. Has the locked runs of its account, and collects the elements to append or to deliver again. */
 class Submitting {
   readonly appending: (Appending & { readonly at: number })[] = []
   readonly delivering: (Appending & { readonly at: number })[] = []
   /** The number of runs that it has started. */
   started = 0
-  /** Of runs that another transaction started in the meantime. */
+  /** Lists of runs that another transaction started in the meantime. */
   readonly lists: ListEnd[] = []
   /** Runs that it has started. */
   readonly begun: { seq: number; url: string }[] = []
@@ -171,7 +171,7 @@ class Submitting {
   fresh = new Map<string, number | undefined>()
   /** Runs that were cancelled for new ones with their key. */
   readonly #cancelled: number[] = []
-  /** What follows from their end. */
+  /** Messages that follow from the end of cancelled runs. */
   readonly #notices: PendingRow[] = []
   readonly args: SubmitArgs
   readonly #runs: Map<string, LockedRun>
@@ -185,7 +185,7 @@ class Submitting {
     return this.args.accountId
   }
 
-  /** The runs that start if their ids are still free. Invoked ones and those with a key need a look at another run first. */
+  /** The runs that start if their ids are still free. Without invoked runs and runs with a key: these need another run. */
   get starting(): RunToInsert[] {
     const runs = new Map<string, RunToInsert>()
     for (const submission of this.args.submissions) {
@@ -359,8 +359,8 @@ class Submitting {
 }
 
 /**
- * A node may have cached the settings of an older run with the same id, while another node started this one: the store knows
- * those of this one.
+ * Leaves out cached settings of an older run with the same id: another node may have started the new run. The store has the
+ * settings of the new run.
  */
 function forRun(runSeq: number, element: NewElement): NewElement {
   if (element.deliveryOf === undefined || element.deliveryOf === runSeq) return element

@@ -6,8 +6,8 @@ export const ruleOf = (submission: Submission): KeyRule | undefined =>
   submission.kind === 'start' ? submission.rule : undefined
 
 /**
- * Triggers that a later one of the same request replaces: the index of the last one with the key, by their index. They start no
- * run.
+ * Triggers that a later trigger of the same request replaces, so they start no run. Maps the index of each to the index of
+ * the last trigger with its key.
  */
 export function successorsOf(submissions: readonly Submission[]): Map<number, number> {
   const keys = submissions.map((submission) => {

@@ -14,13 +14,13 @@ import { moveRunBursts } from './runs-rules.js'
 import type { WaitRecord } from './runs-wait.js'
 
 /**
- * Brings cancelled runs back where they stood: in place, with the same ids, steps, deliveries and waits. What a cancel keeps
- * for that is in `runs-kept.ts`.
+ * Brings cancelled runs back in place, with the same ids, steps, deliveries and waits. `runs-kept.ts` has the data that a
+ * cancel keeps for that.
  */
 
 /**
- * When the deliveries of a run that is brought back are due: `original`: as before the cancel, and at once if that has
- * passed; `hold`: later by the time that the run was cancelled; `now`: at once, while waits for events keep their deadlines.
+ * When the deliveries of a run that is brought back are due. `original`: as before the cancel, or immediately if that time
+ * has passed. `hold`: later by the time that the run was cancelled. `now`: immediately; waits keep their deadlines.
  */
 export type UndoClock = 'original' | 'hold' | 'now'
 
@@ -43,7 +43,7 @@ export interface UndoRunsArgs {
 /** Outcome of an undo. */
 export interface UndoneRuns {
   readonly undone: readonly number[]
-  /** Runs that stay cancelled: what they waited for was not kept, because an older version cancelled them. */
+  /** Runs that stay cancelled, because an older version cancelled them and did not keep their deliveries. */
   readonly notKept: readonly number[]
   /** For `queue.offer` after the commit, as messages that are offered again. */
   readonly offers: readonly PendingRow[]
@@ -72,7 +72,7 @@ const lockCancelled = query<{ seqs: readonly number[]; accountId: string }, Canc
       .orderBy('seq', 'desc'),
   ),
 )
-/** On PostgreSQL, `open_runs` is a table, whose triggers do not expect a run to begin again. */
+/** On PostgreSQL, `open_runs` is a table, and its triggers do not add a run that becomes active again. */
 const setStarted = query<{ seqs: readonly number[] }>(({ db, p, d }) => {
   const values = { state: 'RUN_STARTED', finished_at: null, canceled_by: null, replaced_by: null } as const
   const started = d.inNumbers('seq', p.seqs)
@@ -102,7 +102,7 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
   const remains = yield* readRemains(undone)
   const messages = yield* messagesOf(runs, kept, remains, args)
   const own = toPendingRows(messages, yield* insertMessages(messages))
-  // Until now the undo has moved their clocks: the pause of their workflow holds them from here on.
+  // `at`: the undo moves due times up to now, so the pause of the workflow must hold them only from now on.
   const workflows = args.paused?.map((workflow) => ({ ...workflow, at }))
   const stored = yield* parkBegun(runs, yield* bringAttemptsBack(own, kept), workflows)
   yield* insertAll('run_waits', waitRows(runs, remains, args))
@@ -118,7 +118,7 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
   return { undone, notKept, offers: [...offers, ...(yield* reportChildren(undone, at, cancelledBy))] }
 }
 
-/** Deliveries that had failed before go on with the retries that they had left. Most had not. */
+/** Restores the failed attempts of deliveries, so that they continue with the retries that were left. Most have none. */
 function* bringAttemptsBack(
   messages: readonly PendingRow[],
   kept: ReadonlyMap<number, readonly KeptDelivery[]>,
@@ -132,8 +132,9 @@ function* bringAttemptsBack(
 }
 
 /**
- * The resume of a workflow passes over cancelled runs. Those that its pause held go on when they are brought back later.
- * @returns what is to be offered of these messages of the runs.
+ * Resumes runs that a pause of their workflow held, if the workflow was resumed while they were cancelled: that resume skips
+ * cancelled runs.
+ * @returns the messages to offer.
  */
 function* letReleasedGo(
   runs: readonly Cancelled[],
@@ -148,7 +149,10 @@ function* letReleasedGo(
   return [...others, ...(yield* letGo(released, at))]
 }
 
-/** A pause that holds the clock has held it since before the cancel, and its resume moves the due times by all of that. */
+/**
+ * Milliseconds by which an undo with `hold` moves due times. 0 for a run that was paused with `hold` before the cancel: its
+ * resume moves the due times by the whole time.
+ */
 const held = ({ finished_at, pause }: Cancelled, { clock, at }: UndoRunsArgs): number =>
   clock === 'hold' && (pause === null || storedPause(pause).clock === 'keep') ? Math.max(0, at - finished_at) : 0
 
@@ -159,7 +163,7 @@ interface Element {
   readonly meta: string | null
 }
 
-/** The first element of each list, which has the settings of the trigger, and those that are delivered. */
+/** The first element of each list, which has the settings of the trigger, and the delivered elements. */
 const elements = query<{ seqs: readonly number[]; messageIds: readonly string[] }, Element>(({ db, p, d }) =>
   db
     .selectFrom('steps')
@@ -221,7 +225,7 @@ class Lists {
     return this.#waits.has(messageId)
   }
 
-  /** `undefined`: nothing is left to deliver, as after a first contact that the SDK has confirmed. */
+  /** `undefined` if nothing is left to deliver, such as after a first contact that the SDK has confirmed. */
   delivery(runSeq: number, messageId: string, own: DeliveryColumns | null): DeliveryColumns | undefined {
     const wait = this.#waits.get(messageId)
     const element = this.#elements.get(messageId)
@@ -261,7 +265,7 @@ const dropLink = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
 
 const linkOf = (parent: string | null): ParentLink => JSON.parse(parent ?? '{}') as ParentLink
 
-/** A run that was notified of the cancel is not notified again: it has the answer of its step. */
+/** Unlinks runs from parents that were notified of their cancel: such a parent has the result of its step already. */
 function* forgetNotifiedParents(runs: readonly Cancelled[]): Transaction<void> {
   const invoked = runs.filter(({ parent_seq, parent }) => parent_seq !== null && parent !== null)
   if (invoked.length === 0) return
@@ -289,11 +293,11 @@ const endedChildren = query<{ seqs: readonly number[] }, Child>(({ db, p, d }) =
 )
 
 /**
- * Reports the runs that ended while the run that invoked them was cancelled: nobody else will. When a whole action is undone,
- * those that it cancelled are brought back as well, and report their end themselves; an undo of single runs leaves them. Those
- * that a whole undo has left are reported when it has ended.
+ * Reports invoked runs that ended while the run that invoked them was cancelled: nothing else reports them. If a whole
+ * action is undone, the invoked runs that it cancelled are brought back too, and report their end themselves. Invoked runs
+ * that such an undo leaves cancelled are reported when it has ended. An undo of single runs reports all of them.
  * @param seqs the runs that invoked them.
- * @param returning runs that this action cancelled are left out, `bulk_actions.seq`. Absent: none are.
+ * @param returning leaves out runs that this action cancelled, `bulk_actions.seq`. Absent: leaves out none.
  */
 export function* reportChildren(seqs: readonly number[], at: number, returning?: number): Transaction<PendingRow[]> {
   const children = (yield* all(endedChildren, { seqs })).filter(({ state }) => state !== 'RUN_STARTED')

@@ -9,7 +9,7 @@ import { type Appending, appendElements, deliverElements } from './runs-append.j
 import { answerOf } from './runs-repeats.js'
 import type { DeliveryColumns } from './runs-rows.js'
 
-/** A registered wait; JSON in `run_waits.wait`, with `step` and `url` first: `sameWait` finds a wait by this beginning. */
+/** A registered wait; JSON in `run_waits.wait`. `step` and `url` come first, because `sameWait` compares this beginning. */
 export interface WaitRecord {
   /** The step to append when the wait ends, without its `out`. */
   readonly step: Readonly<Record<string, unknown>>
@@ -34,8 +34,8 @@ export interface WaitArgs {
 }
 
 /**
- * `notified`: the event had arrived before, so the wait ends at once. `known`: this wait was registered before, and may
- * have ended. `full`: the run has as many waits as it may.
+ * `notified`: the event had arrived before, so the wait ends immediately. `known`: this wait was registered before, and may
+ * have ended. `full`: the run has the maximum of waits.
  */
 export type WaitResult =
   | { readonly kind: 'waiting' | 'notified'; readonly offers: readonly PendingRow[] }
@@ -51,14 +51,17 @@ const lockRun = query<{ accountId: string; runId: string }, { seq: number; state
     db.selectFrom('runs').select(['seq', 'state']).where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
   ),
 )
-/** What the waits of a run take, bytes. */
+/** Total size of the waits of a run, bytes. */
 const sizeOfWaits = query<{ seq: number }, { bytes: number | null }>(({ db, p }) =>
   db
     .selectFrom('run_waits')
     .select(sql<number | null>`sum(octet_length(wait))`.as('bytes'))
     .where('run_seq', '=', p.seq),
 )
-/** Thousands of waits of usual steps. A log reads all of them, and a new one is compared with others while writes wait. */
+/**
+ * Maximum size of the waits of a run: thousands of usual steps. A log reads all of them, and each new wait is compared with
+ * the others while other writes wait.
+ */
 const MOST_BYTES_OF_WAITS = 8 * 2 ** 20
 
 /** The wait of the same step, by the beginning of its record. */

@@ -5,7 +5,7 @@ import type { RunState } from '../../store/schema/runs.js'
 import { all, first, type Transaction } from '../../store/statement.js'
 import type { RunRow } from './runs-rows.js'
 
-/** Filter of runs. All given fields must match; of a list, any value. Ranges are inclusive. */
+/** Filter of runs. All given fields must match; a list matches if any value does. Ranges are inclusive. */
 export interface RunLogFilter {
   readonly runIds?: readonly string[]
   /** Runs by id and creation time: an id can be reused once the log of its run is deleted. */
@@ -31,7 +31,7 @@ export interface RunLogFilter {
   /** End, Unix milliseconds. Runs that have not ended do not match. */
   readonly endedFrom?: number
   readonly endedTo?: number
-  /** From creation to the end, or to now. Milliseconds. */
+  /** Minimum time from creation to the end, or to now. Milliseconds. */
   readonly minDurationMs?: number
 }
 
@@ -41,7 +41,7 @@ export interface RunIdentity {
   readonly createdAt: number
 }
 
-/** Which runs are looked for, and in which direction. */
+/** Selects runs and their order. */
 export interface RunLogArgs {
   readonly accountId: string
   readonly filter: RunLogFilter
@@ -67,7 +67,7 @@ export type Params = Omit<RunLogFilter, 'runIds' | 'identities' | 'messageId'> &
   }
 type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
 
-/** The error of a failure is the member `text` of its record. */
+/** Whether a run contains a text. The error of a failure is the member `text` of its record. */
 function mentionedIn(d: Dialect, text: string): RawBuilder<boolean> {
   const columns = ['run_id', 'url', 'labels'].map((column) => d.mentions(column, text))
   const error = sql`(failure is not null and ${d.mentions(d.member('failure', 'text'), text)})`
@@ -99,7 +99,7 @@ export const CONDITIONS = {
   minDurationMs: (_, p) => sql<boolean>`coalesce(finished_at, ${p.now}) - created_at >= ${p.minDurationMs}`,
 } satisfies Record<string, Condition>
 
-/** A combination of conditions. A query of each is built once. */
+/** A combination of conditions. The query of each combination is built once. */
 export type Shape = readonly (keyof typeof CONDITIONS)[]
 
 type NamedRun = Pick<RunRow, 'seq' | 'run_id' | 'created_at'>
@@ -138,7 +138,7 @@ function* seqsOfIdentities(accountId: string, runs: readonly RunIdentity[]): Tra
   return named.filter(isMatch).map(({ seq }) => seq)
 }
 
-/** Runs that one read looks at, however few of them match: other reads must not wait for more. */
+/** Runs that one read examines, even if few of them match, so that other reads do not wait long. */
 export const MOST_SEARCHED = 5_000
 
 type Ahead = { accountId: string; before: number; least: number }
@@ -173,12 +173,12 @@ export const newestUpTo = query<{ accountId: string; upTo: number }, { seq: numb
 )
 
 /**
- * Runs are numbered in the order of their creation, so a time is found by halving. The clock may have been set back by this
- * much: then runs with larger numbers are older by that.
+ * Margin of the binary search for a time. Runs are numbered in the order of their creation. But the clock may have been set
+ * back by this much, so that a run with a larger number has an earlier time.
  */
 const CLOCK_MARGIN_MS = 600_000
 
-/** The largest number up to which all runs were created by this time: about twenty look-ups. */
+/** Finds the largest number up to which all runs were created by this time: a binary search of about twenty lookups. */
 function* numberAt(accountId: string, at: number): Transaction<number> {
   const newest = yield* first(newestUpTo, { accountId, upTo: Number.MAX_SAFE_INTEGER })
   let [low, high] = [0, newest?.seq ?? 0]
@@ -191,7 +191,7 @@ function* numberAt(accountId: string, at: number): Transaction<number> {
   return low
 }
 
-/** Between which numbers the runs are that were created in time, with those of the margin. */
+/** The range of numbers of the runs that were created in the time range of the filter, with the margin. */
 function* numbersInTime({
   accountId,
   before,
@@ -203,7 +203,7 @@ function* numbersInTime({
   return { before: Math.min(before, end), least: Math.max(least, begin) }
 }
 
-/** The last run that a search has looked at, where it has not looked at all. */
+/** The last run that a search has examined, if runs remain. */
 export interface SearchEnd {
   /** `runs.seq`. */
   readonly seq: number
@@ -211,7 +211,7 @@ export interface SearchEnd {
   readonly at: number
 }
 
-/** When the run was created up to which a search came. */
+/** The end of a search, with the time when its last run was created. */
 export function* endAt(accountId: string, seq: number): Transaction<SearchEnd> {
   const run = yield* first(newestUpTo, { accountId, upTo: seq })
   return { seq, at: run?.created_at ?? 0 }
@@ -220,17 +220,17 @@ export function* endAt(accountId: string, seq: number): Transaction<SearchEnd> {
 const isActive = (states: RunLogFilter['states'] = []): boolean =>
   states.length > 0 && states.every((state) => state === 'RUN_STARTED')
 
-/** How the runs are found that match. */
+/** The conditions and parameters that find matching runs. */
 export interface Walk {
   readonly shape: Shape
   readonly params: Params
-  /** The number of the last run that this read looks at, where others remain. */
+  /** The number of the last run that this read examines, if others remain. */
   readonly end: number | undefined
 }
 
 /**
- * Where runs that match are found. Runs that are named by ids are looked up. Otherwise the runs of the account are walked: as
- * many as other reads may wait for, or to the end if each of them matches.
+ * Plans how to find matching runs. Looks up runs that are named by ids. Otherwise walks the runs of the account: at most
+ * `MOST_SEARCHED` of them, or to the end if each of them matches.
  */
 export function* walkOf(args: RunLogArgs, goes: 'to the end' | 'as far as it may'): Transaction<Walk> {
   const { accountId, direction = 'desc' } = args
@@ -250,7 +250,7 @@ export function* walkOf(args: RunLogArgs, goes: 'to the end' | 'as far as it may
       ? { least, before: end === undefined ? before : end + 1 }
       : { least: end ?? least, before }),
   }
-  // Runs found by id belong to the account already. The condition again would make the database scan all its runs.
+  // Runs found by id belong to the account. Another condition on the account would make the database scan all its runs.
   const asked: Partial<Params> = seqs ? given : { ...given, accountId }
   const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
   return { shape: names.filter((name) => asked[name] !== undefined), params: { ...args, ...given }, end }
