@@ -137,7 +137,7 @@ const AGREED = [
   'retentionBytes',
 ] as const satisfies readonly (keyof Config)[]
 
-/** Digests of the options that all nodes must agree on, by name. Public URLs count as they are set, not with their defaults. */
+/** Digests of the options that all nodes must agree on, by name. Public URLs count as they are set, without defaults. */
 export function agreedOptions(config: Config, plans: unknown): Readonly<Record<string, string>> {
   const { publicApiUrl = '', publicQueueUrl = '' } = config.givenUrls
   const values = Object.entries({

@@ -97,7 +97,7 @@ export class BulkWorker implements Service {
     this.#wake()
   }
 
-  /** Finishes the batches in flight. Callers that wait for an action get an error that says it continues at the next start. */
+  /** Finishes the batches in flight. Callers that wait for an action get an error: it continues at the next start. */
   async stop(): Promise<void> {
     const before = this.#state
     this.#state = { kind: 'stopped' }

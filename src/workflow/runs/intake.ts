@@ -47,7 +47,7 @@ export interface IntakeDeps {
  *   items ─ read ─ submissions ─ gate: may the runs start? ─ one commit ─ lists cached, messages offered, replaced runs dropped
  *                                    └─ meanwhile the request that follows is built ahead ─┘
  *
- * One transaction stores all items of a request; one step for an ended run fails the whole request (reference workflow 4.12).
+ * One transaction stores all items of a request. A step for an ended run fails the whole request (reference workflow 4.12).
  */
 export class RunIntake implements Intake, TriggerGate {
   readonly name = 'workflow'

@@ -127,8 +127,8 @@ export interface App {
   /** Answered requests, in the order of their responses. */
   readonly delivered: Delivered[]
   /**
-   * The answered requests, once none is open any more. The SDK reports the end of a run before it answers, so a run may
-   * have ended while its last delivery is still open.
+   * Waits until no request is open, then returns the answered ones. The SDK reports the end of a run before it answers, so a
+   * run may have ended while its last delivery is still open.
    */
   allDelivered(): Promise<readonly Delivered[]>
   /** Requests whose connection the sender closed before the response. */

@@ -52,7 +52,7 @@ export interface RunLogArgs {
   /** `asc`: oldest first. Default: newest first. */
   readonly direction?: 'asc' | 'desc'
   readonly limit: number
-  /** Unix milliseconds; only messages due by then have a position under their flow-control key. Needed with `minDurationMs`. */
+  /** Unix milliseconds. Messages due by then have a position under their flow-control key. Needed with `minDurationMs`. */
   readonly now?: number
   /** Bytes of elements of a page; for tests. */
   readonly mostBytes?: number

@@ -33,7 +33,7 @@ interface Action {
   readonly actionId: string
   readonly kind: Kind
   readonly items: readonly number[]
-  /** Chunks that are not done. */
+  /** Chunks that are not finished. */
   chunks: number[]
   /** Items reported as succeeded. */
   readonly done: Set<number>
@@ -157,7 +157,7 @@ export class CrowdBulk {
     const lives = new Set((await runsOf(store, accountId)).map(({ run_id }) => run_id))
     for (const revival of revivals) {
       const before = dead.find(({ seq }) => seq === revival.seq)
-      // Two workers on one batch both get all its results, but only one has made the runs.
+      // Two workers on one batch both get all its results, but only one has created the runs.
       const isOurs = decided.succeeded.includes(revival.seq) && lives.has(revival.run.run_id)
       if (before && isOurs) revived(before, revival)
     }

@@ -30,8 +30,8 @@ const MAX_ROUNDS = 2_000
 
 /**
  * Many concurrent callers and deliveries on the same few runs, messages, queues and actions: their transactions interleave
- * at random. The crowd records every result; after each round the store must hold exactly these: nothing lost, nothing
- * done twice, every counter correct.
+ * at random. The crowd records every result. After each round the store must have exactly these results: nothing lost,
+ * nothing done twice, every counter correct.
  */
 export class Crowd {
   readonly #random: Random
@@ -218,7 +218,7 @@ export class Crowd {
     if (this.#isDead) return false
     const flight = await this.#engine.send()
     if (!flight) return false
-    // A concurrent action may have cancelled it.
+    // A concurrent action may have cancelled the message.
     if (isDropped(flight)) return true
     this.#messages.sent(flight.message)
     this.#runs.sent(flight.message)

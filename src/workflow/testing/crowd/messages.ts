@@ -52,7 +52,7 @@ export class CrowdMessages {
     if (this.#cancelled.has(seq)) throw new Error(`${messageId} was sent after it was cancelled`)
   }
 
-  /** Publishes messages, some to both queues, some with deduplication keys that others use, too. */
+  /** Publishes messages, some to queues, some with deduplication keys that other messages use, too. */
   async #publish(): Promise<void> {
     const { random } = this.#deps
     const entries = Array.from({ length: 1 + random.below(3) }, () => this.#entry())
@@ -214,7 +214,7 @@ export class CrowdMessages {
 
   /**
    * Checks that no dead letter was retried twice, that turns belong to open messages, that no queue exceeds its turns, and
-   * that none stands still with free turns.
+   * that no queue holds messages while it has free turns.
    */
   async check(): Promise<void> {
     const { store, accountId } = this.#deps

@@ -71,19 +71,19 @@ export interface BulkActionsDeps {
   broughtBack(runs: readonly RunRow[], clock: UndoClock, at: number): Promise<void>
   /** Runs have just been paused. */
   paused(runs: readonly RunRow[], pause: KnownPause): void
-  /** What paused runs wait for, before they go on. @returns checks it afterwards. */
+  /** Called before paused runs are resumed. @returns a function that checks their deliveries and waits afterwards. */
   resuming(runs: readonly RunRow[]): Promise<(at: number) => Promise<void>>
   /** A dead run was resumed or restarted as a new run. */
   revived(dead: DeadRun, revival: Revival): void
   offer(rows: readonly PendingRow[], isAgain?: boolean): void
-  /** Which workflows are paused. */
+  /** The paused workflows. */
   readonly pause: Pick<WorkflowPause, 'pass' | 'workflows'>
 }
 
 /**
  * Bulk actions over the runs of a simulation, processed batch by batch while everything else continues. Each batch must
- * succeed for exactly those runs whose state allows it at that moment, and each action must have exactly one outcome for
- * each run of its set.
+ * succeed for exactly the runs whose state allows it at that moment, and each action must have exactly one outcome for each
+ * run of its set.
  */
 export class BulkActions {
   readonly #deps: BulkActionsDeps
@@ -112,7 +112,10 @@ export class BulkActions {
     this.#active.push({ seq, actionId: args.actionId, kind, set, batches, ...progress })
   }
 
-  /** Dead letters are few, and most kinds of actions work on them; an undo needs cancelled runs, best those that were paused. */
+  /**
+   * The chance that a run is in a set. High for dead letters, because they are few, and most kinds work on them. Raised for
+   * cancelled and paused runs, which undos need.
+   */
   #share({ dlq_id, state, paused_at }: RunRow): number {
     if (dlq_id !== null) return 0.9
     return this.#deps.hasSecondThoughts && (state === 'RUN_CANCELED' || paused_at !== null) ? 0.6 : 0.2
@@ -124,7 +127,7 @@ export class BulkActions {
     return { undoClock: random.pick(UNDO_CLOCKS) ?? 'original', pauseClock: random.chance(0.5) ? 'hold' : 'keep' }
   }
 
-  /** Failed callbacks are few, so they are preferred; and so are pauses and cancels during them, because much has to happen then. */
+  /** Prefers retries of callbacks, because few callbacks fail. Also prefers pauses, and cancels and undos of paused runs. */
   #someKind(chosen: readonly RunRow[]): Kind {
     const { random } = this.#deps
     const canRetry = chosen.some((run) => isPossible('retryFailureCallbacks', run))
@@ -231,7 +234,7 @@ export class BulkActions {
     this.#deps.offer(offers, action.kind === 'undoCancelRuns' || action.kind === 'unpauseRuns')
   }
 
-  /** What a fence refuses is counted as failed, once, and stays where it is. */
+  /** Checks that each run that a fence refuses counts as failed once. */
   #checkFenced(action: Action, row: bulkBatch.DecidedBatch['action'], expected: number): void {
     const refused = row.failed - action.fenced
     if (refused !== expected) {
@@ -244,7 +247,7 @@ export class BulkActions {
     const [batch] = action.batches
     const before = action.succeeded
     const decided = batch && (await this.#run(action, batch))
-    // `succeeded` of the batch has what it had done before, too.
+    // Compares the row of the action, because `succeeded` of the batch also has the items of earlier attempts.
     if (decided && decided.action.succeeded > before) {
       throw new Error(`${action.actionId} continued after it was ${state}`)
     }
@@ -305,7 +308,7 @@ export class BulkActions {
     this.#active = this.#active.filter((other) => other !== action)
     const { store, accountId } = this.#deps
     const row = await store.run(bulkRead.action, { accountId, actionId: action.actionId })
-    // One without runs ends at once, and retention may have deleted it meanwhile.
+    // An action without runs ends immediately, and retention may have deleted it since.
     if (row === undefined && action.set.length === 0) return
     if (row?.state !== state) throw new Error(`${action.actionId} is ${row?.state} instead of ${state}`)
     const decided = bulkAction.decidedItems(row)

@@ -45,7 +45,7 @@ const removeAll = write('model.removeAll', function* (_: object): Transaction<vo
   for (const removal of removals) yield* change(removal, {})
 })
 
-/** Empties the tables: the remains of a failed simulation would continue in the next ones. */
+/** Empties the tables. Otherwise the runs of a failed simulation would continue in the next ones. */
 export const clear = (store: Store): Promise<void> => store.run(removeAll, {})
 
 const newestRuns = query<{ accountId: string }, RunRow>(({ db, p }) =>
@@ -59,7 +59,7 @@ const readRuns = read('model.runs', function* (args: { accountId: string }): Tra
 export const runsOf = (store: Store, accountId: string): Promise<readonly RunRow[]> =>
   store.run(readRuns, { accountId })
 
-/** What runs wait for, as far as it must survive a cancel that is undone. */
+/** The list, messages and waits of runs, which must survive a cancel and its undo. */
 export interface StandingRows {
   readonly elements: readonly { readonly run_seq: number; readonly message_id: string }[]
   readonly messages: readonly {
@@ -105,7 +105,7 @@ const waitsOf = query<OfRuns, StandingRows['waits'][number]>(({ db, p, d }) =>
     .orderBy('message_id'),
 )
 
-/** Reads what runs wait for. */
+/** Reads the lists, messages and waits of runs. */
 export const readStandings = read('model.standings', function* (args: OfRuns): Transaction<StandingRows> {
   return {
     elements: yield* all(listsOf, args),
@@ -240,7 +240,7 @@ export const plainMessages = read('model.plainMessages', function* (args: OfAcco
   return (yield* all(plainSeqs, args)).map(({ seq }) => seq)
 })
 
-/** What the undo of a message must bring back. */
+/** The columns of a message that an undo must bring back. */
 export interface PlainRow {
   readonly seq: number
   readonly message_id: string
@@ -313,7 +313,7 @@ async function sweep(store: Store, finishedBefore: number, now: number): Promise
   }
 }
 
-/** What retention deletes: ended runs up to a `runs.seq`, or everything that ended before a time. */
+/** Selects what retention deletes: ended runs up to a `runs.seq`, or everything that ended before a time. */
 export type Old = { readonly upTo: number } | { readonly endedBefore: number }
 
 /** Runs retention, and checks that it deletes nothing else. */
@@ -351,7 +351,10 @@ export async function retainLast(store: Store, accountId: string, now: number): 
 /** Number of rows of each table. */
 export type Census = ReadonlyMap<string, number>
 
-/** Deletes everything that has ended; returns the remaining rows. A run stays until a sweep finds that the one that resumed it is gone. */
+/**
+ * Deletes everything that has ended; returns the remaining rows. Sweeps several times, because a run stays until a sweep
+ * finds that the run that resumed it is gone.
+ */
 export async function remains(store: Store): Promise<Census> {
   for (let before = ''; ; ) {
     await sweep(store, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)

@@ -39,7 +39,7 @@ export interface EndpointDeps {
 export interface Observer {
   /** The server has acknowledged the element of this message. */
   accepted(runId: string, messageId: string): void
-  /** The message is due at this time, not before. */
+  /** The message must not be delivered before this time. */
   asleep(messageId: string, until: number): void
   waiting(runId: string, wait: { messageId: string; eventId: string; since: number; until: number }): void
   finished(runId: string, runSeq: number, results: string): void
@@ -74,7 +74,7 @@ function answerAs(deps: EndpointDeps, runId: string, message: PendingMessage, ou
   return answerList(deps, runId, message, outbound)
 }
 
-/** Handles a plain message, such as that of a schedule: the program starts a run with its payload (reference workflow 4.4). */
+/** Handles a plain message, such as of a schedule: the program starts a run with its payload (reference workflow 4.4). */
 async function begin(deps: EndpointDeps, { body }: Outbound): Promise<void> {
   const runId = newId('wfr_', deps.now())
   const { program } = JSON.parse(new TextDecoder().decode(body)) as Payload

@@ -5,7 +5,7 @@ import type { FlowKeyChange } from '../../../queue/transactions/flow-keys.js'
 import * as flowKeys from '../../../queue/transactions/flow-keys.js'
 import type { Store } from '../../../store/index.js'
 
-/** The settings of a trigger that names a key of flow control. */
+/** The flow-control keys of triggers, with their settings. */
 const KEYS = {
   narrow: 'parallelism=2',
   slow: 'rate=2, period=120s',
@@ -40,9 +40,9 @@ export class FlowWatch {
   readonly paused = new Set<string>()
   #periodStart = Number.NEGATIVE_INFINITY
   #started = 0
-  /** Start of a period from before the clock was set back: it may continue, or another may start at the same time. */
+  /** Start of the period in which the clock was set back: it may continue, or another one may start at the same time. */
   #unsure = Number.NaN
-  /** Since the last period that was seen: the next one may begin earlier than the clock says. */
+  /** Whether the clock was set back since the last period: the next period may begin too early. */
   #wasSetBack = false
 
   constructor(deps: FlowWatchDeps) {

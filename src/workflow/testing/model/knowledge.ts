@@ -30,22 +30,22 @@ export class Knowledge {
   readonly #runs = new Map<string, KnownRun>()
   /** Runs that retention has deleted. */
   readonly #gone = new Set<string>()
-  /** By message: the time before which it must not be delivered. */
+  /** The time before which a message must not be delivered, by message. */
   readonly asleep = new Map<string, number>()
   readonly waits = new Map<string, KnownWait>()
-  /** Messages of waits that an event ended: they are due since. */
+  /** Messages of waits that an event ended, so they are due. */
   readonly released = new Set<string>()
-  /** Those of paused runs, and when the event came, Unix milliseconds. */
+  /** Messages in `released` whose run was paused, with the time of the event, Unix milliseconds. */
   readonly releasedInPause = new Map<string, number>()
-  /** By message: its next attempt, after a failed one. */
+  /** The next attempt after a failed one, by message. */
   readonly retries = new Map<string, Pick<PendingMessage, 'retried' | 'nextAt'>>()
-  /** By `runs.seq`, then by message: number of failed attempts that did not fail the run. */
+  /** Number of failed attempts that did not fail the run, by `runs.seq`, then by message. */
   readonly failures = new Map<number, Map<string, number>>()
   /** `runs.seq` of cancelled runs. */
   readonly cancelled = new Set<number>()
-  /** By `runs.seq` of cancelled runs: where they stood. */
+  /** Lists, messages and waits of cancelled runs before their cancel, by `runs.seq`. */
   readonly stood = new Map<number, StandingRows>()
-  /** Paused runs, ended ones too. */
+  /** Paused runs, including those that have ended. */
   readonly paused = new Map<string, KnownPause>()
   /** Failure callbacks that were cancelled and not retried. */
   readonly cancelledCallbacks = new Set<string>()
@@ -80,7 +80,7 @@ export class Knowledge {
     this.stood.delete(seq)
   }
 
-  /** Whether nothing of a run may be sent. */
+  /** Whether a run is paused, so that nothing of it may be sent. */
   isHeld(runId: string): boolean {
     return this.paused.has(runId) && this.stateOf(runId) === 'RUN_STARTED'
   }
@@ -232,8 +232,8 @@ function checkPrefix(
 export type Failures = ReadonlyMap<string, number>
 
 /**
- * The log keeps the failed attempts of deliveries. Those of the delivery that failed the run, and of the failure callback,
- * are in the record of the failure instead.
+ * Checks that the log keeps the failed attempts of deliveries. The attempts of the delivery that failed the run, and of the
+ * failure callback, are in the record of the failure instead.
  */
 export function checkAttempts(
   { run_id: runId, failure }: RunRow,

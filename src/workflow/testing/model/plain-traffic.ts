@@ -216,9 +216,9 @@ interface Turn {
  */
 export class TurnWatch {
   readonly #turns = new Map<number, Turn>()
-  /** Callbacks that were brought back after their turn had ended: they are sent without one. */
+  /** Callbacks that were brought back after their turn had ended: they are sent without a turn. */
   readonly #turnless = new Set<number>()
-  /** By message: its last attempt with an outcome. */
+  /** The last attempt with an outcome, by message. */
   readonly #settled = new Map<number, number>()
 
   /** A message is about to be sent. @param maxTurns limit of the turns of a queue. */
@@ -228,7 +228,7 @@ export class TurnWatch {
       throw new Error(`${messageId} is a callback of a turn that had ended without it`)
     if (queue === undefined) return
     const known = this.#turns.get(turn)
-    // One that was brought back goes on in its turn.
+    // A message that was brought back continues in its turn.
     if (known) known.pending.add(seq)
     else this.#turns.set(turn, { queue, pending: new Set([seq]) })
     const turns = [...this.#turns.values()].filter((other) => other.queue === queue).length
@@ -237,9 +237,9 @@ export class TurnWatch {
   }
 
   /**
-   * An attempt is settled. One whose message was cancelled and brought back meanwhile may have been sent twice: its first
-   * outcome counts, and the other changes nothing.
-   * @param isOver whether it was the last. @param offers new messages from its settlement.
+   * An attempt is settled. If its message was cancelled and brought back meanwhile, the attempt may have been sent twice:
+   * the first outcome counts, and the second changes nothing.
+   * @param isOver whether it was the last attempt. @param offers new messages from its settlement.
    */
   settled(
     { messageId, seq, queue, turn, config, retried }: PendingMessage,

@@ -11,7 +11,7 @@ const CHUNK_ITEMS = 8
 const CLOCKS = ['original', 'hold', 'now'] as const
 type Clock = (typeof CLOCKS)[number]
 
-/** What an undo of messages is made with. */
+/** Collaborators of the undo of messages. */
 export interface PlainUndoDeps {
   readonly store: Store
   readonly accountId: string
@@ -23,9 +23,10 @@ export interface PlainUndoDeps {
 }
 
 /**
- * Brings some cancelled messages back with a bulk action, which also gets messages that were not cancelled. Exactly the cancelled
- * ones must come back, as they were, due by the clock that was asked for. Sometimes a batch is decided twice, as after a lost response.
- * @returns those that came back, as they were before.
+ * Brings some cancelled messages back with a bulk action, whose set also has messages that were not cancelled. Exactly the
+ * cancelled messages must come back, unchanged, and due as the requested clock says. Sometimes decides a batch twice, as
+ * after a lost response.
+ * @returns the messages that came back, as they were before.
  */
 export async function undoSome(deps: PlainUndoDeps, cancelled: readonly number[]): Promise<readonly PlainRow[]> {
   const { store, accountId, random, now, offer } = deps
@@ -89,5 +90,5 @@ function dueAfter({ next_at, finished_at }: PlainRow, clock: Clock, at: number):
   }
 }
 
-/** What no undo changes. */
+/** The columns that no undo changes. */
 const fixedOf = ({ state: _, next_at: _due, finished_at: _end, ...fixed }: PlainRow) => fixed

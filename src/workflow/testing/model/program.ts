@@ -95,7 +95,7 @@ function repeats(before: readonly ListedStep[], last: ListedStep): boolean {
   return before.some(({ stepId, targetStep }) => stepId === last.stepId && targetStep === last.targetStep)
 }
 
-/** The first result of every step; later ones are dropped. */
+/** The first result of every step; later results are ignored. */
 export function firstResults(list: readonly ListedStep[]): Map<number, string | undefined> {
   const results = new Map<number, string | undefined>()
   for (const { stepId, targetStep, out } of list) {
@@ -218,7 +218,7 @@ export function invokeItem({ random, now, runId, step, depth }: Invocation): Pub
   }
 }
 
-/** Disables waiting for a shared commit: the simulation is sequential, so nothing would share it. */
+/** Disables waiting for a shared commit: the simulation is sequential, so no other operation would share it. */
 export function withoutPatience(store: Store): Store {
   return wrappedStore(store, (operation, args) => store.run({ ...operation, maxDelayMs: 0 }, args))
 }

@@ -12,7 +12,7 @@ import type { Knowledge } from './knowledge.js'
 import { firstResults, type ListedStep } from './program.js'
 import { checkStanding, standingsOf } from './standings.js'
 
-/** What a restart is made with. */
+/** Collaborators of a restart. */
 export interface RestartMoveDeps {
   readonly store: Store
   readonly random: Random
@@ -24,8 +24,8 @@ export interface RestartMoveDeps {
 }
 
 /**
- * Restarts a run from some step, as a caller does. The original must stay as it is, and the new run must begin with exactly the results
- * of the earlier steps.
+ * Restarts a run from some step, as a caller does. The original must stay as it is, and the new run must begin with exactly
+ * the results of the earlier steps.
  */
 export async function restartSome(deps: RestartMoveDeps, run: RunRow): Promise<void> {
   const { store, random, caller, known } = deps
@@ -54,7 +54,7 @@ export async function restartSome(deps: RestartMoveDeps, run: RunRow): Promise<v
   expected.kept = kept
 }
 
-/** The new run; `undefined` if it was refused. */
+/** Sends the request. @returns the id of the new run; `undefined` if the restart was refused. */
 async function restart({ store, caller, now, offer, gate }: RestartMoveDeps, run: RunRow, fromStep: number) {
   const [handle] = restartRoutes({
     store,

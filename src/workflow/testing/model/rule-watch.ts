@@ -1,7 +1,7 @@
 import type { Random } from '../../../base/testing/random.js'
 import type { BatchReply } from '../../../queue/index.js'
 
-/** How long a debounced run waits for a newer one. */
+/** How long a debounced run waits for a newer trigger. */
 const DELAY_MS = 30_000
 const KEYS = ['left', 'right'] as const
 const RULES = {
@@ -11,10 +11,10 @@ const RULES = {
 } as const
 type RuleName = keyof typeof RULES
 
-/** A key that a trigger names, and what an older run with it means. */
+/** A debounce or singleton key of a trigger, with its rule. */
 export interface Rule {
   readonly name: RuleName
-  /** The rule and the key: those of different rules are different keys. */
+  /** The rule and the key: equal keys of different rules are different keys. */
   readonly place: string
   readonly headers: Readonly<Record<string, string>>
   /** How long after the trigger the run is due at the earliest, milliseconds. */
@@ -30,7 +30,7 @@ export function someRule(random: Random): Rule {
   return { name, place: `${kind} ${key}`, headers, delayMs: name === 'debounce' ? DELAY_MS : 0 }
 }
 
-/** Which run, or which message, holds each debounce and singleton key, tracked without reading the store. */
+/** Tracks which run or message holds each debounce and singleton key, without reading the store. */
 export class RuleWatch {
   readonly #holders = new Map<string, string>()
   readonly #isActive: (runId: string) => boolean
@@ -39,7 +39,7 @@ export class RuleWatch {
     this.#isActive = isActive
   }
 
-  /** The active run that holds a key. A debounced one holds it until its first request. */
+  /** The active run that holds a key. A debounced run holds its key until its first request. */
   holder({ place }: Rule): string | undefined {
     const runId = this.#holders.get(place)
     return runId !== undefined && this.#isActive(runId) ? runId : undefined

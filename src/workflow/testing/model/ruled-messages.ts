@@ -8,11 +8,11 @@ import { json } from './program.js'
 import { RuleWatch, someRule } from './rule-watch.js'
 
 const LIMITS = { timeoutMs: 900_000 }
-/** Messages with priorities that are published at once: more than are sent at once. */
+/** Messages with priorities that are published together: more than are sent at the same time. */
 const BURST = 6
 const PRIORITIES = [-600, -60, -1, 1, 60, 600]
 
-/** Where a message stands in its line, Unix milliseconds. */
+/** Position of a message in its line: when it is due, and its due time with the priority. Unix milliseconds. */
 interface Place {
   readonly dueAt: number
   readonly first: number
@@ -26,15 +26,15 @@ export interface RuledDeps {
   readonly now: () => number
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly drop: (seqs: readonly number[]) => void
-  /** A message is not due before this time. */
+  /** Records that a message is not due before this time. */
   readonly asleep: (messageId: string, until: number) => void
   /** The numbers of the messages that the dispatcher holds and has not sent. */
   readonly unsent: () => readonly number[]
 }
 
 /**
- * Messages with a debounce or singleton key, and messages with priorities that wait in one line, beside the runs of a simulation.
- * What a key should do, and who should go first, is tracked without reading the store.
+ * Messages with a debounce or singleton key, and messages with priorities that wait in one line, beside the runs of a
+ * simulation. Tracks the expected effect of keys and priorities without reading the store.
  */
 export class RuledMessages {
   readonly #deps: RuledDeps
@@ -43,19 +43,19 @@ export class RuledMessages {
   readonly #open = new Set<string>()
   readonly #ended = new Set<number>()
   readonly #rules = new RuleWatch((messageId) => this.#open.has(messageId))
-  /** Messages with priorities that were not sent yet. Of those that are due, the one with the smallest place goes first. */
+  /** Messages with priorities that were not sent yet. Of the due messages, the one with the smallest `first` goes first. */
   readonly #line = new Map<number, Place>()
 
   constructor(deps: RuledDeps) {
     this.#deps = deps
   }
 
-  /** Whether a message has a key: one that was cancelled is not brought back here. */
+  /** Whether a message has a key. The simulation does not undo the cancel of such a message. */
   has(seq: number): boolean {
     return this.#keyed.has(seq)
   }
 
-  /** Publishes a message with a key: it is stored, replaces the message that holds the key, or is skipped for it. */
+  /** Publishes a message with a key. It is stored, replaces the message that holds the key, or is skipped. */
   async publish(): Promise<void> {
     const { store, random, now, offer, drop, asleep } = this.#deps
     const rule = someRule(random)

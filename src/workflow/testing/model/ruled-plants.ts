@@ -1,4 +1,4 @@
-/** Bugs with keys and priorities of messages, with the pause of a workflow and with selectors, and the violations that reveal them. */
+/** Bugs with keys and priorities of messages, the pause of a workflow and selectors, and the violations that reveal them. */
 
 import type { Payload } from '../../../bulk/transactions/bulk-payloads.js'
 import { Backlog, type Loaded } from '../../../queue/dispatcher/backlog.js'
@@ -19,7 +19,7 @@ const changing =
     return store.run(operation, { ...args, entries: entries.map(change) } as never)
   }
 
-/** A bug in what a read of the store answers. */
+/** A bug in the result of an operation. */
 const answering =
   <Found>(name: string, change: (found: Found) => Found): Bug =>
   async (store, operation, args) => {
@@ -90,7 +90,7 @@ const withoutPriority = (rows: readonly PendingRow[]): PendingRow[] =>
     return { ...row, config: JSON.stringify(config) }
   })
 
-/** Sends messages in the order in which they come. */
+/** Ignores priorities: sends messages in the order in which they are due. */
 class LevelBacklog extends Backlog {
   override offer(rows: readonly PendingRow[], now: number, isAgain?: boolean): void {
     super.offer(withoutPriority(rows), now, isAgain)

@@ -39,7 +39,7 @@ export interface RunMovesDeps {
   readonly paused: ReadonlySet<string>
   readonly flowHold: Queue['flowHold']
   readonly endpoint: () => EndpointDeps
-  /** Which workflows are paused. */
+  /** The paused workflows. */
   readonly pause: Pick<WorkflowPause, 'pass' | 'expected' | 'workflows'>
   readonly offer: (rows: readonly PendingRow[], isAgain?: boolean) => void
   readonly drop: (which: DropSelector) => void
@@ -147,7 +147,7 @@ export class RunMoves {
     offer(offers)
   }
 
-  /** Notes where active runs stand. */
+  /** Records the lists, messages and waits of active runs before a cancel. */
   async #cancelling(runs: readonly RunRow[]): Promise<void> {
     const active = runs.filter(({ state }) => state === 'RUN_STARTED')
     for (const [seq, standing] of await standingsOf(this.#deps.store, active)) this.#deps.known.stood.set(seq, standing)
@@ -164,7 +164,7 @@ export class RunMoves {
       const since = run.finished_at ?? 0
       const shift = { by: 'undo', clock: isHeld && clock === 'hold' ? 'original' : clock, since, at } as const
       if (pause?.ofWorkflow && !this.#deps.pause.expected) {
-        // The resume of its workflow has passed over it.
+        // The resume of its workflow has skipped this cancelled run.
         known.paused.delete(run.run_id)
         checkStanding(run, undone(stood, shift), stands, { by: 'resume', ...pause, at })
         checkReleased(known, stands, at)
@@ -174,7 +174,7 @@ export class RunMoves {
     }
   }
 
-  /** A run that is brought back while its workflow is paused is paused from then on, unless it was before. */
+  /** Records that a run that is brought back while its workflow is paused is paused from then on, unless it was before. */
   #heldSince(run: RunRow, at: number): RunRow {
     const { known, pause } = this.#deps
     if (!pause.expected || run.paused_at !== null) return run
@@ -192,7 +192,7 @@ export class RunMoves {
     drop({ groupKeys: runs.map(({ seq }) => seq), inFlight: 'ends' })
   }
 
-  /** What paused runs wait for, before they go on. @returns checks it afterwards. */
+  /** Reads the messages and waits of paused runs before their resume. @returns a function that checks them afterwards. */
   async #resuming(runs: readonly RunRow[]): Promise<(at: number) => Promise<void>> {
     const { store, known } = this.#deps
     const before = await standingsOf(store, runs)
@@ -214,7 +214,7 @@ export class RunMoves {
     }
   }
 
-  /** Lets all paused runs go on. */
+  /** Resumes all paused runs. */
   async resumeAll(): Promise<void> {
     const { store, accountId, now, offer } = this.#deps
     const paused = (await this.#rows()).filter(({ state, paused_at }) => state === 'RUN_STARTED' && paused_at !== null)

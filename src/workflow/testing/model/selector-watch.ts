@@ -27,7 +27,7 @@ interface Seen {
   readonly now: number
 }
 
-/** A condition of a selector, and the runs that it means. */
+/** A condition of a selector, with a test of the runs that it must select. */
 interface Condition {
   readonly given: object
   means(seen: Seen): boolean
@@ -93,7 +93,7 @@ const CONDITIONS: readonly ((random: Random) => Condition)[] = [
   },
 ]
 
-/** Selects the active runs by each condition and by some pairs, as a bulk cancel does: exactly those that it means must be in the set. */
+/** Selects active runs by each condition and by a pair, as a bulk cancel does, and checks the set. */
 export async function checkSelectors(deps: SelectorWatchDeps, rows: readonly RunRow[]): Promise<void> {
   const { random } = deps
   const runs = await seenRuns(deps, rows)
@@ -113,7 +113,7 @@ async function checkSelector(
 ): Promise<void> {
   const given = Object.assign({}, ...conditions.map((condition) => condition.given)) as object
   const found = await selectedRuns(deps, given)
-  // Both ages may contradict each other.
+  // The two ages may contradict each other.
   if (!found) return
   const expected = runs.filter((seen) => conditions.every((condition) => condition.means(seen)))
   const [is, was] = [found, expected.map(({ run }) => run.seq)].map((seqs) => [...seqs].sort((a, b) => a - b).join())

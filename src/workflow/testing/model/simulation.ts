@@ -33,10 +33,10 @@ const LIMITS = { timeoutMs: 900_000 }
 const MAX_ROUNDS = 5_000
 /** Retention keeps what ended this recently. */
 const RECENT_MS = 600_000
-/** Programs fetch larger lists, in half of the simulations. */
+/** In half of the simulations, programs fetch lists that are larger than this. */
 const INLINE_LIMIT_BYTES = 500
 
-/** How much time passes while nothing happens, at most: clocks that are held have to differ from those that go on. */
+/** Longest time that passes while nothing happens, so that held due times differ from those that are kept. */
 const LONGEST_PASSING_MS = 40_000
 
 const bodyOf = (status: number, messageId: string): Uint8Array =>
@@ -55,7 +55,7 @@ export class Simulation {
   readonly #factories: DispatcherFactories
   readonly #steady = new ManualClock()
   readonly #clock = new JumpingClock(this.#steady)
-  /** Messages that were due when the clock was set back: they are sent. */
+  /** Messages that were due when the clock was set back. They may be sent early. */
   readonly #wasDue = new Set<string>()
   readonly #accountId: string
   readonly #known = new Knowledge()
@@ -260,7 +260,7 @@ export class Simulation {
     await checkSelectors(deps, await runsOf(store, this.#accountId))
   }
 
-  /** Advances some message: it is sent, answered or settled. */
+  /** Advances a random message: sends it, answers it or settles it. */
   async #advance(): Promise<void> {
     await this.#plain.fire()
     await this.#engine.pump()
@@ -370,7 +370,7 @@ export class Simulation {
     this.#clock.jump(byMs)
     if (byMs >= 0) return
     for (const [messageId, until] of this.#known.asleep) if (until <= before) this.#wasDue.add(messageId)
-    // What was due at once is due later now.
+    // After the clock was set back, messages that were due immediately are due later.
     this.#known.released.clear()
     this.#flow.clockWasSetBack()
   }

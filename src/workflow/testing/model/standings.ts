@@ -6,15 +6,15 @@ import type { UndoClock } from '../../transactions/runs-undo.js'
 import { readStandings, type StandingRows } from './census.js'
 import type { Knowledge } from './knowledge.js'
 
-/** Where runs stand, before and after something that must not change it, or moves their due times alone. */
+/** Compares lists, messages and waits of runs before and after an action that may change nothing but due times. */
 
-/** What moves due times. `at` and `since` in Unix milliseconds. */
+/** An action that moves due times. `at` and `since` in Unix milliseconds. */
 export type Shift =
   | { readonly by: 'undo'; readonly clock: UndoClock; readonly since: number; readonly at: number }
   | { readonly by: 'resume'; readonly clock: PauseClock; readonly since: number; readonly at: number }
   | { readonly by: 'nothing' }
 
-/** What a run waits for, by `runs.seq`. */
+/** Reads the lists, messages and waits of runs, by `runs.seq`. */
 export async function standingsOf(store: Store, runs: readonly RunRow[]): Promise<Map<number, StandingRows>> {
   const rows = await store.run(readStandings, { seqs: runs.map(({ seq }) => seq) })
   return new Map(
@@ -29,14 +29,15 @@ export async function standingsOf(store: Store, runs: readonly RunRow[]): Promis
   )
 }
 
-/** Throws unless all that a paused run is to be sent is parked. */
+/** Throws unless all messages of a paused run are parked. */
 export function checkParked({ run_id: runId }: RunRow, { messages }: StandingRows): void {
   const loose = messages.find(({ next_at }) => !isParkedTime(next_at))
   if (loose) throw new Error(`${runId} is paused, and ${loose.message_id} is not parked`)
 }
 
 /**
- * Throws unless a run stands where it stood, with its due times moved as asked. The end of an invoked run may have been added.
+ * Throws unless a run has the same list, messages and waits as before, with due times moved as the action says. The end of
+ * an invoked run may have been added.
  */
 export function checkStanding(run: RunRow, before: StandingRows, after: StandingRows, shift: Shift): void {
   const fail: Fail = (what) => {
@@ -59,7 +60,7 @@ export function checkStanding(run: RunRow, before: StandingRows, after: Standing
 
 type Undo = Extract<Shift, { by: 'undo' }>
 
-/** Where an undo puts a run, before anything else moves it. */
+/** The expected list, messages and waits of a run right after an undo. */
 export function undone({ elements, messages, waits }: StandingRows, shift: Undo): StandingRows {
   const deadlines = new Set(waits.map(({ message_id }) => message_id))
   return {
@@ -104,7 +105,7 @@ function checkWaits(before: StandingRows, after: StandingRows, shift: Shift, fai
   if (after.waits.length !== before.waits.length) fail('it has other waits')
 }
 
-/** What no shift changes. Who says `now` for a paused run has its messages made again. */
+/** The columns that no shift changes. An undo with the clock `now` may change the creation time of a message. */
 function fixedOf({ next_at: _, seq: _seq, created_at, ...fixed }: Message, shift: Shift) {
   return shift.by === 'undo' && shift.clock === 'now' ? fixed : { ...fixed, created_at }
 }
@@ -131,7 +132,7 @@ function dueAfter(
   }
 }
 
-/** An event that came during a pause is due when the run goes on, whatever the pause does with the clock. */
+/** Checks that an event from during a pause is due at the resume, regardless of the clock of the pause. */
 export function checkReleased(known: Knowledge, after: StandingRows, at: number): void {
   for (const { message_id: id, next_at } of after.messages) {
     const came = known.releasedInPause.get(id)
@@ -140,7 +141,7 @@ export function checkReleased(known: Knowledge, after: StandingRows, at: number)
   }
 }
 
-/** Moves the expected times of what a run waits for. */
+/** Moves the expected due times of the messages and waits of a run. */
 export function noteMoved(known: Knowledge, before: StandingRows, after: StandingRows): void {
   for (const { message_id: id, next_at } of after.messages) {
     const was = before.messages.find(({ message_id }) => message_id === id)

@@ -17,14 +17,14 @@ export interface WorkflowPauseDeps {
   readonly random: Random
   readonly known: Knowledge
   now(): number
-  /** Lets all paused runs go on. */
+  /** Resumes all paused runs. */
   resumeRuns(): Promise<void>
 }
 
-/** The lasting pause of the workflow of a simulation: every run that begins meanwhile is expected to be paused, and none of it sent. */
+/** The pause of the workflow of a simulation. Expects each run that begins during it to be paused, and sends none of it. */
 export class WorkflowPause implements TriggerGate {
   readonly #deps: WorkflowPauseDeps
-  /** What a server has in memory. */
+  /** The paused workflows that a server has in memory. */
   #workflows: readonly PausedWorkflow[] = []
   #expected: KnownPause | undefined
 
@@ -84,7 +84,7 @@ export class WorkflowPause implements TriggerGate {
     await resumeRuns()
   }
 
-  /** A server that starts reads which workflows are paused. */
+  /** Reads the paused workflows, as a server does when it starts. */
   async restart(): Promise<void> {
     const { store, accountId } = this.#deps
     const rows = await store.run(bulkPaused.paused, { accountId })
