@@ -1,5 +1,5 @@
 /**
- * Deletes accounts with everything they have. It takes several modules, so it stands beside the composition root.
+ * Deletes accounts with everything they have. It needs several modules, so it is beside the composition root.
  *
  *   beginDelete (accounts) ── credentials are refused; the account and its teams are `deleting`
  *     └─ databases, with engines, files and backups

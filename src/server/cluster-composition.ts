@@ -15,7 +15,7 @@ import type { NotReady } from '../http/index.js'
 import { openStore, type Store } from '../store/index.js'
 import type { Logger, ServerMeters } from '../telemetry/index.js'
 
-/** What a node is made from. */
+/** Collaborators and settings of a node. */
 export interface ClusterDeps {
   readonly config: Config
   /** The plans in use: all nodes must have the same. */

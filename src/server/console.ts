@@ -1,6 +1,6 @@
 /**
  * The operations behind the console that need several modules at once: the server's settings, the overview of Home, usage
- * and regions. They stand at the top level because no module sees all the others. `consoleSite` finds the built pages.
+ * and regions. They are in `server/`, because no module sees all the others. `consoleSite` finds the built pages.
  */
 
 import { X509Certificate } from 'node:crypto'

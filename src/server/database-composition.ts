@@ -102,7 +102,7 @@ function rulesOf(accounts: Accounts) {
   }
 }
 
-/** What the databases ask of the gateway. */
+/** The functions of the gateway that databases call. */
 function trafficThrough(gateway: Port<Gateway>): Parameters<typeof createDatabases>[0]['traffic'] {
   return {
     meterOf: (databaseId) => gateway.target.usageOf(databaseId)?.meter,

@@ -29,9 +29,9 @@ export interface Foundations {
   readonly strangers: Strangers
   readonly heavy: HeavyRequests
   readonly meters: ServerMeters
-  /** Where backups are kept besides the disk. */
+  /** The object storage where backups are kept besides the disk. */
   readonly objectStorage: DatabasesDeps['objectStorage']
-  /** Where backups of the whole service may go; undefined when a text is no such place. */
+  /** Parses the place of a backup of the whole service; `undefined` if the text is no such place. */
   readonly serviceBackupPlace: (to: string) => BackupPlace | undefined
   /** Absent while traces are off. */
   readonly tracer: Tracer | undefined

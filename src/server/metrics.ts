@@ -56,7 +56,7 @@ export interface MetricsDeps {
 const SLICE_ROWS = 20_000
 const SCRAPER = 'METRICS_TOKEN'
 
-/** The figures of a server for those who read them. */
+/** The figures of a server, for scrapers and for the export by OpenTelemetry. */
 export interface MetricsSource {
   /** Answers scrapers. */
   readonly route: Route

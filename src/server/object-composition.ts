@@ -5,7 +5,7 @@ import { BACKUP_KEYS_FILE, BackupKeys, type StorageConfig, type StorageVariables
 import { type BackupPlace, folderPlace, StoredPlace } from '../service-backup/index.js'
 import type { Logger, Problems } from '../telemetry/index.js'
 
-/** Where backups of the whole service may go: a folder of this machine, or a place in the storage. */
+/** Parses the place of a backup of the whole service: a folder of this machine, or a place in object storage. */
 export function serviceBackupPlaces(
   config: StorageConfig & Pick<Config, 'dataDir'>,
   variables: StorageVariables,

@@ -20,7 +20,7 @@ interface Operated {
   readonly problemsOfNodes: ProblemsOfNodes
 }
 
-/** What the operator needs: metrics, the log, the queues of accounts, and what follows from suspending or deleting one. */
+/** Composes the operator's routes and services: metrics, log, queues, nodes, backups, and the deletion of accounts. */
 export function composeOperator(foundations: Foundations, operated: Operated) {
   const { accounts, databases, queue } = operated
   const { config, store } = foundations

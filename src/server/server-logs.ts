@@ -19,7 +19,7 @@ export interface ServerLogsDeps {
   readonly lines: RecentLines
   readonly clock: Clock
   readonly isOperator: (accountId: string) => boolean
-  /** Distinguishes the lines of this process from those of the one before. */
+  /** Distinguishes the lines of this process from the lines of the previous process. */
   readonly startedAt: number
 }
 

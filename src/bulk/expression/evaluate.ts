@@ -16,7 +16,7 @@ export class TooCostly extends Error {}
 /** Whether a payload matches. @throws TooCostly */
 export type Predicate = (payload: unknown) => boolean
 
-/** What is left of the visits of one evaluation. */
+/** The visits that one evaluation has left. */
 interface Budget {
   left: number
 }

@@ -27,7 +27,7 @@ export interface NewAction {
   readonly settings?: string
   readonly reason?: string | undefined
   readonly ratePerSecond?: number | undefined
-  /** What new runs must not match, and until when, Unix milliseconds. */
+  /** New runs that match `target` are blocked `until` this time, Unix milliseconds. */
   readonly fence?: { readonly target: Target; readonly until: number } | undefined
 }
 

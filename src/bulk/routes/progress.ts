@@ -9,7 +9,7 @@ type BulkActionRow = bulkActionTransactions.BulkActionRow
 
 /** Interval between reads of an action that another node processes: only that node is notified of each step. */
 const ELSEWHERE_MS = 1_000
-/** Minimum time between events: nobody reads faster. */
+/** Minimum time between events: people read no faster. */
 const EVENT_INTERVAL_MS = 100
 /** Maximum number of streams of one account at a node, because each one reads its action from the store. */
 const MOST_STREAMS = 100

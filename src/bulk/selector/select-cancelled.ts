@@ -10,7 +10,7 @@ const PAGE_IDS = 2_000
 /** The message kind of plain messages. */
 const PLAIN_KIND = 'http'
 
-/** Whose items, and of which type. */
+/** The account of the items, and their type. */
 export interface CancelledBounds {
   readonly accountId: string
   readonly itemType: 'runs' | 'messages'
@@ -29,7 +29,7 @@ export async function selectCancelledBy(
     for (const seq of page.seqs) found.push(seq)
     chunk = page.next
   }
-  // The set of a cancel of messages is not in order: those that wait in queues come first.
+  // The set of a cancel of messages is not sorted: messages that wait in queues come first.
   const seqs = bulkSelect.ascending(found)
   const packing = new ChunkPacker()
   packing.add(seqs)

@@ -154,8 +154,8 @@ export async function selectDeadRuns(store: Store, bounds: Bounds, filter: DeadR
 }
 
 /**
- * Selects dead letters of runs whose failure function failed. Given by id, the others are in the set too, so each gets
- * its outcome.
+ * Selects dead letters of runs whose failure function failed. If they are named by id, other dead letters are in the set
+ * too, so that each gets its outcome.
  */
 export async function selectFailedCallbacks(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
   if (!filter.dlqIds) return selectDeadRuns(store, bounds, { ...filter, failureStates: ['CALLBACK_FAIL'] })

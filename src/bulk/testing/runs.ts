@@ -86,7 +86,7 @@ export async function statesOf(
   return rows.map((row) => row?.state)
 }
 
-/** How many of these runs have ended. */
+/** The number of these runs that have ended. */
 export async function countEnded(store: Store, accountId: string, ids: readonly string[]): Promise<number> {
   const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER }
   const { found } = await store.run(bulkSelect.selectNamed, args)

@@ -102,7 +102,7 @@ function total(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** Inserts chunks of an action, those with items to decide first. `from` is the number of the first. */
+/** Inserts chunks of an action, first the chunks with items to decide. `from` is the number of the first chunk. */
 export function* insertChunks(action_seq: number, set: SetChunks, from = 0): Transaction<void> {
   const openChunks = set.chunks.map(({ items, seqs }, index) => {
     return { action_seq, chunk: from + index, items, pending: items, seqs }

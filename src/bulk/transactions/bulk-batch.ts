@@ -32,8 +32,8 @@ export type FinalOutcome = Exclude<ItemOutcome, 'pending' | 'skipped'>
 /** The result of a batch, with the row of the action after it. */
 export interface DecidedBatch {
   /**
-   * Items this action was applied to, including those an earlier attempt committed: the queue in memory must forget
-   * them.
+   * Items that this action was applied to, including items that an earlier attempt committed: the queue in memory must
+   * forget them.
    */
   readonly succeeded: readonly number[]
   /** For `queue.offer`. */
@@ -47,7 +47,7 @@ export interface KindResult {
   readonly offers: readonly PendingRow[]
   /** Outcome of an item that is not in `succeeded`. */
   readonly outcomeOf: (seq: number) => FinalOutcome
-  /** Statements that are left to run, in one round trip with those that store the outcomes. */
+  /** Further statements of the kind, run in one round trip with the statements that store the outcomes. */
   readonly remaining?: readonly Ask<number>[]
 }
 

@@ -89,7 +89,7 @@ const chunkOf = query<{ actionSeq: number; chunk: number }, { seqs: Uint8Array |
   db.selectFrom('bulk_chunks').select('seqs').where('action_seq', '=', p.actionSeq).where('chunk', '=', p.chunk),
 )
 
-/** Numbers of the items of a batch, whatever their outcome. */
+/** Numbers of all items of a batch, decided or not. */
 export function* batchSeqs(batch: {
   actionSeq: number
   chunk: number

@@ -12,7 +12,7 @@ interface OldQuery {
   limit: number
 }
 
-/** Actions that ended before a time, without those whose fence is still in force. */
+/** Actions that ended before a time and have no fence in force. */
 const oldActions = query<OldQuery, { seq: number }>(({ db, p }) =>
   db
     .selectFrom('bulk_actions')

@@ -11,7 +11,7 @@ import { packSeqs } from './bulk-pack.js'
  * few of them match, so no reader of the store waits long.
  */
 
-/** Which runs match: every given condition must hold; of a list, any element. Comparison is case-sensitive. */
+/** Filter of runs. All given fields must match; a list matches if any element does. Comparison is case-sensitive. */
 export interface RunFilter {
   readonly urlPrefix?: readonly string[]
   readonly url?: readonly string[]
@@ -20,7 +20,7 @@ export interface RunFilter {
   readonly path?: readonly string[]
   readonly callerIp?: readonly string[]
   readonly flowKey?: readonly string[]
-  /** Only runs that are paused, only those that are not, or only those that the pause of their workflow holds. */
+  /** `true`: only paused runs. `false`: only others. `with-workflow`: only runs that are paused with their workflow. */
   readonly paused?: boolean | 'with-workflow'
   /** Created strictly after, Unix milliseconds. */
   readonly createdAfter?: number
@@ -119,7 +119,7 @@ export function* numbersOf<Params extends object>(
   return JSON.parse(seqs)
 }
 
-/** What a page has read: the number of runs, the last of them, and those that match. */
+/** A page that was read: the number of its runs, the last of them, and the matching ones. */
 interface Page extends Numbers {
   readonly seen: number
   readonly last: number

@@ -48,7 +48,7 @@ const chunkOf = query<{ actionSeq: number; chunk: number }, { seqs: Uint8Array |
       .where('chunk', '=', p.chunk),
 )
 
-/** Which of these runs are in the set of a pending cancel; runs inside another transaction. */
+/** The pending cancels of these runs, with their places. Part of another transaction. */
 function* upcomingCancels(accountId: string, runSeqs: readonly number[]): Transaction<UpcomingCancel[]> {
   if (runSeqs.length === 0) return []
   const found: UpcomingCancel[] = []

@@ -1,4 +1,4 @@
-/** What the queue of an account did, counted from the messages and runs that are kept. */
+/** Statistics of the queue of an account, counted from the messages and runs that are kept. */
 import { sql } from 'kysely'
 import { idsFrom } from '../../base/index.js'
 import { read } from '../../store/operation.js'

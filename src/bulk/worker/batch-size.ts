@@ -38,7 +38,7 @@ const GROWTH = 1.5
 
 /** Batches that end this close together shared a commit, or one notification was late; they are measured as one. */
 const SAME_COMMIT_MS = 0.5
-/** Sliding window of recent commits. Most of them include transactions of others. */
+/** Sliding window of recent commits. Most of them include other transactions. */
 const WINDOW_COMMITS = 8
 /** Rank of the sample used: the fastest may be wrong because the notification before it was late. */
 const SAMPLE_RANK = 1
@@ -53,7 +53,7 @@ const itemMs = ({ items, elapsedMs }: CommitSample): number => Math.max(elapsedM
 
 /**
  * Chooses how many items a batch has: as many as fit into a few milliseconds on this machine. Measurements include the
- * commit and transactions of others; the fastest recent commits included the fewest.
+ * commit and other transactions; the fastest recent commits included the fewest.
  */
 export class BatchSize {
   readonly #limits: BatchLimits

@@ -71,7 +71,7 @@ export class BulkNodes {
     cluster.handle(FENCES, () => fences.all)
   }
 
-  /** Loads the fences that are stored, and those that other nodes are raising right now. */
+  /** Loads the stored fences, and the fences that other nodes are raising right now. */
   async loadFences(): Promise<void> {
     const { store, clock, cluster, fences } = this.#deps
     for (const { answer } of await cluster.ask(FENCES, {})) {
@@ -146,7 +146,7 @@ export class BulkNodes {
   }
 
   /** Rejects if the first attempt fails, but then repeats `work` until it succeeds: all nodes must apply a commit. */
-  #surely(work: () => Promise<void>): Promise<void> {
+  #tryThenRepeat(work: () => Promise<void>): Promise<void> {
     const done = work()
     done.catch(() => pause(this.#deps.clock, AGAIN_MS).then(() => this.#untilDone(work)))
     return done
@@ -155,7 +155,7 @@ export class BulkNodes {
   /** Applies a stored pause or resume of a workflow on all nodes. Resolves when triggers that began before have ended. */
   async workflowsChanged(accountId: string): Promise<void> {
     const elsewhere = () => this.#deps.cluster.notify(WORKFLOWS, { accountId })
-    await Promise.all([() => this.#followWorkflows(accountId), elsewhere].map((tell) => this.#surely(tell)))
+    await Promise.all([() => this.#followWorkflows(accountId), elsewhere].map((apply) => this.#tryThenRepeat(apply)))
   }
 
   async #followWorkflows(accountId: string): Promise<void> {
@@ -172,7 +172,7 @@ export class BulkNodes {
     const { cluster, leftChildren } = this.#deps
     const name = { accountId: action.account_id, actionId: action.action_id }
     const elsewhere = () => cluster.notify(CHANGED, name)
-    await Promise.all([() => this.#follow(name), elsewhere].map((tell) => this.#surely(tell)))
+    await Promise.all([() => this.#follow(name), elsewhere].map((apply) => this.#tryThenRepeat(apply)))
     if (action.state !== 'running') await this.#settled(action)
     if (action.state === 'aborted' && action.kind === 'undoCancelRuns') await leftChildren.look()
   }

@@ -49,7 +49,9 @@ export class TakeOver {
   readonly #worker: TakeOverWorker
   /** Older drafts come from an earlier incarnation of the server. */
   readonly #createdAt: number
-  readonly #takingOver = new Joined(async () => this.goOn(await this.#patiently(Number.POSITIVE_INFINITY, 'active')))
+  readonly #takingOver = new Joined(async () =>
+    this.continueActions(await this.#takeWithRetries(Number.POSITIVE_INFINITY, 'active')),
+  )
   readonly #dropping = new Set<Promise<void>>()
 
   constructor(deps: TakeOverDeps, worker: TakeOverWorker) {
@@ -60,26 +62,26 @@ export class TakeOver {
 
   /**
    * Takes over the actions of an earlier incarnation and of nodes that are gone, and deletes their drafts. The caller passes
-   * the result to `goOn`.
+   * the result to `continueActions`.
    */
   atStart(): Promise<readonly BulkActionRow[]> {
-    return this.#patiently(this.#deps.clock.now() + START_TIMEOUT_MS, 'left')
+    return this.#takeWithRetries(this.#deps.clock.now() + START_TIMEOUT_MS, 'left')
   }
 
   /** Takes over the actions of nodes that are gone, and continues them. Never rejects. */
-  async ofGone(): Promise<void> {
+  async takeOverGone(): Promise<void> {
     await this.#takingOver.run().catch(() => undefined)
   }
 
   /** Continues these actions. */
-  goOn(actions: readonly BulkActionRow[]): void {
+  continueActions(actions: readonly BulkActionRow[]): void {
     const running = actions.filter(({ state }) => state === 'running')
     if (running.length > 0) this.#deps.logger.info('bulk_resumed', { actions: running.length })
     if (this.#deps.cluster.isAlone) for (const action of running) this.#worker.onRunning(action)
-    else for (const action of actions) this.#goOnSoon(action)
+    else for (const action of actions) this.#continueAfterDrop(action)
   }
 
-  #goOnSoon(action: BulkActionRow): void {
+  #continueAfterDrop(action: BulkActionRow): void {
     const dropping = this.dropAgain(action).then(() => {
       this.#dropping.delete(dropping)
       if (action.state === 'running') this.#worker.onRunning(action)
@@ -118,7 +120,7 @@ export class TakeOver {
   }
 
   /** @param deadline Unix milliseconds; later failures are thrown. */
-  async #patiently(deadline: number, own: Own): Promise<readonly BulkActionRow[]> {
+  async #takeWithRetries(deadline: number, own: Own): Promise<readonly BulkActionRow[]> {
     while (!this.#worker.isStopped()) {
       try {
         return await this.#take(own)

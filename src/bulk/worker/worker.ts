@@ -45,7 +45,7 @@ const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 30_000
 
 /**
- * Processes running actions batch by batch, in turns, so an action over a million runs does not hold up one over ten.
+ * Processes running actions batch by batch, in turns, so an action over a million runs does not delay one over ten.
  * The next batches are requested before the last one is decided, so the store never idles between two; the store lets
  * other writers go first. The worker may stop at any point: every decision is in the store.
  */
@@ -82,12 +82,12 @@ export class BulkWorker implements Service {
     const actions = await this.#takeOver.atStart()
     if (this.#state.kind !== 'new') return
     this.#state = { kind: 'idle' }
-    this.#takeOver.goOn(actions)
+    this.#takeOver.continueActions(actions)
   }
 
   /** Continues the actions of nodes that are gone. */
   takeOver(): void {
-    if (this.#state.kind !== 'new') void this.#takeOver.ofGone()
+    if (this.#state.kind !== 'new') void this.#takeOver.takeOverGone()
   }
 
   /** Continues actions that a lost commit has stored or resumed. Its caller did not hand them over. */

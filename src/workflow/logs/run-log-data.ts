@@ -42,7 +42,7 @@ export interface RunLogData {
   readonly invoked: readonly InvokedRun[]
   /** Default delivery settings of its elements. */
   readonly delivery: DeliveryColumns | undefined
-  /** Where it comes from if it is a restarted run. */
+  /** The original run, if this is a restarted run. */
   readonly origin: RunOrigin | undefined
   /** The debounce or singleton key of its trigger. */
   readonly rule: KeyRule | undefined

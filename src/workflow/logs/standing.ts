@@ -16,7 +16,7 @@ import { subjectOf } from './run-log-data.js'
 /** The state of one item. */
 export interface Standing {
   readonly seq: number
-  /** What it is doing; several for parallel branches. */
+  /** The states of the item; several for parallel branches. */
   readonly states: readonly string[]
   /** Events, invoked runs and steps that it waits for. */
   readonly names: readonly string[]
@@ -51,7 +51,7 @@ export function runStandings(found: RunsStanding, at: number): (seq: number) => 
 const statesOf = (reasons: readonly Reason[]): string[] =>
   reasons.length > 0 ? reasons.map(({ state }) => state) : ['no-step']
 
-/** Nothing of a paused run is sent, also what is due. */
+/** The states of a paused run. Without `in-delivery`, because even due messages of a paused run are not sent. */
 const pausedStates = (reasons: readonly Reason[]): string[] => [
   'paused',
   ...reasons.map(({ state }) => state).filter((state) => state !== 'in-delivery'),

@@ -47,9 +47,9 @@ export interface RunMeta extends ElementMeta {
   readonly failureCallback?: CallbackConfig
   /** The failure callback carries the failing list: this SDK cannot get the payload otherwise (4.11, 4.16). */
   readonly reportsList?: true
-  /** Of a restarted run. */
+  /** The original run, for a restarted run. */
   readonly origin?: RunOrigin
-  /** Of a trigger with a debounce or singleton key. */
+  /** The debounce or singleton key of the trigger. */
   readonly rule?: KeyRule
 }
 

@@ -8,7 +8,7 @@ export interface Accepted {
   /** The message of the item; if the run existed already, that of its first element. */
   readonly messageId: string
   readonly outcome: Submitted
-  /** Of a trigger with a debounce or singleton key. */
+  /** The debounce or singleton key of the trigger. */
   readonly rule?: KeyRule
 }
 

@@ -70,7 +70,7 @@ export class RecentLists {
     return { run: known.run, runSeq, position: known.next, list: [...known.elements, listElement(step)] }
   }
 
-  /** The same for a run that is about to start. */
+  /** The list of a run that is about to start; `undefined` if it is long. */
   ofStart(run: RunOfDelivery, first: ListedStep): Upcoming | undefined {
     if (first.body.byteLength > MAX_AHEAD_BYTES) return undefined
     return { run, runSeq: undefined, position: 0, list: [listElement(first)] }

@@ -67,21 +67,21 @@ export class RunNodes {
   ended(runSeq: number): void {
     if (this.#deps.cluster.isAlone) return
     this.#ended.push(runSeq)
-    if (this.#ended.length === 1) setImmediate(() => this.#tellEnded())
+    if (this.#ended.length === 1) setImmediate(() => this.#notifyEnded())
   }
 
-  #tellEnded(): void {
+  #notifyEnded(): void {
     const runs = this.#ended
     this.#ended = []
-    this.#tell(ENDED, { runs })
+    this.#notify(ENDED, { runs })
   }
 
   /** Notifies other nodes of a refused return, so that the node that delivers to the run makes no other attempt. */
   refused(run: NamedRun): void {
-    if (!this.#deps.cluster.isAlone) this.#tell(REFUSED, run)
+    if (!this.#deps.cluster.isAlone) this.#notify(REFUSED, run)
   }
 
-  #tell(topic: string, payload: unknown): void {
+  #notify(topic: string, payload: unknown): void {
     this.#deps.cluster.ask(topic, payload).catch(() => undefined)
   }
 

@@ -104,7 +104,7 @@ export interface ListEnd {
 export interface Appended {
   /** Positions of the appended elements, in order. */
   readonly positions: readonly number[]
-  /** The messages of the appended elements, then of the others that are delivered. */
+  /** The messages of the appended elements, then the messages of elements that are delivered again. */
   readonly messages: readonly PendingRow[]
   /** The carried deliveries that have ended. */
   readonly removed: readonly number[]

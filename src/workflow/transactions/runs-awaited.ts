@@ -18,7 +18,7 @@ export interface AwaitedEvent {
   readonly firstDeadline: number
 }
 
-/** Which events are listed, by their ids. */
+/** Selects a page of awaited events. */
 export interface AwaitedArgs {
   readonly accountId: string
   /** Only ids that begin like this; empty: all. */

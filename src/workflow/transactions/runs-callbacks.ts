@@ -86,7 +86,7 @@ interface Calling {
   readonly at: number
 }
 
-/** Retries those callbacks of dead letters that have failed for good, as part of another transaction. */
+/** Retries failure callbacks of dead letters if they have failed for good, as part of another transaction. */
 export function* retryCallbacks(
   seqs: readonly number[],
   calling: Calling,

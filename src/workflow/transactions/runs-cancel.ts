@@ -33,8 +33,8 @@ interface Seqs {
 }
 
 /**
- * Active runs among those of the call. On PostgreSQL they are locked in the order of docs/store.md before any is changed;
- * on SQLite this extra read would be useless.
+ * Selects the active runs of the call. On PostgreSQL it locks them in the order of docs/store.md before any of them is
+ * changed; on SQLite this extra read would be useless.
  */
 function activeAmong({ db, p, d }: Building<Seqs>): RawBuilder<boolean> {
   const active = db

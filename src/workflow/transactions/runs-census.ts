@@ -5,7 +5,7 @@ import { first, only, type Transaction } from '../../store/statement.js'
 
 /** Counts of runs and waits for metrics, in bounded slices of an index; see `queue/transactions/messages-census.ts`. */
 
-/** What is counted. */
+/** The rows that are counted. */
 export type CountedRuns = 'active' | 'dead' | 'waits'
 
 /** A place in the order of the slice's index. `account` and `at` are used where the index has them. */

@@ -83,7 +83,7 @@ export interface MatchingRuns {
 /** The runs of a page, newest first unless asked otherwise. */
 export function* matchingRuns(args: RunLogArgs): Transaction<MatchingRuns> {
   const isFiltered = Object.keys(args.filter).length > 0
-  const { shape, params, end } = yield* walkOf(args, isFiltered ? 'as far as it may' : 'to the end')
+  const { shape, params, end } = yield* walkOf(args, isFiltered ? 'bounded' : 'all')
   const query = matching(args.direction ?? 'desc', shape)
   const found = yield* all(query, { ...params, limit: args.limit + 1 })
   const runs = yield* fittingRuns(found.slice(0, args.limit))

@@ -63,7 +63,7 @@ export function askNoteMore({ runs, ...which }: Pick<Notified, 'accountId' | 'ev
   return askChange(addWoken, { ...which, woken: runs.length })
 }
 
-/** Which events are listed, newest first. */
+/** Selects a page of received events, newest first. */
 export interface NotifiedArgs {
   readonly accountId: string
   readonly filter: {
@@ -184,7 +184,7 @@ const remove = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
 )
 
 /**
- * One batch of a sweep by age: deletes those next rows that are older than `before`.
+ * One batch of a sweep by age: reads the next rows, and deletes the rows that are older than `before`.
  * @returns the `seq` to continue after; `undefined` when the rest is too young.
  */
 export const sweepNotified = write(

@@ -31,7 +31,7 @@ export interface NotifyArgs {
   /** `webhook`: the address authorizes it, only for events of webhooks that the run has created. Absent: `token`. */
   readonly by?: 'token' | 'webhook'
   readonly at: number
-  /** Where the batch before ended; absent in the first batch. */
+  /** Where the previous batch ended; absent in the first batch. */
   readonly rest?: RestOfWaits | undefined
   /** Waits that a batch ends; for tests. */
   readonly most?: number

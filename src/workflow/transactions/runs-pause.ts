@@ -131,7 +131,7 @@ export const resumeRun = write('runs.unpause', function* (args: PausingArgs): Tr
   if (!run) return { kind: 'missing' }
   if (run.state !== 'RUN_STARTED') return { kind: 'ended', state: run.state }
   if (run.paused_at === null) return { kind: 'already' }
-  const offers = yield* letGo([run], at)
+  const offers = yield* endPauses([run], at)
   yield* recordAudit(args.audit)
   return { kind: 'resumed', pausedAt: run.paused_at, offers }
 })
@@ -163,7 +163,7 @@ export function* resumeRuns({ accountId, seqs, at }: PausingSeqs): Transaction<{
   readonly offers: readonly PendingRow[]
 }> {
   const paused = (yield* all(lockAll, { accountId, seqs })).filter((run) => run.paused_at !== null)
-  return { resumed: paused.map((run) => run.seq), offers: yield* letGo(paused, at) }
+  return { resumed: paused.map((run) => run.seq), offers: yield* endPauses(paused, at) }
 }
 
 /**
@@ -205,7 +205,7 @@ function* hold(seqs: readonly number[], pause: RunPause, at: number): Transactio
  * Ends the pauses of runs. Runs that were paused together, with the same clock, share their statements.
  * @returns their messages, for `queue.offer` as offered again.
  */
-export function* letGo(
+export function* endPauses(
   runs: readonly Pick<Locked, 'seq' | 'paused_at' | 'pause'>[],
   at: number,
 ): Transaction<PendingRow[]> {

@@ -15,7 +15,7 @@ export interface RestartRunArgs {
   readonly run: NewRun
   /** The list, the payload first. */
   readonly elements: readonly NewElement[]
-  /** Which of them are delivered, by `messageId`. */
+  /** The `messageId` of each element that is delivered. */
   readonly delivered: readonly string[]
   readonly audit: NewAuditRow
   /** Set for an account with a daily limit of messages: the run counts as one message. */

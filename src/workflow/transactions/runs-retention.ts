@@ -70,7 +70,7 @@ function* stillEnded(seqs: readonly number[], finishedBefore: number): Transacti
 }
 
 /**
- * One batch of a sweep: deletes those next runs that ended before `finishedBefore`, with all their data.
+ * One batch of a sweep: reads the next runs, and deletes the runs that ended before `finishedBefore`, with all their data.
  * @returns the `seq` to continue after; `undefined` when the rest is too young.
  */
 export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Transaction<number | undefined> {

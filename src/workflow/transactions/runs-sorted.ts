@@ -93,7 +93,7 @@ const sorting = queriesByShape<[ValueSort, SortDirection, Place, Shape], SortPar
 export const sortedPart = read(
   'runs.sortedPart',
   function* ({ sort, direction, after, ...args }: SortedArgs): Transaction<SortedPart> {
-    const { shape, params, end } = yield* walkOf(args, 'as far as it may')
+    const { shape, params, end } = yield* walkOf(args, 'bounded')
     const place = after ? 'next page' : 'first page'
     const { value, seq } = after ?? { value: 0, seq: 0 }
     const runs = yield* all(sorting(sort, direction, place, shape), { ...params, value, seq })

@@ -17,7 +17,7 @@ export type Submission =
       readonly rule?: KeyRule
     }
   /**
-   * An SDK confirms the first contact of a run. With an unknown id, this would start the run: `refuse` lets the caller
+   * An SDK confirms the first contact of a run. A confirmation of an unknown run would start it: `refuse` lets the caller
    * ask the gate first.
    */
   | {

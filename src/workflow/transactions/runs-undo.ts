@@ -6,7 +6,7 @@ import { all, change, insertAll, type Transaction } from '../../store/statement.
 import { restoreAttempts } from './runs-attempts.js'
 import { type CancelledRun, type KeptDelivery, readKept } from './runs-kept.js'
 import { notifyParents } from './runs-parents.js'
-import { letGo, type PausedWorkflow, parkBegun, storedPause } from './runs-pause.js'
+import { endPauses, type PausedWorkflow, parkBegun, storedPause } from './runs-pause.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import { childEndOf } from './runs-revive.js'
 import { type DeliveryColumns, type ElementMeta, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
@@ -106,7 +106,7 @@ export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
   const workflows = args.paused?.map((workflow) => ({ ...workflow, at }))
   const stored = yield* parkBegun(runs, yield* bringAttemptsBack(own, kept), workflows)
   yield* insertAll('run_waits', waitRows(runs, remains, args))
-  const offers = yield* letReleasedGo(runs, stored, args)
+  const offers = yield* resumeReleased(runs, stored, args)
   yield* dropRemains(undone)
   yield* insertAll(
     'run_returns',
@@ -136,7 +136,7 @@ function* bringAttemptsBack(
  * cancelled runs.
  * @returns the messages to offer.
  */
-function* letReleasedGo(
+function* resumeReleased(
   runs: readonly Cancelled[],
   messages: readonly PendingRow[],
   { paused = [], at }: UndoRunsArgs,
@@ -146,7 +146,7 @@ function* letReleasedGo(
   if (released.length === 0) return messages
   const seqs = new Set(released.map(({ seq }) => seq))
   const others = messages.filter(({ group_key }) => group_key === null || !seqs.has(group_key))
-  return [...others, ...(yield* letGo(released, at))]
+  return [...others, ...(yield* endPauses(released, at))]
 }
 
 /**

@@ -229,17 +229,17 @@ export interface Walk {
 }
 
 /**
- * Plans how to find matching runs. Looks up runs that are named by ids. Otherwise walks the runs of the account: at most
- * `MOST_SEARCHED` of them, or to the end if each of them matches.
+ * Plans how to find matching runs. Looks up runs that are named by ids. Otherwise walks the runs of the account.
+ * @param reach `bounded`: at most `MOST_SEARCHED` runs. `all`: to the end; only if each run matches.
  */
-export function* walkOf(args: RunLogArgs, goes: 'to the end' | 'as far as it may'): Transaction<Walk> {
+export function* walkOf(args: RunLogArgs, reach: 'all' | 'bounded'): Transaction<Walk> {
   const { accountId, direction = 'desc' } = args
   const { runIds: _, identities: __, messageId: ___, labels, states, ...filter } = args.filter
   const seqs = yield* namedSeqs(args)
   const active = isActive(states) && seqs === undefined
   const { before, least } = seqs ? { least: 0, ...args } : yield* numbersInTime(args)
   const ahead = AHEAD[direction][active ? 'active' : 'all']
-  const isBounded = seqs === undefined && goes === 'as far as it may'
+  const isBounded = seqs === undefined && reach === 'bounded'
   const end = isBounded ? (yield* first(ahead, { accountId, before, least }))?.seq : undefined
   const given = {
     ...filter,

@@ -5,7 +5,7 @@ import { all, type Transaction } from '../../../store/statement.js'
 import type { ElementRow } from '../../../workflow/transactions/runs-rows.js'
 import { ACTION_COLUMNS, type BulkActionRow } from '../../transactions/bulk-action.js'
 
-/** What the checks read of runs. */
+/** The columns of runs that the checks read. */
 export interface RunCensus {
   readonly seq: number
   readonly run_id: string

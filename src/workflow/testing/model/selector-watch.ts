@@ -46,7 +46,7 @@ function retries({ rows, now }: Seen): boolean {
   )
 }
 
-/** One condition of each kind. */
+/** Makes one random condition of each kind. */
 const CONDITIONS: readonly ((random: Random) => Condition)[] = [
   () => ({ given: { state: ['paused'] }, means: ({ isHeld }) => isHeld }),
   () => ({ given: { state: ['event'] }, means: ({ rows }) => rows.waits.length > 0 }),
