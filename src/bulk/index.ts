@@ -62,7 +62,7 @@ export interface BulkDeps extends Omit<WorkerDeps, 'fences' | 'cluster'> {
 
 /**
  * The service and its HTTP operations. It starts after the queue and stops before the listener: callers that wait for
- * an action get `bulk_action_interrupted` then, instead of holding up the stop.
+ * an action get `bulk_action_interrupted` then, so that they do not delay the stop.
  */
 export interface Bulk extends Service {
   routes(): readonly Route[]

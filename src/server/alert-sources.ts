@@ -15,7 +15,7 @@ export interface AlertSourcesDeps {
   readonly tls: ServerCertificate | undefined
 }
 
-/** Failures in a row that are worth an alert. The fleet restarts an engine that failed once without an alert. */
+/** Failures in a row that are worth an alert. After a single failure, the fleet restarts the engine without an alert. */
 const WORTH_AN_ALERT = 2
 /** Exits in 10 minutes that are worth an alert, even if the engine served in between. */
 const TOO_MANY_ENDS = 3

@@ -135,7 +135,7 @@ const FULL_STORE: ProblemReport = {
   title: 'PostgreSQL refuses writes, because its disk is full.',
   advice: 'Free space on the disk of PostgreSQL. This notice ends ten minutes after the last refused write.',
 }
-/** Time after the last refused write. A write that succeeds does not end it, because larger ones may still fail. */
+/** How long the problem is shown after the last refused write. Small writes may succeed while larger ones still fail. */
 const FULL_SHOWN_MS = 600_000
 
 function otherTime(aheadMs: number, { node }: Config): ProblemReport {

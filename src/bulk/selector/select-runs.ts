@@ -15,8 +15,8 @@ import { type Refinement, unreadableOf } from './refine.js'
 import type { Target } from './selector.js'
 
 /**
- * Selects the runs of an action. Selection reads page by page, so it blocks nobody for long. The newest run, or the
- * time when the request arrived, bounds the set, so runs that start meanwhile are not in it.
+ * Selects the runs of an action. Selection reads page by page, so it blocks no other reader for long. The newest run, or
+ * the time when the request arrived, bounds the set, so runs that start meanwhile are not in it.
  */
 
 /** Runs that one page reads. SQLite: other readers wait some milliseconds at most. PostgreSQL: nobody waits. */
@@ -24,7 +24,7 @@ const PAGE_SCAN: Readonly<Record<StoreDescription['kind'], number>> = { sqlite: 
 /** Characters of labels and prefixes that one page compares with its runs. */
 const PAGE_CHARACTERS = 100_000_000
 
-/** Every run is compared with each label and prefix, of which a request may have megabytes. */
+/** Runs that one page reads: fewer for long filters, because every run is compared with each label and prefix. */
 function pageScan(store: Store, { label = [], urlPrefix = [] }: bulkSelect.RunFilter): number {
   const characters = charactersIn([label, urlPrefix])
   return Math.min(PAGE_SCAN[store.describe().kind], Math.ceil(PAGE_CHARACTERS / Math.max(1, characters)))

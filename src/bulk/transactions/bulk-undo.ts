@@ -78,7 +78,7 @@ const chunkFrom = query<
 
 const SUCCEEDED = outcomeByte('succeeded')
 
-/** A page of what an action cancelled and what is still cancelled by it. */
+/** A page of the items that an action cancelled, and that are still cancelled by it. */
 export interface CancelledPage {
   readonly seqs: readonly number[]
   /** The next chunk; `undefined` at the end. */

@@ -89,7 +89,7 @@ function invokedReason(child: InvokedRun): Because {
 /** Steps are not validated: the name may be of any type. */
 const stepNamed = (stepName: unknown): StepName => (typeof stepName === 'string' ? { stepName } : {})
 
-/** The steps that a restarted run keeps are older than it. */
+/** At least the creation of the run, because the steps that a restarted run keeps are older than the run. */
 const lastProgressAt = ({ lastElementAt = 0, createdAt }: WaitingRun): number => Math.max(lastElementAt, createdAt)
 
 function discardedBranchReason(run: WaitingRun): Because[] {

@@ -13,7 +13,7 @@ import {
 } from './protocol.js'
 import { markOf } from './settings.js'
 
-/** A larger list is not sent: the SDK fetches it (reference workflow 4.5). An SDK that cannot do that fails the run. */
+/** A larger list is not sent: SDKs fetch it (reference workflow 4.5). The run of an SDK that cannot do that fails. */
 export const INLINE_LIMIT_BYTES = 32 * 1024 * 1024
 
 /**

@@ -110,7 +110,7 @@ export class SubmissionReader {
     return { kind: 'start', run, first: { ...first, ...(delivery && { delivery }) }, rule: stored }
   }
 
-  /** Reads the settings of an item that has no debounce or singleton key. */
+  /** Reads the settings of an item, and refuses a debounce or singleton key. */
   #runItem(received: Received): RunItem {
     const read = this.#anyRunItem(received)
     refuseRule(read.settings)

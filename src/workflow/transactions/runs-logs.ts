@@ -278,7 +278,7 @@ const invokedBy = query<OfRuns, InvokedRun>(({ db, p, d }) =>
     .limit(MAX_INVOKED),
 )
 
-/** The newest return of each run, with the action that brought it back. */
+/** All returns of runs, oldest first, with the action that brought the run back. */
 const returnsOf = query<OfRuns, ReturnOfRun>(({ db, p, d }) =>
   db
     .selectFrom('run_returns')
