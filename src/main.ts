@@ -12,15 +12,15 @@ const SERVING: readonly string[] = ['start', 'dev']
 const args = process.argv.slice(2)
 const isServing = SERVING.includes(args[0] ?? '')
 const program = isServing && import.meta.url.endsWith('.js') ? serverProgram() : await import('./cli/index.js')
-// Messages that nobody reads are no reason to end, nor are the first words of a server.
+// A closed stderr never ends the process. A closed stdout ends a command, but not a server.
 process.stderr.on('error', () => undefined)
 process.stdout.on('error', isServing ? () => undefined : endWithoutReader)
 const code = await program.runCli(args)
-// Node reports later that the last text could not be written.
+// Node reports a failed write of the last text only later, so wait for one more write.
 await new Promise((resolve) => process.stdout.write('', resolve))
 process.exit(code)
 
-/** Ends a command whose results are not taken. A reader that leaves early, such as `head`, has what it wanted. */
+/** Ends a command whose output cannot be written. If the reader closes the pipe early, as `head` does, that is a success. */
 function endWithoutReader({ code }: NodeJS.ErrnoException): never {
   if (code === 'EPIPE') process.exit(0)
   process.stderr.write(`error: The result could not be written: ${code}. Free space on the disk, or write elsewhere.\n`)

@@ -1,2 +1,2 @@
-/** The program of the commands that serve. The build makes one file of it, with all that a server needs. */
+/** The program of the commands that serve. The build bundles it into one file with everything that a server needs. */
 export { runCli } from './cli/index.js'

@@ -1,5 +1,5 @@
 /**
- * Registers every transaction by name. Store threads load this file, because callers send them only names and arguments.
+ * Registers every transaction by name. Store threads load this file, because callers send only names and arguments.
  * Each transaction stands in the folder `transactions/` of the module whose rules it implements.
  */
 import './accounts/transactions/accounts-reset.js'

@@ -1,6 +1,6 @@
 /**
- * X.509 certificates: authorities, and what they sign. The gateway has one for databases with TLS, nodes have one for the
- * link between them.
+ * X.509 certificate authorities and the certificates that they sign. The gateway has an authority for databases with TLS,
+ * and the nodes of a cluster have one for the links between them.
  */
 import { webcrypto, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -17,14 +17,14 @@ const DAY_MS = 86_400_000
 /** Certificates are valid from a day ago: clocks of clients may run behind. */
 const BACKDATE_MS = DAY_MS
 const AUTHORITY_DAYS = 3_650
-/** Before this program was written: a clock that says less is wrong, as on machines that forget the time when they are off. */
+/** Earliest plausible time. A clock before it is wrong, as on machines that lose the time while they are off. */
 const EARLIEST_MS = Date.UTC(2026, 0, 1)
 /** The longest validity of a server certificate that clients accept today. */
 const SERVER_DAYS = 397
 
 type X509 = typeof import('./x509.js')['x509']
 
-/** Loaded only to make certificates. A module of our own, because a bundle imports a CommonJS package otherwise than Node does. */
+/** Loaded only to make certificates. The own module hides that a bundle and Node import a CommonJS package differently. */
 const loadX509 = async (): Promise<X509> => (await import('./x509.js')).x509
 
 /**

@@ -13,7 +13,7 @@ type Derived =
 
 /** The configuration of a server: one frozen object, made once at start. Field names are those of the options table. */
 export type Config = Omit<Settings, Derived> & { readonly [Name in Derived]: NonNullable<Settings[Name]> } & {
-  /** The public URLs that somebody has set. Those that nobody has set name this server itself. */
+  /** The public URLs that the settings name. A public URL that they do not name is an address of this server. */
   readonly givenUrls: Pick<Settings, 'publicApiUrl' | 'publicQueueUrl'>
 }
 

@@ -13,7 +13,7 @@ export interface Kind<Value> {
   readonly isSwitch: boolean
   /** Whether the text may hold a password and is therefore never shown. */
   readonly isSecret: boolean
-  /** Whether the text is a list with commas, which may be a list in the file. */
+  /** Whether the text is a list separated by commas. The configuration file may give it as a JSON list. */
   readonly isList: boolean
   /** The value, or `undefined` when the text is wrong. */
   readonly parse: (text: string) => Value | undefined
@@ -64,7 +64,7 @@ export const awsRegion = kind('letters, digits and dashes such as eu-west-1', (v
   /^[A-Za-z0-9-]{1,60}$/.test(value) ? value : undefined,
 )
 
-/** The name of a node: it stands in logs, metrics and commands. */
+/** The name of a node, as logs, metrics and commands show it. */
 export const nodeName = kind('a name of at most 40 letters, digits, dots, dashes and underscores', (value) =>
   /^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$/.test(value) ? value : undefined,
 )

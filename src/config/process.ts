@@ -18,9 +18,9 @@ export function configOfProcess(flags: Sources['flags'] = {}, configFile?: strin
 
 /**
  * The configuration for a command that talks to a server. If no source sets an address option, the addresses are those
- * of the last server that ran from the data directory; of one that the flags name, whatever environment and default file
- * say, because they may be about another server. If no source sets the data directory either, and the default one
- * does not exist, it is that of the only server that this user runs.
+ * of the last server that ran from the data directory. If the flags name the data directory, address options in the
+ * environment and the default file are ignored, because they may belong to another server. If no source sets the data
+ * directory and the default one does not exist, the command uses the data directory of the only server that this user runs.
  * @throws HomeportError `invalid_config`, `cli_misused` when several servers run.
  */
 export function configOfServer(flags: Sources['flags'] = {}, configFile?: string): Config {
@@ -45,10 +45,10 @@ export function unknownVariablesOfProcess(): string[] {
   return unknownEnvironment(process.env)
 }
 
-/** Tells the first of several server processes of a machine from the others. */
+/** Number of this process among the server processes of a machine, from 1; unset means 1. */
 export const PROCESS_VARIABLE = 'NUMBER_OF_HOMEPORT_PROCESS'
 
-/** Whether commands find this server: of several processes of a machine only the first. */
+/** Whether commands find this server. If a machine runs several server processes, commands find only the first. */
 export const isFirstProcess = (): boolean => (process.env[PROCESS_VARIABLE] ?? '1') === '1'
 
 /** The arguments of this process, without the program's own name. */

@@ -18,7 +18,7 @@ import { SCOPE } from './scope.js'
 /** Reads the present figures. */
 export type ReadFigures = () => Promise<Figures>
 
-/** The figures of `GET /metrics` as the SDK's own instruments would give them, under the same names. */
+/** Gives the SDK the figures of `GET /metrics`, under the same names and in the form of the SDK's own instruments. */
 export class FigureProducer implements MetricProducer {
   readonly #read: ReadFigures
   readonly #startTime = millisToHrTime(Math.round(performance.timeOrigin))

@@ -1,6 +1,6 @@
 import type { Logger } from '../telemetry/index.js'
 
-/** Logs the first failure of a row of exports, and the first success after it. */
+/** Logs the first of several failed exports in a row, and the first success after them. */
 export class OutageLog {
   readonly #logger: Logger
   readonly #what: string
@@ -12,7 +12,7 @@ export class OutageLog {
     this.#what = what
   }
 
-  /** An export has failed, or has succeeded without an `error`. */
+  /** Notes the outcome of an export: it failed with `error`, or succeeded if there is none. */
   note(error?: Error): void {
     if (error === undefined) {
       if (this.#isDown) this.#logger.info('otlp_export_resumed', { what: this.#what })

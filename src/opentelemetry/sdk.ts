@@ -40,11 +40,11 @@ export interface ExportDeps {
   readonly figures: ReadFigures
 }
 
-/** A running export. As a service, it stops after all that it reports about. */
+/** A running export. As a service, it stops after the modules that it reports on. */
 export interface Exporting extends Service {
   /** `undefined` if only metrics are exported. */
   readonly tracer: Tracer | undefined
-  /** Names the source of the metrics. Before `start`. */
+  /** Sets the source of the metrics. Must be called before `start`. */
   bind(deps: ExportDeps): void
 }
 
@@ -92,13 +92,13 @@ export class SdkExport implements Exporting {
   async stop(graceMs = FLUSH_MS): Promise<void> {
     let timer: Timer | undefined
     const late = new Promise<void>((resolve) => (timer = systemClock.after(Math.min(graceMs, FLUSH_MS), resolve)))
-    // A failure has been logged by the exporter.
+    // The exporter has logged a failure.
     await Promise.race([late, Promise.allSettled([this.#traces?.shutdown(), this.#metrics?.shutdown()])])
     timer?.cancel()
   }
 }
 
-/** `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` win over our own. */
+/** `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence over Homeport's own attributes. */
 function resourceOfProcess(): Resource {
   const own = resourceFromAttributes({
     'service.name': SCOPE.name,

@@ -8,13 +8,13 @@ export type Protocol = 'http/protobuf' | 'http/json'
 
 /** What the environment asks for. The SDK itself reads headers, samplers, timeouts and limits from it. */
 export interface ExportSettings {
-  /** Encoding of traces; `undefined`: they are off. */
+  /** Encoding of traces; `undefined` while traces are off. */
   readonly traces: Protocol | undefined
   readonly metrics: Protocol | undefined
   /** Time between two exports of metrics. */
   readonly metricIntervalMs: number
   readonly metricTimeoutMs: number
-  /** What was found wrong and is ignored, in words. */
+  /** One sentence for each wrong setting. These settings are ignored. */
   readonly problems: readonly string[]
 }
 
@@ -48,7 +48,7 @@ class Reader {
     this.#environment = environment
   }
 
-  /** An empty value counts as none, as the specification says. */
+  /** The value of a variable. An empty one counts as unset, as the specification says. */
   text(name: string): string | undefined {
     const value = this.#environment[name]?.trim()
     return value === '' ? undefined : value

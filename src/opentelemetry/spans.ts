@@ -45,7 +45,7 @@ const setHeader = {
   },
 }
 
-/** The context of a parent; the root without one, and for one that is not valid. */
+/** The context of a parent; the root context if there is no parent or it is not valid. */
 function contextOf(parent: ReceivedTrace): Context {
   return parent.traceparent === undefined ? ROOT_CONTEXT : propagator.extract(ROOT_CONTEXT, parent, received)
 }
@@ -57,7 +57,7 @@ function headersOf(span: Span): TraceHeaders {
   return { traceparent, ...(tracestate !== undefined && { tracestate }) }
 }
 
-/** Names and values follow the semantic conventions for HTTP and messaging; what they do not know begins with `homeport.`. */
+/** Names and values follow the semantic conventions for HTTP and messaging. Names outside of them begin with `homeport.`. */
 export class SpanTracer implements Tracer {
   readonly #tracer: SdkTracer
 
@@ -188,7 +188,7 @@ const CODE = /\(([A-Z][A-Z0-9_]+)\)$/
 class Delivered implements DeliverySpan {
   readonly context: TraceHeaders
   readonly #span: Span
-  /** By `performance.now()`, as the SDK takes it. */
+  /** Time by `performance.now()`, as the SDK expects it. */
   #endedAt: number | undefined
   #isOver = false
 

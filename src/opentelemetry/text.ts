@@ -14,12 +14,12 @@ export interface Target {
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
 
-/** Messages of one publisher come in a row and go to few destinations. */
+/** Size of the cache. A publisher sends messages in a row to a few destinations, so few entries are enough. */
 const MOST_KNOWN = 1_000
 const LONGEST_KNOWN = 500
 const known = new Map<string, Target | undefined>()
 
-/** Parses the URL of a destination; `undefined` if it is none, as with the name of a URL group. */
+/** Parses the URL of a destination; `undefined` if the text is not a URL, such as the name of a URL group. */
 export function targetOf(text: string): Target | undefined {
   if (known.has(text)) return known.get(text)
   const target = parsedTarget(text)

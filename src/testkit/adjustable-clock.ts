@@ -6,7 +6,7 @@ interface Entry {
   timer: Timer
 }
 
-/** A clock that runs like the system's and can be turned forward. */
+/** A clock that runs like that of the system and can be turned forward. */
 export class AdjustableClock implements Clock {
   readonly #entries = new Set<Entry>()
   #aheadMs = 0

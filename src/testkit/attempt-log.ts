@@ -5,7 +5,7 @@ import type { DeliveriesOptions } from './testing.cjs'
 const MAX_ATTEMPTS = 10_000
 const MAX_BYTES = 128 * 2 ** 20
 
-/** The attempts of a test server in the order in which they ended; the newest ones, if they become too many. */
+/** The newest attempts of a test server, in the order in which they ended. Beyond the limits, the oldest are dropped. */
 export class AttemptLog {
   #records: DeliveryRecord[] = []
   /** How many attempts have ended. */

@@ -1,6 +1,6 @@
 /**
- * `homeport/testing`, as it runs in the process of the tests: it starts one process that hosts all test servers of this
- * one, and speaks to it. It loads nothing of the server and sets no timer, because tests replace modules and timers.
+ * `homeport/testing`, as it runs in the process of the tests. It starts one host process for all test servers of this
+ * process, and sends it calls. It loads no code of the server and sets no timer, because tests replace modules and timers.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
@@ -10,18 +10,18 @@ import type { Delivery, Homeport, startHomeport as StartHomeport, StartOptions }
 interface PendingCall {
   readonly resolve: (result: never) => void
   readonly reject: (error: Error) => void
-  /** Made where the call was made, so that its stack leads to the test. */
+  /** Created by the call, so that its stack leads to the test. */
   readonly error: Error
 }
 
-/** Variables that mean the process of the tests, or a server that the developer runs. */
+/** Variables that are about the process of the tests, or about a server that the developer runs. */
 const NOT_INHERITED = /^(?:NODE_|VITEST|JEST|HOMEPORT_(?!ENGINE_)|QSTASH_|UPSTASH_)/
 
 function inherited(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !NOT_INHERITED.test(name)))
 }
 
-/** The process that hosts the test servers. It ends when it has hosted none for a while, and with this process. */
+/** The process that hosts the test servers. It ends with this process, or once it has hosted no server for a while. */
 class Host {
   readonly #child: ChildProcess
   readonly #pending = new Map<number, PendingCall>()
@@ -70,7 +70,7 @@ class Host {
     this.#pending.clear()
   }
 
-  /** A server that a test forgot must not keep its process alive; a call that is not answered must. */
+  /** A server that a test forgot must not keep this process alive. A pending call must. */
   #holdProcess(): void {
     if (this.#pending.size > 0) this.#child.channel?.ref()
     else this.#child.channel?.unref()
@@ -86,7 +86,7 @@ function host(): Host {
   return current
 }
 
-/** A host that has nothing to do may end in the moment in which it is called. */
+/** Starts a server. An idle host may end at the moment of the call; then a new host gets the call. */
 async function start(options: StartOptions) {
   const first = host()
   try {

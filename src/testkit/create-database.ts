@@ -3,7 +3,7 @@ import { Value } from 'typebox/value'
 import { accessOf, databaseVariables } from '../cli/index.js'
 import type { Environment, TestDatabase } from './testing.cjs'
 
-/** The part of a database record that is needed to reach it. */
+/** The fields of a database record that clients need to connect. */
 const RecordSchema = Type.Object({
   database_id: Type.String(),
   database_name: Type.String(),

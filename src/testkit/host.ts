@@ -7,7 +7,7 @@ import { TestServer } from './test-server.js'
 
 /** A host without servers ends after this time; the next start makes a new one. */
 const IDLE_MS = 10_000
-/** Servers that are stopped because the tests have ended get this long. */
+/** Time limit for stopping the servers after the tests have ended. */
 const END_MS = 5_000
 
 const servers = new Map<number, TestServer>()
@@ -78,7 +78,7 @@ function end(): void {
 }
 
 keepFilesPrivate()
-// The tests get Ctrl-C, too, and decide what it means; when they end, the channel closes.
+// The process of the tests gets Ctrl-C, too, and decides what to do. When it ends, the channel closes.
 process.on('SIGINT', () => undefined)
 process.on('SIGTERM', end)
 process.on('disconnect', end)

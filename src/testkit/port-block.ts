@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-/** Below the ports that systems give to outgoing connections. */
+/** The blocks are below the ports that systems use for outgoing connections. */
 const LOWEST = 10_000
 const HIGHEST = 31_999
 const SIZE = 32
@@ -18,8 +18,8 @@ export interface PortBlock {
 }
 
 /**
- * A block of ports that seem free. Blocks do not overlap and a server listens on the first ports of its block as long as
- * it lives, so two test servers never share one; a server that comes second to its block fails with `port_taken`.
+ * A block of ports that seem free. Blocks do not overlap, and a running server listens on the first ports of its block, so
+ * two test servers never share a block: the second server in a block fails with `port_taken`.
  */
 export async function findPortBlock(): Promise<PortBlock> {
   const start = randomInt(BLOCKS)

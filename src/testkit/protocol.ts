@@ -7,10 +7,10 @@ import type {
   TestDatabase,
 } from './testing.cjs'
 
-/** A delivery on its way between the processes, where a time is a number. */
+/** A delivery as sent between the processes, with times as Unix milliseconds. */
 export type DeliveryRecord = Omit<Delivery, 'at' | 'retryAt'> & { readonly at: number; readonly retryAt?: number }
 
-/** What the process of the tests asks of the process that hosts the servers; `server` is the number from `start`. */
+/** The calls from the process of the tests to the host process. `server` is the number that `start` returned. */
 export interface Calls {
   readonly start: { args: StartOptions; result: { readonly server: number; readonly env: Environment } }
   readonly createDatabase: { args: OfServer & { readonly name?: string }; result: TestDatabase }

@@ -16,12 +16,12 @@ import type { DeliveryRecord } from './protocol.js'
 import type { AdvanceOptions, DeliveriesOptions, Environment, StartOptions, TestDatabase } from './testing.cjs'
 
 const EMAIL = 'test@localhost'
-/** Another program may take a port between the look and the start. */
+/** Attempts to start, because another program may take a port between the check and the start. */
 const MAX_TRIES = 5
-/** How often it is looked whether something is still being sent. */
+/** Interval of the checks whether a delivery is still pending. */
 const LOOK_EVERY_MS = 2
 
-/** Attempts that an error names. */
+/** Most attempts that an error lists. */
 const MAX_SHOWN = 20
 
 const DEFAULTS: Readonly<Partial<Record<OptionName, string>>> = { logLevel: 'silent', shutdownGraceMs: '0' }
@@ -32,7 +32,7 @@ interface Life {
   readonly attempts: AttemptLog
 }
 
-/** One server in the process that hosts them, with a clock that tests turn. */
+/** One server in the host process, with a clock that tests turn. */
 export class TestServer {
   readonly #config: Config
   readonly #credentials: Credentials
@@ -80,7 +80,7 @@ export class TestServer {
     return await createTestDatabase(this.env, name)
   }
 
-  /** Turns the clock forward from one due time to the next, and waits for what each of them sends. */
+  /** Turns the clock forward from one due time to the next, and waits for the deliveries of each. */
   async advanceTime(ms: number, { timeoutMs = 30_000, holdMs = 10_000 }: AdvanceOptions = {}): Promise<void> {
     if (!Number.isFinite(ms) || ms < 0) throw new Error(`advanceTime got ${ms}; it takes milliseconds, 0 or more.`)
     const { clock } = this.#life
@@ -127,7 +127,7 @@ export class TestServer {
     return new Error(lines.join('\n'))
   }
 
-  /** Starts again with nothing, at the same place. */
+  /** Restarts the server without data, at the same addresses. */
   async reset(): Promise<void> {
     await this.stop()
     this.#databases = 0
@@ -152,13 +152,13 @@ function configOf(options: NonNullable<StartOptions['options']>, dataDir: string
   return loadConfig({ file: { path: 'the options of startHomeport', content }, workingDir: dataDir })
 }
 
-/** A machine of a build may have its engine where only the environment says so. */
+/** On a build machine, only the environment may say where the engine is. */
 function engineOfEnvironment() {
   const { engineBinary, engineAllowUnsafeVersion } = configOfProcess()
   return { engineAllowUnsafeVersion, ...(engineBinary !== undefined && { engineBinary }) }
 }
 
-/** An engine program is asked once for all servers of this process, because that takes as long as the rest of a start. */
+/** Each engine program is probed once for all servers of this process: a probe takes as long as the rest of a start. */
 const engines = new Map<string | undefined, Promise<EngineInfo>>()
 
 function engineOf({ engineBinary }: Config): Promise<EngineInfo> {
@@ -192,8 +192,8 @@ async function startApp(config: Config, credentials: Credentials): Promise<Life>
 const isPortTaken = (error: unknown): boolean => isError(error, 'port_taken') || codeOf(error) === 'EADDRINUSE'
 
 /**
- * Waits until nothing due is left to send, until a deadline, or until no attempt has ended for a while; both in real
- * time. Answers when something is due next.
+ * Waits until no due delivery is pending, until the deadline, or until no attempt has ended for `holdMs`; both in real
+ * time. Returns when the next message is due.
  */
 async function restOf({ app, attempts }: Life, deadlineMs: number, holdMs = Number.POSITIVE_INFINITY): Promise<number> {
   let [ended, heldSince] = [attempts.ended, systemClock.now()]
