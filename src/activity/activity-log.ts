@@ -13,18 +13,18 @@ export interface ActivityLogDeps {
   readonly clock: Clock
   readonly logger: Pick<Logger, 'warn'>
   readonly meter: ActivityMeter
-  /** Moves what is counted elsewhere for an account into the meter. Default: nothing is. */
+  /** Moves counts of an account that other modules hold into the meter. Default: does nothing. */
   readonly collect?: (accountId: string) => void
 }
 
-/** From the first thing that is counted to the write. */
+/** Time from the first count to the write. */
 const STORE_AFTER_MS = 60_000
 /** Accounts of one write. */
 const ACCOUNTS_PER_WRITE = 200
 /** A little more than the longest period. */
 const KEPT_MS = 25 * 60 * 60_000
 
-/** Stores what the meter counts, and answers series of it. While nothing is counted it has no timer and writes nothing. */
+/** Stores the counts of the meter, and returns them as series. Without new counts, it has no timer and writes nothing. */
 export class ActivityLog implements Service {
   readonly name = 'activity'
   readonly #deps: ActivityLogDeps
@@ -42,7 +42,7 @@ export class ActivityLog implements Service {
     this.#deps.meter.onChange(() => this.#writeLater())
   }
 
-  /** Stores everything, up to the last thing that was counted. */
+  /** Stores all counts. */
   async stop(): Promise<void> {
     if (this.#isStopped) return
     this.#isStopped = true
@@ -51,12 +51,12 @@ export class ActivityLog implements Service {
     await this.#write()
   }
 
-  /** What an account did until now: of this node to the last moment, of others as far as they have stored it. */
+  /** What an account did until now. Counts of this node are complete; other nodes may not have stored the last minute. */
   async read(accountId: string, period: ActivityPeriod): Promise<Activity> {
     const { store, clock, meter, collect } = this.#deps
     collect?.(accountId)
     const span = spanOf(clock.now(), ACTIVITY_PERIODS[period])
-    // Before the read: a block that is stored and dropped meanwhile would be in neither.
+    // Copied before the read of the store: a block that is stored and dropped during the read would be in neither.
     const own = meter.of(accountId).map(({ counts, ...block }) => ({ ...block, counts: packCounts(counts) }))
     const from = span.from - (span.from % BLOCK_MS)
     const stored = await store.run(activityBlocks.since, { accountId, from })
@@ -69,12 +69,12 @@ export class ActivityLog implements Service {
     if (this.#isStopped || this.#timer) return
     this.#timer = this.#deps.clock.after(STORE_AFTER_MS, () => {
       this.#timer = undefined
-      // One after the other: an older block must not be written over a newer one.
+      // Writes run one after the other, so that an older block never replaces a newer one.
       this.#writing = this.#writing.then(() => this.#write())
     })
   }
 
-  /** Never rejects: what could not be stored is stored by the next write. */
+  /** Never rejects: if a write fails, the next write stores its counts. */
   async #write(): Promise<void> {
     const { meter, logger } = this.#deps
     const blocks = meter.takeChanged()
@@ -101,7 +101,7 @@ export class ActivityLog implements Service {
     if (packed.length > 0) await this.#deps.store.run(activityBlocks.store, { blocks: packed })
   }
 
-  /** Deletes what is too old, once in each block. Every node does: it costs little when nothing is left. */
+  /** Deletes old blocks, once a quarter of an hour. Every node does so; it costs little when nothing is left to delete. */
   async #expire(): Promise<void> {
     const { store, clock } = this.#deps
     const now = clock.now()

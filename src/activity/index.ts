@@ -7,13 +7,13 @@
  *                  ActivityLog.read ◀── blocks in memory + blocks of others ── table activity
  * ```
  *
- * - The modules count in the `ActivityMeter`: a look-up and an addition, after the commit of what is counted.
- * - A *block* is what one process has counted of one account in a quarter of an hour, by minute. The row of a block is
- *   replaced as a whole, so a repeated write counts nothing twice. Rows of several processes are added when they are read.
+ * - The modules count in the `ActivityMeter` after the commit: one look-up and one addition.
+ * - A *block* holds the counts of one account in one process for a quarter of an hour, by minute. A write replaces the whole
+ *   row of a block, so a repeated write counts nothing twice. A read adds the rows of several processes.
  * - An idle server has no timer here and writes nothing.
  * - A stop stores everything; a crash loses at most the last minute. Rows are kept for 25 hours.
  *
- * It never holds up what it counts, and nothing depends on it. Why it is made like this: docs/decisions/activity.md.
+ * Counting never delays the work that it counts, and no module depends on it. Reasons: docs/decisions/activity.md.
  */
 export { ActivityLog, type ActivityLogDeps } from './activity-log.js'
 export { activityRoutes } from './activity-routes.js'

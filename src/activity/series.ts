@@ -29,7 +29,7 @@ export function spanOf(
   return { from: now - (now % stepMs) - (steps - 1) * stepMs, stepMs, steps }
 }
 
-/** Adds blocks up to series. Minutes outside of the span are left out. */
+/** Adds up blocks to one series for each kind. Minutes outside of the span are left out. */
 export function seriesOf(blocks: readonly SeriesBlock[], { from, stepMs, steps }: SeriesSpan): Activity['series'] {
   const series = ACTIVITY_KINDS.map(() => new Array<number>(steps).fill(0))
   const add = (start: number, { minute, counts }: MinuteCounts): void => {

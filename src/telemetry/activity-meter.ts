@@ -18,14 +18,14 @@ export interface BlockCounts {
   readonly accountId: string
   /** When the block began, Unix milliseconds. */
   readonly start: number
-  /** Tells apart blocks of one time: of other processes, and of this one after its clock was set back. */
+  /** Distinguishes blocks with the same start: those of other processes, and of this one after its clock was set back. */
   readonly writer: string
   /** By minute, and within a minute by the position in `ACTIVITY_KINDS`. */
   readonly counts: Uint32Array
 }
 
 interface Counts extends BlockCounts {
-  /** Whether something was counted that is not stored. */
+  /** Whether it has counts that are not stored. */
   hasChanged: boolean
 }
 
@@ -36,7 +36,7 @@ interface Block {
 }
 
 /**
- * Blocks in memory: the current one, the one before, and those that the store has not taken yet. A block in which 10,000
+ * Most blocks in memory: the current one, the one before, and blocks that are not stored yet. A block in which 10,000
  * accounts were active takes about 9 MB.
  */
 const MOST_BLOCKS = 4
@@ -50,7 +50,7 @@ export class ActivityMeter {
   /** Oldest first. */
   #blocks: Block[] = []
   #listener: (() => void) | undefined
-  /** Whether the listener knows of a change. */
+  /** Whether the listener was called since the last `takeChanged`. */
   #isNotified = false
 
   /** @param now the current time, Unix milliseconds. */
@@ -63,7 +63,7 @@ export class ActivityMeter {
     return this.#now()
   }
 
-  /** Registers what is called when something was counted, for the first time and for the first time after `takeChanged`. */
+  /** Registers a listener for the first count, and for the first count after each `takeChanged`. */
   onChange(listener: () => void): void {
     this.#listener = listener
     this.#isNotified = false
@@ -82,12 +82,12 @@ export class ActivityMeter {
     this.#listener?.()
   }
 
-  /** The blocks of an account that are in memory; the same arrays that go on counting. */
+  /** The blocks of an account that are in memory. Their arrays are not copies: later counts change them. */
   of(accountId: string): readonly BlockCounts[] {
     return this.#blocks.flatMap(({ accounts }) => accounts.get(accountId) ?? [])
   }
 
-  /** All counts that are not stored, up to now. The caller stores them, or gives them back with `putBack`. */
+  /** All counts that are not stored. The caller stores them, or returns them with `putBack`. */
   takeChanged(): readonly BlockCounts[] {
     this.#isNotified = false
     const changed: Counts[] = []
@@ -98,7 +98,7 @@ export class ActivityMeter {
     return changed
   }
 
-  /** These counts could not be stored. */
+  /** Marks counts as not stored, after a failed write. */
   putBack(blocks: readonly BlockCounts[]): void {
     const failed = new Set(blocks)
     for (const { accounts } of this.#blocks) {
@@ -106,7 +106,7 @@ export class ActivityMeter {
     }
   }
 
-  /** Drops blocks that are over and stored. */
+  /** Drops past blocks that are stored. */
   dropStored(): void {
     const oldest = this.#now() - 2 * BLOCK_MS
     this.#blocks = this.#blocks.filter(
@@ -119,7 +119,7 @@ export class ActivityMeter {
     if (known) return known
     const block: Block = { start, writer: newId('', this.#now()), accounts: new Map() }
     this.#blocks.push(block)
-    // Counts of the oldest are lost if the store has taken nothing for most of an hour.
+    // If the store has failed for most of an hour, the counts of the oldest block are lost.
     if (this.#blocks.length > MOST_BLOCKS) this.#blocks.shift()
     return block
   }

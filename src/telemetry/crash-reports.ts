@@ -19,7 +19,7 @@ const KEPT_REPORTS = 10
 const MAX_FRAMES = 30
 const MAX_CAUSES = 3
 const NAME = /^crash-[\dTZ-]+\.json$/
-/** Only lines of this form are taken from a stack, so that no part of a message is included. */
+/** Form of the stack lines that a report includes. Lines of the message never have it. */
 const FRAME = /^\s+at (?:(?:async )?([\w$.<>#[\] ]{1,120}) \()?((?:file:|node:|\/)[^\s()]{1,400}):(\d+):(\d+)\)?$/
 
 /** Why the process ended. */

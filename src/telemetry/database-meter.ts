@@ -6,7 +6,7 @@ export interface MonthCount {
   index: number
   /** Billed requests: a write also counts once for each read region. */
   requests: number
-  /** `bytesIn + bytesOut` at the start of the month; negative if earlier processes have counted bytes of this month. */
+  /** `bytesIn + bytesOut` at the start of the month; negative if an earlier process counted bytes of this month. */
   bytesOffset: number
 }
 
@@ -60,9 +60,9 @@ export function nextMonthMs(nowMs: number): number {
  */
 export class DatabaseMeter {
   #commandCounts: Float64Array | undefined
-  /** Billed requests of this calendar month. The usage book adds what was counted before the last restart. */
+  /** Billed requests of this calendar month. The usage book adds the requests from before the last restart. */
   readonly month: MonthCount = { index: 0, requests: 0, bytesOffset: 0 }
-  /** The month that was counted before: a clock that is set back returns to it. */
+  /** The month before, in case the clock is set back into it. */
   #monthBefore: { readonly index: number; readonly requests: number; readonly bytes: number } | undefined
   /** Bytes from clients: all bytes of the Redis protocol; bodies and targets of HTTP. */
   bytesIn = 0
@@ -81,7 +81,7 @@ export class DatabaseMeter {
   refusedForRequests = 0
   /** Clients refused because there are too many. */
   refusedClients = 0
-  /** Commands, or groups of them, that waited because of the command rate. */
+  /** Commands, or groups of commands, that waited because of the command rate. */
   delayedForRate = 0
   /** Time of the last command, Unix milliseconds; 0 before the first. */
   lastActivityAtMs = 0
@@ -106,7 +106,7 @@ export class DatabaseMeter {
     return this.bytesIn + this.bytesOut - this.month.bytesOffset
   }
 
-  /** Starts a new month with zero counts, or goes on with the one before. */
+  /** Starts a new month with zero counts, or continues the month before if the clock was set back. */
   turnMonth(index: number): void {
     const { month, monthBytes: bytes } = this
     const again = this.#monthBefore?.index === index ? this.#monthBefore : { requests: 0, bytes: 0 }

@@ -1,4 +1,4 @@
-/** A histogram as a scrape reads it: counts below each upper bound, and the sum of all values. */
+/** A histogram as a scrape reads it: the count of each bucket, and the sum of all values. */
 export interface HistogramFigure {
   /** Upper bounds, ascending. */
   readonly bounds: readonly number[]
@@ -25,7 +25,7 @@ export class Histogram implements HistogramFigure {
     this.counts = new Float64Array(bounds.length + 1)
   }
 
-  /** Counts a value; a negative one, as after a correction of the clock, counts as 0. */
+  /** Counts a value. A negative value, as after a correction of the clock, counts as 0. */
   record(value: number): void {
     const { bounds, counts } = this
     let bucket = 0

@@ -4,15 +4,15 @@
  * - `createLogger` makes the logger of the process. It writes one JSON object per line to stderr, or readable lines on a
  *   terminal. Every line is an event of `contract/logs/`. Log an error where it is handled, not where it is rethrown, under
  *   the key `error`. The level `error` means that a person must look.
- * - Never log a secret. A line has only the fields that its event declares: texts, numbers and errors. Of an error only
- *   type, message, code and stack are written, with those of its causes.
+ * - Never log a secret. A line has only the fields that its event declares: texts, numbers and errors. The logger writes
+ *   only the type, message, code and stack of an error and of its causes.
  * - `RecentLines` keeps the newest lines for `homeport logs`.
  * - `Problems` lists what only a person can put right: a damaged page, unknown files, an engine that hangs.
  * - `describeCrash` and `writeCrashReport` record why a server crashed, without any user data; the next start shows it
  *   (`lastCrash`).
  * - `ServerMeters` are plain counters that modules increment. `renderMetrics` writes them and other values in the format of
  *   Prometheus, by the declarations in `contract/metrics/`. Values are read at each scrape.
- * - `Tracer` is how modules report spans; `opentelemetry` implements it, and while traces are off there is none.
+ * - Modules report spans to a `Tracer`, which `opentelemetry` implements. While traces are off there is no tracer.
  * - `ActivityMeter` counts what accounts do, by minute; `activity` stores it.
  * - `DatabaseMeter` holds the counters of one database: the gateway writes them, the usage statistics read them.
  */

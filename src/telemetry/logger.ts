@@ -17,9 +17,9 @@ export type Logger = { readonly [Level in EventLevel]: Log<Level> }
 export type LogLevel = 'trace' | EventLevel | 'silent'
 
 const STDERR = 2
-/** Lines that a full disk or the reader of a pipe does not take are kept up to this size. Further ones are dropped. */
+/** Lines that cannot be written because the disk or the pipe is full are kept up to this size. Others are dropped. */
 const MOST_UNWRITTEN_BYTES = 1_048_576
-/** They are tried again this often. */
+/** Time between two attempts to write the kept lines. */
 const RETRY_MS = 100
 
 /** Settings of a logger. */
@@ -72,12 +72,12 @@ export function lineOf(event: LogEvent, given: Readonly<Record<string, unknown>>
 
 const PLACEHOLDER = /\{(\w+)\}/g
 
-/** The types forbid anything else; this is for values whose type is wrong. */
+/** The types forbid objects. This is for values whose type is wrong at run time. */
 const scalar = (value: unknown): unknown => (typeof value === 'object' ? '[object]' : value)
 
 /**
- * An error for a log line: type, message, code, stack and causes. Other members are left out, because drivers attach what
- * failed, such as a command with a password in its arguments.
+ * An error for a log line: type, message, code, stack and causes. Other members are left out, because drivers attach the
+ * failed command to an error, and its arguments may contain a password.
  */
 function errorLine(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) }
@@ -91,8 +91,8 @@ function errorLine(error: unknown): object {
 export const silentLogger: Logger = createLogger({ level: 'silent' })
 
 /**
- * Writes lines to a file that stays open. Whatever becomes of that file, the server goes on: by itself pino would wait on
- * this thread until the reader of a pipe reads, and it tries nothing more once it holds as much as it may.
+ * Writes lines to an open file. Errors of the file never stop the server. By default, pino would block this thread while a
+ * pipe is full, and would stop writing for good once its buffer is full; so Homeport retries with a timer.
  */
 export function linesTo(fd: number): DestinationStream {
   const file = pino.destination({
@@ -121,8 +121,8 @@ function standardError(): DestinationStream {
 
 /**
  * Formats a JSON log line for people: `12:00:00.000 WARN text key=value`, then the stack if there is one. The name of the
- * event is left out, and so are fields that the text contains. What would control a terminal is escaped: messages of errors
- * may repeat what a stranger has sent.
+ * event and the fields that the text contains are left out. Control characters are escaped, because error messages may
+ * repeat text that a stranger has sent.
  */
 export function humanLine(json: string): string {
   const { time, level, msg, error, event, ...fields } = parse(json)

@@ -2,7 +2,7 @@ import type { CommandTotals, DatabaseMeter, LatencyHistogram } from './database-
 import type { HistogramFigure } from './histogram.js'
 import { byLabel, type Figures } from './metrics.js'
 
-/** Steps of a latency histogram that share a bucket here: those of one doubling. */
+/** Steps of a latency histogram in one bucket: the steps of one doubling. */
 const STEPS_PER_BUCKET = 4
 /** Exponents of the bounds in microseconds: from 64 µs to 8.4 s. */
 const FIRST_EXPONENT = 6
@@ -10,7 +10,7 @@ const LAST_EXPONENT = 23
 const BOUNDS = Array.from({ length: LAST_EXPONENT - FIRST_EXPONENT + 1 }, (_, at) => 2 ** (FIRST_EXPONENT + at) / 1e6)
 
 const KINDS = ['reads', 'writes', 'scripts', 'others'] as const
-/** Plain counters of a meter that are added up. */
+/** The plain counters of a meter that `MeterTotals` adds up. */
 const COUNTERS = [
   'bytesIn',
   'bytesOut',
@@ -32,8 +32,8 @@ interface Reading {
 }
 
 /**
- * The sums of the meters of all databases, which never shrink: what a deleted database had counted until the last look
- * stays. Each look costs a few microseconds for each database that was used at all.
+ * The sums of the meters of all databases. They never shrink: the counts of a deleted database up to the last call of
+ * `look` are kept. A call costs a few microseconds for each database that was ever used.
  */
 export class MeterTotals {
   readonly #last = new WeakMap<DatabaseMeter, Reading>()
@@ -43,7 +43,7 @@ export class MeterTotals {
   readonly #writes = new Sum()
   #connections = 0
 
-  /** Adds what the meters have counted since the last look. */
+  /** Adds the counts since the last call. */
   look(meters: Iterable<DatabaseMeter>): void {
     this.#connections = 0
     for (const meter of meters) {
@@ -62,7 +62,7 @@ export class MeterTotals {
     this.#writes.add(now.writes, last?.writes)
   }
 
-  /** The sums of the last look. */
+  /** The sums as of the last call of `look`. */
   get figures(): Figures {
     const { bytesIn, bytesOut, connectionsTotal, ...limits } = this.#counters
     return {

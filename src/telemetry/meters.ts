@@ -2,14 +2,13 @@ import { ActivityMeter } from './activity-meter.js'
 import { ATTEMPTS, Histogram, REQUEST_SECONDS, TRANSACTION_SECONDS } from './histogram.js'
 
 /**
- * What modules count for metrics, as plain numbers that only grow. A module increments them where things happen; they are
- * read when somebody scrapes.
+ * Counters for metrics: plain numbers that only grow. Modules increment them where things happen; a scrape reads them.
  */
 
 /** An outcome of an attempt to deliver a message. */
 export type DeliveryOutcome = 'delivered' | 'retried' | 'failed' | 'cancelled'
 
-/** What is counted of a destination host. */
+/** Counters of a destination host. */
 class EndpointMeter {
   delivered = 0
   retried = 0
@@ -18,7 +17,7 @@ class EndpointMeter {
   seconds = 0
 }
 
-/** Under this name all hosts beyond the bound are counted. */
+/** The name under which all hosts beyond the bound are counted together. */
 const OTHER_HOSTS = 'other'
 
 /** Meters of destination hosts: the first hosts have their own, all others share one. */
@@ -44,13 +43,13 @@ export class EndpointMeters {
     return meter
   }
 
-  /** All meters by host; `other` is there once there are more hosts than meters. */
+  /** All meters by host. It has the key `other` once there are more hosts than meters. */
   all(): ReadonlyMap<string, EndpointMeter> {
     return this.#byHost
   }
 }
 
-/** What the queue counts. */
+/** Counters of the queue. */
 export class QueueMeter {
   readonly endpoints: EndpointMeters
   /** By account. */
@@ -76,7 +75,7 @@ export class QueueMeter {
   }
 }
 
-/** What workflows count. */
+/** Counters of workflows. */
 export class WorkflowMeter {
   /** By account. */
   readonly activity: ActivityMeter
@@ -97,7 +96,7 @@ export class WorkflowMeter {
 /** The outcomes of items of bulk actions. */
 export const BULK_OUTCOMES = ['succeeded', 'already_finished', 'already_cancelled', 'not_found', 'failed'] as const
 
-/** What bulk actions count. */
+/** Counters of bulk actions. */
 export class BulkMeter {
   active = 0
   readonly items: Record<(typeof BULK_OUTCOMES)[number], number> = {
@@ -116,38 +115,38 @@ export class TransactionMeter {
   /** Seconds from the call to the result. */
   readonly duration = new Histogram(TRANSACTION_SECONDS)
 
-  /** A transaction has ended that was asked for at `startedMs`, by `performance.now()`. */
+  /** Counts the end of a transaction that was requested at `startedMs`; times by `performance.now()`. */
   ended(startedMs: number, nowMs: number): void {
     this.pending--
     this.duration.record((nowMs - startedMs) / 1_000)
   }
 }
 
-/** What the store counts. */
+/** Counters of the store. */
 export class StoreMeter {
   readonly read = new TransactionMeter()
   readonly write = new TransactionMeter()
   checkpoints = 0
 }
 
-/** What the databases and the engines count. */
+/** Counters of databases and engines. */
 export class DatabasesMeter {
   wakeUps = 0
-  /** Databases that this node has taken over from a home that was lost. */
+  /** Databases that this node took over from a lost home. */
   promotions = 0
   engineFailures = 0
   readonly backups = { completed: 0, failed: 0 }
 }
 
-/** What a node of a cluster counts. */
+/** Counters of a node of a cluster. */
 export class ClusterMeter {
-  /** Beats that failed, or that were not sent because the one before had no answer yet. */
+  /** Beats that failed, or were not sent because the beat before was still unanswered. */
   beatsMissed = 0
   /** Nodes that this one has declared dead. */
   declaredDead = 0
-  /** Notifications that some node did not answer, so that they were stored as announcements. */
+  /** Notifications that some node did not answer. They were stored as announcements instead. */
   announcements = 0
-  /** Seconds of handing partitions over, from letting go to the new owner in the store. */
+  /** Seconds that a hand-over of partitions took, from their release until the store names the new owner. */
   readonly handOver = new Histogram(REQUEST_SECONDS)
 }
 

@@ -9,7 +9,7 @@ export interface MetricValue<Figure = number | HistogramFigure> {
   readonly value: Figure
 }
 
-/** The figures of a scrape by metric: one value of a metric without labels, else a list. What is unknown is absent. */
+/** The figures of a scrape by metric: one value for a metric without labels, else a list. Unknown figures are absent. */
 export type Figures = Readonly<Partial<Record<MetricName, number | HistogramFigure | readonly MetricValue[]>>>
 
 /** Content type of a scrape's response. */
@@ -38,7 +38,7 @@ export function renderMetrics(figures: Figures): Promise<string> {
     const values = valuesOf(figures[name as MetricName])
     if (values.length === 0) continue
     const samples = values.flatMap((value) => samplesOf(name, value))
-    // The registry asks a metric for nothing but this; its own classes would count the values a second time.
+    // The registry uses only these members of a metric. The library's metric classes would count the values a second time.
     const metric = { name, help, type: kind, get: async () => ({ name, help, type: kind, values: samples }) }
     registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0])
   }

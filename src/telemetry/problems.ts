@@ -55,7 +55,7 @@ export class Problems {
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #open = new Map<string, Problem>()
-  /** When problems end whose end nobody sees. */
+  /** Timers that resolve the problems of `reportUntilCalm`. */
   readonly #ends = new Map<string, Timer>()
 
   constructor(clock: Clock, logger: Logger) {
@@ -78,7 +78,7 @@ export class Problems {
     this.#open.set(key, { ...report, sinceMs, count: (known?.count ?? 0) + 1 })
   }
 
-  /** Adds a problem whose end nobody sees: it counts as solved when it was not reported for this time. */
+  /** Adds a problem whose end no module can detect. It counts as solved once it was not reported for `calmMs`. */
   reportUntilCalm(report: ProblemReport, calmMs: number): void {
     this.report(report)
     const key = keyOf(report.kind, report.subject)

@@ -3,12 +3,12 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { mostOpenFiles } from '../base/index.js'
 import type { Figures } from './metrics.js'
 
-/** The event loop is asked this often how late it is, milliseconds; only once somebody scrapes. */
+/** Interval at which the lag of the event loop is measured, milliseconds. Measuring begins with the first scrape. */
 const RESOLUTION_MS = 20
-/** Several scrapers within this time read the same delays. */
+/** Scrapes within this time read the same delays. */
 const LAG_KEPT_MS = 10_000
 
-/** What this process takes of its machine. Nothing is measured before the first scrape. */
+/** Resources that this process uses. Nothing is measured before the first scrape. */
 export class ProcessMetrics {
   #delays: IntervalHistogram | undefined
   #lag: { readonly atMs: number; readonly figures: Figures } | undefined
@@ -53,12 +53,12 @@ export class ProcessMetrics {
   }
 }
 
-/** The histogram holds whole intervals, in nanoseconds; before the first one it has no mean. */
+/** Lag in seconds. The histogram holds whole intervals, in nanoseconds; before the first one, its mean is not a number. */
 function lagOf(intervalNs: number): number {
   return Number.isFinite(intervalNs) ? Math.max(0, intervalNs / 1e9 - RESOLUTION_MS / 1_000) : 0
 }
 
-/** Linux tells them as files; elsewhere they are unknown. */
+/** Open file descriptors. Linux lists them in a folder; elsewhere they are unknown. */
 async function descriptorFigures(): Promise<Figures> {
   try {
     const open = await readdir('/proc/self/fd')

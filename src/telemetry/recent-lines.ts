@@ -26,7 +26,7 @@ export class RecentLines {
     return this.#next
   }
 
-  /** Adds a line. A line that is longer than all lines together may be is not kept. */
+  /** Adds a line. A line that exceeds the limit for all lines is not kept. */
   add(line: string): void {
     if (line.length > KEPT_CHARACTERS) return
     while (this.#next - this.#first >= KEPT_LINES || this.#characters + line.length > KEPT_CHARACTERS) this.#dropFirst()
@@ -49,7 +49,7 @@ export class RecentLines {
     return { number, json: (this.#slots[number % KEPT_LINES] ?? '').trimEnd() }
   }
 
-  /** Calls back after each new line; the callback must not log. @returns ends that. */
+  /** Calls `watcher` after each new line; it must not log. @returns a function that unsubscribes. */
   watch(watcher: () => void): () => void {
     this.#watchers.add(watcher)
     return () => void this.#watchers.delete(watcher)

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/index.js'
 
-/** A count that is made slice by slice, because there may be millions. */
+/** How to count items slice by slice, because there may be millions. */
 export interface SlicedCountOptions<Place> {
   readonly clock: Clock
   /** The place before the first item. */
@@ -9,16 +9,16 @@ export interface SlicedCountOptions<Place> {
   readonly slice: (after: Place) => Promise<{ readonly count: number; readonly next?: Place }>
 }
 
-/** A count is not made again sooner than this after the last one. */
+/** Least time between the end of a walk and the start of the next one. */
 const LEAST_GAP_MS = 15_000
-/** Nor sooner than this multiple of its duration: counting takes at most about 5 % of the time. */
+/** The time is also at least this multiple of the walk's duration, so counting takes at most about 5 % of the time. */
 const GAP_PER_WALK = 20
-/** A reader waits this long for a count that is being made, then gets the one before. */
+/** A reader waits this long for an active walk, then gets the result of the walk before. */
 const PATIENCE_MS = 250
 
 /**
- * How many there are, as of the last walk over them. A walk begins when somebody asks and the last one is old enough.
- * What comes and goes during a walk may be missed.
+ * Number of items, as of the last walk over them. A read starts a walk if the last one is old enough. Items that are added
+ * or removed during a walk may be missed.
  */
 export class SlicedCount<Place> {
   readonly #options: SlicedCountOptions<Place>
@@ -30,14 +30,14 @@ export class SlicedCount<Place> {
     this.#options = options
   }
 
-  /** The count; `undefined` while the first walk lasts, or when it has failed. */
+  /** The count; `undefined` during the first walk, or when it failed. */
   async read(): Promise<number | undefined> {
     const { clock } = this.#options
     if (!this.#walk && clock.now() >= this.#nextAtMs) this.#walk = this.#count().finally(() => this.#rest())
     if (!this.#walk) return this.#value
     let timer: ReturnType<Clock['after']> | undefined
     const patience = new Promise<void>((resolve) => (timer = clock.after(PATIENCE_MS, resolve)))
-    // A failure of the store is reported elsewhere, and the other values are read all the same.
+    // The store reports its failures itself, and a scrape still needs its other values.
     await Promise.race([this.#walk.catch(() => undefined), patience])
     timer?.cancel()
     return this.#value

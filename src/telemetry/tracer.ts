@@ -1,6 +1,6 @@
 /**
- * What modules tell of their work when traces are on. The module `opentelemetry` implements it. While traces are off there
- * is no tracer at all, so each place that could be traced costs one check of a field.
+ * The port through which modules report spans while traces are on. The module `opentelemetry` implements it. While traces
+ * are off there is no tracer, so each traced place costs one check of a field.
  */
 
 /** A W3C trace context, as request headers. */
@@ -9,16 +9,16 @@ export interface TraceHeaders {
   readonly tracestate?: string
 }
 
-/** A trace context as it was received; without one, a span begins a trace of its own. */
+/** A trace context as it was received. Without one, a span begins a new trace. */
 export type ReceivedTrace = Readonly<Partial<Record<'traceparent' | 'tracestate', string>>>
 
 /** Values of spans. No payloads and no secrets. */
 export type SpanValues = Readonly<Record<string, string | number | boolean>>
 
-/** What makes messages. */
+/** The operations that create messages. */
 export type Publishing = 'publish' | 'trigger' | 'callback' | 'failure_callback' | 'fire'
 
-/** Something is published: one item of a request, a callback, or a fire of a schedule. */
+/** One publication: an item of a request, a callback, or a fire of a schedule. */
 export interface Publication {
   readonly operation: Publishing
   /** A URL, or the name of a URL group, as it was sent. */
@@ -44,7 +44,7 @@ export type PublicationEnd =
 
 /** A publication that is traced. */
 export interface PublicationSpan {
-  /** The context for everything that follows from it. */
+  /** The trace context for the deliveries of the messages. */
   readonly context: TraceHeaders
   end(end: PublicationEnd): void
 }
@@ -84,7 +84,7 @@ export interface DeliverySpan {
   readonly context: TraceHeaders
   /** Adds values that are known later. */
   add(values: SpanValues): void
-  /** The response is complete, or there is none: the span ends at this time, whenever the outcome is committed. */
+  /** The response is complete, or there is none. The span ends at this time, even if the outcome is committed later. */
   answered(): void
   /** Only the first call counts. */
   end(end: DeliveryEnd): void
@@ -104,7 +104,7 @@ export interface AnsweredTrace {
   readonly parent: ReceivedTrace
 }
 
-/** A request that another node answers, from when it is passed on. */
+/** The span of a request that this node passes on to another node. */
 export interface PassedSpan {
   /** The context that the other node gets. */
   readonly context: TraceHeaders

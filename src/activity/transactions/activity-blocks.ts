@@ -1,6 +1,6 @@
 /**
- * Stored blocks of activity. A process writes a block again and again while it counts, each time with all its counts: so a
- * write that is repeated, or of which nobody knows whether it was committed, counts nothing twice.
+ * Stored blocks of activity. While a process counts, it writes the block repeatedly, each time with all its counts. So a
+ * repeated write counts nothing twice, also when the outcome of the first one is unknown.
  */
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -24,7 +24,7 @@ const removeOld = query<OfBlock>(({ db, p, d }) =>
     .where('writer', '=', p.writer),
 )
 
-/** Writes the blocks of some accounts, in place of what this writer has stored of them. */
+/** Writes the blocks of some accounts, and replaces the versions that this writer stored before. */
 export const store = write(
   'activity.store',
   function* ({ blocks }: { blocks: readonly StoredBlock[] }): Transaction<void> {
@@ -36,7 +36,7 @@ export const store = write(
   { turn: 'background' },
 )
 
-/** Blocks of the same time and writer, by the first of them. */
+/** Groups blocks by start and writer. Each group comes with its first block. */
 function byBlock(blocks: readonly StoredBlock[]): readonly [StoredBlock, StoredBlock[]][] {
   const groups = new Map<string, [StoredBlock, StoredBlock[]]>()
   for (const block of blocks) {
@@ -48,7 +48,7 @@ function byBlock(blocks: readonly StoredBlock[]): readonly [StoredBlock, StoredB
   return [...groups.values()]
 }
 
-/** The most blocks that a read answers: those of a day of many nodes that started many times. */
+/** Most blocks that a read returns: enough for a day with many nodes that restarted many times. */
 const MOST_BLOCKS = 10_000
 
 const blocksOf = query<{ accountId: string; from: number }, StoredBlock>(({ db, p }) =>

@@ -8,7 +8,7 @@ export interface MinuteCounts {
   readonly counts: readonly number[]
 }
 
-/** A block as JSON: of each minute that has counts its number and these counts, without the zeros at the end. */
+/** A block as JSON: for each minute with counts, the number of the minute and its counts without the trailing zeros. */
 export function packCounts(counts: Uint32Array): string {
   const minutes: number[][] = []
   for (let minute = 0; minute < BLOCK_MINUTES; minute++) {
@@ -19,7 +19,7 @@ export function packCounts(counts: Uint32Array): string {
   return JSON.stringify(minutes)
 }
 
-/** Reads a packed block. Damaged minutes are left out: these are statistics. Newer nodes may have stored more kinds. */
+/** Reads a packed block. Damaged minutes are left out: these are only statistics. Newer nodes may store more kinds. */
 export function unpackCounts(packed: string): readonly MinuteCounts[] {
   const list = parsed(packed)
   if (!Array.isArray(list)) return []
