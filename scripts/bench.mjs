@@ -22,7 +22,7 @@ function chosen(filters) {
   )
 }
 
-/** Only benchmarks need the peers (comparable products), and they are large. */
+/** Installs the products that Homeport is compared with. They are large, and only benchmarks need them. */
 async function ensurePeers() {
   const folder = inProject('bench')
   const { dependencies } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'))
@@ -32,7 +32,7 @@ async function ensurePeers() {
   if (code !== 0) throw new SetupError('npm could not install the products for comparison; its output above says why.')
 }
 
-/** What benchmarks compare the data plane with, where they can be installed. Programs and packages have the same names. */
+/** Proxies that the data plane is compared with, where they can be installed. Program and package have the same name. */
 const PROXIES = ['webdis', 'haproxy', 'nutcracker']
 
 async function ensureProxies() {

@@ -1,12 +1,18 @@
 /**
- * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>] [--fault <kind>]`: runs the crash tests of the queue, of runs, of bulk
- * actions, of undo, of alerts and of homes with a standby (`--only takeover`), and the outages of PostgreSQL (`--only outages`),
- * with many more kills than `npm test` has time for; the checker of stale reads of read regions (`--only read-regions`) with more
- * rounds, moves of a database whose nodes are killed at each step (`--only moves`), the drain of a node (`--only drain`) with
- * more databases, changes of a database (`--only changes`), and its backups and restores (`--only backups`). `--only stale-reads` makes that many thousand pairs of a write and a read of a read region (`stale-reads.ts`).
- * With `--only nodes` or `--only takeover`, all faults are of one kind with `--fault`, such as `--fault kill`; an unknown one names them all.
- * With `--only takeover --standbys 2`, they happen to a database with two standbys.
- * They print their seed; the same seed kills at the same moments.
+ * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>] [--fault <kind>]`: runs the crash tests with many more kills
+ * than `npm test` has time for. Without `--only` it runs all tests of `test/crash`: the queue, runs, bulk actions, undo,
+ * alerts, moves of a database whose nodes are killed at each step (`--only moves`), homes with a standby (`--only
+ * takeover`), and outages of PostgreSQL (`--only outages`).
+ *
+ * Other campaigns run only by name: the checker of stale reads of read regions with more rounds (`--only read-regions`),
+ * the drain of a node with more databases (`--only drain`), changes of a database (`--only changes`), its backups and
+ * restores (`--only backups`), and `--only stale-reads`, which makes `--cycles` thousand pairs of a write and a read of a
+ * read region (`stale-reads.ts`).
+ *
+ * With `--only nodes` or `--only takeover`, `--fault` makes all faults of one kind, such as `--fault kill`; an unknown kind
+ * prints all kinds. With `--only takeover --standbys 2`, the faults happen to a database with two standbys.
+ *
+ * Each test prints its seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'
 import { script } from './lib/main.mjs'

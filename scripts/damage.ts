@@ -1,9 +1,9 @@
 /**
  * `npm run damage [-- --each <n>] [--flips <n>] [--seed <n>] [--only <kind of file>]`: damages copies of a data
- * directory with data of every kind: each kind of file and directory, in each way. It starts a server on each copy and
- * compares everything that clients read with what had been acknowledged. An outcome is no effect, refused or reported,
- * or a violation: the server silently changed or deleted something, hangs or ends. After a violation the exit code is
- * 1.
+ * directory that has data of every kind. Each kind of file and directory is damaged in each way. The program starts a
+ * server on each copy and compares everything that clients read with the acknowledged writes. An outcome is no effect,
+ * refused or reported, or a violation: the server silently changed or deleted something, hangs or ends. After a violation
+ * the exit code is 1.
  */
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'

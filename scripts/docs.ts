@@ -1,4 +1,4 @@
-/** `npm run docs`: writes the pages that are generated from tables in the sources, and what the migrations make. */
+/** `npm run docs`: writes the pages that are generated from the sources, and the schema that the migrations make. */
 import { writeFileSync } from 'node:fs'
 import { scalePage } from '../src/cli/bench/scale-page.js'
 import { configurationPage } from '../src/config/index.js'

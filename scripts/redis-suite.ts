@@ -1,8 +1,8 @@
 /**
- * `npm run redis-suite -- --suite <folder> [--nodes 3] [--single unit/type/list ...]`: runs the tests of Redis 7.0 for external
- * servers against a database, file by file. The folder is the source code of Redis (`tests/`), which is not part of Homeport; `tclsh` runs
- * it. With `--nodes`, the tests talk to a node of a cluster that is not the home. The suite knows no passwords, so a proxy
- * logs its connections in. Which tests are expected to fail: docs/redis.md.
+ * `npm run redis-suite -- --suite <folder> [--nodes 3] [--single unit/type/list ...]`: runs the tests of Redis 7.0 for
+ * external servers against a database, file by file. The folder is the source code of Redis (`tests/`), which is not part
+ * of Homeport; `tclsh` runs it. With `--nodes`, the tests talk to a node of a cluster that is not the home. The suite
+ * supports no passwords, so a proxy logs its connections in. Which tests are expected to fail: docs/redis.md.
  */
 import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { DEFAULT_PLANS, NO_LIMIT } from '../src/contract/databases/plans.js'
 import { startAmongNodes } from '../test/support/among-nodes.js'
 import { call, cleanup, startHomeport, tempDir } from '../test/support/index.js'
 
-/** What a database cannot do: `DEBUG`, and to attach to the replication stream. */
+/** Skips tests that need `DEBUG` or attach to the replication stream: databases support neither. */
 const TAGS = '-needs:debug -needs:repl'
 
 const text = { type: 'string' } as const
@@ -22,7 +22,7 @@ const { values } = parseArgs({
   options: { suite: text, nodes: { ...text, default: '1' }, single: { ...text, multiple: true, default: [] } },
 })
 
-/** Starts the server and a database without limits that the suite would meet. */
+/** Starts the server, and creates a database whose limits the suite does not reach. */
 async function startDatabase(nodes: number): Promise<Required<DatabaseRecord>> {
   const plansFile = join(tempDir(), 'plans.json')
   const high = { db_max_commands_per_second: NO_LIMIT, db_max_request_size: 2 ** 29, db_max_entry_size: NO_LIMIT }
@@ -34,7 +34,7 @@ async function startDatabase(nodes: number): Promise<Required<DatabaseRecord>> {
   const made = await homeport.api('POST', '/v2/redis/database', body)
   if (made.status !== 200) throw new Error(`the database was not created: ${JSON.stringify(made.body)}`)
   const database = made.body as Required<DatabaseRecord>
-  // A plain engine has it on.
+  // Latency tracking is on in a plain engine.
   const headers = { authorization: `Bearer ${database.rest_token}` }
   const json = ['CONFIG', 'SET', 'latency-tracking', 'yes']
   const set = await call(database.rest_url, { method: 'POST', headers, json })
@@ -68,7 +68,7 @@ function allFiles(suite: string): string[] {
   return list.split(/\s+/).filter((name) => name.startsWith('unit/') && !name.startsWith('unit/cluster'))
 }
 
-/** Runs a file in a process of its own: what its tests do not catch ends only that file. Resolves with the lines of the report. */
+/** Runs a file in its own process, so that an uncaught error ends only that file. Resolves with the lines of the report. */
 async function runFile(suite: string, file: string, port: number): Promise<string[]> {
   const flags = ['--host', '127.0.0.1', '--port', String(port), '--singledb', '--tags', TAGS, '--single', file]
   const tests = spawn('tclsh', ['tests/test_helper.tcl', ...flags], {

@@ -1,9 +1,12 @@
 /**
- * `npm run simulate -- [--seed <first>] [--seeds <how many>] [--runs] [--trace]`: plays nodes on one store in virtual time, one play
- * for each seed: the real cluster, queue and transactions under pauses, kills, lost calls, drains, clocks that are set and
- * outages of the store. A broken promise ends it and prints the seed and the events up to the breach; the same seed repeats
- * them. With `--runs`, workflow runs, bulk cancels with their undo, pauses and restarts are played as well. With `--trace`, also the events of plays that kept every promise; with `--go-on`, a breach ends only its play. With
- * `--plants [--only <part of its name>]`, it plants each known mistake and says after how many seeds and seconds it is found.
+ * `npm run simulate -- [--seed <first>] [--seeds <how many>] [--runs] [--trace]`: plays nodes on one store in virtual time,
+ * one play for each seed. The real cluster, queue and transactions run under pauses, kills, lost calls, drains, changed
+ * clocks and outages of the store. A violated guarantee ends the program, which prints the seed and the events up to the
+ * violation; the same seed repeats them.
+ *
+ * With `--runs`, it also plays workflow runs, bulk cancels with their undo, pauses and restarts. With `--trace`, it also
+ * prints the events of plays without a violation. With `--go-on`, a violation ends only its play. With `--plants [--only
+ * <part of its name>]`, it plants each known mistake and prints after how many seeds and seconds it is found.
  */
 import { parseArgs } from 'node:util'
 import { runPart } from '../src/bulk/testing/nodes/run-part.js'

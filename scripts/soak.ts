@@ -1,10 +1,9 @@
 /**
- * `npm run soak -- --minutes <n> [--seed <first>] [--store sqlite|postgres] [--faults <of a round>]`: uses everything
- * that Homeport does at once, and kills the server, its launcher, its engines and the backends of PostgreSQL with
- * SIGKILL at random moments. A round begins with an empty data directory and ends with a check of everything that was
- * acknowledged. Rounds follow each other until the time is over, each with its own seed. After a violation the exit
- * code is 1, the data directory is kept, and the seed is printed: the same seed makes the same faults at the same
- * moments.
+ * `npm run soak -- --minutes <n> [--seed <first>] [--store sqlite|postgres] [--faults <of a round>]`: uses all features of
+ * Homeport at once, and kills the server, its launcher, its engines and the backends of PostgreSQL with SIGKILL at random
+ * moments. A round begins with an empty data directory and ends with a check of all acknowledged writes. Rounds follow
+ * each other until the time is over, each with its own seed. After a violation the exit code is 1, the data directory is
+ * kept, and the seed is printed: the same seed makes the same faults at the same moments.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +24,7 @@ const { values: given } = parseArgs({
   },
 })
 const LONGEST_LIFE_MS = 8_000
-/** Ports for the databases of a round, which has at most this many. */
+/** Ports for the databases of a round: the most databases that a round has. */
 const PORTS = 60
 
 /** A positive number given as an option. */

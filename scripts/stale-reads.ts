@@ -37,9 +37,9 @@ const NODES = {
   home: { host: '127.0.0.2', region: 'us-east-1' },
 } as const
 
-/** Of the reads, percent. With less, the replica has hardly been tried. */
+/** Least share of the reads that the replica must answer, percent. With less, the campaign has hardly tested it. */
 const LEAST_SHARE = 10
-/** Of the end of the logs of the nodes, when a client has failed for good. */
+/** Length of the end of each node's log that is printed when a client has failed for good. */
 const LOG_BYTES = 4_000
 
 const random = seeded(SEED)
@@ -48,7 +48,7 @@ const plansFile = join(tempDir(), 'plans.json')
 const plan = { ...DEFAULT_PLANS.payg, db_max_commands_per_second: NO_LIMIT, price_per_100k_commands: 0 }
 writeFileSync(plansFile, JSON.stringify({ payg: plan }))
 
-/** A node of the scene, reached by the other one over a slow wire. */
+/** One of the two nodes. The other one reaches it over a slow wire. */
 interface SlowNode {
   readonly host: string
   readonly restPort: number
@@ -96,7 +96,7 @@ async function createUsers({ host, restPort }: SlowNode, { rest_token }: Made): 
   return users
 }
 
-/** Lets the replica lag. */
+/** Makes the replica lag. */
 class Disturbance {
   readonly #home: SlowNode
   readonly #replicaDir: string
@@ -131,7 +131,7 @@ class Disturbance {
     const engine = enginesIn(this.#replicaDir)[0]?.pid
     if (engine === undefined) return
     const signal = (name: NodeJS.Signals): void => {
-      // An engine that has ended is started again.
+      // An engine that ended was restarted with another pid, so do not signal the old one.
       if (enginesIn(this.#replicaDir).some(({ pid }) => pid === engine)) process.kill(engine, name)
     }
     signal('SIGSTOP')
@@ -139,7 +139,7 @@ class Disturbance {
   }
 }
 
-/** Counts the reads of the replica, also when its engine restarts and counts from 0. */
+/** Counts the reads of the replica across restarts of its engine, which counts from 0 after each. */
 class ReplicaReads {
   #total = 0
   #last = 0
@@ -174,7 +174,7 @@ async function play(store: string): Promise<void> {
   const disturbance = new Disturbance(home, near, made)
   const replica = new ReplicaReads(() => engineCalls(near.homeport.place.dataDir, NODES.near.region, made))
   const beganMs = performance.now()
-  /** Prints the figures, and answers the share of the replica, percent. */
+  /** Prints the figures, and returns the share of the reads that the replica answered, percent. */
   const say = async (what: string): Promise<number> => {
     const { pairs, stale, refused, refusal } = reads.report
     const rate = Math.round((pairs * 1_000) / (performance.now() - beganMs))

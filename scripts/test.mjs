@@ -22,12 +22,15 @@ const RUN_AGAIN_AT_MOST = 8
 const SHOWN_SLOWEST = 10
 /** In CI, unsteady tests in more files than these fail the run. */
 const UNSTEADY_FILES_TOLERATED = 3
-/** Which cases of long lists the tests try (`test/support/sample.ts`): a second run must try those that have failed. */
+/**
+ * The sample of long lists that the tests try (`test/support/sample.ts`). It is chosen here, so that the second run of
+ * failed files tries the same cases.
+ */
 const SAMPLE = process.env.HOMEPORT_TEST_SAMPLE || String(Math.floor(Math.random() * 1_000))
 
 /**
- * Each process of Node that has authorities of its own to trust reads those of Node as well when it starts, for 70 ms of
- * processor time. Only tests that install packages need them.
+ * With NODE_EXTRA_CA_CERTS, each process of Node parses all its authorities when it starts, for 70 ms of processor time.
+ * Only tests that install packages need these authorities.
  */
 const WITHOUT_AUTHORITIES = {
   NODE_EXTRA_CA_CERTS: undefined,
@@ -45,14 +48,14 @@ function readReport(path) {
   }
 }
 
-/** What `test/support/file-cost.ts` has noted. */
+/** The lines that `test/support/file-cost.ts` has written. */
 function readCosts(path) {
   const lines = existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []
   return lines.filter(Boolean).map((line) => JSON.parse(line))
 }
 
 /**
- * Runs the files whose path contains a filter. The report is `undefined` when the runner left none.
+ * Runs the files whose path contains a filter. `report` is `undefined` if the runner wrote none.
  * @returns `costs` has `{name, processor}` of each file: seconds of processor time.
  */
 async function runOnce(filters, options = []) {
@@ -112,8 +115,8 @@ function printError(error) {
 }
 
 /**
- * Sources that do not compile are a failed check; the tests run all the same. The checks go on beside the tests, because
- * the preparation and the checks alone would leave a core idle.
+ * Sets up. Sources that do not compile count as a failed check, and the tests still run. The checks run in parallel with
+ * the tests, because the preparation and the checks alone would leave a core idle.
  * @returns the results of the checks, once they have ended.
  */
 async function prepare() {

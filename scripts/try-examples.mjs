@@ -105,7 +105,7 @@ async function tryJest(work) {
 
 function spawnApp([program, ...args], cwd, env) {
   const stdio = ['ignore', 'pipe', 'pipe']
-  // A group of its own, because npm does not pass a signal on to what it has started.
+  // The process group is signalled as a whole, because npm does not pass signals on to its child processes.
   const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio, detached: true })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))

@@ -22,7 +22,7 @@ import { SetupError, say } from './lib/say.mjs'
 const READY_MS = 120_000
 const STOP_MS = 60_000
 
-/** Copies the build context: what git knows or would add, without what `.dockerignore` names. */
+/** Copies the build context: the files that git tracks or would add, except those that `.dockerignore` names. */
 async function copyContext(target) {
   const ignored = readFileSync(inProject('.dockerignore'), 'utf8').split('\n').filter(Boolean)
   const isIgnored = (file) => ignored.some((name) => file === name || file.startsWith(`${name}/`))
@@ -50,7 +50,7 @@ async function buildStage(stage, stages, root) {
   return state
 }
 
-/** What the base image of the registry has. */
+/** The Node and Debian versions of the base image. */
 function baseOf(image) {
   const [, major, debian] = /^node:(\d+)-(\w+)-slim$/.exec(image) ?? []
   if (!major)
@@ -114,7 +114,7 @@ class Container {
     return new Container(image, ids, child)
   }
 
-  /** The id of the container's first process, as this machine counts. */
+  /** The id of the container's first process, outside of the container. */
   get first() {
     return Number(readFileSync(`/proc/${this.child.pid}/task/${this.child.pid}/children`, 'utf8').trim())
   }

@@ -1,7 +1,7 @@
 /**
- * `npm run test:node -- <version> [<filter>...]`: runs the tests, or those whose path contains a filter, with another Node, such
- * as `22` or `24.19`. It comes from the npm registry and stays in `node_modules/.cache/`. From 22.16 on, Node has a SQLite
- * driver of its own, which no test of an older one uses.
+ * `npm run test:node -- <version> [<filter>...]`: runs the tests, or those whose path contains a filter, with another Node,
+ * such as `22` or `24.19`. That Node is installed from the npm registry into `node_modules/.cache/`. From 22.16 on, Node has
+ * a SQLite driver of its own, which no test with an older Node uses.
  */
 import { mkdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
  * `npm run test:systemd`: installs the package and the systemd unit on a new Debian as docs/install.md says, boots it with
- * `systemd-nspawn`, and uses the service: it serves when `systemctl` says so, keeps no secrets in the journal, comes back
+ * `systemd-nspawn`, and checks the service: it serves when `systemctl` says so, writes no secrets to the journal, restarts
  * after its process was killed, and stops. Needs root on Debian, and takes two minutes.
  */
 import { spawn } from 'node:child_process'
@@ -40,7 +40,7 @@ class Machine {
     this.ended = once(this.child, 'exit')
   }
 
-  /** The machine's first process, as this one counts. */
+  /** The id of the machine's first process, outside of the machine. */
   get first() {
     return readFileSync(`/proc/${this.child.pid}/task/${this.child.pid}/children`, 'utf8').trim().split(' ').at(-1)
   }

@@ -1,7 +1,7 @@
 /**
- * `npm run try-upgrade -- <git ref>`: builds an older version in a temporary folder, starts three nodes of it on a PostgreSQL
- * server of its own, and replaces them one after the other by this version under load. Tells what was lost and what failed.
- * The oldest version that can run beside others is the one that brought nodes.
+ * `npm run try-upgrade -- <git ref>`: builds an older version in a temporary folder, starts three nodes of it on a
+ * PostgreSQL server of its own, and replaces them one after the other with this version under load. Prints what was lost
+ * and what failed. The oldest version that works is the first one that supported nodes.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { run } from './lib/processes.mjs'
 import { SetupError, say } from './lib/say.mjs'
 import { setUp } from './lib/setup.mjs'
 
-/** The files of a version, in a folder of their own; the packages are those of this one if both name the same. */
+/** Unpacks the files of a version into a folder. It uses the installed packages if both versions have the same lock file. */
 async function unpack(ref, folder) {
   const archive = execFileSync('git', ['archive', ref], { cwd: ROOT, maxBuffer: 2 ** 30 })
   execFileSync('tar', ['-x', '-C', folder], { input: archive })

@@ -55,6 +55,6 @@ export const OPEN_PLACES = [
   'src/store/maintenance.js',
   'src/cluster/key-partition.js',
   'src/accounts/credentials.js',
-  // It runs before anything else is loaded.
+  // This file runs before any other module is loaded.
   'src/base/compiled-program.js',
 ]

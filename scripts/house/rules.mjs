@@ -22,7 +22,7 @@ const BANNED = [
   {
     pattern: /\bDate\.now\s*\(|\bnew Date\(\)/g,
     where: inProduct,
-    // A migration only notes when it ran; nothing waits for that time.
+    // A migration only records when it ran; nothing waits for that time.
     except: ['base', 'cli', 'src/store/sqlite/thread.ts', 'src/store/postgres/store.ts'],
     say: 'ask the Clock of base for the time',
   },
@@ -207,7 +207,7 @@ function undocumentedExports(file) {
 }
 
 const VALUE = /^export (?:async )?(?:function\*?|const|class|abstract class) (\w+)/gm
-/** Places whose exports other programs use, or that are collected as a family of declarations. */
+/** Places whose exports other programs use, or which are collected as a whole, such as declarations and migrations. */
 const CALLED_FROM_OUTSIDE = ['src/contract/', 'src/store/migrations/']
 
 /** Cache of the index from a word to the files whose code contains it. */
@@ -234,7 +234,7 @@ function unusedExports(file, files) {
     }))
 }
 
-/** The properties of such an object belong to the one around it. */
+/** Finds literal objects that are spread into another object. */
 function spreadLiterals(file) {
   return [...file.code.matchAll(/\.{3}\{/g)].map(({ index }) => ({
     line: lineAt(file.code, index),

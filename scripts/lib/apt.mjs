@@ -26,7 +26,7 @@ function asRoot(command, args, options) {
   return isRoot() ? run(command, args, options) : run('sudo', [command, ...args], options)
 }
 
-/** Whether apt can install the package, but not from backports, which get security fixes late. */
+/** Whether apt can install the package. Packages from backports do not count, because they get security fixes late. */
 export async function aptKnows(name) {
   const { code, output } = await run('apt-cache', ['policy', name], { quiet: true, env: { LC_ALL: 'C' } })
   return code === 0 && /Candidate: (?!\(none\)|\S*~bpo)/.test(output)

@@ -4,8 +4,8 @@ import { run } from './processes.mjs'
 
 const node = (...args) => ({ command: process.execPath, args })
 /**
- * Several checkers each check the declarations that all files share: twice the processor time for a tenth of the wait. What
- * is as it was at the last check is not checked again.
+ * The type check of a project. It uses one thread, because each further thread would check the shared declarations again:
+ * twice the processor time to save a tenth of the elapsed time. It skips files that have not changed since the last check.
  */
 const types = (project, name) =>
   node(

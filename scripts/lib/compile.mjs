@@ -36,9 +36,9 @@ const entryPoint = (entry) => ({
   in: inProject(entry.in ?? entry),
   out: entry.out ?? basename(entry, '.ts'),
 })
-/** Programs in one file each, which keep what V8 compiles of them: see `src/base/compiled-program.ts`. */
+/** Programs in one file each, for which V8's compiled code is cached: see `src/base/compiled-program.ts`. */
 const COMPILED = { server: 'src/server-program.ts', 'store-thread': 'src/store-thread.ts' }
-/** What applications import in their tests: in the module format that every test runner loads, with its types. */
+/** The module that applications import in their tests, in the format that every test runner loads, and its types. */
 const TESTING = { code: 'src/testkit/client.ts', types: 'src/testkit/testing.d.cts' }
 const isTest = (path) => /\.test\.ts$|(^|\/)testing(\/|$)/.test(path)
 
@@ -64,7 +64,7 @@ const builtFrom = () => (existsSync(join(DIST, STAMP)) ? readFileSync(join(DIST,
 
 /**
  * Builds when needed, and lets `npx homeport` find the command. The new `dist/` replaces the old one as a whole, so
- * that no stale file survives. Of several processes one builds, and the others use what it has built.
+ * that no stale file survives. If several processes call this, one builds, and the others use its result.
  */
 export async function ensureBuilt() {
   linkCommand()
@@ -80,7 +80,7 @@ async function build() {
   removeLeftovers()
   const next = `${DIST}.${process.pid}`
   try {
-    // First, because bundling the server ends the compiler.
+    // Must run first: `bundleServer` stops the compiler that this step uses.
     await packReference(join(next, 'docs'))
     await Promise.all([bundleServer(next), bundleConsole(join(next, 'console'))])
     chmodSync(join(next, 'main.js'), 0o755)
@@ -103,7 +103,7 @@ function linkCommand() {
   try {
     if (lstatSync(link, { throwIfNoEntry: false }) === undefined) symlinkSync('../../dist/main.js', link)
   } catch (error) {
-    // Another process has made it meanwhile.
+    // Another process has created the link meanwhile.
     if (error.code !== 'EEXIST') throw error
   }
 }
@@ -144,18 +144,18 @@ const compiledIn = (outdir) => ({
   supported: { 'dynamic-import': false },
   sourcesContent: false,
   legalComments: 'none',
-  // The function that `loadCompiled` calls. It finds the other files by the extension that they have.
+  // Banner and footer make a function that `loadCompiled` calls. It finds the other files as `.js` files.
   define: { 'import.meta.url': '__url' },
   banner: { js: `(function (exports, require, module, __filename, __dirname) { const __url = ${URL_OF_FILE};` },
   footer: { js: '})' },
 })
 
 /**
- * Bundles the server and the command line with the packages they use: a program that is read from a few files starts in
- * a third of the time of one that is read from a thousand.
+ * Bundles the server and the command line with the packages they use. A program in a few files starts in a third of the
+ * time of a program in a thousand files.
  */
 async function bundleServer(outdir) {
-  // Looked up only here: when this file is loaded, the packages may not be installed yet.
+  // Imported only here: when this file is loaded, the packages may not be installed yet.
   const { build: bundle, stop } = await import('esbuild')
   const testing = {
     ...COMMON,
@@ -169,13 +169,13 @@ async function bundleServer(outdir) {
   } catch {
     throw new SetupError('the sources do not compile; the output of the compiler above says where.')
   } finally {
-    // `npm start` becomes the server in this process, and the compiler would stay beside it as a child.
+    // With `npm start`, this process becomes the server, and the compiler would remain its child process.
     await stop()
   }
   for (const name of Object.keys(COMPILED)) assertAscii(join(outdir, `${name}.cjs`))
 }
 
-/** One byte for each character: `loadCompiled` does not decode. */
+/** `loadCompiled` reads one byte as one character, so the file must be ASCII. */
 function assertAscii(path) {
   if (readFileSync(path).some((byte) => byte > 0x7f)) throw new Error(`${path} is not ASCII`)
 }
@@ -195,8 +195,8 @@ async function bundleConsole(outDir) {
 }
 
 /**
- * Writes each file of a folder also compressed with Brotli, too slow for a server that would do it when asked. Quality 11 takes
- * three times as long for 2 % less.
+ * Writes a copy of each file of a folder, compressed with Brotli. The server does not compress at each request, because that
+ * is too slow. Quality 11 would take three times as long for 2 % less.
  */
 async function compress(folder) {
   const files = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name))
@@ -210,8 +210,8 @@ async function compress(folder) {
 }
 
 /**
- * The files of the page `/docs`, compressed: 0.5 MB instead of 2 MB. Swagger UI comes ready for browsers, so only our
- * script is compiled.
+ * Writes the files of the page `/docs`, compressed: 0.5 MB instead of 2 MB. Swagger UI comes ready for browsers, so only
+ * our script is compiled.
  */
 async function packReference(outDir) {
   const { transform } = await import('esbuild')
@@ -234,7 +234,7 @@ async function packReference(outDir) {
   }
 }
 
-/** Tries again when another process, whose lock was taken over while it stood still, has put its own `dist/` there. */
+/** Replaces `dist/`. Retries if another process puts its own `dist/` there: one that stalled and lost the lock to us. */
 function swap(next) {
   const old = `${next}.old`
   for (let tries = 1; existsSync(next); tries++) {

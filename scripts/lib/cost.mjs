@@ -1,17 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs'
 
-/** Linux counts processor time for programs in hundredths of a second on every machine. */
+/** Linux reports processor time to programs in hundredths of a second on every machine. */
 const TICKS_PER_SECOND = 100
 const OWN_TIMES = '/proc/self/stat'
 
 /**
- * Processor time of this process and of its ended descendants, seconds, or `undefined` where the system does not tell.
- * Missing are processes that outlived their parent, such as the engines of a server that a test kills.
+ * Processor time of this process and of its ended descendants, seconds; `undefined` if the system does not report it.
+ * Processes that outlived their parent are missing, such as the engines of a server that a test kills.
  */
 export function processorSeconds() {
   if (!existsSync(OWN_TIMES)) return undefined
   const text = readFileSync(OWN_TIMES, 'latin1')
-  // The name of the program, in parentheses, may contain spaces. User and system time follow, own and of children.
+  // The name of the program, in parentheses, may contain spaces. Later fields are the user and system times of the process
+  // itself and of its children.
   const times = text
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')

@@ -1,4 +1,4 @@
-/** Reads a Dockerfile: as much of its language as ours uses. Anything else is refused by name. */
+/** Reads a Dockerfile. Supports only the instructions that ours uses, and refuses others by name. */
 import { SetupError } from './say.mjs'
 
 /**

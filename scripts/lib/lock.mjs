@@ -4,14 +4,17 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 
 const LOOK_MS = 100
-/** The holder shows this often that it lives. */
+/** Interval at which the holder updates the time of the lock file. */
 const BEAT_MS = 1_000
-/** A holder that has shown nothing for this long is gone. It may have been on another machine, or its id used again. */
+/**
+ * A holder that has not updated the file for this long is gone. Its process id alone is no proof: the holder may be on
+ * another machine, and a new process may have the id.
+ */
 const SILENT_MS = 30_000
 
 /**
- * Runs `work` while this process alone holds the lock file; waits for other holders. The lock of a process that has ended
- * is taken over. `onWait` is called once, with the pid of the holder, before the first wait.
+ * Runs `work` while this process alone holds the lock file; waits for other holders. It takes over the lock of a process
+ * that has ended. `onWait` is called once, with the pid of the holder, before the first wait.
  */
 export async function withLock(path, work, { onWait = () => {} } = {}) {
   const own = `${process.pid} ${hostname()} ${Math.random()}`
@@ -57,7 +60,7 @@ function touch(path) {
   try {
     utimesSync(path, now, now)
   } catch {
-    // Taken over, because this process stood still for long. Then the other one does the work, too.
+    // This process stalled, and another one took over the lock. Then both do the work.
   }
 }
 
@@ -65,7 +68,7 @@ function isGone(path, holder) {
   const [pid, host] = holder.split(' ')
   try {
     if (Date.now() - statSync(path).mtimeMs > SILENT_MS) return true
-    // Empty: it is being written.
+    // If the file is empty, its holder is about to write it.
     if (holder !== '' && host === hostname()) process.kill(Number(pid), 0)
     return false
   } catch (error) {
@@ -73,7 +76,7 @@ function isGone(path, holder) {
   }
 }
 
-/** Removes the lock of a holder that is gone, unless another process has done so and taken it meanwhile. */
+/** Removes the lock of a holder that is gone, unless another process has meanwhile removed it and taken the lock. */
 function removeLockOf(path, holder) {
   const aside = `${path}.${process.pid}`
   try {

@@ -18,12 +18,12 @@ const RECORD = 'node_modules/.package-lock.json'
 const BUILD_TOOLS = { python3: 'python3', make: 'make', 'g++': 'g++' }
 
 /**
- * What the compiler does for the SQLite driver, instead of `-O3` with all of SQLite: that takes 65 s of processor time, this
- * 26 s, and statements like those of the queue take 1.01 to 1.03 of the time.
+ * Compiler flags of the SQLite driver. They take 26 s of processor time; the default, `-O3` with all of SQLite, takes 65 s.
+ * Statements like those of the queue take 1.01 to 1.03 times as long.
  */
 const DRIVER_FLAGS = [
   '-O2',
-  // Text search and areas, which no statement uses.
+  // Full-text search and spatial indexes, which no statement uses.
   ...['FTS3', 'FTS3_PARENTHESIS', 'FTS4', 'FTS5', 'RTREE', 'GEOPOLY'].map((part) => `-USQLITE_ENABLE_${part}`),
 ].join(' ')
 
@@ -56,8 +56,8 @@ const TEST_ONLY = [
 ]
 
 /**
- * Whether this Node needs the package with the SQLite driver, as `src/base/sqlite/` decides: Node has one of its own, which
- * is complete from 22.16 and 24.0 on.
+ * Whether this Node needs the package with the SQLite driver, by the same rule as `src/base/sqlite/`. The driver built into
+ * Node is complete from 22.16 and 24.0 on.
  */
 export function needsDriver(version = process.versions.node) {
   const [major = 0, minor = 0] = version.split('.').map(Number)
@@ -129,7 +129,7 @@ export async function ensurePackages(scope, meanwhile = async () => {}) {
   const mayCompile = needsDriver() ? '; the SQLite driver may be compiled, which takes a minute or two' : ''
   say(`installing the npm packages${mayCompile}`)
   if (isEmpty() && needsDriver()) succeed(await npm('install', '--no-save', ...DRIVER_ONLY))
-  // Left out by an installation with a Node that has a driver.
+  // The driver is missing if the packages were installed with a Node that has a driver.
   else if (needsDriver() && !existsSync(DRIVER)) succeed(await npm('install', '--no-save', ...argumentsFor(scope)))
   await together(ensureDriver, async () => {
     if (!packagesAreCurrent(scope)) succeed(await npm('install', '--no-save', ...argumentsFor(scope)))
@@ -139,7 +139,7 @@ export async function ensurePackages(scope, meanwhile = async () => {}) {
 }
 
 /**
- * npm cannot install some development packages only, so those that the build needs are named as production packages.
+ * npm cannot install only some of the development packages, so those that the build needs are named as production packages.
  */
 function argumentsFor(scope) {
   if (scope === 'all') return []
@@ -183,7 +183,7 @@ function npm(...args) {
   })
 }
 
-/** The headers of this Node installation, so that the compiler need not download them. */
+/** The folder with the headers of this Node, so that they are not downloaded for the compiler. */
 function headersOfNode() {
   const prefix = resolve(process.execPath, '../..')
   return existsSync(join(prefix, 'include/node/node.h')) ? prefix : undefined

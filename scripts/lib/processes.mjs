@@ -9,7 +9,7 @@ const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 }
 
 /**
  * From now on a signal ends the running commands and prevents new ones, except those that clean up. Callers that wait
- * for a command continue and clean up; `interruptedCode` is the exit code to end with.
+ * for a command continue and clean up, then exit with `interruptedCode()`.
  * @returns a function that removes the handlers.
  */
 export function catchSignals() {

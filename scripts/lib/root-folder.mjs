@@ -6,7 +6,7 @@ import { findProgram, run } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
 
 const MIRROR = 'http://deb.debian.org/debian'
-/** The machine's certificate authorities are lent to npm in the root, which may have to pass a proxy. */
+/** The machine's certificate authorities, which npm in the root may need to pass a proxy. */
 const AUTHORITIES = process.env.NODE_EXTRA_CA_CERTS
 const LENT_AT = '/run/lent-authorities.crt'
 
@@ -24,7 +24,7 @@ export async function needRoot(...packages) {
   else if (packages.length > 0) await aptInstall(packages)
 }
 
-/** Makes a Debian root with Node and npm from the packages `node` and `npm` of npm, as the image `node:<major>-slim` has. */
+/** Makes a Debian root with Node and npm from the npm packages `node` and `npm`, like the image `node:<major>-slim`. */
 export async function makeRoot(folder, { debian, major, packages = [] }) {
   say(`making Debian ${debian} with Node ${major}`)
   const included = packages.length > 0 ? [`--include=${packages.join(',')}`] : []
@@ -38,7 +38,7 @@ export async function makeRoot(folder, { debian, major, packages = [] }) {
   symlinkSync(`${modules}/npm/bin/npx-cli.js`, join(folder, 'usr/local/bin/npx'))
 }
 
-/** Lends the machine's network settings to a root. */
+/** Copies the machine's network settings into a root. */
 export function lendNetwork(root) {
   mkdirSync(join(root, 'run'), { recursive: true })
   for (const file of ['/etc/resolv.conf', '/etc/hosts']) {
@@ -47,7 +47,7 @@ export function lendNetwork(root) {
   if (AUTHORITIES) cpSync(AUTHORITIES, join(root, LENT_AT), { dereference: true })
 }
 
-/** Variables as `env` takes them. */
+/** Variables as arguments of `env`. */
 export const assignments = (env) => Object.entries(env).map(([name, value]) => `${name}=${value}`)
 
 /** Runs a shell command in a root, as root, with an environment of its own. */
@@ -66,9 +66,9 @@ export function check(isTrue, what, found) {
 }
 
 /**
- * Does what a user does first: takes the credentials, makes a database, counts in it. Prints `visits <number>`.
- * @param exec runs a command where the server is, as somebody who may read its data directory.
- * @param number counts the starts of the server.
+ * Does what a user does first: reads the credentials, creates a database, counts in it. Prints `visits <number>`.
+ * @param exec runs a command where the server is, as a user who may read its data directory.
+ * @param number how often the server has started.
  */
 export async function visit(exec, number) {
   const exported = await exec(['homeport', 'env'])

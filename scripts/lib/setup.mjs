@@ -15,7 +15,7 @@ function checkNode() {
 }
 
 /**
- * Installs and builds what is missing; fast when nothing is. `packages` is `run` for what the server needs, or `all`.
+ * Installs and builds what is missing; fast if nothing is. `packages` is `run` for the packages of the server, or `all`.
  * `meanwhile` needs the packages, but neither the SQLite driver nor the engine.
  */
 export async function setUp({ packages = 'all', build = true, meanwhile = async () => {} } = {}) {
