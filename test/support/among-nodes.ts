@@ -4,20 +4,20 @@ import { newPlace, type Place, type RunningHomeport, type StartOptions, startHom
 import { freePort } from './ports.js'
 import { waitFor } from './wait-for.js'
 
-/** A region that no test asks for: the node that tests talk to is not the home of any database. */
+/** A region that no test asks for, so that the node that tests talk to is not the home of any database. */
 const REGION_OF_FIRST = 'ap-southeast-2'
 
-/** The nodes of a cluster. Tests talk to the first as to a server that is alone. */
+/** The nodes of a cluster. Tests talk to the first one as to a single server. */
 export interface AmongNodes {
-  /** As they run now; those after the first are the homes of databases. */
+  /** The running nodes. All but the first are homes of databases. */
   readonly nodes: readonly RunningHomeport[]
   /** Ends these nodes with a signal, all at once, and starts them again at their places. */
   restart(numbers: readonly number[], signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
 /**
- * Starts the nodes of a cluster on a PostgreSQL of their own. The first one has no databases: the others are their homes. Its
- * addresses are those in the records of databases.
+ * Starts the nodes of a cluster on a PostgreSQL of their own. The first node is the home of no database; the others are the
+ * homes. The records of databases contain the addresses of the first node.
  * @param count of nodes, 2 or more.
  */
 export async function startAmongNodes(count: number, options: StartOptions): Promise<AmongNodes> {

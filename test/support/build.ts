@@ -4,7 +4,7 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { TestProject } from 'vitest/node'
 
-/** Tests that need nothing built: those beside the code, of the house rules and of the helpers. */
+/** Tests that do not use `dist/`: those beside the code, of the house rules and of the helpers. */
 const WITHOUT_BUILD = /^(src|console|test\/house|test\/support)\//
 
 /** Builds `dist/` when the sources are newer, and one of the files needs it. */

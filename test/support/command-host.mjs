@@ -23,20 +23,20 @@ function collect(stream) {
   }
   return () => {
     stream.write = write
-    // The listeners of the command would end with its process.
+    // Removes the listeners of the command, which would end with its process.
     stream.removeAllListeners('error')
     return Buffer.concat(parts).toString()
   }
 }
 
-/** The exit code of Node.js when nothing is left to do and the main file still waits. */
+/** The exit code of Node.js if the event loop is empty while the main file still awaits. */
 const UNSETTLED = 13
 
-/** Evaluates the main file. Answers the exit code once the program exits, or has nothing left to do. */
+/** Evaluates the main file. Resolves with the exit code once the program exits, or the event loop is empty. */
 async function exitCodeOf(main, number) {
   const { exit } = process
   process.exitCode = undefined
-  // Otherwise the channel to the tests would be something left to do.
+  // Otherwise the channel to the tests would keep the event loop alive.
   process.channel.unref()
   let unsettled = UNSETTLED
   let drained
@@ -55,7 +55,7 @@ async function exitCodeOf(main, number) {
   }
 }
 
-/** A process closes its connections when it ends; the next command may find another server at the same port. */
+/** Closes connections, as the end of a process does: the next command may find another server at the same port. */
 async function closeConnections() {
   const dispatcher = globalThis[DISPATCHER]
   if (dispatcher === undefined) return

@@ -17,9 +17,9 @@ export interface HostedProgram {
 }
 
 /**
- * Returns a function like `runHomeport` that runs each command in the same process, one after the other: most of a short
- * command's time is the start of Node.js. For commands that neither serve nor read a terminal; tests of exit codes,
- * signals and the start itself use `runHomeport`. The process ends at cleanup.
+ * Returns a function like `runHomeport` that runs all commands in the same process, one after the other, because a short
+ * command spends most of its time on the start of Node.js. It suits commands that neither serve nor read a terminal; tests
+ * of exit codes, signals and the start itself use `runHomeport`. The process ends at cleanup.
  */
 export function commandHost({
   main = MAIN_JS,

@@ -1,4 +1,4 @@
-/** Prints every statement of both dialects as JSON. A program of its own, in which no test has declared statements. */
+/** Prints every statement of both dialects as JSON. It is a program of its own, so that it prints no statements of tests. */
 import { postgresDialect, sqliteDialect } from '../../src/store/dialect.js'
 import { declaredQueries } from '../../src/store/query.js'
 import '../../src/transactions.js'

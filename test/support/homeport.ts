@@ -13,7 +13,7 @@ import { waitFor } from './wait-for.js'
 /** The built command. */
 export const MAIN_JS = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 
-/** Servers collect garbage on one thread, because the cores are busy: helpers would only take turns with it. */
+/** Servers collect garbage on one thread: the cores are busy with tests, so helper threads would save no time. */
 const NODE_FLAGS = ['--single-threaded-gc']
 
 /** Where one server listens and keeps its data; pass it to `startHomeport` again to restart the same server. */
@@ -35,7 +35,7 @@ export interface StartOptions extends Partial<Place> {
   readonly deadlineMs?: number
   /** Secrets that the caller knows already; default: those in the data directory. */
   readonly credentials?: Credentials
-  /** Default: strays in the dispatcher fail the test file, because only lost commits cause them. */
+  /** Default: strays (pending messages missing in memory) fail the test file, because only lost commits cause them. */
   readonly mayHaveStrays?: true
   /** The loopback address that it listens on; default 127.0.0.1. */
   readonly host?: string
@@ -58,7 +58,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null
 }
 
-/** An answer over HTTP; `body` is the parsed JSON, or the text when it is none. */
+/** An answer over HTTP. `body` is the parsed JSON, or the text if it is not JSON. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -79,7 +79,7 @@ export interface RunningHomeport {
   queue(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   /** Everything written to stdout and stderr so far. */
   logs(): string
-  /** Sends the signal to the server alone and waits for its end. If it has already ended, only returns how. */
+  /** Sends the signal only to the server process and waits for its end. If it has already ended, only returns its exit. */
   kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGINT'): Promise<Exit>
   /** Live processes that name the data directory: the server, its launcher, its engines. */
   processes(): FoundProcess[]
@@ -109,8 +109,8 @@ export function placeFlags(place: Place): string[] {
 }
 
 /**
- * The environment of a child: our own without the developer's settings of Homeport. Servers do not note themselves, so
- * that no command finds the server of another test.
+ * The environment of a child process: our own without the developer's settings of Homeport. Servers write no note that
+ * they run, so that no command finds the server of another test.
  */
 export function childEnv(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
@@ -141,7 +141,7 @@ function collectOutput(child: ChildProcess): () => string {
   return () => text
 }
 
-/** What the dispatcher logs about strays, and when it cannot look for them. */
+/** The log lines of the dispatcher about strays, and about a failed search for them. */
 const STRAYS = /pending messages were missing in memory|due messages could not be compared/
 
 /** Ends processes that a server left behind, and throws: a leak fails the test that caused it. */
@@ -216,7 +216,7 @@ async function whenHealthy({
     queueUrl: `http://${host}:${place.queuePort}`,
   }
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
-  // The listeners open one after the other, so one question is enough until the first answers.
+  // The listeners open one after the other, so only the first is asked until it answers.
   const serves = async () => {
     for (const url of Object.values(urls)) if (!hasEnded() && !(await isHealthy(url))) return false
     return true

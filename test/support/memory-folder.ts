@@ -2,8 +2,8 @@
  * Puts the temporary files of a run into memory. Tests create thousands of small files: a PostgreSQL database alone has a
  * thousand, and each commit of SQLite waits for the disk. In memory, a new database costs a fifth of the CPU time.
  *
- * Only where memory can replace a disk: enough of it, and programs may be run from there (containers often allow 64 MiB and
- * no programs). Elsewhere, and when `TMPDIR` is set, temporary files are where they always are.
+ * It does so only if the memory file system is large enough and allows programs to run from it (containers often allow 64
+ * MiB and no programs). Otherwise, and when `TMPDIR` is set, temporary files stay in their usual folder.
  */
 import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { freemem } from 'node:os'
@@ -14,12 +14,12 @@ const PREFIX = 'hp-run-'
 /** A whole run uses less than half of it. */
 const NEEDED_BYTES = 3 * 2 ** 30
 
-/** Runs once before all tests. Returns what deletes the folder. */
+/** Runs once before all tests. Returns a function that deletes the folder. */
 export default function setup(): (() => void) | undefined {
   if (process.env.TMPDIR !== undefined || !isSuitable()) return undefined
   deleteLeftovers()
   const folder = join(MEMORY, `${PREFIX}${process.pid}`)
-  // Other users enter it: PostgreSQL does not run as root.
+  // Other users must be able to enter the folder, because PostgreSQL does not run as root.
   mkdirSync(folder, { recursive: true, mode: 0o755 })
   process.env.TMPDIR = folder
   return () => {
@@ -44,7 +44,7 @@ function mayRunPrograms(): boolean {
   return !options.split(',').includes('noexec')
 }
 
-/** Folders of runs that were killed. */
+/** Deletes the folders of runs that were killed. */
 function deleteLeftovers(): void {
   for (const name of readdirSync(MEMORY)) {
     if (name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length))))

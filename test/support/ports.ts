@@ -1,9 +1,9 @@
 import { isPortFree } from '../../src/testkit/port-block.js'
 
 /**
- * The helper hands out ports below the range that the kernel uses for outgoing connections, so that no connection of
- * a test takes a port between the check and its use. The ports of a restarting server are free meanwhile. So each run
- * starts at another port, and each worker of a run has its own stretch of ports. `fetch` refuses 10080.
+ * This module hands out ports below the range that the kernel uses for outgoing connections, so that no connection of
+ * a test takes a port between the check and its use. While a server restarts, its ports are free, and another test could
+ * take them. So each run starts at another port, and each worker of a run has its own range. `fetch` refuses 10080.
  */
 const LOWEST = 10_081
 const COUNT = 22_000
@@ -15,7 +15,7 @@ const stretch = worker === 0 ? COUNT : OF_A_WORKER
 const offset = (worker === 0 ? process.pid : process.ppid) * 7_919 + worker * OF_A_WORKER
 let used = 0
 
-/** The next consecutive ports of this process's stretch, which starts again at its beginning once it is used up. */
+/** The next consecutive ports of this process's range. When the range is used up, it starts again at its beginning. */
 function nextPorts(count: number): number[] {
   for (;;) {
     if (used + count > stretch) used = 0

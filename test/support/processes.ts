@@ -15,7 +15,7 @@ const attempt = (read: () => string): string => {
   }
 }
 
-/** Whether the process names the mark. Most do not, and the kernel's own have no command line, so the cheap looks come first. */
+/** Whether the process names the mark. Most do not, and kernel threads have no command line, so cheap checks come first. */
 function names(folder: string, command: string, mark: string): boolean {
   return (
     command !== '' &&

@@ -1,23 +1,23 @@
 import { existsSync, readFileSync } from 'node:fs'
 
 /**
- * Bounds of tests on how long something works. Time on a clock depends on what else the machine does; the processor time of
- * one thread, compared with a known piece of work of the same run, does not.
+ * Measures work for tests that bound its cost. Elapsed time depends on the load of the machine. The ratio between the
+ * processor time of one thread and that of a known piece of work in the same run does not.
  */
 
-/** The first thread of a process has its id. Where there is no such file, the time that has passed has to do. */
+/** Times of the main thread, whose id is that of the process. Without this file, elapsed time is used instead. */
 const TIMES = `/proc/self/task/${process.pid}/schedstat`
 const isCounted = existsSync(TIMES)
 const NS_PER_MS = 1e6
 
 const UNIT_STEPS = 5_000_000
-/** The least of these tries counts: V8 has not compiled the first ones yet. */
+/** The fastest of these tries counts, because V8 has not compiled the code of the first ones yet. */
 const UNIT_TRIES = 5
 let unit: number | undefined
-/** Keeps the result of the unit, so that it is not optimized away. */
+/** The result of the multiplications. It is kept, so that V8 does not optimize them away. */
 let rest = 0
 
-/** Processor time of the main thread of this process, milliseconds. It is counted in steps of some milliseconds. */
+/** Processor time of the main thread of this process, milliseconds. It advances in steps of some milliseconds. */
 export function mainThreadMs(): number {
   return isCounted ? Number(readFileSync(TIMES, 'latin1').split(' ', 1)[0]) / NS_PER_MS : performance.now()
 }
@@ -29,7 +29,7 @@ export function workMs(work: () => void): number {
   return mainThreadMs() - begun
 }
 
-/** How long this machine takes now for five million multiplications, milliseconds: about 20. */
+/** Processor time of five million multiplications on this machine now, milliseconds: about 20. */
 export function unitMs(): number {
   unit ??= Math.min(...Array.from({ length: UNIT_TRIES }, () => workMs(multiply)))
   return unit

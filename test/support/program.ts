@@ -7,13 +7,13 @@ import { atCleanup } from './cleanup.js'
 const inProject = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 
 /**
- * Bundles a program of a test with the threads and processes that it starts, as the product is bundled: a loader that
- * compiles file by file costs each start two seconds of processor time. Deleted at cleanup.
+ * Bundles a program of a test with the threads and processes that it starts, as the product is bundled. A loader that
+ * compiles file by file would cost each start two seconds of processor time. The bundle is deleted at cleanup.
  * @param entries name of each file, with the sources that it loads, relative to the project.
  * @returns the folder of the files, such as `host.js`.
  */
 export async function bundleProgram(entries: Readonly<Record<string, readonly string[]>>): Promise<string> {
-  // Beside the packages, because the driver of SQLite is found from there.
+  // The bundle must be beside the packages, because it loads the SQLite driver from there.
   const cache = inProject('node_modules/.cache')
   mkdirSync(cache, { recursive: true })
   const outdir = mkdtempSync(join(cache, 'homeport-program-'))
@@ -41,7 +41,7 @@ export async function bundleProgram(entries: Readonly<Record<string, readonly st
   return outdir
 }
 
-/** What every server starts besides its own program. */
+/** The programs that every server starts besides its own. */
 export const THREADS = {
   launcher: ['src/fleet/launcher/launcher.ts'],
   'store-thread': ['src/store-thread.ts'],

@@ -1,7 +1,7 @@
 import { filesOfOtherTurns } from './turns.js'
 
 /**
- * Long lists of cases of one kind, such as all requests that could block the event loop: a test run tries a sample of them.
+ * A test run tries only a sample of long lists of cases, such as all requests that could block the event loop.
  *
  * The environment variable `HOMEPORT_TEST_SAMPLE` is the number of the sample, or `all` for every case. As a `globalSetup` of
  * Vitest, this file chooses a number for the run when there is none, so that many runs try everything.
@@ -27,8 +27,8 @@ export function sampleNumber(): number | undefined {
 }
 
 /**
- * Whether this run tries the case at a place (from 0) of a list: one of `every` neighbours.
- * Neighbours in a list should be alike, then a sample has something of each kind.
+ * Whether this run tries the case at a place (from 0) of a list: one of `every` neighbours. Neighbours in a list should be
+ * similar, so that a sample contains each kind of case.
  */
 export function isSampled(place: number, every: number): boolean {
   const number = sampleNumber()

@@ -4,7 +4,7 @@ import { unpackSeqs } from '../../src/bulk/transactions/bulk-pack.js'
 import type { Caller } from '../../src/http/index.js'
 import type { Store } from '../../src/store/index.js'
 
-/** What runs are selected with. */
+/** The collaborators of a selection. */
 export interface Selecting {
   readonly store: Store
   readonly caller: Caller
@@ -13,8 +13,8 @@ export interface Selecting {
 }
 
 /**
- * Selects active runs as a bulk cancel does. @returns their `runs.seq`; `undefined` for a selector that is refused. For the model of
- * workflows, whose module knows nothing of bulk actions.
+ * Selects active runs as a bulk cancel does. The model of workflows uses it, because the module `workflow` may not import
+ * `bulk`. @returns their `runs.seq`; `undefined` for a refused selector.
  */
 export async function selectedRuns({ store, caller, now }: Selecting, given: object): Promise<number[] | undefined> {
   const parsed = parseSelector(given, '')

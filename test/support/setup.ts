@@ -3,7 +3,7 @@ import { afterAll, expect } from 'vitest'
 import { cleanup } from './cleanup.js'
 import { noteCost } from './file-cost.js'
 
-// The last of these runs first, so the cost includes what the cleanup takes.
+// The hook registered last runs first, so the cost includes the cleanup.
 const note = noteCost(process.env.HOMEPORT_TEST_COSTS)
 afterAll(() => note(expect.getState().testPath))
 afterAll(cleanup)

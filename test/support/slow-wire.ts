@@ -14,7 +14,7 @@ interface Parcel {
   readonly sentAtMs: number
 }
 
-/** Opens a link to the primary that listens on `primaryPort`. It is cut at cleanup. */
+/** Opens a link to the primary that listens on `primaryPort`. The link is closed at cleanup. */
 export async function laySlowWire(primaryPort: number): Promise<SlowWire> {
   let lagMs = 0
   const lines = new Set<Line>()
@@ -61,7 +61,7 @@ class Line {
     }
   }
 
-  /** Delivers what is due, and sets a timer for the rest. */
+  /** Delivers the parcels that are due, and sets a timer for the others. */
   deliver(): void {
     clearTimeout(this.#timer)
     for (let first = this.#parcels[0]; first; first = this.#parcels[0]) {

@@ -1,12 +1,12 @@
 import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** The kinds of test files by how long one takes, the longest first; what matches none is a unit test. */
+/** The kinds of long test files, the longest first. All other files are unit tests. */
 const LONG = [/^test\//, /\.integration\.test\.ts$/]
 
 /**
- * Starts the files that take longest first, so that the short ones fill both cores to the end of a run. Vitest goes by the
- * size of a file, which tells little: a short script of a whole server takes a minute.
+ * Starts the slowest files first, so that the short ones keep both cores busy until the end of a run. By default, Vitest
+ * sorts by the size of a file, which says little: a short test of a whole server takes a minute.
  */
 export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -1,20 +1,20 @@
 /**
- * What takes turns: `npm test` plays one file of each group, another one in another run, because all would take too long. It sets
- * `HOMEPORT_TEST_TURN`. Runs of chosen files, the commands of the campaigns (`npm run crash`, `npm run damage` …) and
- * `HOMEPORT_TEST_SAMPLE=all npm test` leave nothing out.
+ * Test files that take turns: each `npm test` runs one file of each group, because all files would take too long. It sets
+ * `HOMEPORT_TEST_TURN`, which chooses the files. Runs of chosen files, the commands of the campaigns (`npm run crash`, `npm
+ * run damage` …) and `HOMEPORT_TEST_SAMPLE=all npm test` run all files.
  */
 
 /** Campaigns of crashes and of several nodes. The members of a group test one kind of thing. */
 const CAMPAIGNS: readonly (readonly string[])[] = [
-  // Nodes that fail while everything is used.
+  // Nodes fail while all features are in use.
   ['test/crash/nodes.test.ts', 'test/crash/takeover.test.ts', 'test/databases/read-regions.test.ts'],
-  // Databases of nodes.
+  // Databases on several nodes.
   ['test/databases/moves.test.ts', 'test/databases/nodes.test.ts', 'test/databases/standbys.test.ts'],
-  // A store or its files that fail.
+  // The store or its files fail.
   ['test/crash/outages.test.ts', 'test/damage/damage.test.ts', 'test/store/postgres-outage.test.ts'],
-  // One server that is killed while everything is used.
+  // One server is killed while all features are in use.
   ['test/crash/crash.test.ts', 'test/crash/undo.test.ts', 'test/soak/soak.test.ts'],
-  // Servers that are killed in the middle of a change.
+  // Servers are killed in the middle of a change.
   [
     'test/backups/crash.test.ts',
     'test/bulk/crash.test.ts',
@@ -45,13 +45,13 @@ const LONG_FILES: readonly (readonly string[])[] = [
   ['test/tools/cli-and-terraform.test.ts', 'test/tools/mcp.test.ts'],
 ]
 
-/** Of each group a run plays one file. */
+/** All groups. A run plays one file of each. */
 export const GROUPS = [...CAMPAIGNS, ...LONG_FILES]
 
-/** The number of this run; `undefined` for a run that plays everything. */
+/** The number of this run; `undefined` for a run of all files. */
 const turn = process.env.HOMEPORT_TEST_TURN === undefined ? undefined : Number(process.env.HOMEPORT_TEST_TURN)
 
-/** Whether it is the turn of the member at a place (from 0) of a group. */
+/** Whether this run plays the member at a place (from 0) of a group. */
 export const isInTurn = (place: number, members: number): boolean =>
   turn === undefined || place % members === turn % members
 

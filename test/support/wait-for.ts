@@ -8,7 +8,7 @@ export interface WaitOptions {
   readonly everyMs?: number
 }
 
-/** A check often costs a request or a look at all processes, so one that takes long is repeated less and less often. */
+/** The interval grows, because a check often costs a request or a search through all processes. */
 const INTERVALS = { firstMs: 10, growth: 1.25, mostMs: 100 }
 
 /**
