@@ -1,8 +1,8 @@
 /**
- * The cost of a large backlog: publishes messages that are due in weeks in batches, one in ten of them into one queue.
- * Measures before, during and after that: the memory of the server, the latency from publish to delivery of messages
- * due at once at 200 per second, and the time of operations that read pending messages. After a restart: the time of
- * the start, and the memory again.
+ * The cost of a large backlog. Publishes batches of messages that are due in weeks, one message in ten into one queue.
+ * Measures before, during and after that: the memory of the server, the time of operations that read pending messages,
+ * and the latency from publish to delivery of 200 messages per second that are due at once. Then it restarts the server,
+ * and measures the time of the start and the memory again.
  *
  *   npm run bench backlog-memory
  *   node --import ./scripts/lib/measured.mjs bench/backlog-memory.bench.ts --messages 10000000 --seconds 10

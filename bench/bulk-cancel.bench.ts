@@ -1,10 +1,10 @@
 /**
  * Bulk cancel over HTTP of runs that all have a pending delivery, sleep or wait: by ids, by URL prefix, and by label
- * and dates. Compared with one bare SQL UPDATE of the same rows in a copy of the same store, and, in the same rounds, with
- * DBOS' cancel of as many workflows by id on PostgreSQL (a status update only), on the same server if Homeport is on
- * PostgreSQL too. A steady load of 200 publishes per second runs on the same service, before and during the cancel, unless
- * `--quiet`: DBOS has none. Service, publisher and cancelling client are a process each; the requests are
- * prepared by an earlier process.
+ * and dates. It is compared with one bare SQL UPDATE of the same rows in a copy of the same store. In the same rounds, it
+ * is compared with DBOS, which cancels the same number of workflows by id on PostgreSQL (only a status update), on the same
+ * server if Homeport uses PostgreSQL, too. Unless `--quiet` is given, a steady load of 200 publishes per second runs on
+ * Homeport before and during the cancel; DBOS has no such load. Service, publisher and cancelling client are a process each;
+ * an earlier process prepares the requests.
  *
  *   npm run bench bulk-cancel
  *   npm run bench bulk-cancel -- --store postgres
@@ -99,7 +99,7 @@ async function measure(place: Place, requests: readonly string[], expected: numb
   return { cancelMs, quiet, busy, memoryBytes: await memoryOf(peer) }
 }
 
-/** The most memory of the service, which ends. */
+/** Stops the service. @returns the most memory that it used, bytes. */
 async function memoryOf(peer: Peer<unknown>): Promise<number> {
   peer.child.send('memory')
   const [{ memoryBytes }] = await once(peer.child, 'message')
@@ -120,7 +120,7 @@ type Place = { readonly DATA_DIR: string } | { readonly BENCH_STORE: string }
 /** A store with runs, and copies of it. */
 interface Stores {
   readonly original: Place
-  /** On the copy. */
+  /** Makes the changes of a cancel with bare SQL on a copy. */
   cancelBareCopy(size: number): Promise<BareTimes> | BareTimes
   onCopy<Result>(work: (copy: Place) => Promise<Result> | Result): Promise<Result>
 }

@@ -58,7 +58,7 @@ async function benchConnects(peers: readonly TcpPeer[]): Promise<void> {
   console.table(rows)
 }
 
-/** Small commands, alone and beside each kind of neighbour. Their ratios are to the service without one. */
+/** Small commands, alone and beside each kind of neighbour. The ratios compare with the service without a neighbour. */
 async function benchNeighbours(servers: Servers, neighbour: Peer<string>): Promise<void> {
   const rows: Record<string, object> = {}
   for (const kind of KINDS)
@@ -102,7 +102,7 @@ function comparison(quiet: readonly Service[], disturbed: readonly Service[]): o
 
 const rateOf = ({ perSecond }: Service): number => perSecond
 
-/** Attempts without a login per second. */
+/** Connection attempts without a login, per second. */
 async function benchStorm({ gateway, engine }: Servers, pid: number): Promise<void> {
   const strangers = await startPeer<string>('storm-process.ts')
   const before = processUs(pid)

@@ -1,8 +1,8 @@
 /**
  * The data plane over REST: GET on 50 kept connections, one command per request and pipelines of 16, at the gateway, at
  * webdis where it is installed, and at a bare `node:http` server over one pipelined engine connection (the floor). The
- * gateway takes a pipeline as one request (`POST /pipeline`), and as requests that follow each other without waiting, which
- * is the only way of webdis.
+ * gateway accepts a pipeline as one request (`POST /pipeline`) and as pipelined HTTP requests. webdis supports only the
+ * latter.
  *
  *   npm run bench gateway-rest
  *

@@ -2,7 +2,7 @@
  * The data plane over TCP with small values, compared with the layers below it and with other proxies, with every limit
  * set and metering on: redis-benchmark (GET and SET of 64 bytes, for 1, 50 and 500 clients, pipelines of 1 and 16) to the
  * gateway, to a bare relay in Node (the floor), to haproxy and twemproxy where they are installed, and to the same engine
- * directly. Besides the rates it prints the processor time per command of each, which depends less on other load of the
+ * directly. Besides the rates, it prints the processor time per command of each, which depends less on other load of the
  * machine.
  *
  *   npm run bench gateway            with gateway-values, gateway-rest and gateway-neighbours

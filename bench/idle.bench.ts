@@ -1,8 +1,8 @@
 /**
  * The cost of unused databases: creates many, eight at a time, and waits until all of them sleep. Then it measures the
- * memory, the processor time and the disk writes of all processes of the server over some time, with all ports open. On
- * the way it measures the time of a creation while the number of databases grows and earlier ones are awake or fall
- * asleep, and finally with all of them asleep, compared with few.
+ * memory, the processor time and the disk writes of all processes of the server over some time, with all ports open. It
+ * also measures the time of a creation: while the number of databases grows and earlier ones are awake or fall asleep, and
+ * while all of them sleep, compared with few sleeping databases.
  *
  *   node --import ./scripts/lib/measured.mjs bench/idle.bench.ts [databases = 1000] [seconds = 30]
  */
@@ -28,7 +28,7 @@ const [count = 1000, seconds = 30] = process.argv
   .map(Number)
 const AT_A_TIME = 8
 const DECILES = 10
-/** Databases created while all others sleep: first to warm up, then with few others and with all of them. */
+/** Databases created while all others sleep: first to warm up, then beside few others, then beside all of them. */
 const BESIDE = 100
 const IDLE_S = 5
 /** Time until pending counts are written and heaps are collected. */

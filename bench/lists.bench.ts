@@ -1,13 +1,13 @@
 /**
- * What each list, filter and search of API and console costs on a large store: 1,000,000 runs, messages and entries of the
- * audit log. Starts the built server on it and times each request: its first page, or a deep page.
+ * The cost of each list, filter and search of API and console on a large store: 1,000,000 runs, messages and entries of the
+ * audit log. Starts the built server on that store and times each request: its first page, or a deep page.
  *
  *   npm run bench lists
  *   node --import ./scripts/lib/measured.mjs bench/lists.bench.ts [rows = 1000000] [--rounds 5] [--only runs] [--keep folder]
  *
- * `processor` is the time of the whole server. `others` is the longest that another request waited meanwhile: a message that
- * was published, which needs the store's writer, and a message that was read, which needs its reader. `--keep` fills the
- * folder once and uses it again.
+ * `processor` is the processor time of the whole server. `others` is the longest time of another request meanwhile: a
+ * publish, which needs the store's writer, and a read of a message, which needs its reader. `--keep` fills the folder once
+ * and uses it again.
  */
 import { cpSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -61,7 +61,7 @@ interface Timed {
 const ask = ({ of }: ListRequest, path: string, server: RunningHomeport) =>
   of === 'queue' ? server.queue('GET', path) : server.api('GET', path)
 
-/** Items of a page, whatever the list calls them. */
+/** Items of a page: the longest array of the body. */
 function itemsOf(body: unknown): readonly unknown[] {
   if (Array.isArray(body)) return body
   const lists = Object.values(body as object).filter((value) => Array.isArray(value))
@@ -81,7 +81,7 @@ async function placeOf(request: ListRequest, server: RunningHomeport): Promise<s
   return path
 }
 
-/** Repeats a request until `isOver`, and answers the longest that one took. */
+/** Repeats a request until `isOver`. @returns the longest time of one request, milliseconds. */
 async function longest(work: () => Promise<unknown>, isOver: () => boolean): Promise<number> {
   let most = 0
   while (!isOver()) {

@@ -1,7 +1,7 @@
 /**
  * A long run on PostgreSQL: Homeport publishes and delivers at 70 % of its peak rate beside millions of finished messages.
- * Prints for each minute what was published and delivered, and the dead rows and sizes of the table: whether the rate
- * falls, and whether vacuum keeps up. The peak is measured before and after.
+ * Prints for each minute the rates of publishes and deliveries, and the dead rows and size of the table. They show whether
+ * the rate falls, and whether vacuum keeps up. The peak is measured before and after.
  *
  *   npm run bench long-run -- --store postgres
  *
@@ -74,7 +74,7 @@ interface Minute {
   readonly latenciesMs: readonly number[]
 }
 
-/** Publishes at a rate, whatever the answers take, and looks at the table after each minute. */
+/** Publishes at a fixed rate without waiting for answers, and reads the facts of the table after each minute. */
 async function steady(service: Service, perSecond: number, look: () => Promise<TableFacts>): Promise<Minute[]> {
   const dispatcher = new Agent({ connections: CONNECTIONS })
   const options = { dispatcher, method: 'POST' as const, headers: headersOf(service), body: BODY }

@@ -1,7 +1,7 @@
 /**
- * What a command costs through a node that is not the home of its database, compared with the same command at the home:
- * latency of one client, and throughput of many with pipelines, through the port of the database. Both nodes run on this
- * machine, each in a process of its own, in alternating rounds.
+ * The cost of a command through a node that is not the home of its database, compared with the same command at the home:
+ * latency of one client, and throughput of many clients with pipelines, through the port of the database. Both nodes run on
+ * this machine, each in a process of its own, in alternating rounds.
  *
  * Goal: latency at most one network hop more; throughput at least 0.45 of that at the home.
  *

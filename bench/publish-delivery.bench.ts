@@ -31,7 +31,7 @@ const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 1)
 const IN_FLIGHT = 50
 const PER_BATCH = 100
 const BODY = 'x'.repeat(200)
-/** The least rate at which a backlog is published, so that no message is due before all are published. */
+/** Slowest expected rate of publishing a backlog, messages per second. At this rate, all are published before any is due. */
 const SLOWEST_FILL = 2_000
 
 const sink = { onBody: (_body: string): void => undefined }
@@ -134,7 +134,7 @@ const playing: Readonly<Record<string, Contestant>> =
 const only = process.env.HOMEPORT_BENCH_ONLY?.split(',')
 const names = Object.keys(playing).filter((name) => only?.includes(name) ?? true)
 const rounds = new Map<string, Round[]>(names.map((name) => [name, []]))
-// In turns, so that a machine that gets slower or faster affects all contestants.
+// Contestants take turns, so that a change in the speed of the machine affects all of them.
 for (let turn = 0; turn < ROUNDS; turn++) {
   for (const name of names) {
     const contestant = playing[name]

@@ -1,8 +1,8 @@
 /**
- * Publishing over HTTP, each request answered after its messages are on disk, 50 connections, alone and in batches of
- * 100: Homeport on SQLite (synchronous=FULL) or PostgreSQL against BullMQ (Redis, appendfsync always), graphile-worker,
- * pg-boss and a model of River (PostgreSQL, the same server), each behind a bare node:http server, in turns, and a floor: the
- * same requests and commits with the least work (on PostgreSQL only for batches, into the same table).
+ * Publishing over HTTP on 50 connections, one message at a time and in batches of 100. Each request is answered after its
+ * messages are on disk. Homeport on SQLite (synchronous=FULL) or PostgreSQL takes turns with BullMQ (Redis, appendfsync
+ * always), graphile-worker, pg-boss and a model of River (PostgreSQL, the same server), each behind a bare node:http server.
+ * A floor makes the same requests and commits with the least work (on PostgreSQL only batches, into the same table).
  *
  *   npm run bench publish
  *   npm run bench publish -- --store postgres
@@ -21,7 +21,7 @@ const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 5)
 const PER_BATCH = 100
 const BODY = JSON.stringify({ order: 4711, items: ['a', 'b', 'c'], note: 'x'.repeat(150) })
 const NOWHERE = 'http://127.0.0.1:9/hook'
-// Far in the future, so that only publishing is measured: the others have no worker either.
+// Messages are due far in the future, so that only publishing is measured: the peers have no worker either.
 const LATER = { 'upstash-delay': '7d' }
 
 const contest = await startContest(CONNECTIONS)

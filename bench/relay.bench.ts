@@ -1,7 +1,7 @@
 /**
- * What the relay between nodes costs: the same writes to a database without a standby and to one with a standby at the other
- * node, in alternating rounds, beside two bare engines of which one follows the other directly. Processor time of everything
- * that takes part, for each MB written, and how long after its answer a write is in the copy.
+ * The cost of the relay between nodes: the same writes to a database without a standby, to one with a standby at the other
+ * node, and to a bare engine with a bare replica, in alternating rounds. Measures the processor time of all processes that
+ * take part, per MB written, and the time from the answer to a write until the write is in the copy.
  *
  *   npm run bench relay
  *
@@ -27,10 +27,10 @@ const VALUE = 'x'.repeat(1_000)
 const WRITES = 40_000
 const PIPELINE = 100
 const MARKS = 100
-/** The copy has everything by then. */
+/** Time after which the copy has all writes. */
 const SETTLE_MS = 500
 
-/** A place to write to, with its copy and the processes that work for both. */
+/** A primary to write to, with its copy and the processes that work for both. */
 interface Contestant {
   readonly name: string
   readonly primary: Redis
@@ -63,7 +63,7 @@ function connected(options: { path: string; password?: string } | { host: string
   return client
 }
 
-/** A database of the nodes; with a standby, resolves when that follows. */
+/** Creates a database of the nodes. With a standby, it resolves when the standby follows. */
 async function database(nodes: readonly BenchNode[], kind: 'alone' | 'standby'): Promise<Contestant> {
   const [first] = nodes as [BenchNode]
   const made = await create(first)

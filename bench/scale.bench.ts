@@ -1,7 +1,7 @@
 /**
- * The constants of the cost model (`src/cli/bench/model.ts`), and how far the model is from what is measured. Runs the
- * workloads of `homeport bench` against a server of its own, whose plans do not limit commands, and reads the processor
- * time of the server's threads and engines around each loop, and how much the store has grown.
+ * Measures the constants of the cost model (`src/cli/bench/model.ts`), and the error of the model. Runs the workloads of
+ * `homeport bench` against a server of its own, whose plans do not limit commands. Around each loop it reads the processor
+ * time of the server's threads and engines, and the size of the store.
  *
  *   npm run bench scale
  *   npm run bench scale -- --store postgres
@@ -38,7 +38,7 @@ const { values: given } = parseArgs({
 
 const STORE_FILE = 'homeport.sqlite'
 
-/** What one round of one workload found: for an operation. */
+/** The figures of one round of one workload, per operation. */
 interface Round extends Work {
   readonly perSecond: number
   readonly predicted: number
@@ -59,7 +59,7 @@ const { dataDir } = homeport.place
 const { email, apiKey, queueToken } = homeport.credentials
 const profile = { apiUrl: homeport.apiUrl, queueUrl: homeport.queueUrl, email, apiKey, queueToken }
 
-/** Its engine outlives the workloads, so that its processor time can be read. */
+/** A database for all workloads. Its engine outlives them, so that its processor time can be read. */
 const database = { database_name: 'bench', platform: 'aws', primary_region: 'us-east-1' }
 await homeport.api('POST', '/v2/redis/database', database)
 
@@ -74,7 +74,7 @@ const session: Session = {
   confirm: async () => {},
 }
 
-/** What has been used so far. */
+/** Processor time and storage used so far. */
 interface Reading extends Work {
   readonly postgresUs: number
   readonly storeBytes: number

@@ -1,10 +1,10 @@
 /**
- * What a fault of one of three nodes does to messages: how long after its acceptance each message arrives, while clients
- * publish 500 a second through all nodes.
+ * The effect on messages of a fault of one of three nodes: the time from acceptance to arrival of each message, while
+ * clients publish 500 a second through all nodes.
  *
- * - kill: SIGKILL, and a start again. Goal: nothing lost; delay p99 below 8 s, longest below 10 s.
+ * - kill: SIGKILL, and a restart. Goal: nothing lost; delay p99 below 8 s, longest below 10 s.
  * - pause: SIGSTOP for 20 s, SIGCONT. Goal: nothing lost, and no request of the node after others have declared it dead.
- * - drain: SIGTERM, and a start again. Goal: below 1 s, no error, nothing sent twice.
+ * - drain: SIGTERM, and a restart. Goal: below 1 s, no error, nothing sent twice.
  *
  * - join: a third node joins two. Goal: balanced within 10 s, p99 of the others below 2 x.
  * - growth: two nodes against one. Goal: processor time for a message at most 1.1 x; with half a core each, 1.8 x the messages.
@@ -35,7 +35,7 @@ async function happen(fault: NodeFault, node: SceneNode, scene: NodeScene): Prom
     await pause(PAUSE_MS)
     process.kill(node.homeport.pid, 'SIGCONT')
     const continuedAt = performance.now()
-    // It was declared dead, so it ends; what supervises it starts it again.
+    // The other nodes declared it dead, so it ends by itself. The benchmark restarts it, as a supervisor would.
     const { pid } = node.homeport
     await waitFor(() => !isRunning(pid), { what: `${node.name} to end by itself`, deadlineMs: 30_000 })
     node.homeport = await scene.restart(node)

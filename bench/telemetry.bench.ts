@@ -96,7 +96,7 @@ async function messageUs({ flags, peer: { facts, child } }: Contestant): Promise
 
 const spent = new Map(contestants.map(({ name }) => [name, [] as number[]]))
 for (let round = 0; round <= ROUNDS; round++) {
-  // Each round begins with another one, so that none always follows the same.
+  // Each round begins with another contestant, so that none always follows the same one.
   const turn = contestants.map((_, index) => contestants[(index + round) % contestants.length] as Contestant)
   for (const contestant of turn) {
     const us = await messageUs(contestant)

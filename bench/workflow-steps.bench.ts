@@ -1,9 +1,12 @@
 /**
- * Runs of five steps, one and fifty at a time, from the trigger to the end, in turns: Homeport on SQLite
- * (synchronous=FULL), or on the PostgreSQL server of DBOS, with a minimal program that speaks the step protocol over
- * HTTP; Restate with its own server and SDK; DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library;
- * and three floors, the requests of Homeport in both directions through a bare server that stores nothing, and through one
- * that commits one row for each, on SQLite and on the PostgreSQL server.
+ * Runs of five steps, one and fifty at a time, from the trigger to the end. The contestants take turns:
+ *
+ * - Homeport on SQLite (synchronous=FULL), or on the PostgreSQL server of DBOS, with a minimal program that speaks the step
+ *   protocol over HTTP;
+ * - Restate with its own server and SDK;
+ * - DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library;
+ * - three floors: the requests of Homeport in both directions through a bare server that stores nothing, and through one
+ *   that commits one row for each request, on SQLite and on the PostgreSQL server.
  *
  *   npm run bench workflow-steps
  *   npm run bench workflow-steps -- --store postgres
@@ -35,12 +38,12 @@ const { values: given } = parseArgs({
 })
 const RUNS = Number(given.runs)
 const ROUNDS = Number(given.rounds)
-/** One at a time takes so much longer that it uses a fifth of the runs. */
+/** Runs one at a time take much longer, so that load uses only a fifth of the runs. */
 const LOADS = given['at-a-time'].split(',').map((text) => {
   const atATime = Number(text)
   return { atATime, runs: atATime === 1 ? Math.ceil(RUNS / 5) : RUNS }
 })
-/** After 300 runs, two thirds of the JavaScript run unoptimized, and a step takes twice the processor time. */
+/** After only 300 runs, two thirds of the JavaScript are still unoptimized, and a step takes twice the processor time. */
 const WARM_UP = Number(given['warm-up'])
 const WARM_UP_AT_A_TIME = 10
 const STEPS = 5
@@ -131,7 +134,7 @@ async function round({ measure, serverPid }: Contestant, atATime: number, runs: 
   return { ...result, runs, serverCpuUs: before === undefined || after === undefined ? undefined : after - before }
 }
 
-/** Alternates, so that a machine that gets slower or faster affects all contestants. */
+/** Contestants take turns, so that a change in the speed of the machine affects all of them. */
 async function play(contestants: ReadonlyMap<string, Contestant>, atATime: number, runs: number) {
   const results = new Map<string, Round[]>([...contestants.keys()].map((name) => [name, []]))
   for (let turn = 0; turn < ROUNDS; turn++) {

@@ -64,7 +64,7 @@ async function copyRows(
     SELECT ${values.join(', ')} FROM ${numbers}, (SELECT * FROM ${table} WHERE ${which}) AS model ORDER BY i`)
 }
 
-/** Copies a database that nobody uses, and writes the copy to the disk. */
+/** Copies a database that has no connections, and writes the copy to the disk. */
 export async function copyDatabase(server: string, from: string, to: string): Promise<void> {
   await on(`${server}/postgres`, async (client) => {
     await client.query(`CREATE DATABASE ${to} TEMPLATE ${from} STRATEGY file_copy`)

@@ -110,7 +110,7 @@ function copyRows(db: Database.Database, table: string, key: string, changed: Re
     SELECT ${values.join(', ')} FROM numbers, (SELECT * FROM ${table} WHERE ${key} = 1) ORDER BY i`)
 }
 
-/** As the workflow module writes them. */
+/** Adds sleeps and waits in the form in which the module `workflow` writes them. */
 function addSleepsAndWaits(db: Database.Database): void {
   db.exec(`INSERT INTO steps (run_seq, position, message_id, kind, body, created_at)
     SELECT run_seq, 1, message_id || '-1', 'step', '{"stepId":1,"stepType":"SleepFor"}', created_at

@@ -1,6 +1,7 @@
 /**
- * Makes a store in `DATA_DIR`, or in the database `BENCH_STORE`, with `RUNS` runs to cancel, and writes the requests that select them into `REQUESTS_DIR`.
- * It is a separate process, so that the garbage of a million ids is not collected during a measurement.
+ * Makes a store in `DATA_DIR`, or in the database `BENCH_STORE`, with `RUNS` runs to cancel, and writes the requests that
+ * select them into `REQUESTS_DIR`. It is a separate process, so that the garbage of a million ids is not collected during a
+ * measurement.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { makeRuns } from './bulk-data.js'

@@ -1,7 +1,7 @@
 /**
- * The queue, workflows and bulk actions over the data directory `DATA_DIR` or the database `BENCH_STORE`, behind the real listener, as a separate
- * process. Sends `{url, token, memoryBytes}` on its IPC channel, and answers any message with `{memoryBytes}`: the
- * most resident memory so far.
+ * The queue, workflows and bulk actions over the data directory `DATA_DIR` or the database `BENCH_STORE`, behind the real
+ * listener, as a separate process. Sends `{url, token, memoryBytes}` on its IPC channel, and answers any message with
+ * `{memoryBytes}`: the most resident memory so far.
  */
 import { startBulkServer } from '../../src/bulk/testing/harness.js'
 import { openStore } from '../../src/store/index.js'

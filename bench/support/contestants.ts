@@ -22,8 +22,8 @@ export interface Contestant {
 export interface Contest {
   readonly of: Readonly<Record<Name, Contestant>>
   /**
-   * Does the same with the least work. On SQLite it publishes and delivers (`delivery-floor.ts`); on PostgreSQL it only
-   * stores batches in Homeport's table (`publish-floor.mjs`).
+   * The floor: does the same with the least work. On SQLite it publishes and delivers (`delivery-floor.ts`); on PostgreSQL
+   * it only stores batches in Homeport's table (`publish-floor.mjs`).
    */
   readonly floor: Contestant
   stop(): Promise<void>
@@ -77,7 +77,7 @@ export async function startContest(inFlight: number): Promise<Contest> {
     BENCH_CONCURRENCY: String(2 * inFlight),
     ...store,
   })
-  // Homeport has made the table by now.
+  // The floor starts after Homeport, which creates the table.
   const floor =
     benchStore === 'postgres'
       ? await startPeer<{ port: number }>('publish-floor.mjs', store)

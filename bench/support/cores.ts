@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 
 /**
- * The cores of the load and of the servers. Two processes on one core wake each other in another rhythm than on two,
- * and the system moves three processes between two cores from one second to the next: without this, rounds of the same
- * code differ by a factor of two. So the load has its own core, and the measured server and its engine have the others.
+ * The cores of the load and of the servers. The load has its own core, and the measured server and its engine have the
+ * others. Otherwise rounds of the same code differ by a factor of two: the system moves three processes between two cores
+ * from one second to the next, and two processes on one core wake each other with other delays than on two.
  */
 export interface Cores {
   /** The description shown with the results. */

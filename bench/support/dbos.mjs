@@ -48,7 +48,7 @@ async function makeUnfinished(pool, count) {
     [count],
   )
   await pool.query('VACUUM ANALYZE dbos.workflow_status')
-  // As for the other stores: after it, the log gets a copy of each page that changes.
+  // The other stores also begin after a checkpoint, so the write-ahead log gets a copy of each page that changes.
   await pool.query('CHECKPOINT')
 }
 

@@ -1,7 +1,7 @@
 /**
- * The floor of a queue on SQLite: the requests and commits of Homeport, and nothing else. It keeps a row for each message
- * before it answers, delivers it over HTTP, and deletes the row. No settings, ids, signatures, limits, retries or logs, and
- * no second thread. Sends `{port}` on its IPC channel; delivers from the message `deliver` on.
+ * The floor of a queue on SQLite: the requests and commits of Homeport, and nothing else. It stores a row for each message
+ * before it answers, delivers the message over HTTP, and deletes the row. It has no settings, ids, signatures, limits,
+ * retries or logs, and no second thread. Sends `{port}` on its IPC channel; the message `deliver` starts the deliveries.
  */
 import { once } from 'node:events'
 import { deliverer } from './deliver.js'

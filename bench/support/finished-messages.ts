@@ -18,8 +18,8 @@ export async function onPostgres<Result>(url: string, work: (client: pg.Client) 
 }
 
 /**
- * Multiplies the first delivered message of a store, because delivering millions would take hours. The copies ended in the
- * order of their numbers, as messages do.
+ * Multiplies the first delivered message of a store, because delivering millions would take hours. The end times of the
+ * copies ascend with their numbers, as with real messages.
  */
 export function multiplyDelivered(url: string, count: number): Promise<void> {
   return onPostgres(url, async (client) => {
@@ -54,7 +54,7 @@ export interface TableFacts {
   readonly indexBytes: number
 }
 
-/** Reads it. */
+/** Reads the statistics of PostgreSQL about the table of messages. */
 export async function messagesFacts(client: pg.Client): Promise<TableFacts> {
   const { rows } = await client.query<Record<keyof TableFacts, string>>(
     `SELECT n_live_tup AS "liveRows", n_dead_tup AS "deadRows", autovacuum_count AS vacuums,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqlite } from '../../src/base/index.js'
 
-/** The least that keeps rows on SQLite. */
+/** The simplest durable storage of rows on SQLite. */
 export interface FloorRows {
   /** Resolves when the row is on disk, with its number. */
   add(content: string): Promise<number>
@@ -14,8 +14,8 @@ export interface FloorRows {
 const REMOVE_AFTER_MS = 10
 
 /**
- * Rows in a SQLite file like that of Homeport (write-ahead log, synchronous=FULL), without threads: all rows of a tick share
- * a commit, for which the process waits.
+ * Rows in a SQLite file like that of Homeport (write-ahead log, synchronous=FULL), without threads. All rows of a tick share
+ * a commit, which blocks the process.
  */
 export function openFloorRows(): FloorRows {
   const dir = mkdtempSync(join(tmpdir(), 'floor-'))

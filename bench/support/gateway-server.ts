@@ -1,6 +1,6 @@
 /**
  * A gateway with every limit set and one engine behind it, as a separate process. The engine also listens on a TCP
- * port, so that it can be spoken to directly. Says where everything is on its IPC channel.
+ * port, so that clients can connect to it directly. Sends all addresses on its IPC channel.
  */
 import { switchNodeInternals } from '../../src/base/node-internals.js'
 import { ENGINE_PASSWORDS } from '../../src/gateway/testing/engine.js'
@@ -8,7 +8,7 @@ import { CREDENTIALS, startRig } from '../../src/gateway/testing/rig.js'
 import { cleanup, freePort } from '../../test/support/index.js'
 import { GATEWAY_LIMITS } from './gateway-limits.js'
 
-/** What the server says when it is ready. */
+/** The message that the server sends when it is ready. */
 export interface GatewayFacts {
   readonly gatewayPort: number
   readonly gatewayPassword: string

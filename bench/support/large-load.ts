@@ -13,7 +13,7 @@ const MIB = 2 ** 20
 function command(...words: readonly string[]): string {
   return `*${words.length}\r\n${words.map((word) => `$${word.length}\r\n${word}\r\n`).join('')}`
 }
-/** The values overwrite a few keys, so that the engine does not grow. */
+/** Number of keys. The values overwrite them, so that the engine does not grow. */
 const KEYS = 16
 
 function answers(socket: Socket, count: number): Promise<void> {

@@ -9,11 +9,11 @@ export const NEEDLES = {
   rare: 'zanzibar',
   /** A label of one old run and one old message. */
   label: 'needle',
-  /** Nowhere. */
+  /** In no row. */
   absent: 'nowhere-to-be-found',
 } as const
 
-/** Rows are created over this long, all of it shorter than the retention. */
+/** The creation times of rows are spread over this time, which is shorter than the retention. */
 const SPAN_MS = 2 * 86_400_000
 /** Rows that one transaction inserts. */
 const CHUNK = 100_000
@@ -34,7 +34,7 @@ const PLACE = {
   flow_key: `CASE WHEN i % 10 = 3 THEN 'key-' || (i % 200) END`,
   caller_ip: `'10.0.0.' || (i % 200)`,
 }
-/** Of ten rows seven succeeded, one failed, one was cancelled, one is open. */
+/** Of ten rows, seven succeeded, one failed, one was cancelled and one is open. */
 const byState = (succeeded: string, failed: string, cancelled: string, open: string): string =>
   `CASE i % 10 WHEN 0 THEN ${failed} WHEN 1 THEN ${cancelled} WHEN 2 THEN ${open} ELSE ${succeeded} END`
 const ERROR = `CASE WHEN i = 1000 THEN 'the ${NEEDLES.rare} is closed' ELSE 'no answer within 30 s' END`

@@ -1,6 +1,6 @@
 import { NEEDLES } from './lists-data.js'
 
-/** Which list a request reads, in the table. */
+/** A request that is timed. */
 export interface ListRequest {
   readonly name: string
   readonly of: 'queue' | 'management'

@@ -3,7 +3,7 @@ import { createConnection, type Socket } from 'node:net'
 import type { Target } from './large-load.js'
 import { stormRate } from './storm.js'
 
-/** What a neighbour does: moves values of 100 MB, scans all keys, or connects, is refused and connects again. */
+/** What a neighbour does: it moves values of 100 MB, scans all keys, or repeatedly connects and is refused. */
 export type NeighbourKind = 'values of 100 MB' | 'scans' | 'a storm of connections'
 
 /** A neighbour and the server that it uses. */
@@ -16,7 +16,7 @@ const STORM = { attempts: 400, atOnce: 50 }
 const SCANNED_AT_A_TIME = 1_000
 const CR = 13
 
-/** Does this again and again until `isOver`. @returns how often it was done. */
+/** Disturbs the server until `isOver`. @returns the number of repetitions. */
 export async function disturb({ kind, ...target }: Neighbour, isOver: () => boolean): Promise<number> {
   let times = 0
   if (kind === 'a storm of connections') {
@@ -95,13 +95,13 @@ function received(socket: Socket, bytes: number): Promise<void> {
   })
 }
 
-/** What clients of small commands get. */
+/** Throughput and latency of clients of small commands. */
 export interface Service {
   readonly perSecond: number
   readonly latenciesMs: readonly number[]
 }
 
-/** GET by these many clients for this long; each waits for its reply. */
+/** Sends GET with this many clients for this time; each client waits for its reply before it sends again. */
 export async function serve(target: Target, clients: number, durationMs: number): Promise<Service> {
   const latenciesMs: number[] = []
   const until = performance.now() + durationMs

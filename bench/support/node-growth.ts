@@ -1,4 +1,4 @@
-/** What a further node brings, and what it costs: the cases `join` and `growth` of the benchmark `takeover`. */
+/** The gain and the cost of a further node: the cases `join` and `growth` of the benchmark `takeover`. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -45,7 +45,7 @@ function delays(messages: Iterable<Sent>): { publish: readonly number[]; deliver
   return { publish: all.map(({ publishMs }) => publishMs), delivery, lost: all.length - there.length }
 }
 
-/** A third node joins two that are at work. Goals: balanced within 10 s; p99 of what others do below twice that before. */
+/** A third node joins two busy ones. Goals: balanced within 10 s; p99 of publishes and deliveries below 2 x that before. */
 export async function measureJoin(rate: number): Promise<void> {
   const scene = await start(2)
   const load = await NodeLoad.start(scene)
@@ -98,7 +98,7 @@ async function cpuPerMessage(nodes: number, ratePerNode: number): Promise<number
   return used / count
 }
 
-/** Messages a second that a number of nodes accepts, each bound to half of the second core. */
+/** Messages a second that a number of nodes accept, each limited to half of the second core. */
 async function boundThroughput(nodes: number): Promise<number> {
   const scene = await start(nodes)
   const free = scene.nodes.map(({ homeport }, index) => halfACore(homeport.pid, index))
@@ -124,7 +124,7 @@ const bind = (pid: string, core: number): void => {
   execFileSync('taskset', ['-a', '-p', '-c', String(core), pid], { stdio: 'ignore' })
 }
 
-/** Lets a process run half of the time of the second core. Returns what removes the group, when the process has ended. */
+/** Limits a process to half of the second core. @returns a function that removes the control group after its end. */
 function halfACore(pid: number, index: number): () => void {
   const isFirstVersion = existsSync('/sys/fs/cgroup/cpu/cpu.cfs_quota_us')
   const folder = `/sys/fs/cgroup/${isFirstVersion ? 'cpu/' : ''}homeport-bench-${process.pid}-${index}`

@@ -62,7 +62,7 @@ export class NodeLoad {
     else this.again.push({ id, at })
   }
 
-  /** Publishes one message; resolves when it was answered. */
+  /** Publishes one message; resolves when the node has answered. */
   #publish(node: SceneNode): Promise<void> {
     const id = `m${++this.#made}`
     const headers = { authorization: `Bearer ${this.#scene.balanced.credentials.queueToken}` }
@@ -128,7 +128,7 @@ export class NodeLoad {
     )
   }
 
-  /** Ends the publications; resolves when none is open. */
+  /** Stops publishing; resolves when no publish is pending. */
   async pause(): Promise<void> {
     this.#isOver = true
     await this.#publishing

@@ -30,7 +30,7 @@ async function serve() {
   process.send?.({ port })
 }
 
-/** One batch after another: fetched, delivered with its share of the connections, completed. */
+/** Fetches, delivers and completes one batch after another, with a share of the connections. */
 async function workLane(deliver, share) {
   for (;;) {
     const jobs = await boss.fetch(QUEUE, { batchSize: 10 * concurrency })

@@ -15,7 +15,7 @@ export interface Program {
   stop(): void
 }
 
-/** What starts a program: its name, and the file of settings and the arguments for its port and directory. */
+/** How to start a program: its name, and its settings file and arguments for a port and directory. */
 interface Recipe {
   readonly program: string
   /** The Debian package that has it. */
@@ -90,7 +90,7 @@ async function start(recipe: Recipe, launcher: readonly string[]): Promise<Progr
   const args = recipe.args(file, directory, await freePort())
   const [first = recipe.program, ...rest] = [...launcher, recipe.program, ...args]
   const child = spawn(first, rest, { stdio: 'ignore' })
-  // A benchmark that fails leaves no program behind.
+  // The program must not outlive a benchmark that fails.
   process.once('exit', () => child.kill())
   const failed = Promise.race([once(child, 'error'), once(child, 'exit')]).then(() => 'missing' as const)
   const stop = (): void => {

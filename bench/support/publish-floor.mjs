@@ -1,7 +1,7 @@
 /**
- * The least work with which batches become rows of Homeport's own table, in the database of `BENCH_STORE`, as a separate
- * process that sends `{port}`: a bare HTTP front, and for each request one prepared insert that gets the values that all
- * rows share once. It checks and answers nothing, and nobody delivers its messages.
+ * The floor of publishing batches to PostgreSQL, as a separate process that sends `{port}`: a bare HTTP front that inserts
+ * the messages into Homeport's own table in the database of `BENCH_STORE`. Each request is one prepared insert, which gets
+ * the values that all rows share only once. It checks no messages, returns no ids, and nobody delivers the messages.
  */
 import { crc32 } from 'node:zlib'
 import pg from 'pg'

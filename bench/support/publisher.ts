@@ -20,7 +20,7 @@ async function publish(plannedAt: number, latencies: number[]): Promise<void> {
   latencies.push(performance.now() - plannedAt)
 }
 
-/** Only numbers are kept of finished publications, so that garbage collections stay short. */
+/** Only the latency of a finished publish is kept, so that garbage collections stay short. */
 let latencies: number[] = []
 const pending = new Set<Promise<void>>()
 const began = performance.now()

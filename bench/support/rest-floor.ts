@@ -1,6 +1,6 @@
 /**
  * The floor of the REST data plane: a bare `node:http` server that sends one fixed GET for each request over one
- * pipelined connection to the engine and answers with its reply as JSON. No tokens, no limits, no other command.
+ * pipelined connection to the engine and answers with its reply as JSON. It has no tokens, no limits and no other command.
  * Reads the engine's socket and password from its environment; sends its port on its IPC channel.
  */
 import { createServer, type ServerResponse } from 'node:http'

@@ -1,8 +1,8 @@
 /**
  * The way River (a queue for Go) uses PostgreSQL, on the server of `POSTGRES_URL`, as a separate process: jobs are
  * claimed in batches with `SKIP LOCKED` and completed in batches. With `BENCH_ROLE=server` it accepts messages over HTTP
- * and sends `{port}`; else it is a worker that delivers them. It is a model in Node, not River itself: it shows what this
- * way costs the server, in the same language and over the same driver as Homeport.
+ * and sends `{port}`; else it is a worker that delivers them. It is a model in Node, not River itself: it shows the cost of
+ * this design for the server, in the same language and with the same driver as Homeport.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
@@ -93,7 +93,7 @@ async function claimAndDeliver(done) {
       })
     }
     await pause(Math.max(0, claimedAt + CLAIM_MS[rows.length > 0 ? 'busy' : 'idle'] - performance.now()))
-    // Claims again when half of a batch has ended.
+    // Waits until half of a batch has ended before the next claim.
     while (running > concurrency / 2) {
       await new Promise((resolve) => {
         wake = resolve

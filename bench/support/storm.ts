@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
 
-/** Connection attempts, one after the other, in several lines at once. */
+/** Connection attempts: `atOnce` clients in parallel, each of which makes one attempt after the other. */
 export interface Storm {
   readonly port: number
   readonly attempts: number

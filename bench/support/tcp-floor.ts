@@ -1,8 +1,8 @@
 /**
  * The floor of the TCP data plane: the simplest possible relay in Node. It sends the bytes of all clients to the engine
  * over one connection, once per turn of the event loop, splits the engine's output into replies and returns them. It
- * does not parse commands: it counts the asterisks that `redis-benchmark` sends only before commands, which must arrive
- * whole. It has no limits, counters or backpressure, and uses the documented API of sockets.
+ * does not parse commands: it counts asterisks, which `redis-benchmark` sends only at the start of a command. Commands must
+ * arrive whole. It has no limits, counters or backpressure, and uses the documented API of sockets.
  *
  * Reads the engine's socket from its environment; sends its port on its IPC channel.
  */

@@ -28,11 +28,11 @@ export interface TcpPeer {
 /** How much is measured. */
 export interface Amount {
   readonly rounds: number
-  /** Requests of GET and of SET each in a round, of shapes without a pipeline and with short values. */
+  /** Requests of GET, and of SET, in a round of a shape without a pipeline and with short values. */
   readonly requests: number
 }
 
-/** The bare relay receives batches up to this size in one read; it would mix up the pieces of larger ones. */
+/** The bare relay reads batches up to this size at once. It would mix up the pieces of larger batches. */
 const RELAYED_BYTES = 16_384
 
 /**

@@ -28,7 +28,7 @@ function tasksUs(pid: number): number {
   return readdirSync(folder).reduce((sum, task) => sum + timeIn(`${folder}/${task}/stat`), 0)
 }
 
-/** A thread that has just ended has no time left to read. */
+/** Processor time in a stat file, microseconds; 0 if the thread has just ended. */
 function timeIn(path: string): number {
   try {
     const stat = readFileSync(path, 'utf8')

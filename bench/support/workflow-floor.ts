@@ -1,8 +1,8 @@
 /**
  * The floor of running workflows: the same HTTP requests in both directions over a bare node:http server and undici,
  * with lists in memory, without signatures, checks, storage or retries. With a database in `POSTGRES_URL`, or with
- * `FLOOR_STORE=sqlite`, it commits one row for each request before it answers and delivers: the fewest commits that keep each
- * step. Sends `{port, token}` on its IPC channel.
+ * `FLOOR_STORE=sqlite`, it commits one row for each request before it answers and delivers: the least number of commits
+ * with which each step is durable. Sends `{port, token}` on its IPC channel.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
