@@ -12,8 +12,8 @@ import { ErrorState } from './components/states.js'
 import { nextOf, signInPath } from './lib/next.js'
 
 /**
- * The first code of the console: finds out whether anybody is signed in, and loads either the sign-in page or the console.
- * It is small, and so is the sign-in page: neither has the code of the console.
+ * The entry point of the console: reads the session, and loads either the sign-in page or the console. It is small, and so
+ * is the sign-in page: neither contains the code of the console.
  */
 
 const element = document.getElementById('root')
@@ -34,7 +34,7 @@ function show(page: ReactNode): void {
   )
 }
 
-/** Also after a failure, when the user tries again. */
+/** Opens the first page. After a failure, the user can call it again. */
 async function open(): Promise<void> {
   try {
     const session = await api(getConsoleSession, {})

@@ -10,7 +10,7 @@ import { noteServerTime } from '../lib/clock.js'
 /** The type that a schema describes; `undefined` where an endpoint declares none. */
 type Given<Schema extends TSchema> = TSchema extends Schema ? undefined : Static<Schema>
 
-/** What the browser sends as the body of an endpoint. */
+/** The body that the browser sends to an endpoint. */
 type Sent<Body extends BodyShape> = Body extends { kind: 'json'; optional: true; schema: infer Schema extends TSchema }
   ? Static<Schema> | undefined
   : Body extends { kind: 'json'; schema: infer Schema extends TSchema }
@@ -23,7 +23,7 @@ type Part<Name extends string, Value> = undefined extends Value
   ? { readonly [Key in Name]?: Value }
   : { readonly [Key in Name]: Value }
 
-/** The arguments of a call: exactly the parts that the endpoint declares. */
+/** The arguments of a call: exactly those that the endpoint declares. */
 export type ApiArgs<Params extends TSchema, Query extends TSchema, Body extends BodyShape> = Part<
   'params',
   Given<Params>
@@ -45,14 +45,14 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether nobody is signed in any more. */
+/** Whether the session has ended. */
 export const isSignedOut = (error: unknown): boolean => error instanceof ApiError && error.status === 401
 
-/** Whether the server gave no answer: it is gone, starts, or is busy, and may answer in a moment. */
+/** Whether the server gave no answer. It may be down, starting or busy, so a later request may succeed. */
 export const isWithoutAnswer = (error: unknown): error is ApiError =>
   error instanceof ApiError && [0, 429, 502, 503, 504].includes(error.status)
 
-/** Whether the server failed, so that a change may have been made all the same. */
+/** Whether the server failed, so that the outcome of a change is unknown. */
 export const isOfUnknownOutcome = (error: Error): boolean =>
   !(error instanceof ApiError) || error.status === 0 || error.status >= 500
 
@@ -80,7 +80,7 @@ export async function api<
   return (await apiWithHeaders(endpoint, args, signal)).body
 }
 
-/** The same with the headers of the response, for the operations whose body cannot say everything. */
+/** The same, and also returns the headers of the response, for operations that answer in headers, too. */
 export async function apiWithHeaders<
   Params extends TSchema,
   Query extends TSchema,
@@ -142,7 +142,7 @@ function requestOf({ method, body: shape }: Endpoint, { body, headers }: LooseAr
   }
 }
 
-/** The server never answers a call with a page. */
+/** Whether the response is an HTML page. Then a proxy sent it: the server never answers a call with a page. */
 const isPage = (response: Response): boolean => response.headers.get('content-type')?.includes('text/html') === true
 
 function answerIn(response: Response, text: string): unknown {
@@ -154,7 +154,7 @@ function answerIn(response: Response, text: string): unknown {
   }
 }
 
-/** The reason that a response with this body gives for an error. */
+/** The error text of a response with this body. */
 export function refusalIn(response: Response, text: string): string {
   if (isPage(response))
     return `Something between this browser and the server answered in its place, with status ${response.status}. Try again in a moment.`
@@ -165,10 +165,10 @@ export function refusalIn(response: Response, text: string): string {
     : `The server responded with status ${response.status} and gave no reason.`
 }
 
-/** A request of the API, at the beginning of a sentence or after what it is for: `Enable TLS first: POST /v2/...`. */
+/** A request of the API at the beginning of a sentence, or after its purpose: `Enable TLS first: POST /v2/...`. */
 const REQUEST = /(?:^|[:;] |^(?:Read its log|Follow it) with )(?:GET|POST|PUT|PATCH|DELETE) \/v2\/.*$/
 
-/** A text of the server without the requests that it names: pages have links and buttons for what those do. */
+/** A text of the server without the API requests that it names: pages have links and buttons for them. */
 function forPeople(text: string): string {
   const sentences = text.split(/(?<=[.!?]) (?=[A-Z])/).map((sentence) => sentence.replace(REQUEST, '.'))
   return sentences.filter((sentence) => sentence !== '.').join(' ') || text

@@ -17,7 +17,7 @@ export class CommandError extends Error {
 /** A command and its arguments. */
 export type CommandLine = readonly (string | number)[]
 
-/** Sends commands to one database with one token. Reads see the writes that were sent before them. */
+/** Sends commands to one database with one token. Reads see all earlier writes of this object. */
 export class DataPlane {
   readonly databaseId: string
   /** Whether the token may write. */
@@ -63,7 +63,7 @@ export class DataPlane {
     for (const reply of await this.sendAll(lines)) refused(reply)
   }
 
-  /** The lines of MONITOR as they come, until the signal or the database ends them. @throws CommandError */
+  /** The bytes of the MONITOR stream as they arrive, until the signal or the database ends it. @throws CommandError */
   async *monitor(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const response = await this.#fetch('/monitor', undefined, {}, signal)
     if (!response.ok || response.body === null) throw new CommandError(await refusalOf(response))
@@ -108,7 +108,7 @@ export class DataPlane {
   }
 }
 
-/** No JSON can hold such a name. */
+/** Whether a word is a binary name, which JSON cannot represent. */
 const hasBinaryName = (line: CommandLine): boolean => line.some((word) => isBinaryName(String(word)))
 
 function asReply(error: unknown): Reply[] {

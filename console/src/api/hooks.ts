@@ -16,7 +16,7 @@ import type { Static, TSchema } from 'typebox'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
 import { type ApiArgs, ApiError, api, isOfUnknownOutcome, isSignedOut } from './client.js'
 
-/** How often what will change in a moment is read again, milliseconds. */
+/** How often data that is about to change is read again, milliseconds. */
 export const WATCH_MS = 1_000
 /** How often data that changes quickly is read again, milliseconds. */
 export const LIVE_MS = 3_000
@@ -55,13 +55,13 @@ export function useApi<Params extends TSchema, Query extends TSchema, Body exten
   })
 }
 
-/** When to read again. After a failure of the server soon, however rarely it is read otherwise: it may be back in a moment. */
+/** When to read again. After a failure of the server soon, whatever `everyMs` is, because it may recover at any moment. */
 function intervalAfter(error: Error | null, everyMs: number | undefined): number | false {
   if (isSignedOut(error)) return false
   return error !== null && isOfUnknownOutcome(error) ? LIVE_MS : (everyMs ?? false)
 }
 
-/** Where a page begins: what its query has besides. */
+/** Where a page begins: the query parameters that its request has in addition. */
 export type Place = Readonly<Record<string, string | number>>
 
 /** How a list is read page by page. */
@@ -92,7 +92,7 @@ export function useApiPages<
 }
 
 /**
- * The same for pages that a function reads, for instance with the headers of the response.
+ * The same for pages that a function reads, for example one that needs the headers of the response.
  * @param args names the list in the cache.
  * @param read reads the page at a place, which is what `next` returned; `undefined`: the first page.
  */
@@ -109,7 +109,7 @@ export function usePages<Page>(
     initialPageParam: undefined,
     getNextPageParam: next,
     enabled,
-    // Another filter of the same list: keep the old rows until the new ones arrive.
+    // If only the filter has changed, keep the old rows until the new ones arrive.
     placeholderData: (before, query) => (isOfSameParams(query?.queryKey[1], args) ? before : undefined),
     refetchInterval: ({ state: { data, error } }) =>
       intervalAfter(error, everyMs && everyMs * Math.max(1, data?.pages.length ?? 0)),
@@ -125,11 +125,11 @@ function isOfSameParams(before: unknown, args: object): boolean {
 
 /** Options of a changing hook. */
 export interface ChangeOptions<Answer> {
-  /** Endpoints to read again afterwards, also after an error: it may report a change made elsewhere. */
+  /** Endpoints to read again afterwards, also after an error: the error may be due to a change made elsewhere. */
   readonly refreshes?: readonly Pick<Endpoint, 'id'>[]
   /** The notification after success; absent: none. */
   readonly done?: string | ((answer: Answer) => string)
-  /** `inline`: the page shows the error itself (`error` of the result); after it was left, a notification does. */
+  /** `inline`: the page shows the error (`error` of the result). If the user has left the page, a notification shows it. */
   readonly errors?: 'notify' | 'inline'
   readonly onDone?: (answer: Answer) => void
 }
@@ -173,7 +173,7 @@ export function useTask<Args, Answer>(
   })
 }
 
-/** A button is disabled while its task runs, and loses the focus by that. It gets it back, unless the user has gone on. */
+/** A button that is disabled while its task runs loses the focus. Returns the focus to it, unless it was moved elsewhere. */
 function keepFocus(): void {
   const button = document.activeElement
   if (!(button instanceof HTMLButtonElement)) return
@@ -185,7 +185,7 @@ function keepFocus(): void {
   watch.observe(button, { attributeFilter: ['disabled'] })
 }
 
-/** Whether the component was unmounted. */
+/** Returns a function that says whether the component was unmounted. */
 function useIsLeft(): () => boolean {
   const isHere = useRef(false)
   useEffect(() => {
@@ -197,7 +197,7 @@ function useIsLeft(): () => boolean {
   return () => !isHere.current
 }
 
-/** Shows an error for a while: its text says what to do, and takes time to read. */
+/** Shows an error for 12 seconds, because its text says what to do and takes time to read. */
 export function showError(error: Error): void {
   const title = error instanceof ApiError && error.status < 500 && error.status !== 0 ? 'Refused' : 'The request failed'
   notifications.show({ title, message: error.message, color: 'red', autoClose: 12_000 })

@@ -1,6 +1,6 @@
 /**
- * The tabs of a browser share one session. When another account signs in beside a page, what that page shows is of the old
- * account, and what it changes would be of the new one.
+ * The tabs of a browser share one session. When another account signs in in one tab, the other tabs still show data of the
+ * old account, but their changes would be made in the new one. So a sign-in is announced to all tabs.
  */
 import type { ConsoleSession } from '../../../src/contract/console/session.js'
 
@@ -12,14 +12,14 @@ const nameOf = ({ email, account_id, access, role }: ConsoleSession): string =>
 /** Whether two sessions are of the same account with the same rights. */
 export const isSameUser = (one: ConsoleSession, other: ConsoleSession): boolean => nameOf(one) === nameOf(other)
 
-/** Lets the other tabs know who has signed in. */
+/** Notifies the other tabs of a sign-in. */
 export function announceSignIn(session: ConsoleSession): void {
   const channel = new BroadcastChannel(CHANNEL)
   channel.postMessage(nameOf(session))
   channel.close()
 }
 
-/** Calls back when somebody else signs in in another tab, for as long as this document lives. */
+/** Calls `callback` when another user signs in in another tab, as long as this document exists. */
 export function whenAnotherSignsIn(own: ConsoleSession, callback: () => void): void {
   const channel = new BroadcastChannel(CHANNEL)
   channel.addEventListener('message', ({ data }) => {

@@ -1,4 +1,4 @@
-/** Who is signed in, and what this server offers. Both stay the same until the user signs out. */
+/** The session of the signed-in user and the settings of this server. Both stay the same until the user signs out. */
 import { MutationCache, QueryCache, QueryClient, queryOptions, useSuspenseQuery } from '@tanstack/react-query'
 import { type ConsoleSettings, getConsoleSettings } from '../../../src/contract/console/console.js'
 import { type ConsoleSession, getConsoleSession } from '../../../src/contract/console/session.js'
@@ -7,7 +7,7 @@ import { keyOf } from './hooks.js'
 
 const onSignedOut = new Set<() => void>()
 
-/** Calls back when the session has ended. @returns ends that. */
+/** Calls `callback` when the session has ended. @returns a function that unsubscribes. */
 export function whenSignedOut(callback: () => void): () => void {
   onSignedOut.add(callback)
   return () => void onSignedOut.delete(callback)
@@ -22,8 +22,8 @@ export const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 2_000,
-      // The server may be this computer, or in a network without internet access: what the browser reports about the
-      // internet says nothing about the server.
+      // The browser's report about internet access says nothing about the server, which may be this computer or in a network
+      // without internet access.
       networkMode: 'always',
       retry: (failures, error) => failures < 2 && isWithoutAnswer(error),
     },
@@ -59,13 +59,13 @@ export function useCanWrite(): boolean {
   return useSession().access === 'write'
 }
 
-/** Whether what belongs to nobody in particular may be changed, such as tokens: in a team by its owner and admins only. */
+/** Whether the user may change shared items such as tokens. In a team, only its owner and admins may. */
 export function useManages(): boolean {
   const { access, role } = useSession()
   return access === 'write' && (role === undefined || role === 'owner' || role === 'admin')
 }
 
-/** What this server offers. For pages inside the shell, which renders once it is known. */
+/** What this server offers. For pages inside the shell, which renders once the settings are loaded. */
 export function useSettings(): ConsoleSettings {
   return useSuspenseQuery(settingsQuery).data
 }

@@ -10,7 +10,7 @@ import { SessionEnd } from './session-end.js'
 
 /** The console of a signed-in user: cache and router. */
 export function Console({ session }: { session: ConsoleSession }) {
-  // Before the first page asks for it.
+  // The first page reads the session from the cache.
   if (queries.getQueryData(sessionQuery.queryKey) === undefined) queries.setQueryData(sessionQuery.queryKey, session)
   return (
     <QueryClientProvider client={queries}>

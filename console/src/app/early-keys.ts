@@ -1,16 +1,16 @@
-/** What is typed after a dialog was asked for and before it can take it: its code may have to be loaded first. */
+/** Buffers keys typed between the request for a dialog and its display, because its code may have to be loaded first. */
 export class EarlyKeys {
   #typed = ''
   #isOn = false
 
-  /** Keeps what is typed from now on. */
+  /** Starts to buffer typed keys. */
   start(): void {
     if (this.#isOn) return
     this.#isOn = true
     window.addEventListener('keydown', this.#note, { capture: true })
   }
 
-  /** Ends, and answers what was typed. */
+  /** Stops buffering, and returns the typed text. */
   take(): string {
     const typed = this.#typed
     this.#typed = ''

@@ -19,7 +19,7 @@ export function NotFoundPage() {
   )
 }
 
-/** Shown when nothing of the console can be rendered. */
+/** Shown when the console itself cannot be rendered. */
 export function ErrorPage(props: ErrorComponentProps) {
   return (
     <Center component="main" mih="60vh" p="lg">

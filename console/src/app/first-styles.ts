@@ -1,4 +1,4 @@
-/** The styles of the components that the sign-in page uses, and of those below them. The console loads the others. */
+/** The styles of the components that the sign-in page uses, directly or indirectly. The console loads the others. */
 import '@mantine/core/styles/baseline.css'
 import '@mantine/core/styles/default-css-variables.css'
 import '@mantine/core/styles/global.css'

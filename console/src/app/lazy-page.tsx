@@ -3,12 +3,12 @@ import { type ComponentType, lazy, type ReactNode } from 'react'
 /** Waits before the second and the third attempt, milliseconds. */
 const RETRY_AFTER_MS = [300, 1_200]
 const ANSWER_WITHIN_MS = 5_000
-/** The build that the console was reloaded for: once for each. */
+/** Key of the last build for which the console was reloaded. It reloads only once for each build. */
 const RELOADED_FOR = 'homeport-reloaded-for'
 
 /** The code of a page could not be loaded. */
 export class CodeNotLoaded extends Error {
-  /** Loads it again; then the page can be rendered again. */
+  /** Loads the code again. After that, the page can be rendered again. */
   readonly retry: () => Promise<void>
 
   constructor(cause: unknown, retry: () => Promise<void>) {
@@ -17,7 +17,7 @@ export class CodeNotLoaded extends Error {
   }
 }
 
-/** A component whose code is loaded when it is rendered, or before. */
+/** A component whose code is loaded when it is rendered, or earlier by `preload`. */
 export interface LazyPage<Props> {
   (props: Props): ReactNode
   /** Loads the code; never rejects. */
@@ -25,8 +25,8 @@ export interface LazyPage<Props> {
 }
 
 /**
- * A page, or a part of one, whose code is loaded when it is needed. A load that fails is repeated. If it fails because the
- * server was upgraded, and so has other files, the console is reloaded, once for each upgrade.
+ * A page, or a part of one, whose code is loaded when it is needed. A failed load is repeated. If the load fails because
+ * the server was upgraded and has other files, the console is reloaded, once for each upgrade.
  */
 export function lazyPage<Name extends string, Props extends object>(
   load: () => Promise<Readonly<Record<Name, ComponentType<Props>>>>,
@@ -59,8 +59,8 @@ export function lazyPage<Name extends string, Props extends object>(
 }
 
 /**
- * Loads a module; repeats a load that fails. If it fails because the server was upgraded, the console is reloaded, and the
- * promise stays pending.
+ * Loads a module; repeats a failed load. If the load fails because the server was upgraded, the console is reloaded, and
+ * the promise stays pending.
  * @throws what the last load threw.
  */
 export async function loadPatiently<Module>(load: () => Promise<Module>): Promise<Module> {

@@ -1,13 +1,13 @@
 import type { LinkProps } from '@tanstack/react-router'
 
-/** What an identifier leads to. */
+/** The page of an identifier. */
 export interface Target {
   readonly label: string
   readonly to: NonNullable<LinkProps['to']>
   readonly params: { readonly id: string }
 }
 
-/** Detail pages by how the identifiers of their items begin. */
+/** Detail pages by the prefix of the identifiers of their items. */
 const BY_PREFIX = [
   { prefix: 'wfr_', what: 'run', to: '/runs/$id' },
   { prefix: 'msg_', what: 'message', to: '/messages/$id' },

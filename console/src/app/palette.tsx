@@ -21,9 +21,9 @@ import { isMatch, targetOf } from './palette-items.js'
 import { showShortcuts } from './shortcuts.js'
 
 const [store, spotlight] = createSpotlight()
-/** Databases that are offered at a time. */
+/** Most databases that are listed. */
 const MOST_DATABASES = 8
-/** The longest text that databases are searched for; nobody types more. */
+/** Longest text to search for. Further characters are ignored. */
 const LONGEST_SEARCH = 50
 const TYPING_MS = 150
 
@@ -40,7 +40,7 @@ export function Palette({ asked, early }: { asked: number; early: EarlyKeys }) {
   const [text, setText] = useState('')
   useEffect(() => {
     if (asked === 0) return
-    // It is open when it is asked for again, and has the focus already.
+    // An open palette has the focus already, so keys need no buffer.
     if (store.getState().opened) early.take()
     else spotlight.open()
   }, [asked, early])
@@ -53,7 +53,7 @@ export function Palette({ asked, early }: { asked: number; early: EarlyKeys }) {
   ].filter(({ items }) => items.length > 0)
   const list = useRef<HTMLDivElement>(null)
   useEffect(() => {
-    // The library selects the first result when the text changes; some results arrive later, before those that are there.
+    // The library selects the first result when the text changes. Results that arrive later may be placed above it.
     const selected = list.current?.querySelector('[data-selected]')
     if (text === '' || (selected && store.getState().selected > 0)) return
     selected?.removeAttribute('data-selected')
@@ -69,7 +69,7 @@ export function Palette({ asked, early }: { asked: number; early: EarlyKeys }) {
       scrollable
       maxHeight={420}
       attributes={{ content: { 'aria-label': 'Search the console' } }}
-      // As for other dialogs: the blur of the library is slow to paint where there is no graphics processor.
+      // No blur, as for other dialogs: it is slow to paint without a graphics processor.
       overlayProps={{}}
       // The library's 0.7 is too pale on the selected line.
       styles={{ actionDescription: { opacity: 0.85 } }}
@@ -126,7 +126,7 @@ function useDatabases(text: string): Item[] {
   }))
 }
 
-/** Searches of the lists for a text that is no identifier. */
+/** Links to the lists, filtered by a text that is not an identifier. */
 function useSearches(text: string): Item[] {
   const navigate = useNavigate()
   const search = text.trim().slice(0, LONGEST_SEARCH)

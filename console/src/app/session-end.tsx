@@ -8,7 +8,7 @@ import { lazyPage } from './lazy-page.js'
 
 const SignInAgain = lazyPage(() => import('../pages/sign-in/sign-in-again.js'), 'SignInAgain')
 
-/** The page into which something was typed last. */
+/** Path of the page in which the user typed last. */
 let typedInto: string | undefined
 const noteTyping = (): void => {
   typedInto = window.location.pathname
@@ -16,22 +16,22 @@ const noteTyping = (): void => {
 document.addEventListener('input', noteTyping, { capture: true })
 
 let isCovered = false
-// Before every dialog of the page, which Escape would close below the one that covers it.
+// While the sign-in dialog covers the page, Escape must not close dialogs below it. So this listener runs before theirs.
 window.addEventListener('keydown', (event) => isCovered && event.key === 'Escape' && event.stopImmediatePropagation(), {
   capture: true,
 })
 
 const pathOfPage = (): string => window.location.href.slice(window.location.origin.length)
 
-/** Loads the document again, so that nothing of the old session stays in memory; signing in leads back to the same page. */
+/** Opens the sign-in page by a load, so that no data of the old session stays in memory. It leads back to this page. */
 const leave = (): void => window.location.assign(signInPath(pathOfPage()))
 
 /**
- * What happens when the session has ended: the sign-in page, unless something was typed into this page, which would be lost.
- * Then a dialog covers the page and asks for the key.
+ * Handles the end of the session. Opens the sign-in page, unless the user has typed into this page, which would be lost.
+ * In that case, a dialog covers the page and asks for the key.
  */
 export function SessionEnd({ session }: { session: ConsoleSession }) {
-  /** Absent until the session has ended for the first time. */
+  /** Whether the dialog is open; `undefined` until it opens for the first time. */
   const [isAsking, setAsking] = useState<boolean | undefined>()
   useEffect(
     () =>

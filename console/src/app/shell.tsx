@@ -44,17 +44,17 @@ const Palette = lazyPage(() => import('./palette.js'), 'Palette')
 
 /** Header, navigation and the page between them. */
 export function Shell() {
-  // The palette is loaded when it is asked for the first time.
+  // The code of the palette is loaded when it is opened for the first time.
   const [paletteAsked, setPaletteAsked] = useState(0)
   const [early] = useState(() => new EarlyKeys())
   const askForPalette = () => {
     early.start()
     setPaletteAsked((times) => times + 1)
   }
-  // Also from a field: nobody types these keys.
+  // The shortcut also works in text fields, because it types no character.
   useHotkeys([['mod+K', askForPalette]], [])
   useEffect(() => {
-    // The key that comes before K.
+    // Loads the palette when Ctrl or Cmd is pressed, before K follows.
     const prepare = ({ key }: KeyboardEvent) => {
       if (key === 'Control' || key === 'Meta') void Palette.preload()
     }
@@ -131,7 +131,7 @@ export function Shell() {
   )
 }
 
-/** The page goes on without it, and the next attempt loads it again. */
+/** Shows that the palette could not be loaded. The page still works, and the next attempt loads the palette again. */
 function showNotLoaded(error: unknown): void {
   showError(error instanceof Error ? error : new Error(String(error)))
   if (error instanceof CodeNotLoaded) void error.retry()
@@ -208,13 +208,13 @@ function HeaderTools({ onSearch }: { onSearch: () => void }) {
   )
 }
 
-/** Nothing stays for the next user of this tab, such as the commands that were sent. */
+/** Signs out without leaving data, such as the history of commands, for the next user of this tab. */
 function leave(): void {
   sessionStorage.clear()
   window.location.assign('/sign-in')
 }
 
-/** What the signed-in user is; `isAsked` once that is seen. */
+/** The role and rights of the signed-in user. `isAsked`: the menu with them was opened. */
 function Rights({ isAsked }: { isAsked: boolean }) {
   const { role, access } = useSession()
   // A key of a team sees only that team.
@@ -232,7 +232,7 @@ function AccountMenu() {
   const signOut = useChange(endConsoleSession, { onDone: leave })
   const button = useRef<HTMLButtonElement>(null)
   const showKeys = () => {
-    // The dialog returns the focus to the element that has it now; the menu will be gone by then.
+    // When the dialog closes, it returns the focus to the element that has it now. That must not be the menu, which closes.
     button.current?.focus()
     showShortcuts()
   }

@@ -6,10 +6,10 @@ import { queries } from '../api/session.js'
 import { Status } from '../components/status.js'
 import { dateTime } from '../lib/format.js'
 
-/** Pages say themselves that what they show is gone, and an ended session has a dialog of its own. */
+/** Whether to warn of an error. Pages show a missing item (404) themselves; an ended session (401) has its own dialog. */
 const isWarnedOf = (error: unknown): boolean => error instanceof ApiError && ![401, 404].includes(error.status)
 
-/** The oldest data on the page that could not be refreshed; `undefined` while all is well. */
+/** The oldest data on the page that could not be refreshed; `undefined` if all data could be. */
 function stalest(): QueryState | undefined {
   return queries
     .getQueryCache()

@@ -51,16 +51,16 @@ const dark: MantineColorsTuple = [
 const radius = 'md'
 const size = 'sm'
 
-/** The library renders the title bar of a dialog as a `header`, which would be a second banner of the page. */
+/** The library renders the title bar of a dialog as a `header`. Without a role, it would be a second banner of the page. */
 const DIALOG_PARTS = { header: { role: 'presentation' } }
 
-/** What opens beside a control of the shell or its pages is inside the main landmark. */
+/** Menus and other popups of the shell and its pages are rendered inside the main landmark. */
 const IN_PAGE = { target: '#content' }
 
 /** `public/color-scheme.js` reads the same key before the first paint. */
 export const colorSchemes = localStorageColorSchemeManager({ key: 'homeport-color-scheme' })
 
-/** Defaults of a component. `Component.extend` would do the same, and load the component with the theme. */
+/** Default properties of a component. `Component.extend` would do the same, but load the component with the theme. */
 const defaults = <Props>(defaultProps: Partial<Props>) => ({ defaultProps })
 
 /** The theme. Pages choose components, not colours. */
@@ -83,7 +83,7 @@ export const theme = createTheme({
     Badge: defaults<BadgeProps>({ variant: 'light', radius: 'sm', tt: 'none', fw: 550 }),
     Button: defaults<ButtonProps>({ size }),
     Drawer: defaults<DrawerProps>({ closeButtonProps: { 'aria-label': 'Close' }, attributes: DIALOG_PARTS }),
-    // The library would add an element to the list that no menu may have, to be focused instead of the first item.
+    // By default, the library adds a placeholder for the initial focus, which is not allowed inside a menu.
     Menu: defaults<MenuProps>({ portalProps: IN_PAGE, withInitialFocusPlaceholder: false }),
     Modal: defaults<ModalProps>({
       centered: true,

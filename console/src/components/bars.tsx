@@ -8,16 +8,16 @@ export interface BarPart {
 }
 
 interface BarsProps {
-  /** What the chart shows, for those who do not see it. Its numbers must be elsewhere on the page, too. */
+  /** What the chart shows, for screen readers. The page must show its numbers elsewhere, too. */
   readonly label: string
   /** Stacked from below; all of the same length. */
   readonly parts: readonly BarPart[]
-  /** What a pointer over a step shows. */
+  /** The tooltip of a step. */
   readonly titleOf: (step: number) => string
   readonly onStep: (step: number) => void
 }
 
-/** In units of the drawing: a step is 10 wide. */
+/** Lengths in units of the drawing, in which a step is 10 wide. */
 const HEIGHT = 100
 const STEP = 10
 const GAP = 1.5
@@ -64,7 +64,7 @@ export function Bars({ label, parts, titleOf, onStep }: BarsProps) {
   )
 }
 
-/** The pieces of one bar. One that is not zero can be seen, however small it is. */
+/** The rectangles of one bar. Each count above zero is at least 2 high, so that it is visible. */
 function stackOf(parts: readonly BarPart[], step: number, most: number) {
   let top = HEIGHT
   return parts.flatMap(({ tone, counts }) => {

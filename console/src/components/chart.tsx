@@ -23,7 +23,7 @@ interface ChartProps {
   readonly byDay?: boolean
 }
 
-/** Most refreshes of a page bring no new point, and to draw a chart takes long. */
+/** Whether the chart is up to date. Most refreshes of a page bring no new point, and drawing a chart is slow. */
 const isDrawn = (before: ChartProps, { title, series }: ChartProps): boolean =>
   before.title === title &&
   before.series.length === series.length &&
@@ -87,7 +87,7 @@ function rowsOf(series: readonly Series[], byDay: boolean): Record<string, strin
   }))
 }
 
-/** Times come as `2025-08-31 15:12:00 +0000 UTC`. */
+/** Parses a time such as `2025-08-31 15:12:00 +0000 UTC`, the format of the server. */
 const timeOf = (x: string): Date => new Date(`${x.slice(0, 10)}T${x.slice(11, 19) || '00:00:00'}Z`)
 
 const spanMs = (points: readonly { readonly x: string }[]): number =>

@@ -6,7 +6,7 @@ import { useTask } from '../api/hooks.js'
 import { Refusal } from './states.js'
 import { useLeaving } from './use-leaving.js'
 
-/** What may become of due times. */
+/** One way to treat due times. */
 export interface ClockChoice<Clock extends string> {
   readonly value: Clock
   readonly label: string
@@ -19,7 +19,7 @@ export interface ClockAnswer<Clock extends string> {
   readonly reason?: string
 }
 
-/** A change of runs or messages that moves due times, or not. */
+/** A change of runs or messages that asks how to treat due times. */
 export interface ClockQuestion<Clock extends string> {
   readonly title: string
   /** The consequences. */
@@ -39,9 +39,9 @@ export interface ClockQuestion<Clock extends string> {
 
 const LONGEST_REASON = 500
 
-/** Asks what becomes of due times, and why. */
+/** Asks how to treat due times, and for the reason of the change. */
 export function askClock<Clock extends string>(question: ClockQuestion<Clock>): void {
-  // As in `confirm`.
+  // Closes an earlier dialog, as `confirm` does.
   modals.closeAll()
   const id = modals.open({
     title: question.title,
@@ -55,7 +55,7 @@ function Body<Clock extends string>({ question, onClose }: { question: ClockQues
   const [reason, setReason] = useState('')
   const work = () => onAnswer({ clock, ...(reason.trim() !== '' && { reason: reason.trim() }) })
   const task = useTask(work, { refreshes, errors: 'inline', onDone: onClose, ...(done !== undefined && { done }) })
-  // While the change runs, its error may still have to be shown.
+  // The dialog stays open while the change runs, so that it can show the error.
   useLeaving(() => task.isPending || onClose())
   return (
     <form

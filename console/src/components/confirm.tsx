@@ -26,7 +26,7 @@ export interface Question {
 
 /** Opens the confirmation of a destructive action. */
 export function confirm(question: Question): void {
-  // A button that is pressed again before the dialog has the focus leaves no second dialog below the first.
+  // If the button is pressed again before the dialog has the focus, the second dialog replaces the first.
   modals.closeAll()
   const id = modals.open({
     title: question.title,
@@ -39,7 +39,7 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
   useFocusBack(true)
   const [word, setWord] = useState('')
   const task = useTask(() => onConfirm().catch(passIfGone), { refreshes, errors: 'inline', onDone: onClose })
-  // While the action runs, its error may still have to be shown.
+  // The dialog stays open while the action runs, so that it can show the error.
   useLeaving(() => task.isPending || onClose())
   const isReady = typed === undefined || asShown(word) === asShown(typed)
   return (
@@ -84,7 +84,7 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
   )
 }
 
-/** What was deleted meanwhile, for example in another tab, leaves nothing to do. */
+/** Treats "not found" as success: the item was already deleted, for example in another tab. */
 function passIfGone(error: unknown): void {
   if (!(error instanceof ApiError) || error.status !== 404) throw error
   notifications.show({ message: 'It was gone already: somebody has deleted it meanwhile.', color: 'gray' })

@@ -3,16 +3,16 @@ import { Button, Menu } from '@mantine/core'
 import { useTask } from '../api/hooks.js'
 import { copyText } from '../lib/clipboard.js'
 
-/** A menu that copies one of several texts, which are made when it is chosen. */
+/** A menu that copies one of several texts. The texts are made when the user chooses one. */
 export function CopyMenu({
   titles,
   of,
   done,
 }: {
   titles: readonly string[]
-  /** Called for the chosen one: the texts may be long. */
+  /** Makes the texts. Called only on a choice, because they may be long. */
   of: () => readonly { readonly title: string; readonly code: string }[]
-  /** Said after a text was copied. */
+  /** The notification after a text was copied. */
   done: string
 }) {
   const { mutate } = useTask((title: string) => copyText(of().find((one) => one.title === title)?.code ?? ''), { done })

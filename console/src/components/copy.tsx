@@ -12,7 +12,7 @@ import classes from './copy.module.css'
 
 const COPIED_MS = 1_500
 
-/** Copies a text; `isCopied` for a moment. */
+/** Copies a text. `isCopied` is true for a moment afterwards. */
 function useCopy(value: string): { readonly isCopied: boolean; readonly copy: () => void } {
   const [isCopied, setCopied] = useState(false)
   const { start } = useTimeout(() => setCopied(false), COPIED_MS)
@@ -39,7 +39,7 @@ export function Copy({ value, what }: { value: string; what: string }) {
   )
 }
 
-/** The same with a text; `of` says to screen readers what it copies. */
+/** The same as a button with text; `of` says to screen readers what it copies. */
 export function CopyTextButton({ value, of }: { value: string; of: string }) {
   const { isCopied, copy } = useCopy(value)
   return (

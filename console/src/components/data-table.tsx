@@ -12,7 +12,7 @@ export interface Column<Row> {
   readonly title: string
   /** What screen readers say for an empty title. Default: Actions. */
   readonly spokenTitle?: string
-  /** Long texts go on in the next line, up to three, instead of being cut. */
+  /** Long texts wrap, up to three lines, instead of being cut. */
   readonly wraps?: true
   /** A column of buttons that are one menu on phones. */
   readonly isMenuOnPhones?: true
@@ -174,7 +174,7 @@ interface LineProps<Row> {
   readonly columns: readonly Column<Row>[]
   readonly opens: boolean
   readonly isSelected: boolean
-  /** Measures the row, where only visible rows are rendered. */
+  /** Measures the row, if only visible rows are rendered. */
   readonly measure: ((row: HTMLTableRowElement | null) => void) | undefined
 }
 
@@ -216,7 +216,7 @@ function Content({ children }: { children: ReactNode }) {
   )
 }
 
-/** Fills the space of rows that are not rendered. One cell: more would add space for hidden columns, too. */
+/** Fills the space of rows that are not rendered. It has one cell: more would add space for hidden columns, too. */
 function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
   return (

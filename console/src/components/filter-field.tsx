@@ -22,7 +22,7 @@ export function FilterField({
   /** The shortcut `/` focuses this field. */
   isSearch?: boolean
   width?: number
-  /** A text that does not have it is marked, because the list is not filtered by it. */
+  /** A text that does not have this format is marked, because the list is not filtered by it. */
   format?: Format
 }) {
   const [typed, setTyped] = useState(value ?? '')

@@ -53,7 +53,7 @@ export function FormDialog({
   )
 }
 
-/** In a long form, the field with the error may be out of sight of the button. */
+/** Focuses the field with the error: in a long form, it may be out of sight. */
 function focusRefused(form: HTMLFormElement): void {
   form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus()
 }

@@ -6,7 +6,7 @@ export interface IconProps extends Omit<SVGProps<SVGSVGElement>, 'stroke' | 'chi
   readonly stroke?: number
 }
 
-/** Makes a component of the inner markup of an icon. Used by the modules that `icons.ts` makes; import from `icon:`. */
+/** Makes a component of the inner markup of an icon. Only the modules that `icons.ts` makes use it; pages import `icon:`. */
 export function drawn(body: string): ComponentType<IconProps> {
   const inner = { __html: body }
   return ({ size = 24, stroke = 2, color = 'currentColor', ...others }) => (

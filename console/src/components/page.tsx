@@ -4,12 +4,12 @@ import { type ReactNode, useEffect } from 'react'
 import { announce } from './announce.js'
 import { TextLink } from './link.js'
 
-/** The first page comes with the document, which browsers announce. */
+/** Whether the page is the first one of the document. Browsers announce it themselves. */
 let isFirst = true
 
 /**
- * Names the page, and says so to screen readers: to them, a page that changes without a load of the document is silent. If the
- * last page took the focus along, the new one begins with it.
+ * Sets the title of the page, and announces it to screen readers, which do not notice a new page without a load of the
+ * document. If the focus was lost with the last page, the new page gets it.
  */
 export function usePageTitle(title: string): void {
   useEffect(() => {

@@ -16,21 +16,21 @@ type Pages = Pick<
   | 'fetchNextPage'
 >
 
-/** How far a search has come, where the browser or the server looks at rows one by one. */
+/** The progress of a search in which the browser or the server tests rows one by one. */
 export interface Searched {
-  /** What was found or searched so far. */
+  /** The progress so far, in words. */
   readonly found: string
-  /** Everything newer was looked at, Unix milliseconds; `undefined` if that is not known. */
+  /** All newer rows were searched, Unix milliseconds; `undefined` if that is not known. */
   readonly toMs: number | undefined
-  /** The button that loads more, where it is no search. */
+  /** The text of the button that loads more, if loading more is not a search. */
   readonly onward?: string
   /** The server searches, so that pages without rows cost the browser nothing. */
   readonly isByServer?: true
 }
 
 /**
- * How far a filtered list has come whose last page is not full: the server has looked at as many rows as one request may, and
- * goes on when asked.
+ * The progress of a filtered list whose last page is not full: the server has searched as many rows as one request may, and
+ * continues with the next request.
  */
 export const foundSoFar = (found: string, toMs: number | undefined): Searched => ({
   found: `${found} found so far; older ones are not searched yet`,
@@ -50,8 +50,8 @@ export function PagedTable<Row>({
   /** The rows of all pages so far; `undefined` before the first page. */
   readonly rows: readonly Row[] | undefined
   /**
-   * For rows that are looked at one by one: how far that has come. More is loaded only on demand: loading until enough rows
-   * match might load everything.
+   * The progress, if rows are tested one by one. Then more rows are loaded only on demand, because loading until enough rows
+   * match could load all rows.
    */
   readonly searched?: Searched | undefined
 }) {
@@ -76,7 +76,7 @@ export function PagedTable<Row>({
   )
 }
 
-/** Tells screen readers what a list has, when it is there and after each change of its filters; not at each refresh. */
+/** Announces the number of rows to screen readers, at first and after each change of the filters; not at each refresh. */
 function FoundRows({ pages: { isPlaceholderData, hasNextPage }, count }: { pages: Pages; count: number }) {
   const [text, setText] = useState('')
   // biome-ignore lint/correctness/useExhaustiveDependencies: rows that come later are not news.
@@ -90,7 +90,7 @@ function FoundRows({ pages: { isPlaceholderData, hasNextPage }, count }: { pages
 const onwardOf = ({ toMs, onward = 'Search further' }: Partial<Searched> = {}): string =>
   toMs === undefined ? onward : `Search on from ${dateTime(toMs)}`
 
-/** Goes on page by page until there are more rows, or no more pages. */
+/** Loads page by page until a new row is found, or no page is left. */
 function useNextMatch(
   { isFetchingNextPage, isFetchNextPageError, fetchNextPage }: Pages,
   isOpen: boolean,
@@ -105,7 +105,7 @@ function useNextMatch(
   return { isOn, start: () => setBefore(count), stop: () => setBefore(undefined) }
 }
 
-/** The footer while there are more rows. */
+/** The footer while there may be more rows. */
 function Rest({ pages, searched, count }: { pages: Pages; searched: Searched | undefined; count: number }) {
   const { error, isFetchNextPageError, isFetchingNextPage, fetchNextPage } = pages
   const search = useNextMatch(pages, searched?.isByServer === true, count)

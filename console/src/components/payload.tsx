@@ -5,7 +5,7 @@ import { hexDump, type Payload } from '../lib/payload.js'
 import { CopyTextButton, ScrollText } from './copy.js'
 import classes from './copy.module.css'
 
-/** Longer texts are shown in part; copying takes all of it. */
+/** Longer texts are shown in part; copying copies the whole text. */
 const MOST_SHOWN = 100_000
 
 /** Shows a body or a value: JSON indented, text as it is, bytes as a hex dump. */

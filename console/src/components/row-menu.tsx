@@ -39,7 +39,7 @@ export function RowMenu({ of, actions }: { of: string; actions: readonly (RowAct
   )
 }
 
-/** `onLeave`: a dialog returns the focus to the element that had it, and the menu item is gone by then. */
+/** `onLeave` moves the focus away from the menu item, which disappears: a dialog returns the focus to its last element. */
 function Line({ action, onLeave }: { action: RowAction | RowFile; onLeave: () => void }) {
   const { label, isDisabled = false } = action
   if ('href' in action) {

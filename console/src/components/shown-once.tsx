@@ -9,7 +9,7 @@ export interface ShownSecret {
   readonly value: string
 }
 
-/** Secrets that cannot be shown again: a click beside the dialog does not close it. */
+/** Shows secrets that cannot be shown again. A click beside the dialog does not close it. */
 export function ShownOnce({
   title,
   secrets,

@@ -1,4 +1,4 @@
-/** The order of a table's rows: which column they are sorted by, and how it stands in a URL. */
+/** The order of a table's rows: the column by which they are sorted, and its form in a URL. */
 
 /** Which way rows are sorted. */
 export type Direction = 'asc' | 'desc'
@@ -12,7 +12,7 @@ export interface Order<Key extends string = string> {
 /** An order as text for a URL: `size`, or `-size` for the largest first. */
 export const orderText = ({ by, direction }: Order): string => (direction === 'desc' ? `-${by}` : by)
 
-/** Reads the order of a URL; `undefined` for a column that cannot be sorted by. */
+/** Reads the order of a URL; `undefined` for a column that does not support sorting. */
 export function orderAt<Key extends string>(text: unknown, keys: readonly Key[]): Order<Key> | undefined {
   if (typeof text !== 'string') return undefined
   const isDescending = text.startsWith('-')

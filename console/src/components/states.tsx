@@ -92,8 +92,8 @@ export function EmptyState({ title, children, icon: Icon = IconInbox, action }: 
 }
 
 /**
- * The error of a first load. It stays while the load is repeated: otherwise, error and placeholder would take turns, and the
- * button that tries again would go away under the pointer.
+ * The error of a first load. It stays while the load is repeated. Otherwise, error and placeholder would alternate, and the
+ * retry button would disappear under the pointer.
  */
 export function useLoadError({ data, error }: { data: unknown; error: Error | null }): Error | null {
   const [held, hold] = useState<Error | null>(null)
@@ -102,12 +102,12 @@ export function useLoadError({ data, error }: { data: unknown; error: Error | nu
   return shown
 }
 
-/** Whether the server has no such object, or no longer. */
+/** Whether the object does not exist, or no longer exists. */
 export const isMissing = (error: Error | null): boolean => error instanceof ApiError && error.status === 404
 
 /**
  * Shows data, its loading state, or its error. Old data stays visible while it is refreshed.
- * `missing`: instead of the error and of old data, when the server has no such object, or no longer.
+ * `missing`: shown instead of the error and of old data if the object does not exist, or no longer exists.
  */
 export function Loaded<Data>({
   query,

@@ -5,7 +5,7 @@ import classes from './status.module.css'
 
 export type { Tone } from '../../../src/contract/words/states.js'
 
-/** A state as text with a coloured dot: many cannot tell the colours apart. */
+/** A state as text with a coloured dot. The text is needed because many people cannot distinguish the colours. */
 export function Status({ tone, children }: { tone: Tone; children: ReactNode }) {
   return (
     <Group gap={7} wrap="nowrap" component="span" className={classes.status ?? ''}>

@@ -22,7 +22,7 @@ export const UNDO_CLOCKS: ClockQuestion<Clock>['choices'] = [
   { value: 'now', label: 'Now', description: 'Sleeps end at once. Waits for events keep their deadlines.' },
 ]
 
-/** What is brought back, and how. */
+/** The question of an undo: what it brings back, and the call that does so. */
 export type Undo = Omit<ClockQuestion<Clock>, 'label' | 'choices'>
 
 /** Asks when the deliveries are due, then brings back what was cancelled. */

@@ -1,7 +1,7 @@
 import { Fragment } from 'react'
 import { withoutScheme } from '../lib/format.js'
 
-/** A URL without its scheme. A line breaks behind a slash, if it can, and not in the middle of a word. */
+/** A URL without its scheme. Lines break after a slash where possible, not in the middle of a word. */
 export function UrlText({ url }: { readonly url: string }) {
   let offset = 0
   return withoutScheme(url)

@@ -1,6 +1,6 @@
 import { useState } from 'react'
 
-/** A value of the server in a field. */
+/** The value of a field for a setting of the server. */
 export interface Draft<Value> {
   /** The typed value, or else that of the server. */
   readonly value: Value
@@ -10,8 +10,8 @@ export interface Draft<Value> {
 }
 
 /**
- * A typed value over one that the server keeps refreshing. Until the user types, the field follows the server: saving
- * an old value would undo changes of others.
+ * A field for a value of the server, which is refreshed repeatedly. Until the user types, the field follows the server:
+ * saving an old value would undo changes of others.
  */
 export function useDraft<Value>(present: Value): Draft<Value> {
   const [typed, setTyped] = useState<{ readonly value: Value } | undefined>()

@@ -1,6 +1,6 @@
 import { useEffect } from 'react'
 
-/** What had the focus last, dialogs aside. */
+/** The last element outside of dialogs that had the focus. */
 let outside: Element | null = null
 
 document.addEventListener('focusin', ({ target }) => {
@@ -8,9 +8,9 @@ document.addEventListener('focusin', ({ target }) => {
 })
 
 /**
- * Gives the focus back to what opened a dialog, also where the dialog is removed as a whole, and where it followed another one:
- * the library returns the focus only after an animation, to what had it when the dialog opened. What was deleted leaves the
- * focus to the page.
+ * Returns the focus to the element that opened a dialog. The library does so only after an animation, and to the element
+ * that had the focus when the dialog opened. So it fails if the dialog is unmounted at once, or if it followed another
+ * dialog. If the element no longer exists, the page gets the focus.
  */
 export function useFocusBack(isOpen: boolean): void {
   useEffect(() => {

@@ -15,7 +15,7 @@ export function When({ atMs }: { atMs: number }) {
 const timeAt = (target: EventTarget | null): HTMLTimeElement | null =>
   target instanceof Element ? target.closest('time') : null
 
-/** Shows the exact time when the pointer is on a relative one, or a finger: one tooltip for all, because a list has hundreds. */
+/** Shows the exact time of a relative one on hover or touch. All times share one tooltip, because a list has hundreds. */
 export function ExactTimes() {
   const [time, setTime] = useState<HTMLTimeElement | null>(null)
   useEffect(() => {

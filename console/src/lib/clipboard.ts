@@ -1,6 +1,6 @@
 /**
- * Copies a text to the clipboard. Browsers offer `navigator.clipboard` only to HTTPS and localhost pages; a
- * console in a private network is often neither.
+ * Copies a text to the clipboard. Browsers offer `navigator.clipboard` only to pages of HTTPS and localhost, and a console
+ * in a private network often has neither.
  * @throws Error when the browser does not allow it.
  */
 export async function copyText(text: string): Promise<void> {

@@ -1,7 +1,7 @@
-/** One clock for all relative times on a page. It is that of the server, from which all times come and to which they go. */
+/** One clock for all relative times on a page. It follows the clock of the server, because all times come from there. */
 
 const TICK_MS = 5_000
-/** Clocks that differ by less agree: answers have their time in whole seconds. */
+/** Smaller differences between the clocks are ignored: the time in an answer has only whole seconds. */
 const AGREE_WITHIN_MS = 30_000
 const listeners = new Set<() => void>()
 /** How far the clock of this computer is behind that of the server; negative if it is ahead. */
@@ -10,9 +10,9 @@ let nowMs = Date.now()
 let timer: ReturnType<typeof setInterval> | undefined
 
 /**
- * Takes the time of the server from an answer, because the clock of this computer may be wrong by hours.
+ * Notes the time of the server from an answer, because the clock of this computer may be wrong by hours.
  * @param date the header `Date` of the answer.
- * @param askedMs when the answer was asked for, on the clock of this computer: it was given between then and now.
+ * @param askedMs when the request was sent, by the clock of this computer. The server answered between then and now.
  */
 export function noteServerTime(date: string | null, askedMs: number): void {
   const atMs = Date.parse(date ?? '')
@@ -36,7 +36,7 @@ export const clockMs = (): number => nowMs
 export function watchClock(listener: () => void): () => void {
   listeners.add(listener)
   if (timer === undefined) {
-    // The clock stopped with the last page that showed a time.
+    // The clock had stopped, because no page showed a time.
     nowMs = serverMs()
     timer = setInterval(tick, TICK_MS)
   }

@@ -10,7 +10,7 @@ export function short(count: number): string {
   return count.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 }).toLowerCase()
 }
 
-/** A count that was stopped at `most`: 10,000 of 10,000 is `10,000+`. */
+/** A count that stops at `most`: 10,000 of 10,000 is `10,000+`. */
 export const capped = (count: number, most: number): string => (count >= most ? `${whole(most)}+` : whole(count))
 
 /** A limit; the largest number means that there is none. */
@@ -20,10 +20,10 @@ export const limit = (value: number, show: (value: number) => string = whole): s
 /** A share of one as a percentage. */
 export const percent = (share: number): string => `${trimmed(share * 100)} %`
 
-/** How many retries there may be. */
+/** The maximum number of retries as text. */
 export const retriesText = (most: number): string => (most === 0 ? 'none' : `up to ${whole(most)}`)
 
-/** A duration in nanoseconds, as the records of databases have them. */
+/** A duration in nanoseconds, the unit of the records of databases. */
 export const durationNs = (ns: number): string => duration(ns / 1_000_000)
 
 /** A delay before retries: an expression in milliseconds, or a plain number of them. */
@@ -67,5 +67,5 @@ export const dayOf = (time: Date, timeZone?: string): string =>
 export const timeOfDay = (time: Date): string =>
   time.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })
 
-/** A URL without its scheme, which is the same for nearly all. */
+/** A URL without its scheme, which is the same for nearly all URLs. */
 export const withoutScheme = (url: string): string => url.replace(/^https?:\/\//, '')

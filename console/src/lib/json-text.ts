@@ -2,7 +2,7 @@
 
 /** A string, a bracket or another sign, or a number or word. Each character can match in one way only. */
 const TOKEN = /"(?:[^"\\]+|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g
-/** The indentation of deeper JSON would be longer than the JSON. */
+/** Deeper JSON is not indented: the indentation would be longer than the JSON. */
 const MOST_LEVELS = 100
 
 /** Indents valid JSON without changing any of its values; `undefined` when it is nested too deeply. */

@@ -1,6 +1,6 @@
-/** The line ends of a text that a text area edits: whatever they were, what it gives back has only line feeds. */
+/** The line ends of a text that a text area edits. A text area returns only line feeds, whatever the text had. */
 
-/** The line ends of a text; `mixed`: a text area would change some of them for good. */
+/** The line ends of a text. `mixed`: several kinds, or lone carriage returns, which cannot be restored after an edit. */
 export function lineEndsOf(text: string): '\n' | '\r\n' | 'mixed' {
   if (!text.includes('\r')) return '\n'
   return /\r(?!\n)|(?<!\r)\n/.test(text) ? 'mixed' : '\r\n'

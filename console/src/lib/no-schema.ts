@@ -1,4 +1,4 @@
-/** Stands in the console for every schema of the contract, and for the library `typebox`: see `lean-contract.ts`. */
+/** In the console, this replaces every schema of the contract and the library `typebox`: see `lean-contract.ts`. */
 export const Type = { properties: {} }
 
 export default Type

@@ -13,7 +13,7 @@ export type Payload =
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** Control characters other than tab, line feed and carriage return mark binary data. */
 const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
-/** Larger JSON is not indented: that would block the page. */
+/** Larger JSON is not indented, because that would block the page. */
 const MOST_PRETTY = 2_000_000
 
 /** Classifies a text. */
@@ -33,7 +33,7 @@ export function payloadOfBytes(bytes: Uint8Array<ArrayBuffer>): Payload {
   }
 }
 
-/** Classifies base64, in which the APIs send binary data. */
+/** Classifies base64, the form in which the APIs send binary data. */
 export function payloadOfBase64(text: string): Payload {
   return payloadOfBytes(bytesOfBase64(text))
 }
@@ -42,7 +42,7 @@ export function payloadOfBase64(text: string): Payload {
 export const bytesOfBase64 = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 
-/** A body as the APIs send it: text, or base64 where it is binary. */
+/** Classifies a body as the APIs send it: text, or base64 if it is binary. */
 export const payloadOfBody = (text = '', base64?: string): Payload =>
   base64 === undefined ? payloadOfText(text) : payloadOfBase64(base64)
 
@@ -65,7 +65,7 @@ function prettyJson(text: string): string | undefined {
 
 const LINE = 16
 
-/** Bytes as a hexadecimal dump: offset, bytes, and the characters among them that can be shown. */
+/** Bytes as a hexadecimal dump: offset, bytes, and their printable characters. */
 export function hexDump(bytes: Uint8Array, most = 4_096): string {
   const shown = bytes.subarray(0, most)
   const lines = Array.from({ length: Math.ceil(shown.length / LINE) }, (_, index) => {

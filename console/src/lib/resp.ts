@@ -59,7 +59,7 @@ class Reader {
     if (end < 0) throw new Error('the reply of the database is incomplete')
     const line = this.#body.subarray(this.#at, end)
     this.#at = end + 2
-    // Error texts may quote what was sent.
+    // Errors and statuses may quote UTF-8 text of the command.
     return line[0] === 45 || line[0] === 43 ? utf8.decode(line) : latin.decode(line)
   }
 
@@ -90,16 +90,16 @@ export function pairsOf(reply: Reply | undefined): [Reply, Reply][] {
   return pairs
 }
 
-/** Commands whose reply is a text for people, which `redis-cli` writes as it is. */
+/** Commands whose reply is a text for people, which `redis-cli` prints unquoted. */
 const TEXTS = /^(info|lolwut|client (list|info)|memory (doctor|malloc-stats)|latency (doctor|graph))( |$)/i
 
-/** The reply to a command the way `redis-cli` writes it. */
+/** The reply to a command as `redis-cli` prints it. */
 export function printAnswer(words: readonly string[], reply: Reply): string {
   if (reply.kind !== 'bulk' || !TEXTS.test(words.slice(0, 2).join(' '))) return printReply(reply)
   return textOf(reply).replaceAll('\r\n', '\n').trimEnd()
 }
 
-/** A reply by itself the way `redis-cli` writes it. */
+/** A reply, without regard to its command, as `redis-cli` prints it. */
 export function printReply(reply: Reply, indent = ''): string {
   switch (reply.kind) {
     case 'status':
@@ -129,7 +129,7 @@ function printList(items: readonly Reply[], indent: string): string {
 // Without `ignoreBOM`, a text that begins with a byte order mark would be shown, and written back, without it.
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Bytes as UTF-8 text; `undefined` where they are not. */
+/** Bytes as UTF-8 text; `undefined` if they are not valid UTF-8. */
 export function strictText(bytes: Uint8Array): string | undefined {
   try {
     return strict.decode(bytes)
@@ -140,12 +140,12 @@ export function strictText(bytes: Uint8Array): string | undefined {
 
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '"': '\\"', '\\': '\\\\' }
 
-/** Bytes in quotes; what cannot be shown is escaped. */
+/** Bytes in quotes; unprintable characters are escaped. */
 function quoted(bytes: Uint8Array): string {
   return `"${escaped(bytes)}"`
 }
 
-/** Bytes on one line; what cannot be shown is escaped. */
+/** Bytes on one line; unprintable characters are escaped. */
 export function escaped(bytes: Uint8Array): string {
   const text = strictText(bytes)
   if (text === undefined)

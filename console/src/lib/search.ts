@@ -1,6 +1,6 @@
 /** Reads filters from URLs. Every value is checked: a URL may be typed by hand. */
 
-/** A text of a URL; a label such as 42 looks like a number there. */
+/** A text parameter of a URL. The router parses a label such as 42 as a number, so numbers are accepted. */
 export function textAt(search: Record<string, unknown>, name: string): string | undefined {
   const value = search[name]
   const text = typeof value === 'number' ? String(value) : value
@@ -22,13 +22,13 @@ export function given<Fields extends object>(
   }
 }
 
-/** What a field takes: a pattern of HTML, and what to enter. */
+/** The format of a field: a pattern of HTML, and an instruction. */
 export interface Format {
   readonly pattern: string
   readonly enter: string
 }
 
-/** Whether a typed text is neither empty nor of a format. */
+/** Whether a typed text is not empty and does not have the format. */
 export const isWrong = (text: string, { pattern }: Format): boolean =>
   text.trim() !== '' && !new RegExp(`^(?:${pattern})$`).test(text)
 
@@ -39,6 +39,6 @@ export const STATUS_FORMAT: Format = { pattern: '\\s*\\d{1,3}\\s*', enter: 'Ente
 export const statusOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,3}$/.test(text) ? Number(text) : undefined
 
-/** A filter that takes a list, with one value. */
+/** A list with one value, for a filter that expects a list. */
 export const one = <Text extends string>(text: Text | undefined): Text[] | undefined =>
   text === undefined ? undefined : [text]

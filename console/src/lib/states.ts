@@ -1,4 +1,4 @@
-/** The words of states as the console shows them: at the beginning of a line. */
+/** The words of states as the console shows them: with a capital letter. */
 import type { StateWord, StateWords, Tone } from '../../../src/contract/words/states.js'
 
 /** A state as a title with its tone. */

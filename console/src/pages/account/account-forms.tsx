@@ -17,7 +17,7 @@ import { FormDialog } from '../../components/form-dialog.js'
 
 type AccountType = (typeof ACCOUNT_TYPES)[number]
 
-/** The fields of limits; empty: the limit of the type. */
+/** The limit fields of a form. An empty field means the limit of the type. */
 interface Limits {
   readonly type: AccountType
   readonly databases: number | string

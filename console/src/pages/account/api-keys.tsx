@@ -73,7 +73,7 @@ export function ApiKeysPage() {
           member={member}
           onClose={() => {
             close()
-            // Going back afterwards opens no dialog that was closed.
+            // Replaces the history entry, so that going back does not open the closed dialog again.
             if (member !== undefined) void navigate({ to: '/api-keys', search: given({ team }), replace: true })
           }}
           onMade={setMade}
@@ -102,12 +102,12 @@ function Owner({ teamId, onChange }: { teamId: string | undefined; onChange: (te
   )
 }
 
-/** Who holds keys, and what may be done with them. */
+/** The holders of the keys, and the rights of keys and of the signed-in user. */
 interface Holders {
   readonly isOfTeam: boolean
   /** Whether a key may only read, by itself or by the role of its holder. */
   readonly reads: (key: ApiKey) => boolean
-  /** Whether the signed-in user may rotate and delete a key: in a team those of others only as its owner or an admin. */
+  /** Whether the user may rotate and delete a key. In a team, only its owner and admins may change the keys of others. */
   readonly mayChange: (key: ApiKey) => boolean
 }
 

@@ -67,7 +67,7 @@ export function AuditPage() {
 /** A page of the audit log. */
 interface AuditPageOf {
   readonly entries: readonly AuditLog[]
-  /** The last entry that was looked at, if the search goes on after it. */
+  /** The last entry that was searched, if the search continues after it. */
   readonly searchedTo: Pick<AuditLog, 'log_id' | 'timestamp'> | undefined
 }
 
@@ -107,7 +107,7 @@ const columnsFor = (onOpen: (entry: AuditLog) => void): readonly Column<AuditLog
   { key: 'ip', title: 'IP address', from: 'lg', width: '130px', render: (entry) => entry.ip },
 ]
 
-/** The name of what was changed, or its id if the name is not known any more. */
+/** The name of the changed item, or its id if the name is no longer known. */
 const entityOf = ({ entity, entity_name: name }: AuditLog) => (name === undefined ? <code>{entity}</code> : name)
 
 function Entry({ entry, onClose }: { entry: AuditLog | undefined; onClose: () => void }) {

@@ -91,7 +91,7 @@ export function CreateKey({ teamId, member, onClose, onMade }: CreateKeyProps) {
   )
 }
 
-/** Says what the key gives access to, where that is not the only thing that it can be. */
+/** Says what the key gives access to. Without teams, that is always the account, so nothing is shown. */
 function WhoseKey({ teamId }: { teamId: string | undefined }) {
   const { data: teams = [] } = useApi(listTeams, {})
   if (teams.length === 0) return null

@@ -7,7 +7,7 @@ import { given, textAt } from '../../lib/search.js'
 interface KeysSearch {
   /** The id of a team; absent: the account, or the team of the session. */
   readonly team?: string
-  /** The dialog for a new key of this member is open. */
+  /** If set, the dialog for a new key of this member is open. */
   readonly member?: string
 }
 

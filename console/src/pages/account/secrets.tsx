@@ -3,7 +3,7 @@ import { confirm, type Question } from '../../components/confirm.js'
 import type { Column } from '../../components/data-table.js'
 import { When } from '../../components/when.js'
 
-/** What the pages of API keys and queue tokens share. */
+/** Shared by the pages of API keys and queue tokens. */
 
 const DAY_S = 86_400
 
@@ -13,7 +13,7 @@ export const EXPIRIES = [
   ...[7, 30, 90, 365].map((days) => ({ value: String(days * DAY_S), label: `In ${days} days` })),
 ]
 
-/** The choice as a field of a creation. */
+/** The choice as a field of the creation request. */
 export const expiresInOf = (choice: string | null): { expires_in?: number } =>
   choice === '' || choice === null ? {} : { expires_in: Number(choice) }
 

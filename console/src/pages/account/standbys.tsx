@@ -154,13 +154,13 @@ function Actions({ standby: row, set }: ActionsProps) {
   )
 }
 
-/** A change of all standbys of a database, and what is said when it is made. */
+/** A change of all standbys of a database, and the notification after it. */
 interface Wanted {
   readonly body: { readonly mode?: DatabaseStandby['mode']; readonly copies?: number }
   readonly done: string
 }
 
-/** Nodes that the operator has named stay named. */
+/** Changes the standbys of a database. If the operator has named a node for one, it stays named. */
 async function changeSet(set: readonly DatabaseStandby[], wanted: Wanted): Promise<Wanted> {
   const id = set[0]?.database_id ?? ''
   const named = set.find(({ placement }) => placement === 'named')
@@ -178,7 +178,7 @@ function confirmEnd(row: DatabaseStandby, set: readonly DatabaseStandby[]): void
     : `${others === 1 ? 'One other copy stays' : `${others} other copies stay`}.`
   const end = (): Promise<unknown> => {
     if (isLast) return api(endDatabaseStandby, { params: { id } })
-    // One without a node ends first.
+    // When the number of copies is reduced, a standby without a node ends first.
     if (standby === '') return changeSet(set, { body: { copies: others }, done: '' })
     return api(removeDatabaseStandby, { params: { id, name: standby } })
   }

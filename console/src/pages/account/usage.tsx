@@ -12,7 +12,7 @@ import { EmptyState, Loaded } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { bytes, dollars, percent, short, whole } from '../../lib/format.js'
 
-/** How often usage is read: the response lists every database, and there may be 10,000. */
+/** Refresh interval per database. The response lists every database, and there may be 10,000. */
 const MS_A_ROW = 2
 
 /** Usage and cost of all databases this month. */

@@ -28,7 +28,7 @@ const NUMBERS = {
   attemptsMost: { label: 'Failed attempts, at most' },
 } as const
 
-/** The conditions that are tested on the items which pass all filters. */
+/** The fields of conditions, which are tested on the items that pass all filters. */
 export function ConditionFields({ choice, set }: ConditionsProps) {
   return (
     <Stack gap="md">

@@ -81,7 +81,7 @@ export function conditionsAt(search: Record<string, unknown>): Conditions {
   })
 }
 
-/** The conditions that items of a family have. */
+/** The conditions of a choice that apply to items of a family. */
 export function conditionsOf(family: Family, choice: Conditions): (readonly [ConditionName, string | number])[] {
   return conditionNamesOf(family).flatMap((name) => {
     const value = choice[name]
@@ -97,7 +97,7 @@ export const conditionFields = (family: Family, choice: Conditions): Record<stri
 export const conditionFlags = (family: Family, choice: Conditions): string[] =>
   conditionsOf(family, choice).flatMap(([name, value]) => [CONDITIONS[name].flag, String(value)])
 
-/** The conditions that another family of items has, too; states and saved selectors belong to one. */
+/** The conditions to keep for another family of items. States and saved selectors belong to one family and are dropped. */
 export function conditionsFor(family: Family, { state: _, saved: __, ...shared }: Conditions): Conditions {
   return Object.fromEntries(conditionsOf(family, shared))
 }

@@ -17,7 +17,7 @@ import { counted } from '../../lib/format.js'
 import { type Choice, kindOf, type Settings, selectorOf, sendingHeaders, settingsOf } from './selector.js'
 import { KIND_WORDS, type Kind } from './words.js'
 
-/** The last step: typing the number confirms it. */
+/** The last step: the user confirms by typing the number of matches. */
 export function ConfirmStep({
   choice,
   settings,
@@ -89,7 +89,7 @@ export function ConfirmStep({
   )
 }
 
-/** The answer to the start was lost: shows the newest action of the kind, because a second one would act on another set. */
+/** After a lost answer to the start, shows the newest action of the kind: a second start would act on another set. */
 function MayHaveStarted({ kind }: { kind: Kind }) {
   const newest = useApi(listBulkActions, { query: { kind: [kind], count: 1 } }, { everyMs: LIVE_MS })
   const action = newest.data?.bulkActions[0]

@@ -60,7 +60,7 @@ export function Controls({ action }: { action: Action }) {
   )
 }
 
-/** Undoes a cancel, and opens the action that does. */
+/** Undoes a cancel, and opens the bulk action of the undo. */
 function UndoAction({ action: { actionId, kind, cancelled = 0 } }: { action: Action }) {
   const navigate = useNavigate()
   const what = counted(cancelled, kind === 'cancelRuns' ? 'run' : 'message')

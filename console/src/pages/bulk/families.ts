@@ -40,7 +40,7 @@ interface FamilyFacts {
   readonly ids: 'workflowRunIds' | 'dlqIds' | 'messageIds'
   /** The filters in display order, with their selector fields. */
   readonly filters: Readonly<Partial<Record<FilterName, string>>>
-  /** What the IDs identify. */
+  /** The items that the IDs identify. */
   readonly idsOf: string
   /** The labels of the two ends of the time range. */
   readonly times: Readonly<Record<'from' | 'to', string>>

@@ -99,7 +99,7 @@ function UrlFilter({ choice, kind, set }: SelectionProps) {
   )
 }
 
-/** A text of a selector; empty means none. One without its `format` is no filter, and keeps the form from being sent. */
+/** A text field of a selector. An empty text is no filter. A text in a wrong `format` is none, and blocks the form. */
 export function Field({
   label,
   about,

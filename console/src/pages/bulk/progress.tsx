@@ -54,7 +54,7 @@ export function ProgressPanel({ action, nowMs }: { action: Action; nowMs: number
   )
 }
 
-/** What screen readers say: each tenth and the state, because the numbers change several times a second. */
+/** The text for screen readers: the progress in steps of 10 % and the state. The exact numbers change too often. */
 const announced = ({ state }: Action, share: number): string =>
   `${Math.floor(share * 10) * 10} %, ${STATE_WORDS[state].title.toLowerCase()}`
 

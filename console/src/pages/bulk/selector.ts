@@ -14,7 +14,7 @@ export interface Choice extends Conditions {
   /** Absent: `cancelRuns`. */
   readonly kind?: Kind
   readonly url?: string
-  /** Match the whole URL, not its beginning. Only for active runs; all other items are matched by whole URLs. */
+  /** Match the whole URL instead of a prefix. Only for active runs; URLs of other items are always matched as a whole. */
   readonly exact?: true
   readonly label?: string
   readonly host?: string
@@ -44,7 +44,7 @@ export interface WizardSearch extends Choice {
 export interface Settings {
   readonly reason: string
   readonly ratePerSecond: number | ''
-  /** How long matching triggers are refused, milliseconds; 0: not refused. */
+  /** Length of the fence, during which matching triggers are refused, milliseconds; 0: no fence. */
   readonly fenceMs: number
   /** For redelivery: settings that replace the original ones. */
   readonly delay: string
@@ -103,14 +103,14 @@ export function choiceOf(search: Record<string, unknown>): Choice {
   }
 }
 
-/** Servers and proxies refuse addresses of some kilobytes, which the page would have after a reload. */
+/** Most IDs in the address: servers and proxies refuse addresses of some kilobytes when the page is reloaded. */
 const MOST_IDS_IN_ADDRESS = 50
 
-/** The choice as the address of the wizard has it: without IDs if they are many. */
+/** The choice as it is in the address of the wizard: without IDs if there are too many. */
 export const addressOf = ({ ids, ...choice }: Choice): Choice =>
   ids === undefined || ids.length > MOST_IDS_IN_ADDRESS ? choice : { ...choice, ids }
 
-/** The same selection for another kind, without the filters that it does not have. */
+/** The same selection for another kind of action, without the filters that this kind lacks. */
 export function withKind(choice: Choice, kind: Kind): Choice {
   const isAlike = FAMILY_OF[kind] === FAMILY_OF[kindOf(choice)]
   if (isAlike) return { ...choice, kind }
@@ -118,7 +118,7 @@ export function withKind(choice: Choice, kind: Kind): Choice {
   return { ...given(Object.fromEntries(kept)), ...conditionsFor(FAMILY_OF[kind], choice), kind }
 }
 
-/** The selector as the API takes it. */
+/** The selector in the form of the API. */
 export function selectorOf(choice: Choice): Record<string, unknown> {
   const kind = kindOf(choice)
   const { ids, filters } = FAMILIES[FAMILY_OF[kind]]
@@ -131,17 +131,17 @@ export function selectorOf(choice: Choice): Record<string, unknown> {
   })
 }
 
-/** Whether the items are active runs, whose URLs are matched by their beginning. */
+/** Whether the items are active runs, whose URLs are matched by prefix. */
 export const isOfRuns = (kind: Kind): boolean => FAMILY_OF[kind] === 'runs'
 
-/** Times are single values, all other filters lists; only active runs are selected by single texts. */
+/** The value of a filter in a selector: a list, except for times and for all filters of active runs. */
 function selectorValue(choice: Choice, name: FilterName): unknown {
   const value = choice[name]
   const isSingle = value === undefined || name === 'from' || name === 'to' || isOfRuns(kindOf(choice))
   return isSingle ? value : [value]
 }
 
-/** Whether there are conditions, which a fence cannot test. */
+/** Whether the choice has conditions. A fence cannot test them. */
 export const hasConditions = (choice: Choice): boolean =>
   choice.ids === undefined && Object.keys(conditionFields(FAMILY_OF[kindOf(choice)], choice)).length > 0
 

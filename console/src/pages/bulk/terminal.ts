@@ -65,7 +65,7 @@ const COMMANDS: Readonly<Partial<Record<Kind, Command>>> = {
   deleteDeadLetters: { words: 'queue dlq delete', flags: LETTER_FLAGS, tail: ['--yes'], settings: 'not taken' },
 }
 
-/** The general command, for what no shorter one supports. */
+/** The general command, which supports every kind of action. */
 const startOf = (kind: Kind): Command => ({
   words: `bulk start ${kind}`,
   flags: { ...LETTER_FLAGS, host: '--host', path: '--path' },

@@ -6,19 +6,19 @@ import { CALM_MS, keyOf, useApi } from '../../api/hooks.js'
 import { queries } from '../../api/session.js'
 import type { Action } from './words.js'
 
-/** A live bulk action: the server streams each change. Polling covers a broken connection. */
+/** A bulk action, kept up to date: the server streams each change, and polling covers a broken connection. */
 export function useAction(actionId: string): UseQueryResult<Action, Error> {
   useEffect(() => follow(actionId), [actionId])
   return useApi(getBulkAction, { params: { actionId } }, { everyMs: CALM_MS })
 }
 
-/** Writes streamed changes to the cache; returns a function that stops it. */
+/** Writes streamed changes to the cache. @returns a function that stops the stream. */
 function follow(actionId: string): () => void {
   const args = { params: { actionId } }
   const queryKey = keyOf(getBulkAction, args)
   const source = new EventSource(urlOf(getBulkAction, args))
   const take = ({ data }: MessageEvent<string>) => {
-    // A response that is still on its way would be older than this event.
+    // Cancels a pending read: its response would be older than this event.
     void queries.cancelQueries({ queryKey })
     // The tests of the server check the stream against the schema of this endpoint.
     queries.setQueryData(queryKey, JSON.parse(data) as Action)

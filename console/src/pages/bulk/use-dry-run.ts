@@ -32,7 +32,7 @@ export function useDryRun(choice: Choice): UseQueryResult<DryRun, Error> {
   const body = { kind: kindOf(choice), selector: selectorOf(choice), dryRun: true }
   return useQuery({
     queryKey: keyOf(startBulkAction, { body }),
-    // What the user is about to act on: the count of two seconds ago may be another one, and nothing reads it again.
+    // Never from the cache: the user is about to act on this count, and nothing refreshes it.
     staleTime: 0,
     queryFn: async ({ signal }): Promise<DryRun> => {
       const answer = await api(startBulkAction, { body }, signal)

@@ -23,7 +23,7 @@ type StepName = (typeof STEPS)[number]
 
 declare module '@tanstack/react-router' {
   interface HistoryState {
-    /** The IDs of the wizard: addresses with thousands of them would be refused. */
+    /** The IDs of the wizard. They are not in the address, because servers refuse addresses with thousands of IDs. */
     ids?: readonly string[]
   }
 }
@@ -55,7 +55,7 @@ function Wizard() {
     validateInputOnChange: true,
     validate: { delay: DELIVERY_RULES.delay },
   })
-  /** The number to confirm, of the present choice. */
+  /** The number of matches of the present choice, which the user confirms. */
   const [matched, setMatched] = useState<number | undefined>()
   const [settled] = useDebouncedValue(choice, TYPING_MS)
   const dryRun = useDryRun(settled)
@@ -121,7 +121,7 @@ function Wizard() {
   )
 }
 
-/** The choice and the step. Each step is an entry of the browser's history; all of them have the present choice. */
+/** The choice and the step. Each step is an entry of the browser's history, and each shows the present choice. */
 function useChoice() {
   const navigate = useNavigate()
   const { step, ...search } = route.useSearch()

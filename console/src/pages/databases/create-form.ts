@@ -12,7 +12,7 @@ import {
 import { counted, dollars } from '../../lib/format.js'
 import { planTitle } from './words.js'
 
-/** What the form holds. */
+/** The values of the form. */
 export interface CreateValues {
   readonly name: string
   readonly primary: Region

@@ -16,7 +16,7 @@ interface MoreProps {
   readonly onToggle: () => void
 }
 
-/** The settings of a new database that have a sensible default. While they are closed, one line says what they are. */
+/** The settings of a new database that have a sensible default. While the section is closed, one line shows their values. */
 export function More({ form, isOpen, onToggle }: MoreProps) {
   return (
     <Stack gap="md">

@@ -12,7 +12,7 @@ import { Status } from '../../components/status.js'
 import { bytes, counted, whole } from '../../lib/format.js'
 import { capital } from '../../lib/states.js'
 
-/** Imports: data of a Redis server or of a file replaces all data. */
+/** Imports, which replace all data with that of a Redis server or a file. */
 export function Imports({ database }: { database: DatabaseRecord }) {
   return (
     <Panel

@@ -75,7 +75,7 @@ function filtersAt(search: Record<string, unknown>) {
 /** The filters of the list. */
 export type ListFilters = ReturnType<typeof filtersAt>
 
-/** The filters, and the order as the URL has it: `size` or `-size`. */
+/** The filters and the order in the URL. The order is such as `size` or `-size`. */
 export type ListSearch = ListFilters & { readonly sort?: string }
 
 /** Reads filters and order of a URL. */
@@ -86,7 +86,7 @@ export function listSearchAt(search: Record<string, unknown>): ListSearch {
 
 const SORTS: readonly string[] = SUMMARY_ORDERS.flatMap((order) => [order, `-${order}`])
 
-/** The order of a URL; without one, the oldest database is the first. */
+/** The order in the URL. Default: the oldest database first. */
 export const orderOf = ({ sort }: ListSearch): Order<SummaryOrder> =>
   orderAt(sort, SUMMARY_ORDERS) ?? { by: 'created', direction: 'asc' }
 

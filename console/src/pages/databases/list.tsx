@@ -39,10 +39,10 @@ export function DatabasesPage() {
   const shown = listSearchAt(search)
   const navigate = useNavigate()
   const canWrite = useCanWrite()
-  // In the URL, so that filters and order are kept when the reader comes back from a database.
+  // Filters and order are in the URL, so that they are kept when the user comes back from a database.
   const show = (search: ListSearch & { create?: true }) => void navigate({ to: '/databases', search, replace: true })
   const open = (isOpen: boolean) =>
-    // Going back afterwards opens no dialog that was closed.
+    // Closing replaces the history entry, so that going back does not open the dialog again.
     void navigate({ to: '/databases', search: isOpen ? { ...shown, create: true } : shown, replace: !isOpen })
   const button = canWrite ? (
     <Button leftSection={<IconDatabasePlus size={16} />} onClick={() => open(true)}>
@@ -72,7 +72,7 @@ function List({ shown, onChange, button }: ListProps) {
   const navigate = useNavigate()
   const { sort, ...filters } = shown
   const [searched] = useDebouncedValue(shown.search, TYPING_MS)
-  // By the hour: another query for every moment would read the list again and again.
+  // Rounded to the hour: a query with the exact time would change at each render, and the list would be read repeatedly.
   const hourMs = Math.floor(serverMs() / HOUR_MS) * HOUR_MS
   const query = queryOf(given({ sort, ...filters, search: searched }), hourMs)
   const pages = useApiPages(
@@ -125,7 +125,7 @@ function List({ shown, onChange, button }: ListProps) {
 const unique = (rows: readonly DatabaseSummary[] | undefined): readonly DatabaseSummary[] | undefined =>
   rows && [...new Map(rows.map((row) => [row.database_id, row])).values()]
 
-/** The number of databases, where the visible rows do not show it. */
+/** The number of databases as text; `undefined` if all of them are in the list. */
 function countOf(page: DatabaseSummaries | undefined, isFiltered: boolean): string | undefined {
   if (page?.cursor === undefined) return undefined
   return `${counted(page.matched, 'database')}${!isFiltered ? '' : ` ${page.matched === 1 ? 'matches' : 'match'}`}`

@@ -112,7 +112,7 @@ function Limits({ database }: { database: DatabaseRecord }) {
   )
 }
 
-/** The share of the limit from which on a person has something to do. */
+/** The share of the limit from which on the page advises the user to act. */
 const NEARLY_FULL = 0.9
 
 function LimitBars({ database, stats }: { database: DatabaseRecord; stats: DatabaseStats | undefined }) {

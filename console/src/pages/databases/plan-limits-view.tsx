@@ -2,7 +2,7 @@ import { SimpleGrid, Text } from '@mantine/core'
 import type { OfferedPlan } from '../../../../src/contract/console/console.js'
 import { limitsOf } from './plan-limits.js'
 
-/** What a plan limits, in two columns. Spans, so that it can be the description of a field. */
+/** The limits of a plan, in two columns. It consists of spans, so that it can be the description of a field. */
 export function PlanLimits({ plan }: { plan: OfferedPlan }) {
   return (
     <SimpleGrid component="span" cols={{ base: 1, xs: 2 }} spacing="lg" verticalSpacing={2}>

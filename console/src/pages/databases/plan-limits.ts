@@ -1,4 +1,4 @@
-/** What a plan limits, as names with values. */
+/** The limits of a plan as names with values. */
 import type { OfferedPlan } from '../../../../src/contract/console/console.js'
 import { NO_LIMIT } from '../../../../src/contract/databases/plans.js'
 import { bytes, short, whole } from '../../lib/format.js'

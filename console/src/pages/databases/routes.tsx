@@ -21,7 +21,7 @@ const list = createRoute({
   path: '/databases',
   component: lazyPage(() => import('./list.js'), 'DatabasesPage'),
   validateSearch: (search: Record<string, unknown>): { [Name in keyof ListSearch]: string } & { create?: true } => ({
-    // The page checks the values: what it needs for that is not part of the first load.
+    // The page checks the values, because the code for that is not part of the first load.
     ...given(Object.fromEntries(LIST_FIELDS.map((name) => [name, textAt(search, name)]))),
     ...(search.create === true && { create: true }),
   }),

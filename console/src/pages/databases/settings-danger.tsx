@@ -102,7 +102,7 @@ function MoveToTeam({ database: { database_id, database_name } }: { database: Da
       },
       refreshes: DATABASE_READS,
     })
-  // A key of a team sees only that team.
+  // A key of a team sees only that team, so it cannot choose another one.
   if (role !== undefined || teams.data?.length === 0) return null
   return (
     <Setting title="Team" about="Moves the database to a team that you are a member of.">

@@ -3,7 +3,7 @@ import type { DatabaseRecord } from '../../../../src/contract/databases/database
 import { DataPlane } from '../../api/data-plane.js'
 import { useSession } from '../../api/session.js'
 
-/** One data plane as long as the credentials stay the same: it tracks its writes. */
+/** Returns the same data plane as long as the credentials stay the same, because it tracks its writes. */
 export function useDataPlane(database: DatabaseRecord): DataPlane {
   const { access } = useSession()
   const { database_id, rest_url, rest_token, read_only_rest_token } = database

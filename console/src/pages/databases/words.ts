@@ -75,13 +75,13 @@ const REASONS: Readonly<Record<AwakeRecord['reasons'][number]['kind'], string>> 
   request: 'it was used just now',
 }
 
-/** What keeps a database awake, or what wakes it. */
+/** The reasons why a database is awake, or what wakes it. */
 export function awakeText({ awake, reasons }: AwakeRecord): string {
   if (!awake) return 'the next request wakes it'
   return reasons.map(({ kind }) => REASONS[kind]).join(', ') || 'it will sleep soon'
 }
 
-/** The plan of a database, derived from the kind of payment and the sizes. */
+/** The plan of a database, derived from its kind of payment and its limits. */
 export function planOf(database: DatabaseRecord, plans: readonly OfferedPlan[]): OfferedPlan | undefined {
   const { type, db_disk_threshold, db_memory_threshold, db_max_commands_per_second } = database
   if (type === 'free' || type === 'payg') return plans.find(({ plan }) => plan === type)

@@ -9,7 +9,7 @@ import { busySteps, CHARTS, countText, startOf, timesOf } from './charts.js'
 
 const PARTS = CHARTS.flatMap(({ parts }) => parts)
 
-/** The numbers of all charts by step, newest first, each with a link to the list behind it. */
+/** The numbers of all charts by step, newest first, each with a link to the list of the counted items. */
 export function ActivityTable({ activity }: { activity: Activity }) {
   const columns = useMemo((): readonly Column<number>[] => {
     const timeOf = (step: number) => timeOfDay(new Date(startOf(activity, step)))

@@ -21,8 +21,8 @@ const PERIODS = [
 ] as const
 
 /**
- * What the account did in the last hour or day, as charts that lead to the lists behind them. Not drawn again with the rest of
- * the page, which changes more often.
+ * The activity of the account in the last hour or day, as charts with links to the lists of the counted items. It does not
+ * render again with the rest of the page, which changes more often.
  */
 export const ActivityPanel = memo(function ActivityPanel() {
   const { period = '1h' } = route.useSearch()

@@ -6,13 +6,13 @@ export interface Change {
   readonly actor: string
   /** Such as `created the database` or `reset database password:`. */
   readonly did: string
-  /** The name of the thing, or its id; empty where the deed says all. */
+  /** The name of the thing, or its id; empty if `did` names it already. */
   readonly thing: string
-  /** The page of the thing; `undefined` where it has none. */
+  /** The page of the thing; `undefined` if it has none. */
   readonly to: string | undefined
 }
 
-/** Nouns that stand before a name by themselves. */
+/** Nouns that precede a name without a colon. */
 const THINGS = ['database', 'API key', 'queue token', 'team', 'account', 'queue']
 const IRREGULAR: Readonly<Record<string, string>> = { Reset: 'reset', Set: 'set', Undo: 'undid', Cancel: 'cancelled' }
 
@@ -32,7 +32,7 @@ const PAGES: readonly (readonly [RegExp, (entity: string) => string])[] = [
 function pageOf(action: string, entity: string): string | undefined {
   if (/^wfr_/.test(entity)) return `/runs/${encodeURIComponent(entity)}`
   if (/^bulk_/.test(entity)) return `/bulk-actions/${entity}`
-  // The thing is gone.
+  // A deleted database has no page.
   if (/^Delete Database/.test(action)) return undefined
   return PAGES.find(([known]) => known.test(action))?.[1](entity)
 }

@@ -1,9 +1,9 @@
-/** The charts of Home: what they count, and the lists behind them. */
+/** The charts of Home: their counts, and the lists of the counted items. */
 import type { Activity, ActivityKind } from '../../../../src/contract/console/activity.js'
 import type { Tone } from '../../components/status.js'
 import { whole } from '../../lib/format.js'
 
-/** The list behind a count, with the filters of a time. */
+/** A link to the list of the counted items, with filters for the time. */
 export interface ListLink {
   readonly to: '/messages' | '/runs' | '/databases'
   readonly search: Readonly<Record<string, string | number>>
@@ -12,7 +12,7 @@ export interface ListLink {
 /** One count of a chart. */
 export interface ChartPart {
   readonly kind: ActivityKind
-  /** The word after a count of one, and after others. */
+  /** The word after a count of one, and the word after any other count. */
   readonly words: readonly [one: string, many: string]
   readonly tone: Tone
   /** Times are Unix milliseconds, both included. */
@@ -31,7 +31,7 @@ const messages =
 const runsEnded =
   (state: string) =>
   (endedFrom: number, endedTo: number): ListLink => ({ to: '/runs', search: { state, endedFrom, endedTo } })
-/** Databases have no list of commands by time. */
+/** Links to the list of databases, because there is no list of commands by time. */
 const databases = (): ListLink => ({ to: '/databases', search: { sort: '-requests' } })
 const part = (
   kind: ActivityKind,

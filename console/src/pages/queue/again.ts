@@ -1,4 +1,4 @@
-/** A stored message or run as the form and the request that would send it again. */
+/** Turns a stored message or run into the form and the request that send it again. */
 import type { Static } from 'typebox'
 import type { Message } from '../../../../src/contract/queue/fields.js'
 import { NO_TRIGGER, type TriggerItem, type TriggerValues, triggerOf } from '../workflows/trigger-form.js'
@@ -10,7 +10,7 @@ import type { Sendable } from './snippets.js'
 type StoredMessage = Static<typeof Message>
 type StoredHeaders = Readonly<Record<string, readonly string[]>>
 
-/** Redacted values are not stored, and cannot be sent again. */
+/** Whether a value is stored. A redacted one is not, and cannot be sent again. */
 const isKept = (value: string): boolean => !value.startsWith('REDACTED:')
 /** Headers that the server sets. */
 const OWN = /^(upstash-|content-type$|content-length$|host$|user-agent$|connection$)/i
@@ -65,7 +65,7 @@ export function valuesOfRun(run: Run): TriggerValues {
   }
 }
 
-/** Priority and singleton key. The delays of a debounce key are not known. */
+/** Priority and singleton key. A debounce key is left out, because its delays are not known. */
 function ownSettings({
   priority,
   singletonKey,

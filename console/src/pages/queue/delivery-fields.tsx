@@ -12,13 +12,13 @@ export interface DeliveryFormState {
   readonly getInputProps: (name: keyof DeliveryValues) => object
 }
 
-/** Rarely changed settings, behind a button. They stay visible while one of them is wrong. */
+/** Rarely changed settings, which a button opens. They stay visible while one of them has an error. */
 export function AllSettings({
   errors,
   others,
   children,
 }: {
-  /** Of the whole form. */
+  /** The errors of the whole form. */
   errors: Readonly<Record<string, ReactNode>>
   /** The fields of the form that are not among these settings. */
   others: readonly string[]
@@ -47,7 +47,7 @@ export function AllSettings({
   )
 }
 
-/** What is delivered. */
+/** The field for the body. */
 export function BodyField({
   form,
   label,
@@ -107,7 +107,7 @@ export function TimingFields({
   )
 }
 
-/** How it is delivered. */
+/** The fields for delay, retries, callback, headers and other settings of the delivery. */
 export function DeliveryFields({ form, retriesLabel }: { form: DeliveryFormState; retriesLabel: string }) {
   return (
     <>

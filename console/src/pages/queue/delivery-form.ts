@@ -11,7 +11,7 @@ export interface DeliveryValues {
   readonly flowValue: string
   /** One per line: `Name: value`. */
   readonly headers: string
-  /** Seconds that it counts as due earlier. */
+  /** Seconds that the message counts as due earlier. */
   readonly priority: number | ''
   readonly rule: Rule
   readonly ruleKey: string
@@ -20,7 +20,10 @@ export interface DeliveryValues {
   readonly debounceMaxDelay: string
 }
 
-/** What others with the same key mean: nothing; it is replaced by a newer one; it is skipped for or cancels an older one. */
+/**
+ * The rule for messages with the same key. `debounce`: a newer one replaces this one. `skip`: this one is skipped if there
+ * is an older one. `cancel`: this one cancels an older one.
+ */
 export type Rule = 'none' | 'debounce' | 'skip' | 'cancel'
 
 /** Empty fields. */
@@ -86,7 +89,7 @@ export function isJson(text: string): boolean {
 export const contentTypeOf = (body: string): string =>
   body === '' ? '' : isJson(body) ? 'application/json' : 'text/plain'
 
-/** Headers by name; empty values are left out. */
+/** A header. One with an empty value is left out. */
 type Setting = readonly [name: string, value: string | number]
 
 /** The headers of a form: its `own` settings, the shared ones, and the forwarded headers. */

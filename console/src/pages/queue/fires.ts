@@ -21,7 +21,7 @@ export function nextFires(cron: string, afterMs: number, count = 5): Fires {
   return times.length > 0 ? { kind: 'times', times } : { kind: 'problem', problem: 'No time matches this expression' }
 }
 
-/** A cron expression with its time zone, as the server takes it. */
+/** A cron expression with its time zone, in the format of the server. */
 export const zoned = (cron: string, zone: string): string =>
   zone === 'UTC' || zone === '' ? cron.trim() : `CRON_TZ=${zone} ${cron.trim()}`
 

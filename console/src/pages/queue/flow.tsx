@@ -95,7 +95,7 @@ function ServerParallelism() {
 const limitText = (count: number, most: number): string =>
   most === 0 ? 'no limit' : `${whole(count)} of ${whole(most)}`
 
-/** Messages cannot change a pinned limit. */
+/** Marks a pinned limit, which messages cannot change. */
 const pinText = (isPinned: boolean): string => (isPinned ? ', pinned' : '')
 
 function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<FlowKey>[] {

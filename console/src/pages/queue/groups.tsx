@@ -66,7 +66,7 @@ export function UrlGroupsPage() {
   )
 }
 
-/** How many groups are drawn at a time: each is a table of its own. */
+/** Groups that are rendered at a time: each is a table of its own. */
 const SHOWN_AT_A_TIME = 50
 
 interface GroupsProps {

@@ -23,10 +23,10 @@ interface LettersPageProps<Letter> {
   readonly pages: LetterPages<Letter>
   readonly columns: (open: (letter: Letter) => void) => readonly Column<Letter>[]
   readonly filters: ReactNode
-  /** Shown where there are none, without filters. */
+  /** Shown if the list is empty without filters. */
   readonly empty: ReactNode
   readonly isFiltered: boolean
-  /** The actions on everything that is listed. */
+  /** The actions on all listed dead letters. */
   readonly wholeSet: ReactNode
   readonly drawerTitle: string
   /** The drawer of an open dead letter. */

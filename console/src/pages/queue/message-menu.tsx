@@ -24,7 +24,7 @@ export const askCancel = (messageId: string) =>
     refreshes: [listLogs, getMessage],
   })
 
-/** How a cancelled message is brought back. */
+/** The question that brings a cancelled message back. */
 export const undoOf = (messageId: string): Undo => ({
   title: 'Undo the cancel of this message',
   text: 'It is pending again, with its body, its settings and its failed attempts. A request that was in flight is sent again.',

@@ -66,7 +66,7 @@ export function MessagePage() {
   )
 }
 
-/** How long after an entry of the log the next one is likely to come. */
+/** After a log entry, the next one is likely to follow within this time. */
 const SOON_MS = 10_000
 
 function refreshOf(entries: readonly LogEntry[]): number {
@@ -75,7 +75,7 @@ function refreshOf(entries: readonly LogEntry[]): number {
   return latest !== undefined && serverMs() - latest.time < SOON_MS ? WATCH_MS : LIVE_MS
 }
 
-/** Whether more may happen by itself. */
+/** Whether the message is pending, so that its log may grow. */
 function isPending(entries: readonly LogEntry[]): boolean {
   const latest = messagesOf(entries)[0]?.latest
   return latest === undefined || standingOf(latest.state) === 'unfinished'
@@ -122,7 +122,7 @@ function SendAgain({ id, canWrite }: { id: string; canWrite: boolean }) {
   const { queue_url } = useSettings()
   const [isOpen, setOpen] = useState(false)
   if (message === undefined) return null
-  // The form takes text only.
+  // The form supports only text.
   const canEdit = canWrite && message.bodyBase64 === undefined
   return (
     <>
@@ -137,7 +137,7 @@ function SendAgain({ id, canWrite }: { id: string; canWrite: boolean }) {
   )
 }
 
-/** Sends the dead letter of a message again. It is gone once it was sent again or deleted. */
+/** Sends the dead letter of a message again. The dead letter no longer exists once it was sent again or deleted. */
 function RetryButton({ id }: { id: string }) {
   const navigate = useNavigate()
   const letters = useApi(listDeadLetters, { query: { messageId: [id], count: 1, source: 'message' } })
@@ -198,7 +198,7 @@ function LogEntryView({ entry, before, isLast }: { entry: LogEntry; before: LogE
   )
 }
 
-/** A retry, or the failure after the last attempt, has the response of the attempt before it. */
+/** Whether an entry repeats the response of the entry before it: a retry does, and the failure after the last attempt. */
 const repeats = ({ state }: LogEntry, before: LogEntry | undefined): boolean =>
   state === 'RETRY' || (state === 'FAILED' && before?.state === 'ERROR')
 
@@ -218,7 +218,7 @@ function Answer({ entry: { time, responseStatus, responseBody = '', error } }: {
 /** A message, cancelled or not. */
 const read = (messageId: string) => ({ params: { messageId }, query: { cancelled: true } })
 
-/** What was sent may be megabytes, and does not change: only why a message waits does. */
+/** The content of a message. It may be megabytes, so it is refreshed only while the message may still wait. */
 function Content({ id, isPending }: { id: string; isPending: boolean }) {
   const message = useApi(getMessage, read(id), { everyMs: isPending ? LIVE_MS : undefined })
   return (

@@ -94,7 +94,7 @@ export function MessagesPage() {
       </Panel>
       <PublishForm
         isOpen={isPublishing === true && canWrite}
-        // Going back afterwards opens no dialog that was closed.
+        // Replaces the history entry, so that going back does not open the closed dialog again.
         onClose={() => void navigate({ to: '/messages', search: filters, replace: true })}
       />
       {again === undefined ? null : (
@@ -104,7 +104,7 @@ export function MessagesPage() {
   )
 }
 
-/** A bulk action has none of the other filters: it would cancel more than the list shows. */
+/** Whether a bulk action supports all set filters. Without the others, it would cancel more than the list shows. */
 const canBeCancelled = ({ standing, search, happened, from, to }: MessageSearch): boolean =>
   [search, happened, from, to].every((filter) => filter === undefined) &&
   (standing === undefined || standing === 'unfinished')
@@ -119,7 +119,7 @@ function CancelLink({ filters: { url, label, queue } }: { filters: MessageSearch
   )
 }
 
-/** How much was searched, where the browser or the server looks at messages one by one. */
+/** The progress of a search in which the browser or the server tests messages one by one. */
 function searchedOf({ standing }: MessageSearch, data: Entries, shown: number): Searched | undefined {
   const last = data.pages.at(-1)
   if (last?.searchedTo !== undefined) return foundSoFar(counted(shown, 'message'), last.searchedTo)
@@ -148,7 +148,7 @@ function useMessages({ standing, search, happened, from, to, ...filters }: Omit<
     },
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
-  // Read entries of all states: the state of a message follows from all of them.
+  // All entries are read, whatever the filter: the state of a message follows from all its entries.
   const rows = useMemo(() => {
     const messages = log.data && messagesOf(log.data.pages.flatMap(({ logs }) => logs))
     return messages?.filter(({ latest }) => standing === undefined || standingOf(latest.state) === standing)
@@ -209,7 +209,7 @@ function Filters({
   )
 }
 
-/** When the next attempt is due; one that is overdue waits for its queue, its flow-control key or others before it. */
+/** When the next attempt is due. An overdue one waits for its queue, its flow-control key or earlier messages. */
 function NextAttempt({ atMs }: { atMs: number | undefined }) {
   const now = useNow()
   if (atMs === undefined) return null
@@ -277,7 +277,7 @@ const COLUMNS: readonly Column<MessageSummary>[] = [
   },
 ]
 
-/** When the message was published, or when the event happened that is filtered by. */
+/** The time of publication, or the time of the event if the list is filtered by one. */
 const timeColumn = (isEvent: boolean): Column<MessageSummary> => ({
   key: 'published',
   title: isEvent ? 'When' : 'Published',

@@ -13,7 +13,7 @@ import {
   WRITE_URL,
 } from './delivery-form.js'
 
-/** An item of the batch operation. The form leaves out what is absent. */
+/** An item of the batch operation. The form leaves out absent fields instead of setting `null`. */
 export type BatchItem = { [Field in keyof WireItem]: Exclude<WireItem[Field], null> }
 type WireItem = Static<(typeof publishBatch)['body']['schema']>[number]
 

@@ -16,17 +16,17 @@ type PublishFormState = UseFormReturnType<PublishValues>
 const METHODS = ['POST', 'PUT', 'PATCH', 'GET', 'DELETE']
 const CONTENT_TYPES = ['application/json', 'text/plain', 'application/x-www-form-urlencoded', 'application/xml']
 
-/** What was published: the message, or the first one for a URL group. */
+/** The published message; for a URL group, the first one. */
 interface Published {
   readonly id: string
   readonly said: string
 }
 
-/** Publishes one item, with this deduplication id unless the form has one: a repeated request publishes nothing more. */
+/** Publishes one item, with `ownId` as deduplication id unless the form has one, so that a repeated request is harmless. */
 async function publish(item: BatchItem, ownId: string): Promise<Published> {
   const hasId = item.headers?.[DEDUPLICATION_ID] !== undefined
   const named = hasId ? item : { ...item, headers: { ...item.headers, [DEDUPLICATION_ID]: ownId } }
-  // A batch of one: the browser would normalize a destination in the URL.
+  // A batch of one item, because the browser would normalize a destination in the URL.
   const [answer] = await api(publishBatch, { body: [named] })
   const first = Array.isArray(answer) ? answer[0] : answer
   if (first !== undefined && 'error' in first) throw new ApiError(400, first.error)
@@ -48,7 +48,7 @@ export function PublishForm({
 }: {
   isOpen: boolean
   onClose: () => void
-  /** Of a message to publish again. */
+  /** The values of a message to publish again. */
   initial?: PublishValues
 }) {
   const navigate = useNavigate()
@@ -63,7 +63,7 @@ export function PublishForm({
       names.answered()
       form.reset()
       if (initial !== EMPTY) onClose()
-      // The address of the list says that the dialog is open.
+      // Replaces the address of the list, in which the dialog is open.
       void navigate({ to: '/messages/$id', params: { id }, replace: initial === EMPTY })
     },
   })
@@ -103,7 +103,7 @@ export function PublishForm({
   )
 }
 
-/** The content type of a message that is published again may be any. */
+/** The content types to choose from, and that of the message: one that is published again may have any. */
 const typesWith = (type: string) => [...new Set([...CONTENT_TYPES, ...(type === '' ? [] : [type])])]
 
 function Settings({ form }: { form: PublishFormState }) {

@@ -160,7 +160,7 @@ interface QueueValues {
   readonly parallelism: number
 }
 
-/** The request says whether the queue is paused, which others may have changed since the form was opened. */
+/** Sets the parallelism. The request includes `paused`, so it is read again: others may have changed it meanwhile. */
 async function putParallelism({ name, parallelism }: QueueValues, kind: Editing['kind']): Promise<unknown> {
   const { paused } = kind === 'new' ? { paused: false } : await api(getQueue, { params: { name } })
   return api(putQueue, { body: { queueName: name, parallelism, paused } })
@@ -172,7 +172,7 @@ function QueueForm({
   onClose,
 }: {
   editing: Editing
-  /** The queues that there are: to create one of them again would change it. */
+  /** The existing queues. The form refuses their names for a new queue, because its request would change the old one. */
   known: readonly Queue[]
   onClose: () => void
 }) {

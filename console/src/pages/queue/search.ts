@@ -4,7 +4,7 @@ import { given, one, textAt, wholeAt } from '../../lib/search.js'
 /** The states of the filter. */
 export const STANDINGS = ['unfinished', 'delivered', 'failed', 'canceled'] as const
 
-/** The states of the filter. */
+/** A state of the filter. */
 export type Standing = (typeof STANDINGS)[number]
 
 /** The filters of both lists. */
@@ -14,16 +14,16 @@ export interface CommonSearch {
   readonly queue?: string
 }
 
-/** What can have happened to a message, as states of its log. */
+/** Events of a message to filter by, as states of its log. */
 export const HAPPENINGS = ['CREATED', 'DELIVERED', 'ERROR', 'FAILED'] as const
 
-/** What can have happened to a message. */
+/** An event of a message. */
 export type Happening = (typeof HAPPENINGS)[number]
 
 /** The URL parameters of the list of messages. */
 export interface MessageSearch extends CommonSearch {
   readonly standing?: Standing
-  /** Only messages to which this happened between the times. */
+  /** Only messages with this event between the times. */
   readonly happened?: Happening
   /** Unix milliseconds, both included. */
   readonly from?: number

@@ -1,7 +1,7 @@
 /** A request that publishes a message or triggers a run, as text for a shell or a program. */
 import { shellQuote } from '../../../../src/cli/shell.js'
 
-/** What is sent. Settings are headers of the API. */
+/** The content of the request. Settings are headers of the API. */
 export interface Sendable {
   readonly kind: 'message' | 'run'
   /** A URL, or the name of a URL group. */
@@ -22,7 +22,7 @@ export interface CopySnippet {
 /** The titles of all snippets. */
 export const SNIPPET_TITLES = ['curl', 'CLI command', 'TypeScript'] as const
 
-/** Said after a snippet was copied. */
+/** The notification after a snippet was copied. */
 export const COPIED = 'Copied. The token is the variable QSTASH_TOKEN.'
 
 /** The request in every form. */
@@ -59,7 +59,7 @@ function curlOf(what: Sendable, queueUrl: string): string {
     `curl -g --path-as-is -X POST ${shellQuote(`${queueUrl}${pathOf(what)}`)}`,
     '-H "Authorization: Bearer $QSTASH_TOKEN"',
     ...Object.entries(headers).map(([name, value]) => `-H ${shellQuote(`${name}: ${value}`)}`),
-    // Without it, curl would declare a form.
+    // Without this header, curl would declare the body as a form.
     ...(hasBody && !hasType ? ["-H 'Content-Type:'"] : []),
     ...(encoded === undefined ? (hasBody ? [`--data-raw ${shellQuote(body ?? '')}`] : []) : ['--data-binary @-']),
   ].join(' \\\n  ')
@@ -67,7 +67,7 @@ function curlOf(what: Sendable, queueUrl: string): string {
 }
 
 function pathOf({ kind, destination, queue }: Sendable): string {
-  // Encoded, a destination may have characters that clients would change in a URL.
+  // A destination with characters that clients would change in a URL is encoded.
   const target = /^[\w./:?&=%~+,@-]+$/.test(destination) ? destination : encodeURIComponent(destination)
   if (kind === 'run') return `/v2/trigger/${target}`
   return queue === undefined ? `/v2/publish/${target}` : `/v2/enqueue/${encodeURIComponent(queue)}/${target}`
@@ -176,7 +176,7 @@ function bodyLine({ body, bodyBase64 }: Sendable): string[] {
   return body ? [`  body: ${literal(body)},`] : []
 }
 
-/** JSON that is safe in a comment as well: these two characters end a line there. */
+/** JSON that is safe in a comment, too. There, the two replaced characters would end the line. */
 function literal(value: string | object): string {
   return JSON.stringify(value).replace(/[\u2028\u2029]/g, (end) => (end === '\u2028' ? '\\u2028' : '\\u2029'))
 }

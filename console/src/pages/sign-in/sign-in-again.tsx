@@ -2,7 +2,7 @@ import { Anchor, Modal, Text } from '@mantine/core'
 import type { ConsoleSession } from '../../../../src/contract/console/session.js'
 import { SignInForm } from './sign-in-form.js'
 
-/** Hides a page whose session has ended, and asks for the key: what was typed into the page stays there meanwhile. */
+/** Covers a page whose session has ended, and asks for the key. The text that the user has typed into the page stays. */
 export function SignInAgain({
   isOpen,
   email,
@@ -11,7 +11,7 @@ export function SignInAgain({
 }: {
   isOpen: boolean
   email: string
-  /** The sign-in page, for those who do not need what they have typed. */
+  /** The path of the sign-in page, for users who do not need the typed text. */
   leavesTo: string
   onSignedIn: (session: ConsoleSession) => void
 }) {
@@ -24,7 +24,7 @@ export function SignInAgain({
       withCloseButton={false}
       closeOnClickOutside={false}
       closeOnEscape={false}
-      // Above the dialogs of the page, which shows nothing of the account any more.
+      // Above the dialogs of the page, so that the page no longer shows data of the account.
       zIndex={1_000}
       overlayProps={{ backgroundOpacity: 1, color: 'var(--hp-ground)' }}
     >

@@ -3,7 +3,7 @@ import { type FormEvent, type ReactNode, useState } from 'react'
 import { type ConsoleSession, createConsoleSession, type SignInBody } from '../../../../src/contract/console/session.js'
 import { api } from '../../api/client.js'
 
-/** How far a sign-in is. */
+/** The state of a sign-in. */
 type Attempt =
   | { readonly state: 'none' }
   | { readonly state: 'incomplete'; readonly missing: Partial<SignInBody> }
@@ -16,7 +16,7 @@ export function SignInForm({
   onSignedIn,
   children,
 }: {
-  /** Who has to type only the key. */
+  /** The e-mail address of a user who only has to type the key. */
   email?: string
   onSignedIn: (session: ConsoleSession) => Promise<void>
   /** Above the fields. */
@@ -80,7 +80,7 @@ const credentialsOf = (form: FormData): SignInBody => ({
   api_key: textOf(form.get('api_key')),
 })
 
-/** What to do about each field that is empty. */
+/** An instruction for each empty field. */
 function missingOf({ email, api_key }: SignInBody): Partial<SignInBody> {
   return {
     ...(email.trim() === '' && { email: 'Enter the e-mail address of the account' }),

@@ -83,7 +83,7 @@ const NoFailedRuns = () => (
 /** Opens the wizard with the filters of the list. */
 function WholeSet({ search }: { search: DeadRunSearch }) {
   const { id, ...filters } = search
-  // Bulk actions cannot filter by a prefix of the ID: the set would be larger than the list.
+  // Bulk actions cannot filter by a prefix of the ID, so the set would be larger than the list.
   return id === undefined ? <ToWizard kinds={WHOLE_SET} search={filters} /> : null
 }
 

@@ -32,7 +32,7 @@ interface CameProps {
   readonly onChange: (search: EventSearch) => void
 }
 
-/** The events that came in the last days, with what they did. */
+/** The events that were received in the last days, with their effects. */
 export function EventsThatCame({ search, onChange }: CameProps) {
   const { event, outcome } = search
   const pages = useApiPages(
@@ -102,7 +102,7 @@ const COLUMNS: readonly Column<NotifiedEvent>[] = [
 ]
 
 const SENDERS = { token: 'Notify', webhook: 'Webhook' } as const
-/** Runs that a row shows; all of them are on the pages of the runs. */
+/** Most runs that a row shows. */
 const SHOWN = 2
 
 function Runs({ event: { workflowRunIds, woken } }: { event: NotifiedEvent }) {

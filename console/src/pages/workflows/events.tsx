@@ -35,7 +35,7 @@ type Waiter = Static<(typeof listWaiters)['success']['body']>[number]
 const route = getRouteApi('/shell/events')
 const PAGE = 100
 
-/** The events that runs wait for, those that came, and the dialog that sends one. */
+/** The events that runs wait for, the received ones, and the dialog that sends one. */
 export function EventsPage() {
   const search = route.useSearch()
   const { event } = search

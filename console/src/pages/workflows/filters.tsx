@@ -30,7 +30,7 @@ export function MomentField({
   size?: 'xs' | 'sm'
 }) {
   const [typed, setTyped] = useState('')
-  // Keep the typed text while it means the value; the back button changes the value, too.
+  // Keeps the typed text as long as it means the same as the value. The back button may change the value, too.
   const shown = momentOf(typed) === value ? typed : value === undefined ? '' : localText(value)
   return (
     <TextInput

@@ -13,7 +13,7 @@ type Answer = Static<(typeof notifyEvent)['success']['body']>
 
 interface Notice {
   readonly eventId: string
-  /** Sends to this run only; it may also start to wait later. */
+  /** Sends to this run only, also if the run starts to wait later. */
   readonly runId: string | undefined
   readonly body: string
 }

@@ -22,7 +22,7 @@ export const PAUSE_CLOCKS: ClockQuestion<Static<typeof PauseClock>>['choices'] =
   },
 ]
 
-/** What the clocks of a pause are about. */
+/** The times that a pause holds or keeps. */
 export const PAUSED_TIMES = 'Sleeps, delays, retries and timeouts'
 
 /** Pauses an active run. */

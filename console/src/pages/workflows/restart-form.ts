@@ -8,7 +8,7 @@ import type { Run, Step } from './words.js'
 /** The body of the request. */
 export type RestartBody = Static<(typeof restartRun)['body']['schema']>
 
-/** A step whose result the new run keeps, and may get another one for. */
+/** A step whose result the new run keeps. The user may replace the result. */
 export interface KeptResult {
   readonly stepId: number
   readonly name: string
@@ -30,7 +30,7 @@ export interface Restart {
 /** The values of the form. */
 export interface RestartValues {
   readonly payload: string
-  /** Of the results that are replaced, by step id: JSON. */
+  /** The replaced results as JSON, by step id. */
   readonly results: Readonly<Record<string, string>>
   readonly again: boolean
 }
@@ -41,7 +41,7 @@ const FIXED = new Set(['Initial', 'SleepFor', 'SleepUntil', 'CreateWebhook', 'Wa
 export function restartFrom(run: Run, step: Step): Restart | undefined {
   const groups = run.steps.filter(({ type }) => type !== 'next')
   const ids = groups.flatMap(({ steps }) => steps.map(idOf))
-  // A delivery that failed or is retried has no step id: its step follows those of the log.
+  // A failed or retried delivery has no step id. Its step follows the steps of the log.
   const fromStep = step.stepType === 'Initial' ? 1 : idOf(step) || Math.max(0, ...ids) + 1
   const group = groups.find(({ type, steps }) => type === 'parallel' && steps.some((one) => idOf(one) === fromStep))
   const end = Math.min(fromStep, ...(group?.steps.map(idOf) ?? []))
@@ -62,7 +62,7 @@ function keptOf(step: Step): KeptResult {
   return { stepId: idOf(step), name: step.stepName ?? `Step ${idOf(step)}`, json: indented(textOf(step)) }
 }
 
-/** The data of an event is stored in base64. */
+/** The result of a step as text. The data of an event is decoded from base64. */
 function textOf({ out, waitEventId }: Step): string {
   const text = typeof out === 'string' ? out : JSON.stringify(out ?? null)
   if (waitEventId === undefined) return text
@@ -92,7 +92,7 @@ export const RESTART_RULES = {
   },
 }
 
-/** The request of a form; what was not changed is left out. */
+/** The request of a form, without unchanged values. */
 export function restartOf({ fromStep, payload, hasSiblings, kept }: Restart, values: RestartValues): RestartBody {
   const isOf = (id: string): boolean => kept.some(({ stepId }) => String(stepId) === id)
   const results = Object.entries(values.results).filter(([id]) => isOf(id))

@@ -11,7 +11,7 @@ import { RESTART_RULES, type Restart, type RestartValues, restartOf, unchanged }
 
 const CODE = { input: { fontFamily: 'var(--mantine-font-family-monospace)' } }
 
-/** The dialog that restarts a run from a step, with another payload and other results if wanted. */
+/** The dialog that restarts a run from a step, optionally with another payload and other results. */
 export function RestartForm({ runId, plan, onClose }: { runId: string; plan: Restart; onClose: () => void }) {
   const navigate = useNavigate()
   const form = useForm<RestartValues>({

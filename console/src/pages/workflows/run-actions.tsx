@@ -35,7 +35,7 @@ import { TriggerForm } from './trigger.js'
 import { FAILURE_WORDS, type Run } from './words.js'
 
 const LISTS = [listRuns, listDeadRuns]
-/** The step that failed shows the whole response. */
+/** Longer responses are cut here. The failed step shows the whole response. */
 const MOST_SAID = 500
 
 /** The actions on a run in its state. */
@@ -68,7 +68,7 @@ function TriggerAgain({ run }: { run: Run }) {
   )
 }
 
-/** Pauses an active run, or lets it go on. */
+/** Pauses an active run, or resumes it. */
 function PauseButton({ run: { workflowRunId, paused } }: { run: Run }) {
   const resume = useChange(unpauseRun, { refreshes: [listRuns], done: 'The run was resumed.' })
   return paused === undefined ? (

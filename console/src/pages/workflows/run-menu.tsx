@@ -25,7 +25,7 @@ export const askCancel = (workflowRunId: string) =>
     refreshes: [listRuns],
   })
 
-/** How a cancelled run is brought back. */
+/** The question that brings a cancelled run back. */
 export const undoOf = (workflowRunId: string): Undo => ({
   title: 'Undo the cancel of this run',
   text: 'It continues where it stood, with its id and its steps. A request that was in flight is sent again.',

@@ -1,4 +1,4 @@
-/** The order of the list of runs, and what only the browser can filter and sort by: the reasons why runs wait. */
+/** The order of the list of runs. Only the browser can filter and sort by the reasons why runs wait. */
 import { RUN_SORTS, type RunSort } from '../../../../src/contract/workflow/run-order.js'
 import { type Order, orderAt, sorted } from '../../components/sorting.js'
 import type { RunSearch } from './search.js'
@@ -11,7 +11,7 @@ const RUN_ORDERS = [...RUN_SORTS, 'waits'] as const
 export const runOrderOf = ({ sort }: RunSearch): Order<(typeof RUN_ORDERS)[number]> | undefined =>
   orderAt(sort, RUN_ORDERS)
 
-/** Whether the browser sorts the rows that it has. The server sorts by everything else. */
+/** Whether the browser sorts, and so only the loaded rows. By all other columns, the server sorts. */
 export const isSortedHere = (search: RunSearch): boolean => runOrderOf(search)?.by === 'waits'
 
 /** The order as parameters of the log of runs. */
@@ -20,7 +20,7 @@ export function orderQuery(search: RunSearch): { sort?: RunSort; direction?: 'as
   return by === undefined || direction === undefined || by === 'waits' ? {} : { sort: by, direction }
 }
 
-/** Orders to choose by name: on a phone there are no headings, and the end of a run has no column. */
+/** Orders to choose by name, because a phone shows no headings, and the end of a run has no column. */
 export const NAMED_ORDERS = [
   { value: 'created', label: 'Oldest first' },
   { value: '-ended', label: 'Last ended first' },
@@ -36,14 +36,14 @@ export function whyOf({ because = [] }: Pick<Run, 'because'>): string {
   return because.length > 1 ? `${ADVICE[first.kind].title} +${because.length - 1}` : ADVICE[first.kind].title
 }
 
-/** What can be waited for, to filter by. */
+/** Reasons to wait, as choices of the filter. */
 export const WAIT_CHOICES = Object.entries(ADVICE).map(([value, { title }]) => ({ value, label: title }))
 
-/** Whether a run waits for this, with one of its branches. */
+/** Whether a run, or one of its branches, waits for a reason of this kind. */
 const waitsFor = ({ because = [] }: Run, kind: string): boolean =>
   because.some((reason: Reason) => reason.kind === kind)
 
-/** The rows that pass the filter of the browser, in its order if it sorts. */
+/** The rows that pass the browser's filter, in the browser's order if it sorts. */
 export function arranged(rows: readonly Run[], search: RunSearch): readonly Run[] {
   const { waits } = search
   const passing = waits === undefined ? rows : rows.filter((run) => waitsFor(run, waits))

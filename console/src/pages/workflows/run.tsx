@@ -56,10 +56,10 @@ export function RunPage() {
   )
 }
 
-/** Kinds of reasons that are gone in a moment. */
+/** Kinds of reasons that last only a moment. */
 const SHORT = new Set(['in-flight', 'queued'])
 
-/** When to read the run again; `undefined`: it has ended. One that sleeps, or waits for an event, may do so for days. */
+/** Refresh interval of a run; `undefined` if it has ended. It is longer for a run that sleeps or waits, maybe for days. */
 function refreshOf(run: Run | undefined): number | undefined {
   if (run === undefined) return WATCH_MS
   if (run.workflowState !== 'RUN_STARTED')

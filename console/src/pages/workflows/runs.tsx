@@ -59,14 +59,14 @@ export function RunsPage() {
       </Panel>
       <TriggerForm
         isOpen={isTriggering === true && canWrite}
-        // Going back afterwards opens no dialog that was closed.
+        // Replaces the history entry, so that going back does not open the closed dialog again.
         onClose={() => void navigate({ to: '/runs', search: filters, replace: true })}
       />
     </Page>
   )
 }
 
-/** A bulk action has none of the other filters: it would cancel more than the list shows. */
+/** Whether a bulk action supports all set filters. Without the others, it would cancel more than the list shows. */
 const canBeCancelled = ({ state, search, endedFrom, endedTo, took, waits }: RunSearch): boolean =>
   [search, endedFrom, endedTo, took, waits].every((filter) => filter === undefined) &&
   (state === undefined || state === 'RUN_STARTED')
@@ -102,7 +102,7 @@ interface ListProps {
   readonly onChange: (filters: RunSearch) => void
 }
 
-/** How much the rows are of all runs, where the browser or the server has to look at runs one by one. */
+/** The progress of a search in which the browser or the server tests runs one by one. */
 function searchedOf(filters: RunSearch, loaded: readonly Run[], shown: number, toMs?: number): Searched | undefined {
   const endMs = toMs ?? loaded.at(-1)?.workflowRunCreatedAt
   if (filters.waits !== undefined)
@@ -173,13 +173,13 @@ function List({ filters, empty, onChange }: ListProps) {
   )
 }
 
-/** The server looks at many runs for a page in another order than that of their creation. */
+/** Whether a page is expensive: for any order but that of creation, the server reads many runs. */
 function isCostly(filters: RunSearch): boolean {
   const { sort = 'created' } = orderQuery(filters)
   return sort !== 'created'
 }
 
-/** Says which runs are sorted, where there are too many to sort all. */
+/** Says which runs are sorted, if there are too many to sort all. */
 function SortedSome({ fromMs }: { fromMs: number }) {
   return (
     <Text size="xs" c="dimmed" px="md" pb="xs" role="status">
@@ -207,7 +207,7 @@ function Chosen({ ids, filters, onClear }: { ids: ReadonlySet<string>; filters: 
   )
 }
 
-/** Which time of a run is shown. */
+/** The time of a run that the list shows. */
 type ShownTime = 'created' | 'ended'
 
 function useColumns(

@@ -1,4 +1,4 @@
-/** The filters of the lists of runs, as they stand in the address. */
+/** The filters of the lists of runs, as URL parameters. */
 import type { Static } from 'typebox'
 import type { listDeadRuns } from '../../../../src/contract/workflow/dead-letters.js'
 import { NOTIFIED_OUTCOMES, type NotifiedOutcome } from '../../../../src/contract/workflow/event-outcomes.js'
@@ -9,7 +9,7 @@ import { given, one, textAt, wholeAt } from '../../lib/search.js'
 /** The states of the filter. */
 export type RunState = (typeof RUN_STATES)[number]
 
-/** Durations to filter by: runs that took as long, or longer. */
+/** Durations to filter by: runs that took at least as long. */
 export const TOOK = [
   { value: '10s', ms: 10_000 },
   { value: '1m', ms: 60_000 },
@@ -40,9 +40,9 @@ export interface RunSearch extends CommonSearch {
   /** When the run ended, Unix milliseconds, both included. */
   readonly endedFrom?: number
   readonly endedTo?: number
-  /** The least time that the run took, or goes on for. */
+  /** The least time that the run took, or has been active. */
   readonly took?: Took
-  /** The kind of what the run waits for. The server cannot filter by it. */
+  /** The kind of reason why the run waits. The browser filters by it, because the server cannot. */
   readonly waits?: string
   /** The order of the rows, as in `orderText`. */
   readonly sort?: string
@@ -97,7 +97,7 @@ export function deadRunSearchOf(search: Record<string, unknown>): DeadRunSearch 
 export interface EventSearch {
   /** Only this event. */
   readonly event?: string
-  /** Of the events that came, only those that did this. */
+  /** Of the received events, only those with this outcome. */
   readonly outcome?: NotifiedOutcome
 }
 

@@ -56,7 +56,7 @@ export function StepDetail({
   )
 }
 
-/** The result of a call is its response, which is shown already. */
+/** The result of a step. For a call it is the response, which the page already shows. */
 const resultOf = ({ stepType, out }: Step): unknown => (stepType === 'Call' ? undefined : out)
 
 function StepFacts({ bar, runId }: { bar: Bar; runId: string }) {

@@ -3,7 +3,7 @@ import { duration, percent } from '../../lib/format.js'
 import { type Bar, totalsOf } from './timeline.js'
 import { PHASE_WORDS } from './words.js'
 
-/** Where the time of a step went, summed by phase. Nothing where the log does not say. */
+/** The time of a step, summed by phase. Empty if the log has no phases. */
 export function TimeTable({ bar }: { bar: Bar }) {
   const totals = totalsOf(bar)
   const allMs = totals.reduce((sum, { ms }) => sum + ms, 0)

@@ -19,7 +19,7 @@ export function TimelineView({
 }: {
   timeline: Timeline
   runId: string
-  /** Absent for those who may only read. */
+  /** Absent for users who may only read. */
   onRestart?: ((step: Step) => void) | undefined
 }) {
   const [openKey, setOpenKey] = useState<string | undefined>(() => failedKeyOf(timeline))
@@ -46,7 +46,7 @@ export function TimelineView({
   )
 }
 
-/** A failed step is open from the start. */
+/** The key of the failed step, whose details are open at first. */
 const failedKeyOf = ({ stages }: Timeline): string | undefined =>
   stages.flatMap(({ bars }) => bars).find(({ state }) => state === 'STEP_FAILED')?.key
 
@@ -110,7 +110,7 @@ function Line({
   )
 }
 
-/** Parts of a bar in which nobody works on the step. */
+/** Whether a segment of a bar is a wait, in which nobody works on the step. */
 const isWait = ({ phase }: Segment): boolean => phase === 'flow-control' || phase === 'line' || phase === 'back-off'
 
 function styleOf(segment: Segment, timeline: Timeline) {

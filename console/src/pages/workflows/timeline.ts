@@ -1,7 +1,7 @@
 /**
- * A run as bars on one time axis. The log has the end of each step, and most often its start and where its time went. Where
- * it does not, the start follows from the step before it: the endpoint is called as soon as the previous step is stored, and
- * parallel branches start together.
+ * A run as bars on one time axis. The log has the end of each step, and usually its start and phases. If it has no start,
+ * the start follows from the step before: Homeport calls the endpoint as soon as the previous step is stored, and parallel
+ * branches start together.
  */
 import { parseDuration } from '../../../../src/base/duration.js'
 import { type Phase, type Reason, type Run, type Step, type StepState, typeOf } from './words.js'
@@ -23,7 +23,7 @@ export interface Bar {
   /** The present for active steps. */
   readonly endMs: number
   readonly isOpen: boolean
-  /** Where its time went, in order; empty where the log does not say. */
+  /** The phases of its time, in order; empty if the log has none. */
   readonly segments: readonly Segment[]
   /** The times of failed attempts. */
   readonly failuresMs: readonly number[]
@@ -62,7 +62,7 @@ export function timelineOf(run: Run, nowMs: number): Timeline {
   return { startMs, endMs: Math.max(endMs, cursor), stages }
 }
 
-/** Pending deliveries are listed again at the end of the log; here, their attempts belong to their step. */
+/** Merges pending deliveries, which the log lists again at its end, into their steps. */
 function withoutTwice(groups: readonly Group[]): Group[] {
   const deliveries = groups.filter(({ type }) => type === 'next').flatMap(({ steps }) => steps)
   const isOpen = ({ state }: Step) => state !== 'STEP_SUCCESS'
@@ -82,7 +82,7 @@ const deliveryOf = ({ messageId }: Step, deliveries: readonly Step[]): Step =>
 function barOf(run: Run, step: Step, key: string, cursor: number, lastMs: number): Bar {
   const state = step.state ?? 'STEP_PROGRESS'
   const span = spanOf(step, state, cursor, lastMs)
-  // A resumed or restarted run has steps of an older run.
+  // A resumed or restarted run has steps of an older run, so times are clamped to the run itself.
   const firstMs = run.workflowRunCreatedAt
   const [startMs, endMs] = span.map((ms) => Math.min(Math.max(ms, firstMs), lastMs)) as [number, number]
   return {
@@ -114,7 +114,7 @@ function spanOf(step: Step, state: StepState, cursor: number, lastMs: number): [
   const cameMs = step.createdAt ?? cursor
   if (step.stepType === 'Initial') return [cameMs, cameMs]
   const sleepsMs = sleepOf(step)
-  // The step of a parallel branch comes after its sleep.
+  // In a parallel branch, the log has a sleep from its end on: the creation time is the end.
   if (sleepsMs !== undefined && state === 'STEP_SUCCESS' && Number(step.concurrent) > 1)
     return [Math.min(cursor, cameMs), cameMs]
   if (sleepsMs !== undefined) return [step.time?.from ?? cameMs, state === 'STEP_SUCCESS' ? cameMs + sleepsMs : lastMs]
@@ -146,7 +146,7 @@ function reasonOf({ because = [] }: Run, step: Step): Reason | undefined {
   )
 }
 
-/** The position of a bar as shares of the whole, with a visible minimum width. */
+/** The position of a bar as shares of the whole axis. */
 export function placeOf({ startMs, endMs }: Pick<Bar, 'startMs' | 'endMs'>, whole: Timeline) {
   const lengthMs = whole.endMs - whole.startMs
   return { left: (startMs - whole.startMs) / lengthMs, width: (endMs - startMs) / lengthMs }

@@ -9,17 +9,17 @@ import { useRequestNames } from '../../lib/repeated.js'
 import { AllSettings, BodyField, DeliveryFields, LabelField } from '../queue/delivery-fields.js'
 import { NO_TRIGGER, RUN_ID, TRIGGER_RULES, type TriggerItem, type TriggerValues, triggerOf } from './trigger-form.js'
 
-/** The triggered run, or the active one that kept it from starting. */
+/** The triggered run, or the active run that kept it from starting. */
 interface Triggered {
   readonly id: string
   readonly said: string
 }
 
-/** Triggers one run, under this id unless the form names one: the run that a repeated request has triggered before is the one. */
+/** Triggers one run, with `ownId` as its id unless the form has one, so that a repeated request triggers no second run. */
 async function trigger(item: TriggerItem, ownId: string): Promise<Triggered> {
   const hasId = item.headers?.[RUN_ID] !== undefined
   const named = hasId ? item : { ...item, headers: { ...item.headers, [RUN_ID]: ownId } }
-  // A batch of one: the browser would normalize a URL within the URL.
+  // A batch of one item, because the browser would normalize a URL within the URL.
   const [run] = await api(triggerRuns, { body: [named] })
   if (run === undefined) throw new ApiError(500, 'The server responded without a run.')
   if (hasId && run.deduplicated && run.because === undefined)
@@ -35,7 +35,7 @@ export function TriggerForm({
 }: {
   isOpen: boolean
   onClose: () => void
-  /** Of a run to trigger again; the settings are shown at once. */
+  /** The values of a run to trigger again. Its settings are shown at once. */
   initial?: TriggerValues
 }) {
   const navigate = useNavigate()
@@ -53,7 +53,7 @@ export function TriggerForm({
       names.answered()
       form.reset()
       if (initial !== NO_TRIGGER) onClose()
-      // The address of the list says that the dialog is open.
+      // Replaces the address of the list, in which the dialog is open.
       void navigate({ to: '/runs/$id', params: { id }, replace: initial === NO_TRIGGER })
     },
   })

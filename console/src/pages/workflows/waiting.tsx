@@ -23,7 +23,7 @@ export function Waiting({ run, reasons, canWrite }: { run: Run; reasons: readonl
   )
 }
 
-/** What the time of a reason means, where the reason does not say it by itself. */
+/** Words before the time of a reason, for kinds whose title does not say what the time means. */
 const DUE_WORDS: Partial<Record<Reason['kind'], string>> = {
   event: 'times out',
   webhook: 'times out',

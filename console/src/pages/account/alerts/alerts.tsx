@@ -27,7 +27,7 @@ import { ruleName } from './rule-name.js'
 import { AlertRules } from './rules.js'
 import { Silences } from './silences.js'
 
-/** Where alerts are sent, what is alerted of, what happened, and what is silenced. */
+/** The channels, rules, history and silences of alerts. */
 export function AlertsPage() {
   const [isOpen, { open, close }] = useDisclosure()
   const [edited, setEdited] = useState<AlertChannel | undefined>()

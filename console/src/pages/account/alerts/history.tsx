@@ -17,7 +17,7 @@ import { When } from '../../../components/when.js'
 import { dateTime, whole } from '../../../lib/format.js'
 import { ruleName } from './rule-name.js'
 
-/** What has happened, the newest first. */
+/** The stored alerts, newest first. */
 export function AlertHistory() {
   const [open, setOpen] = useState<Alert | undefined>()
   const history = useApiPages(
@@ -105,10 +105,10 @@ function AlertDrawer({ alert, onClose }: { alert: Alert | undefined; onClose: ()
   )
 }
 
-/** The form of the id of a database. */
+/** The format of the id of a database. */
 const DATABASE_ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
-/** What an alert is about; a link if it is a database. */
+/** The subject of an alert; a link if it is a database. */
 function Subject({ of }: { of: string }) {
   if (!DATABASE_ID.test(of)) return of
   return (

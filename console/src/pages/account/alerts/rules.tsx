@@ -10,7 +10,7 @@ import { Panel } from '../../../components/page.js'
 import { EmptyState, Loaded, LoadingLines } from '../../../components/states.js'
 import { ruleName } from './rule-name.js'
 
-/** What is alerted of, and from which threshold on. */
+/** The rules of alerts and their thresholds. */
 export function AlertRules() {
   const [open, setOpen] = useState<AlertRule | undefined>()
   const canWrite = useCanWrite()

@@ -20,7 +20,7 @@ import { When } from '../../../components/when.js'
 import { serverMs } from '../../../lib/clock.js'
 import { ruleName } from './rule-name.js'
 
-/** Alerts that are kept in the history without being sent, for a while. */
+/** Silences: for a while, matching alerts are kept in the history but not sent. */
 export function Silences() {
   const [isOpen, { open, close }] = useDisclosure()
   const canWrite = useCanWrite()

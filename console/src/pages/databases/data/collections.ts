@@ -78,7 +78,7 @@ const CHANGE_FIELD = `if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
 end
 return redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])`
 
-/** To add what exists would replace it. */
+/** Scripts that add only a new field or member, because the plain commands would replace an existing one. */
 const ADD_FIELD = `if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then
   return redis.error_reply('ERR the field exists already. Edit it in the list, or choose another name')
 end
@@ -107,8 +107,8 @@ const hash: Collection = {
 }
 
 /**
- * Elements of a list are addressed by index, which shifts when another client pushes or pops. The script
- * changes an element only if the index still holds the value that was shown.
+ * Elements of a list are addressed by index, which shifts when another client pushes or pops. The script changes an element
+ * only if the index still has the value that the page showed.
  */
 const ONLY_THIS = `if redis.call('LINDEX', KEYS[1], ARGV[1]) ~= ARGV[2] then
   return redis.error_reply('ERR the list has changed since it was read. Read it again')
@@ -167,7 +167,7 @@ const zset: Collection = {
     return { elements, next: nextOffset(from, pairs.length) }
   },
   add: (key, [score = '', member = '']) => [['EVAL', ADD_MEMBER, 1, key, score, member]],
-  // A member that was removed meanwhile stays removed.
+  // With XX, a member that was removed meanwhile is not added again.
   change: (key, _id, [score = '', member = '']) => [['ZADD', key, 'XX', score, member]],
   remove: (key, _id, [, member = '']) => [['ZREM', key, member]],
 }
@@ -207,7 +207,7 @@ const CHANGE_STRING = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then
 end
 return redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')`
 
-/** Changes a string if it is still what was read. Its expiry stays. */
+/** Changes a string if it still has the value that was read. Its expiry stays. */
 export const changeString = (key: string, before: string, value: string): CommandLine => [
   ...['EVAL', CHANGE_STRING, 1, key, before, value],
 ]

@@ -1,4 +1,4 @@
-/** The command prompt: parses a line like `redis-cli`, suggests commands, and knows the destructive ones. */
+/** The command prompt: parses a line like `redis-cli`, suggests commands, and recognizes destructive ones. */
 import { type AllowedCommand, COMMANDS } from '../../../../../src/contract/databases/commands.js'
 
 /** A parsed line: its words, or the error. */
@@ -9,7 +9,7 @@ export type ParsedLine =
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', a: '\u0007' }
 const WORD = /\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\'|[^'])*)'|([^\s"']+))(?=\s|$)/y
 
-/** Splits a line into words; quotes keep spaces, and double quotes know `\n`, `\"` and `\x41`. */
+/** Splits a line into words. Quotes keep spaces, and double quotes support `\n`, `\"` and `\x41`. */
 export function parseLine(line: string): ParsedLine {
   const words: string[] = []
   WORD.lastIndex = 0

@@ -24,10 +24,10 @@ const MODES = [
 
 type Mode = (typeof MODES)[number]['value']
 
-/** Tools that the read-only token may not use: it cannot list keys, and sees no commands of others. */
+/** Tools that need the read-write token: the read-only one cannot list keys or see commands of other clients. */
 const FOR_WRITERS: ReadonlySet<Mode> = new Set(['memory', 'profiler', 'slow'])
 
-/** The data of a database: the key browser, the command prompt, and what the engine does. */
+/** The data of a database: the key browser, the command prompt, and tools that show what the engine does. */
 export function DataTab({ database }: { database: DatabaseRecord }) {
   if (hasCredentials(database)) return <DataTools database={database} />
   return (
@@ -58,7 +58,7 @@ interface ToolsProps {
   readonly onMode: (mode: Mode) => void
 }
 
-/** The choice of the tool: a phone has no space for all of them side by side. */
+/** The choice of the tool: a row of buttons, or a menu on phones, which are too narrow. */
 function Tools({ modes, mode, onMode }: ToolsProps) {
   const isWide = useMediaQuery('(min-width: 48em)', true, { getInitialValueInEffect: false })
   if (isWide)

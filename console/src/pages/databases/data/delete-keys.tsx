@@ -11,7 +11,7 @@ import { shownName } from './shown-name.js'
 
 const EXAMPLES = 5
 
-/** Stops when the component unmounts: the user could not stop it any more. */
+/** A signal that aborts work when the component unmounts, because the user could no longer stop it. */
 export function useEnd(): AbortSignal {
   const [end, setEnd] = useState(() => new AbortController())
   useEffect(() => {
@@ -31,7 +31,7 @@ interface DeleteKeysProps {
   readonly onDeleted: (names: readonly KeyName[]) => void
 }
 
-/** Deletes exactly these keys, after their number was typed. */
+/** Deletes exactly these keys, after the user has typed their number. */
 export function DeleteKeys({ plane, names, found, onClose, onDeleted }: DeleteKeysProps) {
   const end = useEnd()
   const [typed, setTyped] = useState('')
@@ -86,7 +86,7 @@ export function DeleteKeys({ plane, names, found, onClose, onDeleted }: DeleteKe
   )
 }
 
-/** Some of many names. */
+/** The first few of many names. */
 export function Examples({ names }: { names: readonly KeyName[] }) {
   const more = names.length - EXAMPLES
   return (

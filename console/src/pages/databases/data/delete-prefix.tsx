@@ -15,7 +15,7 @@ interface DeletePrefixProps {
   readonly onDeleted: (names: readonly KeyName[]) => void
 }
 
-/** Deletes all keys with a prefix: counts them first, then deletes exactly those. */
+/** Deletes all keys with a prefix: first counts the keys, then deletes exactly the counted ones. */
 export function DeletePrefix({ isOpen, onClose, ...rest }: DeletePrefixProps) {
   return (
     <Modal opened={isOpen} onClose={onClose} title="Delete keys by prefix">

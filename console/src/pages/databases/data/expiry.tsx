@@ -7,7 +7,7 @@ import { useNow } from '../../../components/when.js'
 import { duration } from '../../../lib/format.js'
 import { refreshData } from './reads.js'
 
-/** The expiry of a key, and its form. */
+/** The expiry of a key, and the form that changes it. */
 export function Expiry({
   plane,
   name,

@@ -13,7 +13,7 @@ import type { KeySearch } from './keys.js'
 import { fileName, SavedFile } from './saved-file.js'
 import { shownName } from './shown-name.js'
 
-/** What is exported. */
+/** The keys to export: a list of names, or the results of a search. */
 export type ExportWhat =
   | { readonly kind: 'names'; readonly names: readonly KeyName[] }
   | { readonly kind: 'search'; readonly search: KeySearch; readonly total: number }
@@ -30,7 +30,7 @@ interface ExportDialogProps {
 const SCAN_COUNT = 1_000
 const MOST_REFUSALS = 20
 
-/** Exports keys to a file that the browser saves. Closing the dialog stops it without a file. */
+/** Exports keys to a file that the browser saves. Closing the dialog stops the export, and no file is saved. */
 export function ExportDialog({ what, onClose, ...rest }: ExportDialogProps) {
   return (
     <Modal opened={what !== undefined} onClose={onClose} title="Export keys">

@@ -1,4 +1,4 @@
-/** What the keyboard does in the list of keys, as in every tree of the platform. */
+/** The keyboard in the list of keys: the usual keys of a tree. */
 import type { KeyRow } from './key-rows.js'
 import type { KeyTree } from './key-tree.js'
 
@@ -10,11 +10,11 @@ export interface Pressed {
   readonly isMeta: boolean
 }
 
-/** Where the keyboard is in the list. */
+/** The position of the keyboard in the list. */
 export interface Place {
   /** The active row. */
   readonly active: number
-  /** Where a selection with Shift began. */
+  /** The row at which a selection with Shift began. */
   readonly anchor: number
 }
 
@@ -28,7 +28,7 @@ export type Reaction =
   | { readonly kind: 'select-none' }
   | { readonly kind: 'delete' }
 
-/** What a key does; `undefined`: nothing, the browser handles it. `page` is the number of rows on the screen. */
+/** The reaction to a key; `undefined`: none, so the browser handles the key. `page` is the number of rows on the screen. */
 export function reactionTo(pressed: Pressed, tree: KeyTree, place: Place, page: number): Reaction | undefined {
   const { count } = tree.rows()
   if (count === 0) return undefined
@@ -50,7 +50,7 @@ export function reactionTo(pressed: Pressed, tree: KeyTree, place: Place, page: 
       return towardsParent(row, tree)
     case 'Escape':
       return tree.selected.size > 0 ? { kind: 'select-none' } : undefined
-    // The delete key of a Mac.
+    // Backspace is the delete key of a Mac.
     case 'Backspace':
     case 'Delete':
       return tree.selected.size > 0 ? { kind: 'delete' } : undefined
@@ -81,14 +81,14 @@ function towardsParent(row: KeyRow, tree: KeyTree): Reaction | undefined {
   return index < 0 ? undefined : moveTo(index)
 }
 
-/** Moves the end of a selected range: rows that it covers become selected, and those that it leaves are not any more. */
+/** Moves the end of a selected range. Rows inside the new range are selected, and rows that are no longer in it are not. */
 export function selectRange(tree: KeyTree, anchor: number, before: number, after: number): void {
   const covers = (index: number): boolean =>
     anchor <= after ? index >= anchor && index <= after : index <= anchor && index >= after
   const rows = tree.rows()
   for (let index = Math.min(anchor, before, after); index <= Math.max(anchor, before, after); index++) {
     const row = rows.at(index)
-    // An open folder has its keys below; a closed one stands for them.
+    // The keys of an open folder have rows of their own. A closed folder stands for its keys.
     if (row.kind === 'key' || !tree.isOpen(row.folder)) tree.select(row, covers(index))
   }
 }

@@ -31,12 +31,12 @@ interface ImportDialogProps {
   readonly onImported: () => void
 }
 
-/** Requests at a time: browsers open six connections to one server. */
+/** Parallel requests: browsers open at most six connections to one server. */
 const PARALLEL = 6
 /** How often the page shows the progress, milliseconds. */
 const SHOWN_EVERY_MS = 200
 
-/** Imports a file of exported keys. Closing the dialog stops it after the keys that have begun. */
+/** Imports a file of exported keys. Closing the dialog stops the import once the pending keys are done. */
 export function ImportDialog({ isOpen, onClose, ...rest }: ImportDialogProps) {
   return (
     <Modal opened={isOpen} onClose={onClose} title="Import keys" size="lg">
@@ -77,7 +77,7 @@ function Import({ plane, database, onClose, onImported }: Omit<ImportDialogProps
         return await importKeys(plane.keys, linesOf(bytesOf(chosen, onRead)), options)
       } catch (error) {
         if (!end.aborted) throw error
-        // The dialog was closed: nothing else tells what has been done.
+        // The dialog was closed, so only a notification can show the result.
         notifications.show({ message: `The import was stopped: ${countsOf(outcomes)}.` })
         return 'cut'
       }

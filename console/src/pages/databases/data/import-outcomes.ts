@@ -1,4 +1,4 @@
-/** What an import did, key by key: exact counts, the first keys of each outcome for the page, and all for a report. */
+/** The outcome of each key of an import: exact counts, the first keys of each outcome for the page, and all for a report. */
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import {
   IMPORT_OUTCOMES,
@@ -7,7 +7,7 @@ import {
 } from '../../../../../src/contract/databases/keys/key-transfer.js'
 import { shownName } from './shown-name.js'
 
-/** Keys of each outcome that the page lists; the report has all of them. */
+/** Most keys of each outcome that the page lists; the report has all of them. */
 export const MOST_SHOWN_OUTCOMES = 2_000
 
 /** Gathers the outcomes of an import. `onLine` gets a line of JSON for each key. */
@@ -43,6 +43,6 @@ export class ImportOutcomes {
   }
 }
 
-/** A key of an outcome as text: its name, or its line where that cannot be read. */
+/** A key of an outcome as text: its name, or its line number if the name is unreadable. */
 export const importedText = ({ name, line }: { readonly name?: KeyName; readonly line: number }): string =>
   name === undefined ? `line ${line}` : shownName(name)

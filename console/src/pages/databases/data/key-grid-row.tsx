@@ -19,7 +19,7 @@ interface RowProps {
   readonly isChosen: boolean
   readonly selected: Selected
   readonly isOpen: boolean
-  /** Absent until they have been read. */
+  /** `undefined` until the facts have been read. */
   readonly facts: KeyFacts | undefined
   readonly onPress: (event: MouseEvent) => void
 }

@@ -14,7 +14,7 @@ import { useFacts } from './reads.js'
 import { scrolledTo, windowAt } from './row-window.js'
 
 const ROW_HEIGHT = 34
-/** Facts are asked for once scrolling has paused, milliseconds. */
+/** Time without scrolling after which the facts of visible keys are requested, milliseconds. */
 const SETTLED_MS = 150
 
 /** The list of keys. */
@@ -29,7 +29,7 @@ export interface KeyGridProps {
   readonly onDelete: () => void
 }
 
-/** The keys as a list or a tree of any length: one tab stop, with the keys of every tree, and a selection. */
+/** The keys of the database as a list or tree of any length. It is one tab stop, with keyboard control and a selection. */
 export function KeyGrid({ plane, list, version, chosen, onChoose, onDelete }: KeyGridProps) {
   const { tree } = list
   const grid = useRef<HTMLTableElement>(null)
@@ -80,7 +80,7 @@ export function KeyGrid({ plane, list, version, chosen, onChoose, onDelete }: Ke
     }
   }
   const onRow = (index: number, row: KeyRow, event: MouseEvent) => {
-    // The row under the pointer may leave the page while one scrolls, and would take the focus along.
+    // The grid takes the focus, because a focused row would lose it when it is scrolled away and removed.
     grid.current?.focus({ preventScroll: true })
     if (event.shiftKey) return go(index, true)
     setPlace({ active: index, anchor: index })
@@ -169,7 +169,7 @@ function Head({ selected, onSelect }: { selected: Selected; onSelect: (isSelecti
   )
 }
 
-/** Stands for rows that are not rendered. One cell: more would add space for hidden columns, too. */
+/** Fills the space of rows that are not rendered. It has one cell: more would add space for hidden columns, too. */
 function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
   return (

@@ -1,24 +1,24 @@
-/** A search for keys: repeated SCANs, on demand, whose results are in a tree. Its listeners are notified of changes. */
+/** A search for keys: repeats SCAN on demand, collects the results in a tree, and notifies listeners of changes. */
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import type { ScanStep } from '../../../../../src/contract/databases/keys/key-store.js'
 import { KeyTree } from './key-tree.js'
 
-/** Keys that one SCAN looks at, for the next keys, and when all are wanted. */
+/** COUNT of one SCAN: for some more keys, and for all keys. */
 const NEXT_COUNT = 1_000
 const ALL_COUNT = 5_000
-/** A step ends once it has found this many keys, */
+/** `more` ends once it has found this many keys, */
 const ENOUGH_FOUND = 200
-/** or has looked at this many: a mistyped pattern must not search for minutes. */
+/** or has searched this many: a mistyped pattern must not search for minutes. */
 const ENOUGH_SEARCHED = 50_000
 /** The most names in memory; a narrower pattern finds the others. */
 const MOST_LISTED = 1_000_000
-/** How often listeners are notified of a search that goes on, milliseconds. */
+/** How often listeners are notified while a search runs, milliseconds. */
 const NOTIFY_EVERY_MS = 300
 
-/** How long grouping keeps the page from other work, milliseconds. */
+/** Longest time that grouping blocks the page at a stretch, milliseconds. */
 const SLICE_MS = 12
 
-/** What the search is doing. `full`: there may be more keys than it can hold. */
+/** The state of a search. `full`: it holds the maximum number of keys, and there may be more. */
 export type SearchState = 'searching' | 'paused' | 'done' | 'full' | 'failed'
 
 /** One step of SCAN from a cursor. */
@@ -31,7 +31,7 @@ export class KeyList {
   readonly #listeners = new Set<() => void>()
   #tree: KeyTree
   #grouping: KeyTree | undefined
-  /** How often the tree was changed by others than the search. */
+  /** Number of changes to the tree by callers, not by the search. */
   #changes = 0
   #cursor: string | undefined = '0'
   #state: SearchState = 'paused'
@@ -41,7 +41,7 @@ export class KeyList {
   #notifiedAt = 0
   #isStopped = false
 
-  /** `now`: milliseconds, for how often listeners are notified. */
+  /** @param now the time in milliseconds, for the intervals of notifications and pauses. */
   constructor(scan: ScanFrom, separator: string, now: () => number = () => performance.now()) {
     this.#scan = scan
     this.#now = now
@@ -56,12 +56,12 @@ export class KeyList {
     return this.#state
   }
 
-  /** About how many keys were looked at. */
+  /** Approximate number of searched keys. */
   get searched(): number {
     return this.#searched
   }
 
-  /** Why the last step failed; trying again goes on from there. */
+  /** Why the last search failed. The next one continues at the same place. */
   get error(): Error | undefined {
     return this.#error
   }
@@ -74,25 +74,25 @@ export class KeyList {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Searches until some more keys were found. */
+  /** Searches until it has found some more keys, or has searched many. */
   more(): Promise<void> {
     const found = this.#tree.count + ENOUGH_FOUND
     const searched = this.#searched + ENOUGH_SEARCHED
     return this.#search(NEXT_COUNT, () => this.#tree.count >= found || this.#searched >= searched)
   }
 
-  /** Searches until all keys were found, or until `stop`. */
+  /** Searches until all keys are found, or until `stop`. */
   all(): Promise<void> {
     return this.#search(ALL_COUNT, () => false)
   }
 
-  /** Ends the search after its present step. */
+  /** Ends the search after its present SCAN. */
   stop(): void {
     this.#isStopped = true
   }
 
   /**
-   * Groups the keys by another separator; what is selected stays selected. The page stays usable meanwhile, and keeps the old
+   * Groups the keys by another separator; selected keys stay selected. The page stays usable meanwhile, and shows the old
    * groups until the new ones are complete. A later call ends an earlier one.
    */
   async regroup(separator: string): Promise<void> {
@@ -103,7 +103,7 @@ export class KeyList {
     if (!this.#grouping) return
     const changes = this.#changes
     let pausedAt = this.#now()
-    // Names that the search finds meanwhile come last in this loop.
+    // Names that the search adds meanwhile come last in this loop.
     for (const name of from.names) {
       to.add([name])
       if (from.isSelected(name)) to.selectNames([name], true)

@@ -2,17 +2,17 @@
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import { shownName } from './shown-name.js'
 
-/** Longer lists stay in the order in which their keys were found: sorting them would hold the page up. */
+/** Longer lists keep the order in which their keys were found, because sorting them would block the page. */
 const MOST_SORTED = 10_000
-/** Numbers in names count as numbers: 9 comes before 10. */
+/** Compares numbers in names as numbers: 9 comes before 10. */
 const { compare } = new Intl.Collator('en', { numeric: true })
 
-/** The keys that begin alike, up to a separator. */
+/** The keys with a common prefix that ends with a separator. */
 export interface Folder {
-  /** What its keys begin with, separator included; empty for the root. */
+  /** The prefix of its keys, separator included; empty for the root. */
   readonly path: string
   readonly parent: Folder | undefined
-  /** How many keys are in it and below. */
+  /** Number of keys in it and in its subfolders. */
   readonly count: number
 }
 
@@ -27,7 +27,7 @@ export type KeyRow =
       readonly folder: Folder
     }
 
-/** The rows that are visible when all of them are on the screen. */
+/** The rows of the list: all folders and keys that are not inside a closed folder. */
 export interface KeyRows {
   readonly count: number
   /** @throws RangeError for an index that is no row */

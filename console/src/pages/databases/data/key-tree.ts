@@ -1,12 +1,12 @@
 /**
- * The keys that a search has found: as folders by a separator, or as one list without one, with what is selected. It holds a
- * million keys: adding one costs the depth of its folders, and rows are computed for those on the screen.
+ * The keys that a search has found, with the selection: in folders by a separator, or in one list without separator. It can
+ * hold a million keys: adding one costs time in proportion to the depth of its folders, and only visible rows are computed.
  */
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import { type Folder, type KeyRow, type KeyRows, Node, Segments } from './key-rows.js'
 import { shownName } from './shown-name.js'
 
-/** Deeper folders are not made: a name may consist of separators. */
+/** Most levels of folders. The limit is needed because a name may consist of separators only. */
 const MOST_LEVELS = 16
 
 /** Whether all, some or none of the keys of a folder are selected. */
@@ -14,7 +14,7 @@ export type Selected = 'all' | 'some' | 'none'
 
 /** The keys, their folders and the selection. */
 export class KeyTree {
-  /** What folders end with; empty: there are none. */
+  /** The text at the end of folder names; empty: no folders. */
   readonly separator: string
   readonly #known = new Set<KeyName>()
   #root = newRoot()
@@ -36,12 +36,12 @@ export class KeyTree {
 
   has = (name: KeyName): boolean => this.#known.has(name)
 
-  /** All names, in the order in which they were added; names that are added meanwhile come last. */
+  /** All names in the order of their addition. Names that are added during an iteration come last. */
   get names(): Iterable<KeyName> {
     return this.#known
   }
 
-  /** Adds names; those that are there already change nothing: SCAN may find a key twice. */
+  /** Adds names. Known names are ignored, because SCAN may find a key twice. */
   add(names: Iterable<KeyName>): void {
     for (const name of names) {
       if (this.#known.has(name)) continue
@@ -53,7 +53,7 @@ export class KeyTree {
     this.#rows = undefined
   }
 
-  /** Removes names; folders without keys go with them. */
+  /** Removes names, and folders that become empty. */
   remove(names: Iterable<KeyName>): void {
     const gone = new Set<KeyName>()
     for (const name of names) if (this.#known.delete(name)) gone.add(name)
@@ -92,26 +92,26 @@ export class KeyTree {
 
   isSelected = (name: KeyName): boolean => this.#selected.has(name)
 
-  /** How much of a folder is selected; without one, of everything. */
+  /** How much of a folder is selected. Default: of the whole tree. */
   selectedOf(folder: Folder = this.#root): Selected {
     const { selected, count } = asNode(folder)
     if (selected === 0) return 'none'
     return selected === count ? 'all' : 'some'
   }
 
-  /** Selects a row, or takes it from the selection: a folder with all keys below. */
+  /** Selects or deselects a row. A folder stands for all keys below it. */
   select(row: KeyRow, isSelected: boolean): void {
     if (row.kind === 'key') this.#selectKey(row.name, asNode(row.folder), isSelected)
     else this.#selectBelow(asNode(row.folder), isSelected)
   }
 
-  /** Selects every key, or none. */
+  /** Selects all keys, or none. */
   selectAll(isSelected: boolean): void {
     this.#selected = isSelected ? new Set(this.#known) : new Set()
     countBelow(this.#root, isSelected)
   }
 
-  /** Selects keys of the tree, or takes them from the selection. */
+  /** Selects or deselects keys of the tree. */
   selectNames(names: Iterable<KeyName>, isSelected: boolean): void {
     for (const name of names) if (this.#known.has(name)) this.#selectKey(name, this.#folderOf(name), isSelected)
   }

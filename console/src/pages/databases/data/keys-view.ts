@@ -3,7 +3,7 @@ import { useLocalStorage } from '@mantine/hooks'
 /** How keys are shown. */
 export interface KeysView {
   readonly kind: 'list' | 'tree'
-  /** What folders and prefixes end with. */
+  /** The text at the end of folder names and prefixes. */
   readonly separator: string
 }
 

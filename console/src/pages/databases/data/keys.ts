@@ -1,4 +1,4 @@
-/** Searches for keys: patterns, types, and how far a search is. */
+/** Searches for keys: patterns, types, and the text about the progress. */
 import type { DataPlane } from '../../../api/data-plane.js'
 import { counted, whole } from '../../../lib/format.js'
 import type { SearchState } from './key-list.js'

@@ -1,23 +1,23 @@
 /**
- * How much memory the keys of each prefix take, estimated from a sample. SCAN walks the keys by their hashes, so the keys that
- * it finds first are spread like a random sample; of each, MEMORY USAGE tells the size.
+ * Estimates the memory of the keys of each prefix from a sample. SCAN returns keys in the order of their hashes, so the
+ * first keys that it finds are like a random sample. MEMORY USAGE returns the size of each key.
  */
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import type { KeyStore } from '../../../../../src/contract/databases/keys/key-store.js'
 import { shownName } from './shown-name.js'
 
-/** Keys that one go looks at. */
+/** Number of keys that one call of `grow` adds. */
 export const SAMPLE_STEP = 10_000
 /** The most keys in a sample. */
 export const MOST_SAMPLED = 200_000
-/** Prefixes that are listed; the others are one line together. */
+/** Most prefixes that are listed. The others share one line. */
 export const MOST_PREFIXES = 500
 
 const SCAN_COUNT = 250
 
 /** The keys with one prefix, in the sample. */
 export interface PrefixUse {
-  /** With the separator at its end; for a key without one, its name. `undefined`: all prefixes that are not listed. */
+  /** With the separator at its end; the whole name of a key without separator. `undefined`: all unlisted prefixes. */
   readonly prefix: string | undefined
   readonly keys: number
   readonly bytes: number
@@ -30,7 +30,7 @@ export class MemorySample {
   #bytes = 0
   #cursor: string | undefined = '0'
 
-  /** How many keys it has. */
+  /** Number of keys in the sample. */
   get keys(): number {
     return this.#bytesOf.size
   }
@@ -39,7 +39,7 @@ export class MemorySample {
     return this.#bytes
   }
 
-  /** Whether it is no sample: it has every key. */
+  /** Whether it has all keys, so that it is no estimate. */
   get isWhole(): boolean {
     return this.#cursor === undefined
   }
@@ -48,7 +48,7 @@ export class MemorySample {
     return this.keys >= MOST_SAMPLED
   }
 
-  /** Looks at about `SAMPLE_STEP` more keys, until aborted. `onStep` is called now and then. */
+  /** Adds about `SAMPLE_STEP` more keys, until aborted. Calls `onStep` from time to time. */
   async grow(store: Pick<KeyStore, 'scan' | 'sizes'>, signal: AbortSignal, onStep: () => void): Promise<void> {
     const enough = Math.min(this.keys + SAMPLE_STEP, MOST_SAMPLED)
     while (this.#cursor !== undefined && this.keys < enough && !signal.aborted) {
@@ -61,7 +61,7 @@ export class MemorySample {
     }
   }
 
-  /** A key that has gone meanwhile has no size. */
+  /** Notes the size of a key. A key that was deleted meanwhile has none. */
   #note(name: KeyName, bytes: number | undefined): void {
     if (bytes === undefined) return
     this.#bytesOf.set(name, bytes)

@@ -101,7 +101,7 @@ interface PrefixesProps {
 function Prefixes({ sample, keys, total, separator, levels }: PrefixesProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the number of keys stands for the content of the sample.
   const uses = useMemo(() => sample.prefixes(separator, levels), [sample, keys, separator, levels])
-  // A whole sample is exact, also if keys were added or deleted meanwhile.
+  // A sample of all keys is not scaled, also if keys were added or deleted meanwhile.
   const scale = sample.isWhole ? 1 : Math.max(1, total / keys)
   const columns = useMemo(() => columnsFor(sample.bytes, scale), [sample.bytes, scale])
   return (
@@ -120,7 +120,7 @@ function Prefixes({ sample, keys, total, separator, levels }: PrefixesProps) {
   )
 }
 
-/** What the figures are based on. */
+/** A sentence on what the figures are based on: all keys, or a share of them. */
 function sampleText(sample: MemorySample, total: number): string {
   const { keys, bytes: size, isWhole, isFull } = sample
   if (isWhole) return `All ${counted(keys, 'key')} were looked at: ${bytes(size)} in memory.`

@@ -1,4 +1,4 @@
-/** The lines of MONITOR: read from server-sent events, filtered, and kept up to a number. Everything left out is counted. */
+/** Reads the lines of MONITOR from server-sent events, filters them, and keeps the newest. Dropped lines are counted. */
 
 /** One command that the database executed. */
 export interface MonitoredCommand {
@@ -13,22 +13,22 @@ export interface MonitoredCommand {
 
 /** Characters of a command that are kept. */
 export const MOST_COMMAND = 1_000
-/** An unfinished line may not be longer: a command has up to megabytes of arguments. */
+/** Longer lines are cut while they are received: a command may have megabytes of arguments. */
 const MOST_OPEN = 64 * 1_024
 const LINE = /^(\d+)\.(\d{3})\d* \[\d+ (\S+)\] (.*)$/s
 
-/** What a profile has seen. */
+/** The counts of a profile. */
 export interface ProfileCounts {
   readonly seen: number
-  /** Those that match the filter. */
+  /** Commands that match the filter. */
   readonly matched: number
-  /** Matching ones that made way for newer ones. */
+  /** Matching commands that were dropped for newer ones. */
   readonly dropped: number
-  /** Those that were too long and are shown in part. */
+  /** Matching commands that were too long and are shown in part. */
   readonly cut: number
 }
 
-/** Takes the stream of MONITOR, and keeps the newest commands that match a filter. */
+/** Reads the stream of MONITOR, and keeps the newest commands that match a filter. */
 export class Profile {
   readonly #filter: string
   readonly #most: number
@@ -41,7 +41,7 @@ export class Profile {
   #dropped = 0
   #cut = 0
 
-  /** `filter` is part of a command or address, in any case; empty: every command. */
+  /** @param filter part of a command or address, ignoring case; empty: every command. */
   constructor(filter: string, most: number) {
     this.#filter = filter.trim().toLowerCase()
     this.#most = most
@@ -56,7 +56,7 @@ export class Profile {
     return this.#kept.slice(-this.#most)
   }
 
-  /** Takes the next bytes of the stream. */
+  /** Reads the next bytes of the stream. */
   take(chunk: Uint8Array): void {
     const lines = this.#decoder.decode(chunk, { stream: true }).split('\n')
     for (const [index, text] of lines.entries()) {
@@ -89,7 +89,7 @@ export class Profile {
     if (wasCut || text.length > MOST_COMMAND) this.#cut++
     const atMs = Number(seconds) * 1_000 + Number(ms)
     this.#kept.push({ id: this.#seen, atMs, source, text: text.slice(0, MOST_COMMAND) })
-    // Halving now and then costs less than moving all lines for each one.
+    // Dropping half of the lines at once is cheaper than shifting all of them for each new line.
     if (this.#matched - this.#dropped <= this.#most) return
     this.#dropped++
     if (this.#kept.length >= 2 * this.#most) this.#kept = this.#kept.slice(-this.#most)

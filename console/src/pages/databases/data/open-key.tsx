@@ -5,7 +5,7 @@ import { Panel } from '../../../components/page.js'
 import { counted } from '../../../lib/format.js'
 import { useKeyCount } from './reads.js'
 
-/** Replaces the list for callers that may read keys but not list them. */
+/** Replaces the list for users who may read keys but not list them. */
 export function OpenKey({ plane, onChoose }: { plane: DataPlane; onChoose: (name: string) => void }) {
   const [name, setName] = useState('')
   const total = useKeyCount(plane)

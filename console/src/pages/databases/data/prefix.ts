@@ -1,16 +1,16 @@
-/** Changes of many keys: all are found first, so that exactly the counted ones change. */
+/** Changes of many keys. All keys are found first, so that exactly the counted ones change. */
 import type { KeyName } from '../../../../../src/contract/databases/keys/key-name.js'
 import { foundNames } from '../../../../../src/contract/databases/keys/key-transfer.js'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { patternOfPrefix } from './keys.js'
 
-/** The most names in memory; the user can repeat the action for the rest. */
+/** Most names in memory. For further keys, the user repeats the action. */
 export const MOST_COLLECTED = 200_000
 
 const SCAN_COUNT = 2_000
 const CHANGED_AT_A_TIME = 500
 
-/** Finds the keys with a prefix until aborted; `onSearched` gets about how many keys were searched. */
+/** Finds the keys with a prefix until aborted. `onSearched` gets the approximate number of searched keys. */
 export async function collectKeys(
   plane: DataPlane,
   prefix: string,
@@ -26,15 +26,15 @@ export async function collectKeys(
   return [...found].slice(0, MOST_COLLECTED)
 }
 
-/** What a change of many keys came to. */
+/** The result of a change of many keys. */
 export interface ManyChanged {
-  /** How many keys were changed: one that has gone is not. */
+  /** Number of changed keys, without keys that no longer exist. */
   readonly changed: number
-  /** The keys that it got to before it was aborted. */
+  /** The keys that were processed before the change ended or was aborted. */
   readonly names: readonly KeyName[]
 }
 
-/** Changes keys some at a time until aborted. */
+/** Changes keys in batches until aborted. */
 export async function changeKeys(
   names: readonly KeyName[],
   change: (some: readonly KeyName[]) => Promise<number>,

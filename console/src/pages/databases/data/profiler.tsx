@@ -112,7 +112,7 @@ function useProfile(plane: DataPlane) {
   const [shown, setShown] = useState<Shown>(NOTHING)
   const [error, setError] = useState<Error | null>(null)
   const end = useRef(new AbortController())
-  // Nobody watches any more.
+  // Leaving the page ends the profile.
   useEffect(() => () => end.current.abort(), [])
   const start = async ({ filter, most, seconds }: Asked) => {
     const profile = new Profile(filter, most)
@@ -180,7 +180,7 @@ function Result({ shown: { commands, counts }, phase }: { shown: Shown; phase: P
   )
 }
 
-/** What was seen, and what of it is not on the page. */
+/** The counts in words: commands seen, and why some of them are not on the page. */
 function countsText({ seen, matched, dropped }: ProfileCounts, phase: Phase): string {
   const head = phase === 'running' ? 'Running' : 'Ended'
   const other = seen - matched

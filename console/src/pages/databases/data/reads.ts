@@ -16,7 +16,7 @@ import { type KeySearch, scanKeys } from './keys.js'
 export const refreshData = (plane: DataPlane): Promise<void> =>
   queries.invalidateQueries({ queryKey: ['data', plane.databaseId] })
 
-/** A search for keys with its results. It begins at once, and again for another search or `generation`. */
+/** A search for keys with its results. It starts at once, and restarts when the search or `generation` changes. */
 export function useKeyList(plane: DataPlane, search: KeySearch, separator: string, generation: number) {
   const [list, setList] = useState<KeyList | undefined>()
   const latestSeparator = useRef(separator)
@@ -24,7 +24,7 @@ export function useKeyList(plane: DataPlane, search: KeySearch, separator: strin
   useEffect(() => {
     const fresh = new KeyList((cursor, count) => scanKeys(plane, search, cursor, count), latestSeparator.current)
     let isLeft = false
-    // The old results stay until there are new ones, so that a click on a row counts.
+    // The old results stay until there are new ones, so that rows do not disappear under a click.
     void fresh.more().then(() => {
       if (!isLeft) setList(fresh)
     })
@@ -46,7 +46,7 @@ const NO_VERSION = () => 0
 
 const NO_FACTS: ReadonlyMap<KeyName, KeyFacts> = new Map()
 
-/** Type, expiry and size of keys. Those of the last names stay until the new ones have arrived. */
+/** Type, expiry and size of keys. The facts of the previous names stay until those of the new names have arrived. */
 export function useFacts(plane: DataPlane, names: readonly KeyName[]): ReadonlyMap<KeyName, KeyFacts> {
   const facts = useQuery({
     queryKey: ['data', plane.databaseId, 'rows', names],
@@ -63,7 +63,7 @@ export function useFacts(plane: DataPlane, names: readonly KeyName[]): ReadonlyM
 
 const GONE: KeyFacts = { type: 'none', ttlMs: undefined, bytes: undefined }
 
-/** How many keys there are. */
+/** Number of keys in the database. */
 export function useKeyCount(plane: DataPlane): number {
   const count = useQuery({
     queryKey: ['data', plane.databaseId, 'count'],
@@ -132,7 +132,7 @@ export function useElements(plane: DataPlane, name: string, type: string, collec
   })
 }
 
-/** How many elements a value has. */
+/** Number of elements of a value. */
 export function useElementCount(plane: DataPlane, name: string, type: string, collection: Collection) {
   return useQuery({
     queryKey: ['data', plane.databaseId, 'length', name, type],

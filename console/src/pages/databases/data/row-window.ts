@@ -1,10 +1,10 @@
 /**
- * Which rows of a long list are on the screen. All rows have one height, so nothing is measured or kept for each of them; and
- * browsers lay out no element above some millions of pixels, so the scroll bar of a longer list covers more rows with each
- * pixel.
+ * Computes which rows of a long list are on the screen. All rows have the same height, so rows need not be measured.
+ * Browsers limit the height of an element to some millions of pixels. So in a longer list, each pixel of the scroll bar
+ * passes more rows.
  */
 
-/** The highest element that every browser lays out; Firefox ends at 17.8 million. */
+/** Height of the highest element that every browser supports. The limit of Firefox is 17.8 million. */
 const MOST_PIXELS = 15_000_000
 /** Rows that are rendered beyond both edges. */
 const OVERSCAN = 6
@@ -13,10 +13,10 @@ const OVERSCAN = 6
 export interface RowWindow {
   /** The height of the element that scrolls. */
   readonly height: number
-  /** The first rendered row, and the one behind the last. */
+  /** The first rendered row, and the row after the last rendered one. */
   readonly first: number
   readonly end: number
-  /** Where the first rendered row is in that element. */
+  /** The position of the first rendered row in that element. */
   readonly top: number
 }
 
@@ -30,7 +30,7 @@ export function windowAt(scrollTop: number, viewHeight: number, rowHeight: numbe
   return { height, first, end, top: scrollTop + first * rowHeight - offset }
 }
 
-/** The scroll position that shows a row: unchanged if it is visible, else with the row at the nearer edge. */
+/** The scroll position that shows a row: unchanged if the row is visible, else with the row at the nearer edge. */
 export function scrolledTo(
   index: number,
   scrollTop: number,

@@ -1,9 +1,9 @@
 /**
- * A file that is made while one waits: its text goes into blobs of some megabytes, which browsers keep on the disk when they
- * are many. Only the newest part is in memory.
+ * A file that the page writes piece by piece. Its text goes into blobs of some megabytes, which browsers move to the disk
+ * if there are many. Only the newest blob is surely in memory.
  */
 
-/** Characters of a part. */
+/** Characters of a blob. */
 const PART = 4 * 2 ** 20
 
 /** Text for a file that the browser saves. */
@@ -26,7 +26,7 @@ export class SavedFile {
     link.href = url
     link.download = name
     link.click()
-    // The browser has the file by then: it reads a blob that a download has begun with, even after its URL has gone.
+    // The download has begun by then. The browser finishes a download even after the URL of its blob was revoked.
     setTimeout(() => URL.revokeObjectURL(url), 60_000)
   }
 

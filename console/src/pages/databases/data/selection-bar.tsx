@@ -24,7 +24,7 @@ interface SelectionBarProps {
   readonly onTask: (task: SelectionTask | undefined) => void
 }
 
-/** The names that were selected when the dialog was opened; it keeps them while it closes. */
+/** The names that were selected when the dialog was opened. The dialog shows them until it has closed. */
 function useNamesAtOpening(tree: KeyTree, task: SelectionTask | undefined): readonly KeyName[] {
   const last = useRef<readonly KeyName[]>([])
   return useMemo(() => {
@@ -33,7 +33,7 @@ function useNamesAtOpening(tree: KeyTree, task: SelectionTask | undefined): read
   }, [task, tree])
 }
 
-/** What can be done with the selected keys; nothing while none is selected. */
+/** Actions on the selected keys; empty while none is selected. */
 export function SelectionBar({ plane, database, list, task, onTask }: SelectionBarProps) {
   const { tree } = list
   const names = useNamesAtOpening(tree, task)

@@ -10,20 +10,20 @@ export interface SlowCommand {
   readonly tookMs: number
   /** The command with its arguments; the engine cuts long ones. */
   readonly text: string
-  /** The name that the client has given itself; empty without one. */
+  /** The name that the client has set; empty if it has none. */
   readonly client: string
 }
 
 /** The slow log with its settings. */
 export interface SlowLogState {
   readonly entries: readonly SlowCommand[]
-  /** `undefined`: nothing is noted. */
+  /** Commands that take longer are logged; `undefined`: none are. */
   readonly slowerThanMs: number | undefined
-  /** How many commands are kept. */
+  /** Most commands that the engine keeps. */
   readonly most: number
 }
 
-/** Entries that are read; the engine keeps 128 unless it is set to more. */
+/** Most entries that are read. By default, the engine keeps 128. */
 const MOST_READ = 1_000
 
 /** Reads the slow log. @throws CommandError */
@@ -54,7 +54,7 @@ export function entryOf(reply: Reply): SlowCommand {
   }
 }
 
-/** A word, in quotes where it would be read as several. */
+/** A word, in quotes if it is empty or has spaces, quotes or backslashes. */
 function wordOf(reply: Reply): string {
   if (reply.kind !== 'bulk') return textOf(reply)
   const text = escaped(reply.bytes)

@@ -15,7 +15,7 @@ import { counted, duration } from '../../../lib/format.js'
 import { refreshData } from './reads.js'
 import { readSlowLog, type SlowCommand, type SlowLogState } from './slow-entries.js'
 
-/** The commands that took longest (SLOWLOG), and from which time on the engine notes them. */
+/** The slow commands (SLOWLOG), and the duration from which on the engine logs a command. */
 export function SlowLog({ plane }: { plane: DataPlane }) {
   const log = useQuery({
     queryKey: ['data', plane.databaseId, 'slow log'],

@@ -61,7 +61,7 @@ interface EditableProps {
 function Editable({ plane, name, payload, canEdit }: EditableProps) {
   const [draft, setDraft] = useState<Draft | undefined>()
   const write = ({ before, text }: Draft) =>
-    // Also after a refusal: the value has changed.
+    // Also refreshes after a refusal, because the value has changed.
     plane.send(...changeString(name, before, withLineEndsOf(before, text))).finally(() => void refreshData(plane))
   const save = useTask(write, { done: 'The value was saved.', errors: 'inline', onDone: () => setDraft(undefined) })
   const close = () => {

@@ -46,7 +46,7 @@ const channelRule = (line: string): string => (line.startsWith('&') ? line : `&$
 const commandsOf = ({ preset, commands }: Pick<UserValues, 'preset' | 'commands'>): readonly string[] =>
   PRESETS[preset].rules ?? linesOf(commands)
 
-/** The rules that set a user to exactly the form, whatever it was before; its passwords stay. */
+/** The rules that give a user exactly the rights in the form, regardless of its earlier rights. Its passwords stay. */
 export function rulesOf(values: UserValues): string[] {
   return [
     values.isOn ? 'on' : 'off',
