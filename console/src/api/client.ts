@@ -53,7 +53,7 @@ export const isWithoutAnswer = (error: unknown): error is ApiError =>
   error instanceof ApiError && [0, 429, 502, 503, 504].includes(error.status)
 
 /** Whether the server failed, so that the outcome of a change is unknown. */
-export const isOfUnknownOutcome = (error: Error): boolean =>
+export const hasUnknownOutcome = (error: Error): boolean =>
   !(error instanceof ApiError) || error.status === 0 || error.status >= 500
 
 interface LooseArgs {

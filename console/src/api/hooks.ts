@@ -14,7 +14,7 @@ import {
 import { useEffect, useRef } from 'react'
 import type { Static, TSchema } from 'typebox'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
-import { type ApiArgs, ApiError, api, isOfUnknownOutcome, isSignedOut } from './client.js'
+import { type ApiArgs, ApiError, api, hasUnknownOutcome, isSignedOut } from './client.js'
 
 /** How often data that is about to change is read again, milliseconds. */
 export const WATCH_MS = 1_000
@@ -58,7 +58,7 @@ export function useApi<Params extends TSchema, Query extends TSchema, Body exten
 /** When to read again. After a failure of the server soon, whatever `everyMs` is, because it may recover at any moment. */
 function intervalAfter(error: Error | null, everyMs: number | undefined): number | false {
   if (isSignedOut(error)) return false
-  return error !== null && isOfUnknownOutcome(error) ? LIVE_MS : (everyMs ?? false)
+  return error !== null && hasUnknownOutcome(error) ? LIVE_MS : (everyMs ?? false)
 }
 
 /** Where a page begins: the query parameters that its request has in addition. */
@@ -110,13 +110,13 @@ export function usePages<Page>(
     getNextPageParam: next,
     enabled,
     // If only the filter has changed, keep the old rows until the new ones arrive.
-    placeholderData: (before, query) => (isOfSameParams(query?.queryKey[1], args) ? before : undefined),
+    placeholderData: (before, query) => (hasSameParams(query?.queryKey[1], args) ? before : undefined),
     refetchInterval: ({ state: { data, error } }) =>
       intervalAfter(error, everyMs && everyMs * Math.max(1, data?.pages.length ?? 0)),
   })
 }
 
-function isOfSameParams(before: unknown, args: object): boolean {
+function hasSameParams(before: unknown, args: object): boolean {
   if (typeof before !== 'object' || before === null) return false
   return (
     hashKey(['params' in before ? before.params : undefined]) === hashKey(['params' in args ? args.params : undefined])
@@ -153,7 +153,7 @@ export function useTask<Args, Answer>(
   { refreshes = [], done, errors = 'notify', onDone }: ChangeOptions<Answer> = {},
 ): UseMutationResult<Answer, Error, Args> {
   const queries = useQueryClient()
-  const isLeft = useIsLeft()
+  const isUnmounted = useIsUnmounted()
   return useMutation<Answer, Error, Args>({
     mutationFn: work,
     onMutate: keepFocus,
@@ -163,7 +163,7 @@ export function useTask<Args, Answer>(
       onDone?.(answer)
     },
     onError: (error) => {
-      if (errors === 'notify' || isLeft()) showError(error)
+      if (errors === 'notify' || isUnmounted()) showError(error)
     },
     onSettled: (_answer, refusal) => {
       const read = Promise.all(refreshes.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
@@ -186,7 +186,7 @@ function keepFocus(): void {
 }
 
 /** Returns a function that says whether the component was unmounted. */
-function useIsLeft(): () => boolean {
+function useIsUnmounted(): () => boolean {
   const isHere = useRef(false)
   useEffect(() => {
     isHere.current = true

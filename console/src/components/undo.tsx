@@ -4,10 +4,10 @@ import type { Static } from 'typebox'
 import type { UndoClock } from '../../../src/contract/bulk/answers.js'
 import { askClock, type ClockQuestion } from './clock-question.js'
 
-/** When the deliveries that are brought back are due. */
+/** How an undo sets the due times of the deliveries. */
 export type Clock = Static<typeof UndoClock>
 
-/** When deliveries that are brought back can be due. */
+/** The choices for the due times of the deliveries. */
 export const UNDO_CLOCKS: ClockQuestion<Clock>['choices'] = [
   {
     value: 'original',

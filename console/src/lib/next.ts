@@ -8,6 +8,7 @@ export const signInPath = (next: string): string =>
  */
 export function nextOf(search: string): string {
   const next = new URLSearchParams(search).get('next') ?? ''
-  // Only paths of this console: other URLs would lead users to another site. Browsers leave out tabs and line breaks.
+  // Only paths of this console: other URLs would lead users to another site. Browsers remove tabs and line breaks from URLs,
+  // so a path with them could become such a URL.
   return /^\/(?![/\\])[^\t\r\n]*$/.test(next) ? next : '/'
 }

@@ -105,7 +105,7 @@ function Owner({ teamId, onChange }: { teamId: string | undefined; onChange: (te
 /** The holders of the keys, and the rights of keys and of the signed-in user. */
 interface Holders {
   readonly isOfTeam: boolean
-  /** Whether a key may only read, by itself or by the role of its holder. */
+  /** Whether a key may only read, because of its own access or the role of its holder. */
   readonly reads: (key: ApiKey) => boolean
   /** Whether the user may rotate and delete a key. In a team, only its owner and admins may change the keys of others. */
   readonly mayChange: (key: ApiKey) => boolean

@@ -6,7 +6,7 @@ import { listDeadLetters } from '../../../../src/contract/queue/dead-letters.js'
 import { listLogs } from '../../../../src/contract/queue/messages.js'
 import { listDeadRuns } from '../../../../src/contract/workflow/dead-letters.js'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
-import { isOfUnknownOutcome } from '../../api/client.js'
+import { hasUnknownOutcome } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { TextLink } from '../../components/link.js'
 import { Panel } from '../../components/page.js'
@@ -40,7 +40,7 @@ export function ConfirmStep({
     errors: 'inline',
     onDone: ({ actionId }) => void navigate({ to: '/bulk-actions/$id', params: { id: actionId } }),
   })
-  const isLost = start.error !== null && isOfUnknownOutcome(start.error)
+  const isLost = start.error !== null && hasUnknownOutcome(start.error)
   const isReady = typed.replaceAll(/[\s,.]/g, '') === String(matched)
   const submit = () =>
     start.mutate({

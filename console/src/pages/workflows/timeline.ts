@@ -54,7 +54,7 @@ export function timelineOf(run: Run, nowMs: number): Timeline {
   const endMs = Math.max(run.workflowRunCompletedAt ?? nowMs, startMs + 1)
   const stages: Stage[] = []
   let cursor = startMs
-  for (const group of withoutTwice(run.steps)) {
+  for (const group of mergePendingDeliveries(run.steps)) {
     const bars = group.steps.map((step, index) => barOf(run, step, `${stages.length}.${index}`, cursor, endMs))
     stages.push({ key: String(stages.length), isParallel: bars.length > 1, bars })
     cursor = Math.max(cursor, ...bars.map((bar) => bar.endMs))
@@ -63,7 +63,7 @@ export function timelineOf(run: Run, nowMs: number): Timeline {
 }
 
 /** Merges pending deliveries, which the log lists again at its end, into their steps. */
-function withoutTwice(groups: readonly Group[]): Group[] {
+function mergePendingDeliveries(groups: readonly Group[]): Group[] {
   const deliveries = groups.filter(({ type }) => type === 'next').flatMap(({ steps }) => steps)
   const isOpen = ({ state }: Step) => state !== 'STEP_SUCCESS'
   const own = groups.filter(({ type }) => type !== 'next')
