@@ -6,7 +6,7 @@ export type Signal = 'TRACES' | 'METRICS'
 /** The encodings that Homeport can send. */
 export type Protocol = 'http/protobuf' | 'http/json'
 
-/** What the environment asks for. The SDK itself reads headers, samplers, timeouts and limits from it. */
+/** The settings in the environment. The SDK itself reads headers, samplers, timeouts and limits from there. */
 export interface ExportSettings {
   /** Encoding of traces; `undefined` while traces are off. */
   readonly traces: Protocol | undefined

@@ -26,7 +26,7 @@ const MAX_SHOWN = 20
 
 const DEFAULTS: Readonly<Partial<Record<OptionName, string>>> = { logLevel: 'silent', shutdownGraceMs: '0' }
 
-interface Life {
+interface RunningApp {
   readonly app: App
   readonly clock: AdjustableClock
   readonly attempts: AttemptLog
@@ -36,13 +36,13 @@ interface Life {
 export class TestServer {
   readonly #config: Config
   readonly #credentials: Credentials
-  #life: Life
+  #running: RunningApp
   #databases = 0
 
-  private constructor(config: Config, credentials: Credentials, life: Life) {
+  private constructor(config: Config, credentials: Credentials, running: RunningApp) {
     this.#config = config
     this.#credentials = credentials
-    this.#life = life
+    this.#running = running
   }
 
   /** Starts an empty server in a temporary directory, on free ports. */
@@ -73,7 +73,7 @@ export class TestServer {
   }
 
   now(): number {
-    return this.#life.clock.now()
+    return this.#running.clock.now()
   }
 
   async createDatabase(name = `test-${++this.#databases}`): Promise<TestDatabase> {
@@ -83,25 +83,25 @@ export class TestServer {
   /** Turns the clock forward from one due time to the next, and waits for the deliveries of each. */
   async advanceTime(ms: number, { timeoutMs = 30_000, holdMs = 10_000 }: AdvanceOptions = {}): Promise<void> {
     if (!Number.isFinite(ms) || ms < 0) throw new Error(`advanceTime got ${ms}; it takes milliseconds, 0 or more.`)
-    const { clock } = this.#life
+    const { clock } = this.#running
     const endMs = clock.now() + ms
     const deadlineMs = systemClock.now() + timeoutMs
     for (;;) {
-      const nextAt = await restOf(this.#life, deadlineMs, holdMs)
+      const nextAt = await untilIdle(this.#running, deadlineMs, holdMs)
       if (systemClock.now() >= deadlineMs) throw lateAdvance(timeoutMs, endMs - clock.now())
       if (nextAt > endMs) break
       clock.advanceTo(nextAt)
     }
     clock.advanceTo(endMs)
-    await restOf(this.#life, deadlineMs, holdMs)
+    await untilIdle(this.#running, deadlineMs, holdMs)
   }
 
   /** Waits for deliveries; see `Homeport.deliveries`. */
   async deliveries(options: DeliveriesOptions): Promise<DeliveryRecord[]> {
     const { count, timeoutMs = 5_000 } = options
-    const { attempts } = this.#life
+    const { attempts } = this.#running
     if (count === undefined) {
-      await restOf(this.#life, systemClock.now() + timeoutMs)
+      await untilIdle(this.#running, systemClock.now() + timeoutMs)
       return attempts.matching(options)
     }
     const isLate = pause(systemClock, timeoutMs).then(() => true)
@@ -113,7 +113,7 @@ export class TestServer {
   }
 
   async #missing(options: DeliveriesOptions, found: readonly DeliveryRecord[]): Promise<Error> {
-    const { app, attempts, clock } = this.#life
+    const { app, attempts, clock } = this.#running
     const seen = attempts.matching({ ...options, attempts: true })
     const { nextAt } = await app.queueRest()
     const waitsMs = nextAt - clock.now()
@@ -132,11 +132,11 @@ export class TestServer {
     await this.stop()
     this.#databases = 0
     await mkdir(this.dataDir, { mode: 0o700 })
-    this.#life = await startApp(this.#config, this.#credentials)
+    this.#running = await startApp(this.#config, this.#credentials)
   }
 
   async stop(): Promise<void> {
-    await this.#life.app.stop()
+    await this.#running.app.stop()
     await rm(this.dataDir, { recursive: true, force: true, maxRetries: 3 })
   }
 }
@@ -168,7 +168,7 @@ function engineOf({ engineBinary }: Config): Promise<EngineInfo> {
   return known
 }
 
-async function startApp(config: Config, credentials: Credentials): Promise<Life> {
+async function startApp(config: Config, credentials: Credentials): Promise<RunningApp> {
   await writeCredentials(config.dataDir, credentials)
   const clock = new AdjustableClock()
   const attempts = new AttemptLog()
@@ -195,7 +195,11 @@ const isPortTaken = (error: unknown): boolean => isError(error, 'port_taken') ||
  * Waits until no due delivery is pending, until the deadline, or until no attempt has ended for `holdMs`; both in real
  * time. Returns when the next message is due.
  */
-async function restOf({ app, attempts }: Life, deadlineMs: number, holdMs = Number.POSITIVE_INFINITY): Promise<number> {
+async function untilIdle(
+  { app, attempts }: RunningApp,
+  deadlineMs: number,
+  holdMs = Number.POSITIVE_INFINITY,
+): Promise<number> {
   let [ended, heldSince] = [attempts.ended, systemClock.now()]
   for (;;) {
     const { isIdle, nextAt } = await app.queueRest()

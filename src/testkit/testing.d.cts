@@ -48,7 +48,7 @@ export interface Delivery {
   readonly state: 'delivered' | 'retry' | 'failed'
   readonly url: string
   readonly method: string
-  /** What the request carried besides the headers of every delivery. Names in Title-Case. */
+  /** The headers of the request, without those of every delivery. Names in Title-Case. */
   readonly headers: Readonly<Record<string, string>>
   /** The body that was sent, as text. */
   readonly body: string
@@ -83,7 +83,7 @@ export interface DeliveriesOptions {
 /** How to turn the clock. */
 export interface AdvanceOptions {
   /**
-   * A delivery that is not answered for this long, in real time, no longer holds the clock, and may reach its timeout.
+   * After this time without an answer, in real time, a delivery no longer holds the clock, and may reach its timeout.
    * Make it short to test timeouts. Default 10,000.
    */
   readonly holdMs?: number
@@ -98,15 +98,16 @@ export interface Homeport {
   /** Creates a database with a name of its own. */
   createDatabase(name?: string): Promise<TestDatabase>
   /**
-   * Turns the clock of the queue forward: delays, sleeps, schedules, retries, timeouts and retention. What falls due on
-   * the way is sent in the order of its time, and the clock waits for it. Databases keep the time of the machine.
+   * Turns the clock of the queue forward: delays, sleeps, schedules, retries, timeouts and retention. Deliveries that
+   * become due meanwhile are sent in the order of their times, and the clock waits for them. Databases keep the time of
+   * the machine.
    */
   advanceTime(ms: number, options?: AdvanceOptions): Promise<void>
-  /** The present of the queue. Ahead of the machine's by what `advanceTime` has added. */
+  /** The current time of the queue: that of the machine, plus the time that `advanceTime` has added. */
   now(): Promise<Date>
-  /** The deliveries since the start or the last reset, oldest first. Rejects with what it found when time is up. */
+  /** The deliveries since the start or the last reset, oldest first. After the timeout, rejects with those that it found. */
   deliveries(options?: DeliveriesOptions): Promise<Delivery[]>
-  /** Back to an empty server with the clock of the machine, at the same addresses and with the same credentials. */
+  /** Restarts an empty server with the clock of the machine, at the same addresses and with the same credentials. */
   reset(): Promise<void>
   /** Ends the server and deletes its data. */
   stop(): Promise<void>
