@@ -114,7 +114,7 @@ interface Measured {
   readonly dbos: readonly number[]
 }
 
-/** Where a store is, as the processes of the benchmark get it. */
+/** The location of a store, as a variable of the benchmark's processes. */
 type Place = { readonly DATA_DIR: string } | { readonly BENCH_STORE: string }
 
 /** A store with runs, and copies of it. */

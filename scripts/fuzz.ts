@@ -1,7 +1,7 @@
 /**
  * `npm run fuzz [-- --inputs <count>] [--seed <number>]`: feeds the gateway's codec millions of random inputs in both
- * directions. Every input is made from its own number, which is printed when the input breaks an invariant; the same
- * number makes the same input again. Without `--seed` it begins with a random number.
+ * directions. Every input is made from its own number, which is printed when the input breaks an invariant. The same
+ * number makes the same input. Without `--seed` the program begins with a random number.
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'

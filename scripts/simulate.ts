@@ -15,7 +15,7 @@ import { ClusterMemory } from '../src/queue/testing/nodes/cluster-memory.js'
 import { PLANTS } from '../src/queue/testing/nodes/plants.js'
 import { Simulation } from '../src/queue/testing/nodes/simulation.js'
 
-// Nobody reads the stacks of the errors that clients get.
+// Clients get many errors, and nobody reads their stacks.
 Error.stackTraceLimit = 0
 
 const { values: given } = parseArgs({
@@ -40,7 +40,7 @@ const totals = { steps: 0, requests: 0, declaredDead: 0, fires: 0 }
 const began = performance.now()
 const broken = new Map<number, string>()
 
-async function tell(seed: number): Promise<void> {
+async function printPlay(seed: number): Promise<void> {
   const { problem, trace } = await new Simulation(memory, seed, { isTraced: true, parts }).play()
   for (const line of trace) console.log(line)
   console.log(problem === undefined ? `seed ${seed} keeps every promise` : `seed ${seed}: ${problem}`)
@@ -67,13 +67,13 @@ async function findPlants(): Promise<void> {
 
 if (given.plants) await findPlants()
 for (let seed = FIRST; seed < END; seed++) {
-  if (given.trace) await tell(seed)
+  if (given.trace) await printPlay(seed)
   const played = await new Simulation(memory, seed, { parts }).play()
   for (const name of ['steps', 'requests', 'declaredDead', 'fires'] as const) totals[name] += played[name]
   if (played.problem !== undefined) {
     broken.set(seed, played.problem)
     if (!given['go-on']) {
-      await tell(seed)
+      await printPlay(seed)
       console.log(`Again: npm run simulate -- --seed ${seed} --seeds 1`)
       process.exit(1)
     }

@@ -21,7 +21,7 @@ export interface StepProgram {
   close(): Promise<void>
 }
 
-interface Going {
+interface ActiveRun {
   readonly service: StepService
   readonly ended: () => void
 }
@@ -47,7 +47,7 @@ const headersOf = (url: string, runId: string, init: boolean): Record<string, st
 /** Starts the program with this maximum number of connections to a service. */
 export async function startStepProgram(connections: number): Promise<StepProgram> {
   const dispatcher = new Agent({ connections })
-  const going = new Map<string, Going>()
+  const active = new Map<string, ActiveRun>()
   let made = 0
 
   const send = async ({ port, token }: StepService, method: 'POST' | 'DELETE', path: string, body: string) => {
@@ -68,7 +68,7 @@ export async function startStepProgram(connections: number): Promise<StepProgram
     )
   /** Handles a delivery as an SDK does: sends the next step, or the result. */
   const proceed = async (runId: string, list: readonly unknown[]) => {
-    const run = going.get(runId)
+    const run = active.get(runId)
     if (!run) return
     const stepId = list.length
     if (stepId <= STEPS) {
@@ -90,10 +90,10 @@ export async function startStepProgram(connections: number): Promise<StepProgram
   return {
     run: async (service) => {
       const runId = `wfr_bench-${++made}`
-      const ended = new Promise<void>((resolve) => going.set(runId, { service, ended: resolve }))
+      const ended = new Promise<void>((resolve) => active.set(runId, { service, ended: resolve }))
       await submit(service, runId, '{"order":4711}', true)
       await ended
-      going.delete(runId)
+      active.delete(runId)
     },
     close: async () => {
       server.closeAllConnections()
