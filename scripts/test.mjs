@@ -29,8 +29,8 @@ const UNSTEADY_FILES_TOLERATED = 3
 const SAMPLE = process.env.HOMEPORT_TEST_SAMPLE || String(Math.floor(Math.random() * 1_000))
 
 /**
- * With NODE_EXTRA_CA_CERTS, each process of Node parses all its authorities when it starts, for 70 ms of processor time.
- * Only tests that install packages need these authorities.
+ * With NODE_EXTRA_CA_CERTS, each process of Node also reads its built-in authorities when it starts, which takes 70 ms of
+ * processor time. Only tests that install packages need the extra authorities.
  */
 const WITHOUT_AUTHORITIES = {
   NODE_EXTRA_CA_CERTS: undefined,

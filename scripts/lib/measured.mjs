@@ -8,12 +8,13 @@ import { fileURLToPath } from 'node:url'
 
 if (!import.meta.url.endsWith('?hooks')) register(`${import.meta.url}?hooks`)
 
-/** Imports name the compiled file (`.js`). */
+/** Resolves imports to the sources: an import names the compiled file (`.js`). */
 export async function resolve(specifier, context, next) {
   const isOurs = /^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')
   return next(isOurs ? specifier.replace(/\.js$/, '.ts') : specifier, context)
 }
 
+/** Compiles a TypeScript file with esbuild, without code that preserves the names of functions. */
 export async function load(url, context, next) {
   if (!url.endsWith('.ts')) return next(url, context)
   const { transform } = await import('esbuild')

@@ -45,7 +45,7 @@ export function unknownVariablesOfProcess(): string[] {
   return unknownEnvironment(process.env)
 }
 
-/** Number of this process among the server processes of a machine, from 1; unset means 1. */
+/** Environment variable with the number of this process among the server processes of a machine. Unset means 1. */
 export const PROCESS_VARIABLE = 'NUMBER_OF_HOMEPORT_PROCESS'
 
 /** Whether commands find this server. If a machine runs several server processes, commands find only the first. */

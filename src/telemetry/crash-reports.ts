@@ -19,7 +19,7 @@ const KEPT_REPORTS = 10
 const MAX_FRAMES = 30
 const MAX_CAUSES = 3
 const NAME = /^crash-[\dTZ-]+\.json$/
-/** Form of the stack lines that a report includes. Lines of the message never have it. */
+/** A report includes only the stack lines of this form, so that it contains no part of the message. */
 const FRAME = /^\s+at (?:(?:async )?([\w$.<>#[\] ]{1,120}) \()?((?:file:|node:|\/)[^\s()]{1,400}):(\d+):(\d+)\)?$/
 
 /** Why the process ended. */
