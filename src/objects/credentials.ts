@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { HomeportError } from '../contract/errors/errors.js'
 
-/** What requests to the storage are signed with. */
+/** Credentials that sign requests to the storage. */
 export interface ObjectCredentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
@@ -53,7 +53,7 @@ async function ofFile(file: string, place: string): Promise<Found> {
   return Object.fromEntries(pairs)
 }
 
-/** The lines up to the second `[name]`. A session token of another profile would not fit the keys of this one. */
+/** Returns the lines before the second `[name]`: a session token of another profile would not fit these keys. */
 function firstProfile(text: string): string {
   const [before = '', first = ''] = text.split(/^\s*\[.*$/m)
   return before + first

@@ -9,10 +9,10 @@ export const BACKUP_KEYS_FILE = 'backup-keys'
 const TITLE = '# Keys of backups. Keep a copy elsewhere: without them, nobody can read the backups.'
 const KEY_BYTES = 32
 const PREFIX = 'hpbk1_'
-/** More keys are not kept. */
+/** Maximum number of keys; `learn` ignores further ones. */
 const MOST_KEYS = 256
 
-/** A key that seals files, and the id that tells it from others. */
+/** A key that seals files, and its id. */
 export interface BackupKey {
   readonly id: Buffer
   readonly secret: Buffer
@@ -47,7 +47,10 @@ export class BackupKeys {
     return opened
   }
 
-  /** The keys of a copy of that file, for a machine without the data directory. @throws HomeportError `sealed_unusable`. */
+  /**
+   * Reads the keys from a copy of the key file, on a machine without the data directory. @throws HomeportError
+   * `sealed_unusable`.
+   */
   static async ofFile(file: string): Promise<BackupKeys> {
     const text = await readFileIfThere(file)
     const keys = (text ?? '').split(/\r?\n/).flatMap((line) => parseKey(line) ?? [])
@@ -75,7 +78,7 @@ export class BackupKeys {
     throw new HomeportError('sealed_key_missing', { key: id, known: known || 'none' })
   }
 
-  /** Keeps further keys; ignores what is no key. */
+  /** Adds keys and writes them to the file. Ignores texts that are not keys. */
   learn(texts: readonly unknown[]): Promise<void> {
     return this.#writes.take('', () => this.#learn(texts))
   }
@@ -87,7 +90,7 @@ export class BackupKeys {
     if (keys.length === 0) return
     const all = [...this.#keys, ...keys].slice(0, MOST_KEYS)
     const path = join(this.#dataDir, BACKUP_KEYS_FILE)
-    // What was appended since the start stays, whatever it is.
+    // Keeps all lines that somebody appended to the file since the start, even lines that are not keys.
     const present = (await readFileIfThere(path)) ?? TITLE
     const added = all.map(({ secret }) => keyText(secret)).filter((text) => !present.includes(text))
     await replaceFile(path, `${[present.trimEnd(), ...added].join('\n')}\n`)

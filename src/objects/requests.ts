@@ -16,7 +16,7 @@ export interface StorageOptions {
   /** Whether the bucket is part of the path instead of the host name. */
   readonly pathStyle: boolean
   readonly credentials: CredentialSource
-  /** Without a byte for this long, a request has failed. Default: 60,000 ms. */
+  /** A request fails after this time without a byte. Default: 60,000 ms. */
   readonly timeoutMs?: number | undefined
 }
 
@@ -36,7 +36,7 @@ const TIMEOUT_MS = 60_000
 const LARGEST_TEXT = 4 * 2 ** 20
 const PIECE_BYTES = 64 * 1024
 
-/** Signed requests to a storage with the S3 protocol, and its errors as ours. */
+/** Sends signed requests to a storage with the S3 protocol, and converts its errors to `HomeportError`. */
 export class StorageRequests {
   readonly place: string
   readonly options: StorageOptions
@@ -46,7 +46,7 @@ export class StorageRequests {
     this.options = options
     this.place = placeText(options.place)
     const timeout = options.timeoutMs ?? TIMEOUT_MS
-    // Looked up with the names of destinations: a silent name server takes none of their threads.
+    // Resolves the host like the names of destinations, so a silent name server does not block their lookup threads.
     const { lookup } = new TargetGate('everything')
     this.#agent = new Agent({ headersTimeout: timeout, bodyTimeout: timeout, connect: { timeout, lookup } })
   }
@@ -138,7 +138,10 @@ export class StorageRequests {
   }
 }
 
-/** A body in pieces, each of which is progress: as one piece, all of it would have to be sent before the time is over. */
+/**
+ * Cuts a body into pieces. Each piece that is sent restarts the timeout; one large piece would have to be sent within a
+ * single timeout.
+ */
 function* pieces(body: Buffer): Generator<Buffer> {
   for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES)
 }
@@ -152,7 +155,7 @@ function adviceOf(status: number, code: string | undefined): string {
   return ''
 }
 
-/** Why a connection failed, without what a request contained. */
+/** Why a connection failed, without any content of the request. */
 export function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
   if (error instanceof Error && error.name === 'AbortError') return 'the request was given up'

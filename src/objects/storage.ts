@@ -8,11 +8,11 @@ export interface ObjectEntry {
   readonly sizeBytes: number
 }
 
-/** The smallest part of an upload, which is also what is held in memory at least. */
+/** Minimum size of a part of an upload, bytes. An upload holds at least one part in memory. */
 const PART_BYTES = 8 * 2 ** 20
 /** S3 takes at most 10,000 parts. */
 const MOST_PARTS = 9_000
-/** What a list may hold; a storage that never ends its list must not fill the memory. */
+/** Maximum number of entries in a list: a storage that never ends its list must not fill the memory. */
 const LONGEST_LIST = 1_000_000
 
 /** Reads and writes objects of one place, with bounded memory: one part of an upload, one chunk of a download. */
@@ -46,12 +46,15 @@ export class ObjectStorage {
       if (second.done) await this.#requests.text({ method: 'PUT', key, body, signal })
       else await this.#putInPieces(key, joined([body, second.value], parts), signal)
     } finally {
-      // What is not read to its end keeps its file open.
+      // A content stream that is not read to its end would keep its file open.
       await parts.return(undefined)
     }
   }
 
-  /** The content of an object. @throws HomeportError `object_missing`; also while it is read, when it ends too early. */
+  /**
+   * Reads the content of an object. @throws HomeportError `object_missing`, or `object_storage_failed` when the content
+   * ends too early.
+   */
   async *get(key: string, signal?: AbortSignal): AsyncGenerator<Buffer> {
     const { body, headers } = await this.#requests.send({ method: 'GET', key, signal })
     const expected = Number(headers['content-length'] ?? Number.NaN)
@@ -79,8 +82,8 @@ export class ObjectStorage {
   }
 
   /**
-   * The objects below a folder (which ends with a slash, or is empty for all). Version 1 of the request, which every
-   * storage has: it continues after a key, so nothing depends on a token of the storage.
+   * Lists the objects below a folder (which ends with a slash, or is empty for all). Uses version 1 of the request, which
+   * every storage has. A page continues after a key, so nothing depends on a token of the storage.
    */
   async *list(folder: string, pageSize = 1000): AsyncGenerator<ObjectEntry> {
     let after: string | undefined
@@ -135,7 +138,7 @@ export class ObjectStorage {
       const list = tags.map((tag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${tag}</ETag></Part>`)
       const body = Buffer.from(`<CompleteMultipartUpload>${list.join('')}</CompleteMultipartUpload>`)
       const done = await this.#requests.text({ method: 'POST', key, query: { uploadId }, body, signal })
-      // S3 may answer 200 at once, and then an error.
+      // S3 may answer 200 at once, and send an error in the body later.
       if (!done.text.includes('CompleteMultipartUploadResult')) this.#requests.fail('it did not put the parts together')
     } catch (error) {
       await this.#requests.text({ method: 'DELETE', key, query: { uploadId } }).catch(() => undefined)

@@ -14,7 +14,7 @@ export type Fault = (request: IncomingMessage) =>
   | { readonly kind: 'status'; readonly status: number; readonly code: string }
   | { readonly kind: 'cut'; readonly afterBytes: number }
   | { readonly kind: 'flip'; readonly atByte: number }
-  /** It reads this many bytes at the speed of a slow line. */
+  /** The storage pauses after each chunk until it has read this many bytes, like a slow line. */
   | { readonly kind: 'slow'; readonly pauseMs: number; readonly bytes: number }
   | undefined
 
