@@ -7,10 +7,10 @@
  * ```
  *
  * Consistency: the store is copied first, at one moment, with every commit before it. The databases of that copy follow one
- * by one, each with a snapshot of one moment of its own. So a database may have writes that are newer than the store, and
- * never lacks one that the store knows to be done: a message that was delivered in between is delivered again, at least
- * once, as after a crash. A database in the backup always has its row. A row always has its data, or the manifest says that
- * its snapshot failed and why.
+ * by one, each with a snapshot of one moment of its own. So a database may have writes that are newer than the store, but
+ * never lacks a write that the store knows to be done. A message that was delivered in between is delivered again after the
+ * restore, as after a crash (at-least-once). A database in the backup always has its row. A row always has its data, or the
+ * manifest says that its snapshot failed and why.
  *
  * - `manifest.ts`: the list of what a backup contains, and the folder of backups.
  * - `place.ts`: where backups are kept: a folder, or object storage, whose objects `stored.ts` writes and reads.
@@ -20,16 +20,17 @@
  * - `restore.ts`: makes a new data directory of a backup.
  *
  * Guarantees:
- * - A backup has its name only when its manifest was written last and lists every file with size and digest.
- * - In object storage the manifest is written when every other object was read back.
+ * - A folder gets the name of a backup only after its manifest was written last, which lists every file with size and
+ *   digest.
+ * - In object storage, the manifest is written after every other object was read back.
  * - Nothing is ever overwritten. Old backups are removed only after all files of the new one were read back.
- * - Commands wait for nothing but the fork of their engine, and writes of the store for nothing.
+ * - Commands wait only for the fork of their engine. Writes of the store do not wait.
  * - A restore changes nothing before every file has the size and digest of the manifest, and the data directory appears
  *   at once, complete.
  *
- * Files in a folder are in clear and contain secrets: folders have mode 0700 and files 0600. Objects are sealed with the keys of
- * the data directory. Not contained: the configuration, files of
- * backups of single databases, quarantine and crash reports.
+ * Files in a folder are in clear and contain secrets: folders have mode 0700 and files 0600. Objects are sealed with the
+ * keys of the data directory. A backup does not contain the configuration, the backups of single databases, the quarantine
+ * and crash reports.
  */
 export { ServiceBackups, type ServiceBackupsDeps } from './make.js'
 export { type ListedBackup, listBackups, type Manifest, readManifest } from './manifest.js'

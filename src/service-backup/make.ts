@@ -26,9 +26,9 @@ export interface ServiceBackupsDeps {
   readonly logger: Pick<Logger, 'info' | 'error'>
   /** The identity of the store, as the data directory has it. */
   readonly installation: () => Promise<string | undefined>
-  /** Where backups are kept; undefined when the text is no such place. */
+  /** The place that a text names; undefined when it names none. */
   readonly placeAt: (to: string) => BackupPlace | undefined
-  /** Puts a snapshot of a database at a path, and wakes it for that. */
+  /** Wakes a database and writes a snapshot of it to a path. */
   readonly snapshot: (databaseId: string, file: string) => Promise<void>
 }
 
@@ -51,7 +51,10 @@ interface Progress {
 }
 
 const ON_SERVER = 'on the machine of the server'
-/** Secrets and identities of the data directory, as far as they are there; a server may have been a node before. */
+/**
+ * Secrets and identities in the data directory; missing files are skipped. A server that was a node before may have
+ * `token-keys-of-nodes`.
+ */
 const KEPT_FILES = ['store-id', 'credentials.json', 'token-key', 'token-keys-of-nodes', 'backup-keys'] as const
 const KEPT_FOLDER = 'tls'
 
@@ -71,7 +74,7 @@ export class ServiceBackups implements Service {
     return this.#state
   }
 
-  /** The state when no backup is being made any more, or after this time. */
+  /** Waits until the running backup ends, but at most this time. @returns the state then. */
   async ended(withinMs: number): Promise<BackupState> {
     if (withinMs > 0) await Promise.race([this.#work, pause(this.#deps.clock, withinMs)])
     return this.#state
@@ -79,7 +82,7 @@ export class ServiceBackups implements Service {
 
   async start(): Promise<void> {}
 
-  /** A backup that is being made fails; what there is of it is deleted. */
+  /** Aborts a running backup: it fails, and its files are deleted. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#work
@@ -195,8 +198,9 @@ export class ServiceBackups implements Service {
 }
 
 /**
- * In a place with backups of another server, that server would remove ours as old ones, and each of the two would take a new
- * backup of the other for its own. Object storage with keys of another server cannot be listed, and so neither happens there.
+ * Refuses a place with backups of another server. That server would delete our backups as old ones, and each server would
+ * mistake a new backup of the other for its own. Object storage with the keys of another server is accepted: neither server
+ * can list the backups of the other, so neither happens there.
  */
 async function refuseOthers(place: BackupPlace, own: string | undefined): Promise<void> {
   const backups = await place.list().catch(() => [])

@@ -59,7 +59,7 @@ export interface ListedBackup {
   readonly manifest: Manifest
 }
 
-/** The name of a backup that begins now: names sort by time. */
+/** The name of a backup that begins at this time. Names sort by time. */
 export const backupName = (atMs: number): string => `${PREFIX}${new Date(atMs).toISOString().replace(/[:.]/g, '-')}`
 
 /** When the backup of this name was begun, Unix milliseconds; NaN for another name. */
@@ -146,11 +146,17 @@ export async function listBackups(folder: string): Promise<readonly ListedBackup
   return found
 }
 
-/** Those of these backups, newest first, that are not kept. The one that was just made is, whatever the clock said at others. */
+/**
+ * The backups to delete, from a list with the newest first. The backup that was just made (`made`) is always kept, even if
+ * the clock was set back.
+ */
 export const beyondKept = (backups: readonly ListedBackup[], keep: number, made: string): readonly ListedBackup[] =>
   backups.filter(({ name }) => name !== made).slice(keep - 1)
 
-/** Removes all but the newest backups. A removal that is interrupted leaves no half backup in the list. */
+/**
+ * Removes all but the newest backups. Each is renamed first, so an interrupted removal leaves no incomplete backup in the
+ * list.
+ */
 export async function keepNewest(folder: string, keep: number, made: string): Promise<void> {
   for (const { path } of beyondKept(await listBackups(folder), keep, made)) {
     await rename(path, `${path}${PARTIAL}`)
@@ -163,7 +169,7 @@ export async function removePartial(folder: string, beforeMs: number): Promise<v
   for (const name of await readdir(folder)) {
     if (!name.startsWith(PREFIX) || !name.endsWith(PARTIAL)) continue
     const path = join(folder, name)
-    // One that cannot be removed, such as that of another user, must not keep this backup from being made.
+    // A folder that cannot be removed, such as that of another user, must not prevent a new backup.
     if ((await changedAt(path)) < beforeMs) await rm(path, { recursive: true, force: true }).catch(() => undefined)
   }
 }

@@ -20,24 +20,24 @@ export interface BackupPlace {
   readonly name: string
   /** Where a backup is, for people. */
   pathOf(name: string): string
-  /** Creates the empty folder in which a backup is made. What earlier ones have left is removed. */
+  /** Creates the empty folder in which a backup is made. Removes what earlier incomplete backups left. */
   begin(name: string, nowMs: number): Promise<string>
-  /** Makes the backup complete that lies in that folder. */
+  /** Completes the backup in that folder. */
   complete(name: string, manifest: Manifest, signal: AbortSignal): Promise<void>
   /** Deletes that folder. */
   discard(name: string): Promise<void>
-  /** Removes all but the newest backups, once every file of this one was read back. */
+  /** Removes all but the newest backups, after every file of this one was read back. */
   keepNewest(keep: number, name: string, manifest: Manifest): Promise<void>
   /** The complete backups, newest first. */
   list(): Promise<readonly ListedBackup[]>
 }
 
-/** The place that an absolute path means. */
+/** The place at an absolute path; undefined for any other path. */
 export function folderPlace(folder: string): BackupPlace | undefined {
   return isAbsolute(folder) ? new FolderPlace(folder) : undefined
 }
 
-/** A backup in which nothing is created for so long was left by a process that was killed. */
+/** An incomplete backup in which no file was created for this long belongs to a process that was killed. */
 const LEFT_AFTER_MS = 24 * 60 * 60_000
 
 class FolderPlace implements BackupPlace {
@@ -110,9 +110,9 @@ export class StoredPlace implements BackupPlace {
 
   async begin(name: string, nowMs: number): Promise<string> {
     const folder = join(this.#deps.workDir, `${name}${PARTIAL}`)
-    // What cannot be removed must not keep this backup from being made.
+    // A failed removal must not prevent this backup.
     await (await this.#stored()).removeLeft(nowMs - LEFT_AFTER_MS).catch(() => undefined)
-    // What a server has left there that was killed is not a backup.
+    // The folder can only contain an incomplete backup of a server that was killed.
     await rm(this.#deps.workDir, { recursive: true, force: true })
     await mkdir(folder, { recursive: true, mode: 0o700 })
     return folder
@@ -127,7 +127,7 @@ export class StoredPlace implements BackupPlace {
     await rm(this.#deps.workDir, { recursive: true, force: true })
   }
 
-  /** The upload has read everything back. */
+  /** `complete` has read every file back already. */
   async keepNewest(keep: number, made: string): Promise<void> {
     const stored = await this.#stored()
     for (const { name, manifest } of beyondKept(await stored.list(), keep, made)) await stored.remove(name, manifest)

@@ -9,7 +9,7 @@ import { readUsable } from './verify.js'
 const FILES = 'files/'
 
 /**
- * Makes a new data directory of a backup. It appears at once, when all of it is on the disk.
+ * Makes a new data directory from a backup. A rename makes the directory appear when all of it is on the disk.
  * @param dataDir must be missing or empty.
  * @throws HomeportError `service_backup_unusable`, `service_restore_refused`; then nothing was changed.
  */
@@ -55,7 +55,7 @@ async function fill(folder: string, into: string, { files, databases }: Manifest
   await syncPath(into)
 }
 
-/** The snapshot becomes the data of the database, as after a restore of a single one. */
+/** Makes the snapshot the data of its database, as a restore of a single database does. */
 async function place(folder: string, into: string, { databaseId, region, persistence }: SavedDatabase): Promise<void> {
   const copy = join(into, 'snapshot.rdb')
   await copyFile(join(folder, snapshotPath(databaseId)), copy)

@@ -7,9 +7,9 @@ import type { BackupPlace } from './place.js'
 
 /** When the server makes backups by itself. Times in milliseconds. */
 export interface BackupScheduleDeps {
-  /** Where backups go, as given; undefined: never. */
+  /** Where backups go, as the operator wrote it; undefined: the server makes none by itself. */
   readonly to: string | undefined
-  /** That place; undefined when the text is none. */
+  /** The place that the text names; undefined when it names none. */
   readonly placeAt: (to: string) => Pick<BackupPlace, 'list'> | undefined
   /** The identity of the store, as the data directory has it. */
   readonly installation: () => Promise<string | undefined>
@@ -20,11 +20,14 @@ export interface BackupScheduleDeps {
   readonly problems: Pick<Problems, 'report' | 'resolve'>
 }
 
-/** Between two looks at the folder: a clock that jumps, and a failed backup, cost no more than this. */
+/** Interval of checks. After a failed backup or a jump of the clock, the next backup is at most this late. */
 const LOOK_EVERY_MS = 15 * 60_000
 const LONGEST_WAIT_MS = 24 * 60 * 60_000
 
-/** Makes a backup whenever the newest one in a folder is old enough. What is there decides, so a restart changes nothing. */
+/**
+ * Makes a backup whenever the newest one in a folder is old enough. Only the backups in the folder decide, so a restart
+ * changes nothing.
+ */
 export class BackupSchedule implements Service {
   readonly name = 'schedule of service backups'
   readonly #deps: BackupScheduleDeps
@@ -72,7 +75,7 @@ export class BackupSchedule implements Service {
     const { backups, placeAt, keep, everyMs, clock } = this.#deps
     const now = clock.now()
     const own = await this.#deps.installation()
-    // A clock that was ahead may have made one that counts as newer than all others for a long time.
+    // A backup that was made while the clock was ahead must not count as new until that time.
     const isNew = (manifest: Manifest): boolean => Math.abs(now - manifest.startedAt) < everyMs
     const newest = (await placeAt(to)?.list())?.find(({ manifest }) => isNew(manifest) && isOf(manifest, own))
     if (newest) return missingIn(newest.manifest)

@@ -21,8 +21,8 @@ const FOLDER = 'service/'
 const LARGEST_MANIFEST = 64 * 2 ** 20
 
 /**
- * Backups of the whole service in object storage: `service/<name>/<path>`, each file sealed under that name. The manifest is
- * written last, when every other object was read back, so a backup is complete exactly when it has one.
+ * Backups of the whole service in object storage: `service/<name>/<path>`, each file sealed under that name. The manifest
+ * is written last, after every other object was read back. So a backup with a manifest is complete.
  */
 export class StoredBackups {
   readonly #storage: ObjectStorage
@@ -38,7 +38,7 @@ export class StoredBackups {
     return `${FOLDER}${name}`
   }
 
-  /** Uploads a backup from a folder. What was uploaded of a backup that fails is deleted again, as far as possible. */
+  /** Uploads a backup from a folder. When the upload fails, the objects uploaded so far are deleted, as far as possible. */
   async upload(folder: string, name: string, manifest: Manifest, signal: AbortSignal): Promise<void> {
     const paths = [...manifest.files.map(({ path }) => path), MANIFEST_FILE]
     try {
@@ -66,7 +66,10 @@ export class StoredBackups {
     return found.sort((one, other) => (one.name < other.name ? 1 : -1))
   }
 
-  /** Removes what was uploaded of backups that a killed server has left incomplete, unless one was begun since a time. */
+  /**
+   * Removes the objects of incomplete backups that a killed server left, but not of backups begun at `since` (Unix
+   * milliseconds) or later.
+   */
   async removeLeft(since: number): Promise<void> {
     const keysOf = new Map<string, string[]>()
     for await (const { key } of this.#storage.list(FOLDER)) {
@@ -78,7 +81,7 @@ export class StoredBackups {
     }
   }
 
-  /** Asked for each: a list of very many objects ends early. */
+  /** Asks for each backup separately, because a list of very many objects ends early. */
   async #isComplete(name: string): Promise<boolean> {
     const manifest = keyOf(name, MANIFEST_FILE)
     for await (const { key } of this.#storage.list(manifest)) if (key === manifest) return true
@@ -99,7 +102,7 @@ export class StoredBackups {
     await pipeline(text, createWriteStream(join(into, MANIFEST_FILE), { mode: 0o600, flush: true }))
   }
 
-  /** Removes a backup: first what makes it complete. */
+  /** Removes a backup, the manifest first: without it, the backup no longer counts as complete. */
   async remove(name: string, { files }: Manifest): Promise<void> {
     for (const path of [MANIFEST_FILE, ...files.map((file) => file.path)]) await this.#storage.remove(keyOf(name, path))
   }

@@ -6,7 +6,7 @@ import { checkFiles, type Manifest, readManifest, snapshotPath } from './manifes
 /** Loads a snapshot in an engine. @returns the number of its keys. @throws when it does not load. */
 export type SnapshotLoader = (file: string) => Promise<number>
 
-/** What was verified. */
+/** Result of a verification. */
 export interface Verified {
   readonly manifest: Manifest
   /** Keys of all databases. */
