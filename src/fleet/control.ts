@@ -41,7 +41,7 @@ export async function withControl<Result>(
 
 async function setUsers(engine: Redis, desired: ReturnType<typeof allUsers>): Promise<void> {
   const present = (await engine.call('ACL', 'USERS')) as readonly string[]
-  // No transaction: an engine whose memory is full refuses commands queued in MULTI, and each command stands alone.
+  // No transaction: an engine whose memory is full refuses commands queued in MULTI. No command depends on another.
   const pipeline = engine.pipeline()
   for (const [name, rules] of desired) pipeline.call('ACL', 'SETUSER', name, 'reset', ...rules)
   for (const name of present) if (!desired.has(name)) pipeline.call('ACL', 'DELUSER', name)
@@ -123,9 +123,9 @@ function streamingReplicas(info: ReadonlyMap<string, string>): readonly string[]
 }
 
 /**
- * Whether a replica is linked to the current process of its primary and receives changes. A replica may not have
- * noticed yet that its primary was replaced; every process has its own replication id, which tells. Just after the
- * initial copy, the primary may not stream yet.
+ * Whether a replica is linked to the current process of its primary and receives changes. A replica may not have noticed
+ * yet that its primary was replaced. The replication id shows it, because every process has its own. Just after the initial
+ * copy, the primary may not stream yet.
  */
 async function isLinked(replica: Redis, region: string, primary: Redis, upstream: Upstream): Promise<boolean> {
   const ours = await replicationInfo(replica)

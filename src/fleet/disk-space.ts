@@ -14,8 +14,8 @@
  * - `short`: commands that need more space must be refused before they reach an engine (`hasSpace`). The deleted reserve
  *   leaves space in which engines log deletions, even if something else has filled the disk to the last byte. An engine
  *   that could not write its log retries once a second by itself.
- * - `refused`: the same although the disk has space: it is read-only, as after an error of the disk, or a quota is
- *   exhausted, which only a failed write shows. Testing with a write takes the space that deletions need, so it is done rarely.
+ * - `refused`: like `short`, although the disk has space. The disk is read-only, as after a disk error, or a quota is
+ *   exhausted, which only a failed write shows. A test write takes the space that deletions need, so it is rare.
  */
 import { access, constants, open, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ export interface SpaceThresholds {
   /** Less free space than this is `short`. */
   readonly marginBytes: number
   readonly reserveBytes: number
-  /** From here on it is `ample` again. */
+  /** Free space from which on the state is `ample` again. */
   readonly ampleBytes: number
 }
 
@@ -69,7 +69,7 @@ export class DiskSpace {
   #hasReserve = false
   /** Why the reserve could not be written, logged once. */
   #reserveProblem = ''
-  /** At the last check. */
+  /** Free space at the last check. */
   #freeBytes = 0
   #marginBytes = 0
   #timer: Timer | undefined
@@ -100,7 +100,7 @@ export class DiskSpace {
     await this.#checking
   }
 
-  /** Checks now. @returns whether there is space, also when this many bytes have been written. */
+  /** Checks now. @returns whether there is space, and still is after `neededBytes` more are written. */
   async check(neededBytes = 0): Promise<boolean> {
     this.#checking = this.#checking
       .then(() => this.#updateState())
@@ -209,7 +209,7 @@ async function writeReserve(path: string, bytes: number): Promise<void> {
   }
 }
 
-/** The system says so also to a user who may write everything. */
+/** A read-only file system refuses even a user who may write everything, such as root. */
 async function isReadOnly(dir: string): Promise<boolean> {
   return await access(dir, constants.W_OK).then(
     () => false,

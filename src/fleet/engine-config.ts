@@ -17,16 +17,16 @@ export interface EnginePaths {
 }
 
 /**
- * `hz`, the rate of background work of an engine, per second. 200 idle engines cost 17 % of a core at the default of
- * 10, 8 % at 5 and 3 % at 2; but one round of expiring keys may block commands for a quarter of the interval, 50 ms at
- * 5 and 125 ms at 2. A clean stop by signal also waits for the next round, and so would the timeouts of blocked clients, for
- * which the gateway wakes the engine.
+ * `hz`, the rate of background work of an engine, per second. 200 idle engines cost 17 % of a core at the default of 10, 8
+ * % at 5 and 3 % at 2; but one round of expiring keys may block commands for a quarter of the interval, 50 ms at 5 and 125
+ * ms at 2. A clean stop by signal also waits for the next round. Timeouts of blocked clients would wait for it too, so the
+ * gateway wakes the engine for them.
  */
 export const HZ = 5
 
 /**
- * `hz` of a primary whose replicas copy it: only in such a round it notices that a copy is complete, and starts the
- * next copy and the stream of changes.
+ * `hz` of a primary while replicas copy it. Only in a round of background work does the primary notice that a copy is
+ * complete, and start the next copy and the stream of changes.
  */
 const HZ_WHILE_COPIED = 100
 
@@ -58,7 +58,7 @@ export const OWN_DEFAULTS = [
 
 const COMMON = [
   'daemonize no',
-  // Keeps the configuration file on the command line, where leftover engines are found by it.
+  // Keeps the configuration file on the command line, by which Homeport finds leftover engines.
   'set-proc-title no',
   'port 0',
   'bind 127.0.0.1',
@@ -74,7 +74,7 @@ const COMMON = [
   'enable-module-command no',
   'enable-protected-configs no',
   'dynamic-hz yes',
-  // When memory runs out, the kernel ends a child that saves before its engine. What it makes of engines: launcher.ts.
+  // When memory runs out, the kernel ends a child that saves before its engine. For the scores of engines see launcher.ts.
   'oom-score-adj relative',
   'oom-score-adj-values 0 0 300',
   ...OWN_DEFAULTS,

@@ -10,7 +10,7 @@ export const SNAPSHOT_FILE = 'dump.rdb'
 /** Directory of the append-only log. */
 export const LOG_DIRECTORY = 'appendonlydir'
 
-/** Temporary files left by a kill, which nobody reads or deletes. */
+/** Temporary files that a killed engine left. No engine reads or deletes them. */
 const TEMPORARY = /^temp-|\.next$/
 
 /** Refuses data of the other persistence: the engine would not read it, start empty and eventually overwrite it. */
@@ -78,7 +78,7 @@ const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapsho
     'the user that runs Homeport may not read or write its files',
     'the user that runs Homeport may not read its file',
   ],
-  // Of our own reads. What an engine cannot read because of it counts as damaged, so that its owner can decide.
+  // An error of our own reads. When an engine meets it, its file counts as damaged instead, so that the owner can decide.
   [/\bEIO\b/, 'the disk reports errors when its files are read', 'the disk reports errors when its file is read'],
 ]
 

@@ -147,7 +147,7 @@ class Run implements EngineRun {
     return this.#problem ?? describeExit(report, this.#hasAnswered)
   }
 
-  /** The first engine waits for the launcher and for the tools, side by side. */
+  /** Finds the tools while the launcher starts, so that the first engine waits for both at once. */
   async #command(): Promise<readonly string[]> {
     const { context, spec, paths } = this.#options
     const [atDeath, memory] = await Promise.all([

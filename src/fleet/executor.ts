@@ -102,7 +102,7 @@ export class Executor {
     this.#members.set(region, transitions.start(present, role, generation))
     const run = startRun({
       context: this.#context,
-      // What it has of another node's data is copied again after a restart.
+      // An engine that follows another node copies all data again after a restart, so its own data need not exist.
       spec: this.#hasServed.has(region) && !spec.follows ? { ...spec, data: 'must-exist' } : spec,
       member: { region, role },
       paths: this.paths(region),
@@ -113,7 +113,7 @@ export class Executor {
     run.ended.then((end) => this.#onEnd(region, end)).catch((error: unknown) => this.#onDefect(region, error))
   }
 
-  /** A defect leaves this one database as it is until the server restarts, and no other. */
+  /** Logs a defect. This database, and no other, stays as it is until the server restarts. */
   #onDefect(region: string, error: unknown): void {
     const facts = { databaseId: this.#databaseId, region }
     this.#context.logger.error('engine_inconsistent', { ...facts, error })
@@ -200,7 +200,7 @@ export class Executor {
     return { settings: action.settings }
   }
 
-  /** An engine started with a limit of its own keeps it. */
+  /** Limits the memory of an engine, unless its process was started with a limit. */
   #limitMemory(pid: number, { maxMemoryBytes, processMemoryBytes }: EngineSpec): void {
     if (processMemoryBytes === undefined) void this.#context.memoryLimiter.limit(pid, maxMemoryBytes)
   }

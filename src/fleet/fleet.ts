@@ -42,7 +42,7 @@ import type {
 
 const DEFAULT_STOP_GRACE_MS = 10_000
 const DEFAULT_READY_DEADLINE_MS = 30_000
-/** Minimum time for engines to end cleanly when the server stops, however much of its grace others have used. */
+/** Minimum time for engines to end cleanly when the server stops, even if other services have used up the grace. */
 const MIN_STOP_GRACE_MS = 4_000
 
 /** `serving`: from the end of `start` to the beginning of `stop`. */
@@ -69,7 +69,7 @@ class EngineFleet implements Fleet {
   readonly name = 'fleet'
   readonly #options: FleetOptions
   readonly #supervisors = new Map<string, DatabaseSupervisor>()
-  /** An engine writes every snapshot to the same file first: those of one database follow one another. */
+  /** Takes the snapshots of one database one after the other, because its engine writes each to the same file first. */
   readonly #snapshots = new Turns()
   readonly #diskSpace: DiskSpace
   readonly #logs: LogShrinking
@@ -213,7 +213,7 @@ class EngineFleet implements Fleet {
   async acceptLoss(spec: EngineSpec): Promise<void> {
     const place = this.#dataPlaceOf(spec)
     this.#requireStopped(spec.databaseId)
-    // It keeps a copy of everything.
+    // `acceptLoss` copies all data into quarantine.
     if (!(await this.checkSpace(await dataBytesOf(place.memberDir)))) throw new HomeportError('store_full', {})
     await acceptLoss(place, spec.persistence)
   }
@@ -268,7 +268,7 @@ class EngineFleet implements Fleet {
     }
   }
 
-  /** One that filled the disk would keep the engines of all databases from writing their logs. */
+  /** Refuses a snapshot that may fill the disk: the engines of all databases could not write their logs then. */
   async #takeSnapshot(source: SnapshotSource, file: string): Promise<Evidence> {
     if (!(await this.checkSpace(await snapshotBytes(source)))) throw new HomeportError('store_full', {})
     return takeSnapshot(source, file)
@@ -312,14 +312,14 @@ class EngineFleet implements Fleet {
       endLeftovers: async () => void (await this.#endEngines(layout)),
     })
     this.#state = { kind: 'serving', context: this.#contextOf(layout, launcher) }
-    // The first request to one of them does not wait for the launcher.
+    // Starts the launcher now, so that the first request to a database does not wait for it.
     if (directoriesIn(layout.databasesDir).length > 0) {
       void launcher.start().catch(() => undefined)
       void deathSignalPrefix()
     }
   }
 
-  /** A stop during the start waits for it, so no process is left behind. */
+  /** A stop during the start waits for the start, so no process is left behind. */
   async #stopOnce(): Promise<void> {
     await this.#starting?.catch(() => {})
     const state = this.#state

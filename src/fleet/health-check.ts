@@ -16,7 +16,7 @@ import { CONTROL_USER } from './spec.js'
 const CHECK_INTERVAL_MS = 2_000
 /** The engine is pinged at every second check: a connection costs it more than reading its process state. */
 const CHECKS_PER_PING = 2
-/** A ping is prepared for this long at most: a disk that hangs must not keep the engine from being checked. */
+/** Maximum time to prepare a ping: a disk that hangs must not stop the checks of the engine. */
 const PREPARATION_MS = 1_000
 /** Consecutive checks without an answer and without processor use until an engine counts as hung: 8 seconds. */
 const MAX_SILENT_CHECKS = 4
@@ -47,7 +47,7 @@ async function sampleProcess(pid: number): Promise<ProcessSample | undefined> {
   return parseProcessStat(await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ''))
 }
 
-/** What is to be done when the engine has answered a ping. */
+/** Called when the engine has answered a ping. */
 export type OnPong = (() => void) | undefined
 
 /** The engine to check, and the callbacks. */
@@ -57,7 +57,7 @@ export interface HealthCheckOptions {
   readonly clock: Clock
   /** Called once when the engine hangs, with what was observed. */
   readonly onHung: (observation: string) => void
-  /** Called before each ping. Resolves to what is called when the engine has answered it; never rejects. */
+  /** Called before each ping. Resolves to the callback for its answer; never rejects. */
   readonly beforePing: () => Promise<OnPong>
 }
 
@@ -108,7 +108,7 @@ export class HealthCheck {
     this.#scheduleCheck()
   }
 
-  /** What is not ready in time belongs to no ping: the engine may answer before it. */
+  /** The result of `beforePing`. A late result is dropped, because the engine may answer the ping before it arrives. */
   #prepared(): Promise<OnPong> {
     return new Promise((resolve) => {
       const late = this.#options.clock.after(PREPARATION_MS, () => resolve(undefined))

@@ -21,8 +21,8 @@
  *   process, `health-check.ts` detects one that hangs.
  * - `control.ts` changes a running engine; `ask.ts` sends it single commands; `statistics.ts` samples it;
  *   `log-rewrite.ts` rewrites its append-only log.
- * - `launcher/` is the small process that starts engines, because a spawn blocks the event loop for about 6 ms. It runs once
- *   there are databases.
+ * - `launcher/` is the small process that starts engines, because a spawn blocks the event loop for about 6 ms. It runs
+ *   only if there are databases.
  * - `data/` checks, repairs and quarantines the files of a primary. `snapshot/` takes snapshots of running engines,
  *   checks them in throwaway engines, and makes one the data of a stopped database.
  * - `disk-space.ts` watches the free space and keeps a reserve, so that deletions can always be written to the log.

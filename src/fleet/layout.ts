@@ -40,7 +40,7 @@ export function nearSocketDir(dataDir: string): string | undefined {
   return Buffer.byteLength(join(near, LONGEST_NAME)) <= SOCKET_PATH_LIMIT_BYTES ? near : undefined
 }
 
-/** The one that replaces it, always the same for one data directory and user. */
+/** The socket directory in a temporary directory, always the same for one data directory and user. */
 function farSocketDir(dataDir: string): Promise<string> {
   const name = `homeport-${userId()}-${sha256Hex(dataDir).slice(0, 12)}`
   return firstUsableFolder(TEMPORARY_FOLDERS(), join(name, LONGEST_NAME), (folder) => privateDir(join(folder, name)))

@@ -1,9 +1,8 @@
 /**
- * Rewrites append-only logs: before its engine stops, where the next start gains by it, and while the disk is nearly
- * full, where it frees space. A log is a base (a snapshot) and the commands since. An engine reads a snapshot about
- * twice as fast as commands (100 MB: 0.5 s against 0.9 s), and overwritten or deleted values are not in it. Writing a
- * base takes about as long as reading one, so a rewrite pays when the commands are a large share of the log and take
- * noticeably long to read.
+ * Rewrites append-only logs: before an engine stops, if its next start becomes faster, and while the disk is nearly full,
+ * if that frees space. A log is a base (a snapshot) and the commands since. An engine reads a snapshot about twice as fast
+ * as commands (100 MB: 0.5 s against 0.9 s), and overwritten or deleted values are not in it. Writing a base takes about as
+ * long as reading one, so a rewrite pays when the commands are a large share of the log and take noticeably long to read.
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -52,11 +51,11 @@ async function rewriteLog({ address, clock }: LogTarget): Promise<void> {
 }
 
 /**
- * Rejects with `store_full` while an engine has answered writes that it could not log. It tries again each second, and forgets them
- * when it is stopped.
+ * Rejects with `store_full` while an engine has acknowledged writes that it could not log. The engine retries each second;
+ * if it is stopped before, these writes are lost.
  */
 export async function requireLogged(address: ControlAddress): Promise<void> {
-  // One that does not answer has logged what it answered before.
+  // An engine that does not answer has logged the writes that it acknowledged before.
   const [info = ''] = await askEngine(address, [['INFO', 'persistence']]).catch(() => [])
   if (/^aof_last_write_status:err/m.test(info)) throw new HomeportError('store_full', {})
 }
@@ -82,14 +81,14 @@ export function newLogBytes(info: string): number {
 }
 
 /**
- * About the most bytes of a snapshot of a running engine: what its data takes in memory, or its log if that is smaller, which
- * has the same values. 0 when neither is known.
+ * Estimated maximum size of a snapshot of a running engine, bytes: the size of its data in memory, or of its log if that is
+ * smaller, because the log has the same values. 0 when neither is known.
  */
 export async function snapshotBytes(target: LogTarget): Promise<number> {
   const { baseBytes, commandBytes } = await sizesOf(join(target.dir, LOG_DIRECTORY))
   const heldBytes = await askEngine(target.address, [['INFO']]).then(
     ([info = '']) => newLogBytes(info),
-    // A long script keeps it from answering.
+    // A long script keeps the engine from answering.
     () => 0,
   )
   const known = [heldBytes, baseBytes + commandBytes].filter((bytes) => bytes > 0)

@@ -12,7 +12,7 @@ export class LogShrinking {
   /** Databases for which it was logged that there is too little space to rewrite their logs. */
   readonly #blocked = new Set<string>()
 
-  /** @param supervisors those of the databases that are used, by id. */
+  /** @param supervisors supervisors of the databases in use, by database id. */
   constructor(
     deps: Pick<FleetOptions, 'clock' | 'logger'>,
     supervisors: () => ReadonlyMap<string, DatabaseSupervisor>,
@@ -34,7 +34,7 @@ export class LogShrinking {
     }
   }
 
-  /** Logs which databases a stop takes answered writes from, because their logs do not have them. */
+  /** Logs which databases lose acknowledged writes by a stop, because their append-only logs lack them. */
   async reportIncomplete(): Promise<void> {
     const { clock, logger } = this.#deps
     const logged = [...this.#supervisors()].map(async ([databaseId, supervisor]) => {
@@ -42,11 +42,11 @@ export class LogShrinking {
       if (!primary || supervisor.persistence !== 'append-only') return
       await requireLogged(primary.address).catch(() => logger.error('engine_log_incomplete', { databaseId }))
     })
-    // An engine that does not answer holds up no stop.
+    // An engine that does not answer must not delay the stop.
     await Promise.race([Promise.all(logged), pause(clock, REPORT_WITHIN_MS)])
   }
 
-  /** The database is gone. */
+  /** Forgets a database that was deleted. */
   forget(databaseId: string): void {
     this.#blocked.delete(databaseId)
   }

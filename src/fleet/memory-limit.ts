@@ -39,7 +39,10 @@ export function processLimit({ maxMemoryBytes, presentBytes, machineBytes }: Mem
 
 /** Limits the memory of running engines. */
 export interface MemoryLimiter {
-  /** Limits the process of an engine by the limit of its data. Never rejects: an engine also runs without. */
+  /**
+   * Limits the process of an engine, derived from the limit of its data. Never rejects: an engine also runs without a
+   * limit.
+   */
   limit(pid: number, maxMemoryBytes: number): Promise<void>
 }
 

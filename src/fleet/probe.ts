@@ -20,7 +20,7 @@ const NAMES = ['valkey-server', 'redis-server'] as const
 /** Directories of package managers that the short PATH of a service lacks. */
 const MORE_DIRECTORIES = ['/usr/local/bin', '/usr/bin', '/opt/homebrew/bin', '/opt/local/bin']
 const RUN_TIMEOUT_MS = 30_000
-/** Characters of what a program said that an error repeats. */
+/** Maximum characters of a program's output that an error quotes. */
 const LONGEST_LINE = 200
 const VERSION = /^(Redis|Valkey) server v=(\d+\.\d+\.\d+)/
 
@@ -31,8 +31,8 @@ const unusable = (binary: string, problem: string, cause?: unknown): HomeportErr
   new HomeportError('engine_unusable', { binary, problem }, { cause })
 
 /**
- * What the package system says about a program; undefined when it knows nothing or is not there. Rejects when the system
- * cannot start another process.
+ * Runs `dpkg-query` about a program; undefined when that fails or is not installed. Rejects when the system cannot start
+ * another process.
  */
 async function fromPackages(binary: string, args: readonly string[]): Promise<string | undefined> {
   try {
@@ -47,7 +47,7 @@ async function fromPackages(binary: string, args: readonly string[]): Promise<st
 
 const notStarted = (code: string): string => `the system could not start it (${code})`
 
-/** The first line that an engine says about its version. */
+/** The output of `--version` of an engine. */
 async function versionLineOf(binary: string): Promise<string> {
   try {
     return (await run(binary, ['--version'], { timeout: RUN_TIMEOUT_MS })).stdout.trim()
@@ -56,7 +56,7 @@ async function versionLineOf(binary: string): Promise<string> {
   }
 }
 
-/** What kept a program from ending well, in words. */
+/** Why running a program failed, in words. */
 function failureOf(error: unknown): string {
   if (!(error instanceof Error) || !('code' in error)) return String(error)
   if (typeof error.code === 'string') return notStarted(error.code)
@@ -99,7 +99,10 @@ async function hasFile(packageName: string, path: string): Promise<boolean> {
   return list.split('\n').includes(path)
 }
 
-/** The dpkg package that owns a program, if any. It is often named like the program; to search all is slow. */
+/**
+ * The dpkg package that owns a program, if any. The package often has the name of the program; searching all packages is
+ * slow.
+ */
 async function packageOf(binary: string): Promise<{ name: string; version: string } | undefined> {
   const likely = basename(binary)
   const isLikely = await hasFile(likely, binary)
@@ -114,7 +117,7 @@ async function changeLogNamesFix(packageName: string): Promise<boolean> {
   return text?.includes(CVE) ?? false
 }
 
-/** What the package system knows of a program. */
+/** The package of a program and whether its change log names the fix. */
 async function originOf(binary: string): Promise<{ packageVersion?: string; changeLogNamesFix: boolean }> {
   const owner = await packageOf(binary)
   if (!owner) return { changeLogNamesFix: false }

@@ -18,9 +18,9 @@ export async function isProgram(path: string): Promise<boolean> {
 }
 
 /**
- * The absolute path of a program in the `PATH`, as a shell finds it. Asking a shell would cost a start of the server a
- * process for each program.
- * @param more folders that are looked at afterwards.
+ * The absolute path of a program in the `PATH`, as a shell finds it. No shell is asked, because each start of the server
+ * would run one process for each program.
+ * @param more folders to search after those of the `PATH`.
  */
 export async function findProgram(name: string, more: readonly string[] = []): Promise<string | undefined> {
   const folders = (pathOfProcess().PATH ?? '').split(delimiter)
@@ -55,7 +55,7 @@ async function tryProgram(
     await run(path, trial)
     return path
   } catch (error) {
-    // A program that ran has a number or a signal.
+    // A text as code means that the program was not started; one that ran ends with a number or a signal.
     if (error instanceof Error && 'code' in error && typeof error.code === 'string') onNotStarted()
     return undefined
   }

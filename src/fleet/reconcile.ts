@@ -20,8 +20,8 @@ export type DesiredState =
 type DesiredSpec = Extract<DesiredState, { kind: 'spec' }>
 
 /**
- * An action on one member. `save` ends an engine cleanly; `discard` kills it, because its data is deleted too. In a
- * database that stays, a deleted directory should be a replica; a log in it is moved to quarantine.
+ * An action on one member. `save` ends an engine cleanly; `discard` kills it, because its data is deleted too. If the
+ * database itself is not removed, the deleted directory should be that of a replica; data in it is moved to quarantine.
  */
 export type Action =
   | (Target & { readonly kind: 'start'; readonly region: string; readonly role: MemberRole })

@@ -1,4 +1,4 @@
-/** Replication of a database with an engine of another node. The other end of the stream is not the fleet's business. */
+/** Replication of a database with an engine of another node. Other modules carry the stream between the nodes. */
 import { type Clock, pause } from '../base/index.js'
 import { askEngine, type ControlAddress } from './ask.js'
 import { withControl } from './control.js'
@@ -8,7 +8,7 @@ import type { RemotePrimary, Replication, ReplicationPlace, ReplicationPosition 
 
 const POLL_MS = 20
 
-/** Makes an engine copy the primary of another node and follow it. Resolves when it has begun. */
+/** Makes an engine copy the primary of another node and follow it. Resolves when the engine has begun to copy. */
 export function followRemote(address: ControlAddress, { port, password }: RemotePrimary): Promise<void> {
   return withControl(address, async (engine) => {
     await engine.call('CONFIG', 'SET', 'masteruser', REPLICATION_USER, 'masterauth', password)

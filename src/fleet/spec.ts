@@ -1,7 +1,7 @@
 import { sha256Hex } from '../base/index.js'
 import type { EngineSpec, EngineUser } from './types.js'
 
-/** The user of the fleet. Its password changes with every process. */
+/** The user of the fleet. Its password is new for each supervisor. */
 export const CONTROL_USER = 'homeport-control'
 /** The user that replicas log in to their primary with. */
 export const REPLICATION_USER = 'homeport-replication'
@@ -18,7 +18,7 @@ const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
 const KEYSPACE_EVENTS = /^[AKEg$lshzxetdmn]*$/
 const SETTING_NAME = /^[a-z-]{1,64}$/
 const SETTING_VALUE = /^[A-Za-z0-9. -]{0,128}$/
-/** One line of printable ASCII that neither sets a password nor quotes. */
+/** ACL rules are one line of printable ASCII, and must not match `PASSWORD_RULE`: they set no password. */
 const RULES = /^[\x20-\x7e]*$/
 const PASSWORD_RULE = /(?:^|[\s(])(?:[<>#!]|nopass|resetpass|reset\b)/
 

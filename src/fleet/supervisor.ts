@@ -19,7 +19,10 @@ import { Waiters, type WaitLimit } from './waiters.js'
 /** Waiting callers are rejected after this many consecutive failures. */
 const REPORTED_AFTER_FAILURES = 3
 
-/** An engine whose log may lack writes, or that has none, is killed only after requests for this long, with no gap longer than the second value. */
+/**
+ * An engine without a log, or whose log may lack writes, is killed only when requests have continued for this long, with no
+ * gap longer than `KILL_REQUEST_GAP_MS`.
+ */
 const KILL_WITHOUT_LOG_AFTER_MS = 30_000
 const KILL_REQUEST_GAP_MS = 10_000
 
@@ -95,7 +98,7 @@ export class DatabaseSupervisor {
     return true
   }
 
-  /** Without a log, or with one that a full disk has stopped, a kill loses acknowledged writes, so it needs repeated requests. */
+  /** If there is no log, or a full disk has stopped it, a kill loses acknowledged writes. So it needs repeated requests. */
   #isKillDue(): boolean {
     const nowMs = this.#context.clock.now()
     const isContinued = this.#killRequests !== undefined && nowMs - this.#killRequests.lastMs <= KILL_REQUEST_GAP_MS

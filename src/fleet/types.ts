@@ -104,9 +104,9 @@ export interface ReplicationPlace {
   readonly offset: number
 }
 
-/** How far the primary of a database is, or an engine that follows it. */
+/** Position of the primary of a database, or of an engine that follows it. */
 export interface ReplicationPosition extends ReplicationPlace {
-  /** Of an engine that follows another one: whether it receives changes now. */
+  /** Whether an engine that follows another one receives changes now. */
   readonly isLinked: boolean
   /** Whether the log on disk contains all data. Always true without a log. */
   readonly isLogged: boolean
@@ -120,9 +120,9 @@ export interface Replication {
   /** Of the replication user. Not for logs. */
   readonly password: string
   position(): Promise<ReplicationPosition>
-  /** The same without what costs a second question. */
+  /** The place alone, which needs one query to the engine instead of two. */
   place(): Promise<ReplicationPlace>
-  /** Writes wait from now on, for at most this time. */
+  /** Makes writes wait from now on, for at most this time. */
   pauseWrites(forMs: number): Promise<void>
   resumeWrites(): Promise<void>
   /** Resolves when all data of this moment is on disk. Needed only without a log. */
@@ -283,22 +283,22 @@ export interface Fleet extends Service {
   suspend(databaseId: string): Promise<void>
 
   /**
-   * Kills the primary of a database as a crash would; it is restarted. Its log has everything it answered. A database
-   * without a log would lose everything since its last snapshot, so it is killed only after repeated calls for 30
-   * seconds. Does nothing if it does not run. @returns whether it was killed.
+   * Kills the primary of a database as a crash would; the fleet restarts it. The log has every write that it acknowledged.
+   * A primary without a log, or with a log that a full disk has stopped, would lose acknowledged writes, so it is killed
+   * only after repeated calls for 30 seconds. Does nothing if the primary does not run. @returns whether it was killed.
    */
   killPrimary(databaseId: string): boolean
 
   /**
-   * Rewrites the log of a running database if that makes its next start clearly faster; it serves meanwhile. Resolves
-   * when done or given up: without it, the next start is only slower.
+   * Rewrites the log of a running database if that makes its next start clearly faster; it serves meanwhile. When this
+   * rejects, the next start is only slower.
    */
   compactLog(databaseId: string): Promise<void>
 
   /**
-   * Resolves when a stop of a running database loses nothing. An engine without a log writes its data, and serves meanwhile: a stop
-   * gives it too little time for large data. Rejects with `snapshot_failed` or `store_full` while something cannot be written, as on a
-   * full disk. Does nothing when it does not run.
+   * Resolves when a stop of a running database would lose nothing. An engine without a log writes its data now and serves
+   * meanwhile, because a stop gives it too little time for large data. Rejects with `snapshot_failed` or `store_full` while
+   * data cannot be written, as on a full disk. Does nothing when the database does not run.
    */
   save(databaseId: string): Promise<void>
 
@@ -371,8 +371,8 @@ export interface Fleet extends Service {
   usedBytes(databaseId: string): Promise<number>
 
   /**
-   * Whether the disk has space for more data, checked every second while engines run. Without it, only deletions should
-   * be sent to engines; logs are rewritten meanwhile where that frees space.
+   * Whether the disk has space for more data, checked every second while engines run. Without space, only deletions should
+   * be sent to engines, and the fleet rewrites logs where that frees space.
    */
   readonly hasSpace: boolean
 
@@ -391,6 +391,6 @@ export interface Fleet extends Service {
    */
   collectOrphans(known: ReadonlySet<string>): Promise<readonly string[]>
 
-  /** Whether a client may have written to a database whose engines do not run, as far as its files tell. */
+  /** Whether a client may have written to a database whose engines do not run, judged by its files. */
   wasWritten(databaseId: string): Promise<boolean>
 }

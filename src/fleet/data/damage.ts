@@ -104,9 +104,9 @@ export type Refusal =
   | { readonly kind: 'unreadable'; readonly report: UnservableReport }
 
 /**
- * Diagnoses why an engine ended at its start. A log that ends in the middle of a command is what a crash leaves: the
- * engine had not acknowledged that command. It is cut there, and the rest is kept in quarantine. If the cut would lose
- * data that was recorded as durable, a person must decide.
+ * Diagnoses why an engine ended at its start. After a crash, a log may end in the middle of a command that the engine had
+ * not acknowledged. The log is cut before that command, and the rest is kept in quarantine. If the cut would lose data that
+ * was recorded as durable, a person must decide.
  */
 export async function diagnoseRefusal(
   output: string,

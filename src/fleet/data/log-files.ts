@@ -1,7 +1,7 @@
 /**
- * The files of an append-only log, as its manifest lists them, and a note of their sizes beside it. Only the note can
- * tell a truncated log from a whole one, since an engine reads both without complaint. Of a database without a log, only the note
- * tells that it had a snapshot.
+ * The files of an append-only log, as its manifest lists them, and a note of their sizes beside it. Only the note shows
+ * that a log was truncated: an engine may read the rest without complaint. For a database without a log, only the note
+ * shows that it had a snapshot.
  *
  * An engine writes a command to its log before it answers, and syncs the log every second. So a file can be shorter
  * than recorded only if the machine itself went down, and then not shorter than it was some seconds earlier. The note
@@ -128,7 +128,7 @@ export class DataSizeRecorder {
     this.#persistence = persistence
   }
 
-  /** Measures the data; undefined when it cannot be. */
+  /** Measures the data; undefined when the log is missing. */
   async measure(): Promise<MeasuredData | undefined> {
     const files = await notedFiles(this.#memberDir, this.#persistence)
     return files && { files, sizes: await sizesOfLog(files) }

@@ -52,8 +52,9 @@ export class PrimaryData {
   }
 
   /**
-   * Measures the data, unless a measurement is not over: a disk may hang. Never rejects.
-   * @returns what to call when the engine has answered what was asked afterwards: it records what was measured.
+   * Measures the data, unless an earlier measurement still runs, as on a disk that hangs. Never rejects.
+   * @returns a function that records the measured sizes. Call it when the engine has answered a request that was sent after
+   * the measurement.
    */
   async measure(): Promise<(() => void) | undefined> {
     if (this.#isMeasuring) return undefined
@@ -63,7 +64,7 @@ export class PrimaryData {
     return measured && (() => this.#record(measured))
   }
 
-  /** An engine that has answered since the measurement has completed what it was writing. */
+  /** An engine that has answered since the measurement has completed the command that it was writing then. */
   #record(measured: MeasuredData): void {
     if (this.#recording) return
     this.#recording = this.#recorder
@@ -80,9 +81,8 @@ export class PrimaryData {
   }
 
   /**
-   * Called when the engine has ended. Records the sizes of the files that it closed, or diagnoses why it refused its
-   * data.
-   * Rejects with `UnservableData` when it would refuse it again.
+   * Called when the engine has ended. Records the sizes of the files that the engine closed, or diagnoses why it refused
+   * its data. Rejects with `UnservableData` when the engine would refuse its data again.
    */
   async afterEnd({ code, output }: ExitReport, hasAnswered: boolean, stopping: string): Promise<void> {
     await this.#recording

@@ -54,7 +54,10 @@ export async function dataBytesOf(memberDir: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
-/** The files of the data of a member, relative to its directory. Rejects when they cannot be listed: they may be there. */
+/**
+ * The files of the data of a member, relative to its directory. Rejects when they cannot be listed, because there may be
+ * data.
+ */
 async function dataFilesIn(memberDir: string) {
   const present = new Set(await namesIn(memberDir))
   const logFiles = await namesIn(join(memberDir, LOG_DIRECTORY))
@@ -73,7 +76,7 @@ export function quarantineTail(what: QuarantineSource, file: string, fromByte: n
 }
 
 /**
- * The data is renamed last, so an entry is either complete or ignored. A copy that fails leaves nothing, because it would take
+ * The data is renamed last, so an entry is either complete or ignored. A copy that fails is deleted, because it would take
  * the space that it lacked.
  */
 async function fillEntry(

@@ -38,10 +38,10 @@ export interface QuarantineEntry extends QuarantineNote {
 
 const MOVED = 'The database has moved to the node'
 
-/** Why the old files of a database are in quarantine that another node serves now. */
+/** The reason in the note when the database of the quarantined files is now served by another node. */
 export const movedReason = (node: string): string => `${MOVED} ${node}.`
 
-/** Whether an entry is such files: nobody need act, and they must not be adopted. */
+/** Whether an entry has such files. Nobody needs to act, and the files must not be adopted. */
 export const hasMoved = ({ reason }: QuarantineEntry): boolean => reason.startsWith(MOVED)
 
 /** An entry whose data is not there yet. */

@@ -6,9 +6,9 @@ import { quarantineData } from './quarantine-data.js'
 import { namesIn } from './quarantine-files.js'
 
 /**
- * Deletes the directory of a region that its database does not have. Data in it goes to quarantine first: only primaries keep
- * data while they do not run, and a primary never leaves its database. A directory without a configuration file that is not
- * empty was not made by us and stays, like one that cannot be read. Never rejects.
+ * Deletes the directory of a region that its database does not have. Data in it is unexpected and goes to quarantine first:
+ * only primaries keep data while they do not run, and a primary never leaves its database. A directory that is not empty
+ * and has no configuration file was not made by Homeport and stays, like one that cannot be read. Never rejects.
  */
 export async function deleteStrayMember(context: FleetContext, databaseId: string, region: string): Promise<void> {
   const { layout, clock, logger } = context

@@ -9,8 +9,8 @@ import { namesIn } from './quarantine-files.js'
 const EMPTY_BYTES = 512
 
 /**
- * Whether a client may have written to a database whose files are in a directory: so it may, if they cannot be looked at. Reads
- * no manifest, which may be damaged.
+ * Whether a client may have written to the database whose files are in a directory. True also if the files cannot be read.
+ * Reads no manifest, because that may be damaged.
  */
 export async function wasWritten(databaseDir: string): Promise<boolean> {
   try {

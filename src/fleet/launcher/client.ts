@@ -1,6 +1,6 @@
 /**
  * The fleet's side of the launcher: one launcher process at a time, started with the first engine, and restarted when it
- * dies. A server without databases does without it.
+ * dies. A server without databases has no launcher.
  *
  * When a launcher dies, it can no longer report the exits of its engines. So before their `exited` resolves,
  * `endLeftovers` ends them, and only then the next launcher starts. After `exited`, therefore, nothing runs on the
@@ -60,7 +60,7 @@ interface Pending {
 
 const RETRY_MS = 1_000
 const PING_EVERY_MS = 2_000
-/** Unanswered pings in a row after which a launcher counts as hung: it has next to nothing to do. */
+/** Unanswered pings in a row after which a launcher counts as hung. A launcher has little to do and answers quickly. */
 const MAX_UNANSWERED = 5
 /** Time for the launcher to start. Where the system refuses threads, Node may hang before it runs any program. */
 const START_LIMIT_MS = 60_000
@@ -97,7 +97,10 @@ class LauncherClient implements Launcher {
   readonly #running = new Map<number, (report: ExitReport) => void>()
   #child: ChildProcess | undefined
   #launchedAtMs = 0
-  /** `undefined` before it is needed, and when its process could not be started. */
+  /**
+   * Resolves when the launcher accepts requests. `undefined` before the first start, and when its process could not be
+   * started.
+   */
   #ready: Promise<void> | undefined
   #recovered: Promise<void> = Promise.resolve()
   #isStopping = false

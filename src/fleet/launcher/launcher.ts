@@ -17,7 +17,10 @@ const OUTPUT_LIMIT_CHARACTERS = 8_192
 const GRACE_MS = 10_000
 /** Time to wait for the last output after an exit: a child of the engine may hold the pipe open much longer. */
 const LAST_LINES_MS = 50
-/** Added to what the kernel thinks of a process when it looks for one to end: half of all memory. */
+/**
+ * Added to the score by which the kernel chooses a process to end when memory runs out. 500 weighs as much as half of all
+ * memory.
+ */
 const ENGINE_SCORE = 500
 const MOST_SCORE = 1_000
 
@@ -45,8 +48,8 @@ function keepOutput(child: ChildProcess): () => string {
 }
 
 /**
- * Has the kernel end an engine, rather than the server with all of them, when memory runs out. The engine itself could ask
- * for that only after it has loaded its data. Does nothing where the system has no such scores.
+ * Makes the kernel end this engine rather than the server with all engines when memory runs out. The engine itself could
+ * set its score only after it has loaded its data. Does nothing where the system has no such scores.
  */
 function endFirst(pid: number | undefined): void {
   try {
@@ -64,7 +67,8 @@ function start(id: number, command: string, args: readonly string[]): void {
   try {
     child = spawn(command, args, { detached: true, env: {}, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] })
   } catch (error) {
-    // Node throws most errors of the system, such as ENOMEM. The engines that run must not end with it.
+    // Node throws most errors of the system, such as ENOMEM. Such an error must not end the launcher and with it the
+    // running engines.
     report({ kind: 'failed', id, reason: error instanceof Error ? error.message : String(error) })
     return
   }

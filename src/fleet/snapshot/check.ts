@@ -1,6 +1,6 @@
 /**
- * Loads a snapshot in a throwaway engine, and compares it with what is known of it. The engine is an ordinary desired
- * state for a database that does not exist: after a crash it is deleted like every orphan.
+ * Loads a snapshot in a throwaway engine, and compares it with what is known of it. The engine is an ordinary desired state
+ * for a database that does not exist. After a crash, the next start deletes its files (`collectOrphans`).
  */
 import type { Redis } from 'iovalkey'
 import { type Clock, randomSecret } from '../../base/index.js'
@@ -18,12 +18,12 @@ export function processMemoryFor(maxMemoryBytes: number): number {
   return 2 * maxMemoryBytes + SPARE_BYTES
 }
 
-/** More than any machine has: the file is checked, not a plan. */
+/** More memory than any machine has: a check is not limited by a plan. */
 const NO_LIMIT_BYTES = 2 ** 50
 
 const THROWAWAY = 'check-'
 
-/** The id of a database for a throwaway engine. What a crash leaves of it is deleted at the next start. */
+/** The id of a database for a throwaway engine. After a crash, the next start deletes its files. */
 export const throwawayId = (): string => `${THROWAWAY}${randomSecret(12)}`
 
 /** Whether a database belongs to a throwaway engine. */

@@ -21,7 +21,7 @@ export interface SnapshotSource {
 }
 
 const POLL_MS = 25
-/** FLUSHALL kills the child that writes a snapshot. One that is killed this often in a row fails. */
+/** FLUSHALL kills the child that writes a snapshot. After this many killed children in a row, the snapshot fails. */
 const MOST_TRIES = 5
 
 /**
@@ -40,12 +40,15 @@ export async function takeSnapshot(source: SnapshotSource, file: string): Promis
     if (isUnwritable(cause)) throw new HomeportError('store_full', {}, { cause })
     throw new HomeportError('snapshot_failed', { reason: 'the engine did not write it' }, { cause })
   } finally {
-    // The engine never reads it: its data is in the log. The next snapshot deletes what is left here.
+    // An engine with a log never reads this file. If the deletion fails, the next snapshot deletes the file.
     if (source.persistence === 'append-only') await rm(saved, { force: true }).catch(() => undefined)
   }
 }
 
-/** Has an engine without a log write its data, unless it has. Rejects with `snapshot_failed`. */
+/**
+ * Makes an engine without a log write its data, unless nothing has changed since its last save. Rejects with
+ * `snapshot_failed`.
+ */
 export async function saveChanges(source: SnapshotSource): Promise<void> {
   const { address, clock, dir } = source
   try {
@@ -54,7 +57,7 @@ export async function saveChanges(source: SnapshotSource): Promise<void> {
       if (/^rdb_changes_since_last_save:0\r/m.test(info)) return
       await save(engine, source, join(dir, SNAPSHOT_FILE)).catch(async (error: unknown) => {
         if (error instanceof HomeportError) throw error
-        // It has no memory for another process, as it may have for its own work: commands wait meanwhile.
+        // The engine may lack the memory for a child. Then it saves in its own process, and commands wait meanwhile.
         await engine.call('SAVE')
       })
     })
@@ -64,7 +67,10 @@ export async function saveChanges(source: SnapshotSource): Promise<void> {
   }
 }
 
-/** Has the engine write its snapshot file, again if a client's FLUSHALL has killed the writer: the engine reports no failure then. */
+/**
+ * Makes the engine write its snapshot file. Repeats that when a client's FLUSHALL has killed the writing child, which the
+ * engine does not report as a failure.
+ */
 async function save(engine: Redis, { persistence, clock }: SnapshotSource, saved: string): Promise<Evidence> {
   for (let tries = 1; ; tries++) {
     if (persistence === 'append-only') await rm(saved, { force: true })
@@ -87,14 +93,14 @@ async function flushesOf(engine: Redis): Promise<string | undefined> {
   return flushesIn(await engine.info('commandstats'))
 }
 
-/** How often FLUSHALL was called, in the words of the engine. */
+/** The number of FLUSHALL calls as the engine reports it; undefined before the first. */
 const flushesIn = (info: unknown): string | undefined => /^cmdstat_flushall:calls=(\d+)/m.exec(String(info))?.[1]
 
 const KILLED = `FLUSHALL deleted all data while it was being written, ${MOST_TRIES} times in a row`
 
 /**
- * Sends the sample script, the save and the question for earlier flushes in one write that is smaller than the read buffer of
- * the engine, so no other command runs in between. While the engine writes something else it refuses, and this retries.
+ * Sends the sample script, the save and the query for earlier flushes in one write that is smaller than the read buffer of
+ * the engine, so no other command runs in between. The engine refuses while it writes something else; then this retries.
  */
 async function beginSave(
   engine: Redis,
@@ -124,7 +130,10 @@ async function waitUntilSaved(engine: Redis, clock: Clock): Promise<void> {
   throw new HomeportError('snapshot_failed', { reason: 'the engine could not write it; the disk may be full' })
 }
 
-/** While a client's script runs for long, the engine answers nothing else. */
+/**
+ * Polls INFO until a condition is met. While a long script of a client runs, the engine answers nothing else, and this
+ * keeps polling.
+ */
 async function infoUntil(engine: Redis, clock: Clock, isMet: (info: string) => boolean): Promise<string> {
   for (;;) {
     const info = await engine.info('persistence').catch((error: unknown) => {
