@@ -1,6 +1,7 @@
 /**
- * What each copy of a database of another node needs here, be it a standby or the replica of a read region: space for its files, and
- * a way for its engine to that of the home. Also the reason why there is none, which a move gives too.
+ * What this node needs to keep a copy of another node's database, a standby or the replica of a read region: space for its
+ * files, and a relay from its engine to the engine of the home. Also the text that says why a copy failed, which moves use
+ * too.
  */
 import type { Duplex } from 'node:stream'
 import type { Fleet } from '../fleet/index.js'
@@ -24,8 +25,9 @@ export interface SpaceDeps extends SetAsideDeps {
 }
 
 /**
- * Deletes what this node has of a database, so that a copy can begin.
- * @param bytes about the size of the data. Default: not known.
+ * Removes all files of a database from this node, so that a copy can begin. Files that this node served as the home are set
+ * aside.
+ * @param bytes estimated size of the data. Omitted: not known.
  * @throws NoSpace
  */
 export async function makeSpace(deps: SpaceDeps, databaseId: string, bytes?: number): Promise<void> {
@@ -43,7 +45,10 @@ export interface Followed {
   readonly password: string
 }
 
-/** The way from the engine of a copy to that of the home: a relay for each password, so a new password is a new port and the engine notices. */
+/**
+ * Connects the engine of a copy to the engine of the home by a relay. Each password gets a new relay on a new port, so that
+ * the engine notices a new password.
+ */
 export class WayHome {
   readonly #open: () => Promise<Duplex>
   #relay: Relay | undefined
@@ -55,12 +60,12 @@ export class WayHome {
     this.#open = open
   }
 
-  /** The password that leads to the home, as last used. */
+  /** The password that the engine last used to log in to the home. */
   get password(): string | undefined {
     return this.#followed?.password
   }
 
-  /** What the engine is to follow with this password. */
+  /** Opens a relay for this password, unless it is open. @returns what the engine has to follow. */
   async with(password: string): Promise<Followed> {
     if (this.#followed?.password === password) return this.#followed
     const relay = new Relay(this.#open)

@@ -17,10 +17,9 @@ import * as databases from './transactions/databases.js'
 const ROLL_BACK_RETRY_MS = 5_000
 /** Delay before a commit whose outcome is unknown is looked up. */
 const FINISH_RETRY_MS = 1_000
-/** How often a creation on another node is looked at, and for how long: more than a start of engines may take. */
+/** Interval and number of checks of a creation on another node: together 30 s, longer than a start of engines takes. */
 const LOOK_AGAIN_MS = 100
 const MOST_WAITS = 300
-/** Error codes when the process or the machine has too many open files. */
 
 /** A database whose data is on disk and that has no row. */
 export interface AdoptedDatabase {
@@ -107,7 +106,10 @@ export class Creation {
     return outcome.database
   }
 
-  /** Removes rows whose commit was answered with an error: nobody creates their databases. May be repeated. */
+  /**
+   * Removes rows that may have been committed although the creation got an error: nobody creates their databases. May be
+   * repeated.
+   */
   async settleLost(): Promise<void> {
     const { store, clock } = this.#deps
     for (const databaseId of this.#lost.recent(clock.now())) await undoCreation(store, databaseId)
@@ -168,7 +170,8 @@ export class Creation {
       if (!row)
         throw new HomeportError(waits === 0 ? 'idempotency_gone' : 'database_busy', { modifyingState: 'creating' })
       if (row.modifying_state !== 'creating') return row
-      // Another node is creating it, because the same request at the same time went to two nodes; or it is being undone.
+      // Another node is creating the database, because two nodes got the same request at the same time; or the creation is
+      // being rolled back.
       if (this.#stopped || waits >= MOST_WAITS) throw new HomeportError('database_busy', { modifyingState: 'creating' })
       await pause(this.#deps.clock, LOOK_AGAIN_MS)
     }
@@ -202,7 +205,7 @@ export class Creation {
       const [audit, standby] = [this.#auditOf(row, caller), this.#standbyOf(row)]
       return await this.#finish(row, { audit, standby })
     } catch (error) {
-      // Nobody knows whether it exists. The store says so at the next start.
+      // Whether the database exists is unknown now. The next start reads it from the store.
       if (this.#stopped && isError(error, 'store_outcome_unknown')) throw error
       await this.#rollBack(row.database_id, caller)
       if (isOutOfDescriptors(error)) throw new HomeportError('descriptors_short', {}, { cause: error })

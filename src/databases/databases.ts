@@ -37,8 +37,8 @@ export function createDatabases(deps: DatabasesDeps): Databases {
 }
 
 /**
- * Builds what the databases are made of, in the order in which one needs the other, and passes each request to the one that it
- * is about.
+ * Builds the classes of this module in the order of their dependencies, and passes each request to the class that handles
+ * it.
  */
 class StoredDatabases implements Databases {
   readonly name = 'databases'
@@ -117,7 +117,7 @@ class StoredDatabases implements Databases {
       servesToken: (digest) => this.directory.hasToken(digest),
       served: (accountId) => factsHere(accountId, this.usage, (id) => this.isAwake(id)),
       remove: (accountId, databaseId) =>
-        // The node that asked looks again, and asks again.
+        // The node that asked checks later, and repeats its request if necessary.
         this.#deletion.remove(systemCaller(accountId), databaseId).catch(() => undefined),
     })
   }
@@ -242,7 +242,7 @@ class StoredDatabases implements Databases {
   }
 
   followAccounts(): void {
-    // What is refused is decided when a row is put; the row itself does not change.
+    // `put` decides whether a database refuses its clients, so the unchanged row is put again.
     for (const { row, isSuspended } of this.usage.ledgers) {
       if (isSuspended !== (suspensionOf(row, this.#suspended) !== undefined)) this.directory.put(row)
     }

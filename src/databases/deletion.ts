@@ -27,7 +27,7 @@ export class Deletion {
 
   /** Deletes a database of the caller's account; resolves when nothing is left of it. May be repeated. */
   async remove(caller: Caller, databaseId: string): Promise<void> {
-    // The deletion of an account waits for its databases, and those of other accounts wait behind it.
+    // An import must not delay the deletion of an account, because deletions of other accounts wait behind it.
     if (caller.source === SYSTEM) this.#deps.backups.endImport(databaseId)
     const row = this.#deps.directory.rowOf(databaseId)
     const details = row === undefined ? {} : { name: row.name }
@@ -40,7 +40,7 @@ export class Deletion {
     await this.#carryOut(databaseId)
   }
 
-  /** Has this node delete a database whose home the operator has given up. False: it is not given up. */
+  /** Lets this node delete a database whose home the operator has given up. False: the home is not given up. */
   async takeLost(caller: Caller, { database_id: databaseId, name, home }: DatabaseRow): Promise<boolean> {
     const { store, settings, clock } = this.#deps
     if (settings.node === undefined || home === null || !(await store.run(lostHomes.isLost, { home }))) return false

@@ -45,7 +45,7 @@ export interface DatabasesDeps {
   >
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
-  /** Where problems are reported that need a person. */
+  /** Reports problems that a person must solve. */
   readonly problems: Pick<Problems, 'report' | 'resolve'>
   /** From `loadPlans`. */
   readonly plans: PlanTable
@@ -56,7 +56,7 @@ export interface DatabasesDeps {
   readonly isAccountSuspended?: (accountId: string) => boolean
   /** Whether the user of a caller may still write for its account. Omitted: nobody is ever removed from one. */
   readonly isStillMember?: (caller: Caller) => boolean
-  /** Most databases of an account, where the operator has set a limit. Omitted: nowhere. */
+  /** Maximum number of databases of an account, if the operator has set one. Omitted: none is set. */
   readonly databaseLimitOf?: (accountId: string) => number | undefined
   /** Whether the engine has a command that not every supported engine has; in upper case. Omitted: it has none. */
   readonly hasNewer?: (name: string) => boolean
@@ -87,7 +87,7 @@ export interface DatabasesDeps {
     | 'serve'
     | 'incarnation'
   >
-  /** Where backups are kept besides the disk. Omitted: nowhere. */
+  /** Object storage in which backups are kept besides the disk. Omitted: none. */
   readonly objectStorage?: BackupStorage | undefined
   /** Counts what happens, for metrics. */
   readonly meter?: DatabasesMeter
@@ -120,17 +120,17 @@ export interface Traffic {
     databaseId: string,
   ) => Pick<DatabaseMeter, 'lastActivityAtMs' | 'holds' | 'connections'> | undefined
   /**
-   * Closes the connections to a database's engines. Clients stay connected; their next command asks for the engines
-   * again. Returns false, and closes nothing, while a client uses one of the connections. `and-send-away` first
-   * disconnects the clients that have state on a connection, and has new commands wait.
+   * Closes the connections to a database's engines. Clients stay connected; their next command asks for the engines again.
+   * Returns false, and closes nothing, while a client uses one of the connections. `and-send-away` first disconnects the
+   * clients that have state on a connection, and makes new commands wait.
    */
   readonly release: (databaseId: string, manner: 'when-unused' | 'and-send-away') => boolean
-  /** Before another node becomes the home of a database; see the methods of the gateway of the same names. */
+  /** Called before another node becomes the home of a database; see the methods of the same names in the gateway. */
   readonly hold: (databaseId: string) => boolean
   readonly proceed: (databaseId: string) => void
   readonly isReceiving: (databaseId: string) => boolean
   readonly breakOff: (databaseId: string) => void
-  /** Disconnects the clients of a database without answering what waits; see the gateway. */
+  /** Disconnects the clients of a database without answering their waiting commands; see the gateway. */
   readonly sendAway: (databaseId: string) => void
   /** Limits and counts reads that other nodes answer. Omitted: none do. */
   readonly reads?: ReadControl
@@ -139,12 +139,12 @@ export interface Traffic {
 /** What the data plane of a home does for reads that other nodes answer. */
 export interface ReadControl {
   /**
-   * How many more reads of a database another node may answer without asking; they count against the command rate at once.
-   * Undefined: the home has to answer each of them itself.
-   * @param outstanding reads that were allowed before and are not reported: to that node, and to all.
+   * How many more reads of a database another node may answer without asking the home. They count against the command rate
+   * at once. Undefined: the home has to answer each of them itself.
+   * @param outstanding reads that were allowed before and are not reported yet: by that node, and by all nodes.
    */
   allow(databaseId: string, outstanding: { readonly here: number; readonly everywhere: number }): number | undefined
-  /** Counts what another node has answered. */
+  /** Counts reads that another node has answered. */
   note(
     databaseId: string,
     reads: {
@@ -192,7 +192,7 @@ export interface ChangeDeps extends DatabasesDeps {
       readonly except?: readonly string[]
       readonly role?: 'home' | 'replica'
     }): Promise<string | undefined>
-    /** The region of each other node that answers, by its life; undefined: it serves all. */
+    /** The region of each other node that answers, by its incarnation; undefined: it serves all regions. */
     regionsOfPeers(): Promise<ReadonlyMap<Incarnation, string | undefined>>
   }
   /** The replicas at nodes of read regions; `undefined` on a server that is alone. */
@@ -205,13 +205,13 @@ export interface ChangeDeps extends DatabasesDeps {
   }
 }
 
-/** How changes of databases have to do with replicas at other nodes; `Replicas` implements it. */
+/** What changes of databases require of replicas at other nodes; `Replicas` implements it. */
 export interface ReplicaControl {
   /** Resolves when the replicas of all read regions of a row serve. Rejects with `region_without_capacity`. */
   serving(row: DatabaseRow): Promise<void>
-  /** The database has this row again: a change of its regions failed. */
+  /** Returns to this row of a database, because a change of its regions failed. */
   follow(row: DatabaseRow): void
-  /** Resolves when no other node answers reads of a database by what was true before this call. */
+  /** Resolves when no other node answers reads of a database by a lease from before this call. */
   withdraw(databaseId: string): Promise<void>
   /** Resolves when other nodes have deleted their copies of a database, or do not answer. */
   gone(databaseId: string): Promise<void>
@@ -226,6 +226,6 @@ export interface SleepControl {
   noteStarted(databaseId: string): void
   /** Keeps a database from falling asleep until the work has settled. Does not wake it. */
   during<Result>(databaseId: string, task: Task, work: () => Promise<Result>): Promise<Result>
-  /** The database is gone. */
+  /** Forgets a database that this node no longer serves. */
   forget(databaseId: string): void
 }

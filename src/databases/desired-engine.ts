@@ -14,8 +14,8 @@ import {
 } from './users/index.js'
 
 /**
- * Everything on all keys and channels, except commands that manage the engine; of those, the ones that only touch data
- * are granted again. The gateway refuses more. These rules are the second line of defence behind it.
+ * Allow all commands on all keys and channels, except commands that manage the engine. Excluded commands that only touch
+ * data are granted again. The gateway refuses more; these rules are the second line of defence behind it.
  */
 const DEFAULT_RULES = [
   '~* &* +@all',
@@ -95,8 +95,8 @@ export function observerPasswordOf({ database_id: databaseId, password, rest_tok
 }
 
 /**
- * The only read region whose replicas run at the homes of databases; undefined: all. A node that serves one region has other
- * nodes keep the replicas of the others (`replicas/`).
+ * The only read region whose replicas this node runs for its databases; undefined: all. If this node serves one region,
+ * other nodes keep the replicas of the other regions (`replicas/`).
  */
 export function regionOf({ node, region }: { readonly node?: string; readonly region?: string | undefined }) {
   return node === undefined ? undefined : region
@@ -153,7 +153,7 @@ export class DesiredEngines {
     this.#deps = deps
   }
 
-  /** What the engines of a database have to run as; undefined when they must not run. */
+  /** The desired state of the engines of a database; undefined when they must not run. */
   specOf(databaseId: string): EngineSpec | undefined {
     const row = this.#deps.rowOf(databaseId)
     if (!row || this.#blocked.has(databaseId)) return undefined
@@ -190,7 +190,7 @@ export class DesiredEngines {
     this.#creating.delete(databaseId)
   }
 
-  /** Keeps the engines of these databases from starting until the next start: their data is not in place. */
+  /** Keeps the engines of these databases from starting until the server restarts, because their data is not in place. */
   block(databaseIds: ReadonlySet<string>): void {
     this.#blocked = databaseIds
   }

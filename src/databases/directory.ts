@@ -82,7 +82,10 @@ export interface DirectoryFollower {
   remove(databaseId: string): void
 }
 
-/** A served database. Only what a start needs is made of its row at once: there may be ten thousand that nobody uses. */
+/**
+ * A served database. Values that a start does not need are computed at their first use: there may be ten thousand databases
+ * that nobody uses.
+ */
 class Entry {
   readonly row: DatabaseRow
   readonly served: ServedDatabase
@@ -147,7 +150,7 @@ export class ServingDirectory {
     this.#changed(databaseId)
   }
 
-  /** Serves no new request with a token of the database; `put` serves them again. Others are not affected. */
+  /** Refuses new requests with a token of the database until the next `put`. Other requests are not affected. */
   hideTokens(databaseId: string): void {
     const entry = this.#entries.get(databaseId)
     if (entry) this.#dropTokens(entry)
@@ -266,7 +269,7 @@ export function tokensOf(row: DatabaseRow): ReadonlyMap<string, DataUser> {
   return new Map(tokens.map(([token, user]) => [digestOfToken(token), user]))
 }
 
-/** Both are stored: nobody can time a guess by it. */
+/** Compares two stored rows and nothing that a caller sends, so it needs no constant time. */
 const haveSameSecrets = (one: DatabaseRow, other: DatabaseRow): boolean =>
   one.password === other.password &&
   one.rest_token === other.rest_token &&

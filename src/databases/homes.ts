@@ -1,4 +1,4 @@
-/** Which node serves which database, and what this node knows of those that others serve. */
+/** Which node serves which database, and what this node knows of databases that other nodes serve. */
 import { type Clock, isObject } from '../base/index.js'
 import type { Cluster, Peer } from '../cluster/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
@@ -52,7 +52,7 @@ const REMOVE = 'databases.remove'
 /** The nodes that serve databases. On a server that is alone, everything is here. */
 export class Homes {
   readonly #deps: HomesDeps
-  /** Finds the home of what clients of the data plane ask for; absent on a server that is alone. */
+  /** Finds the home of the database that a client of the data plane asks for; absent on a server that is alone. */
   readonly locator: Locator | undefined
   /** The ports of databases of other nodes; absent on a server that is alone. */
   readonly ports: PortsElsewhere | undefined
@@ -72,12 +72,12 @@ export class Homes {
       databases: served(textOf(payload, 'accountId')).map(([id, facts]) => [id, facts]),
     }))
     cluster?.handle(REMOVE, (payload) => {
-      // The other node looks again later: a deletion may take longer than an answer.
+      // Not awaited: a deletion may take longer than an answer may. The other node checks again later.
       void remove(textOf(payload, 'accountId'), textOf(payload, 'databaseId'))
     })
   }
 
-  /** What the data plane asks about databases of other nodes. */
+  /** Lookups of the data plane about databases of other nodes. */
   get otherNodes() {
     const { locator, ports } = this
     return (
@@ -135,14 +135,14 @@ export class Homes {
     return this.elsewhereOf(await this.known(request))
   }
 
-  /** The same for the deletion of a database: one whose home the operator has given up is deleted by any node. */
+  /** Like `elsewhere`, for the deletion of a database. Any node deletes a database whose home the operator has given up. */
   async elsewhereToDelete(request: Addressed): Promise<Elsewhere | undefined> {
     const found = await this.known(request)
     const isLost = found?.home && (await this.#deps.store.run(lostHomes.isLost, { home: found.home }))
     return isLost ? undefined : this.elsewhereOf(found)
   }
 
-  /** The same for a database that was found. */
+  /** Like `elsewhere`, for a database that was found already. */
   elsewhereOf(found: homes.FoundHome | undefined): Elsewhere | undefined {
     if (!found || found.home === this.#deps.node) return undefined
     if (found.home === null) throw new HomeportError('database_without_home', { databaseId: found.databaseId })
@@ -175,7 +175,10 @@ export class Homes {
     return { node, connect }
   }
 
-  /** Has its home delete a database. @throws HomeportError `database_busy`, because that takes time. */
+  /**
+   * Asks the home of a database to delete it. @throws HomeportError `database_busy` always, because the deletion takes
+   * time.
+   */
   async removeElsewhere({ accountId }: Caller, row: Pick<DatabaseRow, 'database_id' | 'home'>): Promise<never> {
     const { cluster } = this.#deps
     const peer = cluster?.peers.find(({ name }) => name === row.home)
@@ -226,7 +229,7 @@ export class Homes {
   }
 }
 
-/** A node of an older version does not tell all of them. */
+/** 0 for a number that a node of an older version does not send. */
 const numberOf = (value: unknown): number => Number(value ?? 0)
 
 /** What is known of the databases that other nodes serve. */
@@ -257,7 +260,9 @@ function knownElsewhere(row: DatabaseRow, { facts }: OtherNodes): KnownDatabase 
   return { row, monthRequests: () => monthRequests, monthCostNano: () => monthCostNano, usedBytes }
 }
 
-/** Where a record says that clients reach a database of another node. */
+/**
+ * The settings for the record of a database of another node: the addresses of that node, and whether the database is awake.
+ */
 export function settingsElsewhere(row: DatabaseRow, own: RecordSettings, others: OtherNodes): RecordSettings {
   const isAwake = (id: string): boolean => others.facts.get(id)?.isAwake === true
   return { ...own, ...others.addresses.get(row.home ?? ''), isAwake }

@@ -11,7 +11,7 @@
  * - `rules.ts` validates a request beyond its schema; `plan-file.ts` reads the operator's plans.
  * - `creation.ts`, `deletion.ts`: the two long changes. After a crash the next start rolls a creation back and completes
  *   a deletion.
- * - `changes/`: everything else that an owner can change; `changes/changer.ts` says how, and what a crash leaves.
+ * - `changes/`: everything else that an owner can change; `changes/changer.ts` says how, and what happens after a crash.
  * - `desired-engine.ts`: the desired state of a database's engines, with their users and permissions.
  * - `start-up.ts`: brings rows and files together after a crash, before any database is served.
  * - `records.ts`: what callers are shown of databases. `summaries.ts`: lists and counts of databases, from memory.
@@ -23,7 +23,7 @@
  * - `usage/`: requests, bandwidth, storage and cost of each database; budgets and statistics.
  * - `backups/`: snapshots, restores, imports and exports.
  * - `moves/`: moves databases to other nodes of a cluster.
- * - `replicas/`: has nodes of read regions keep replicas, and lets them answer reads.
+ * - `replicas/`: makes nodes of read regions keep replicas and answer reads.
  * - `standbys/`: keeps copies of databases on other nodes.
  * - `quarantine/`: files that the store does not know.
  *

@@ -46,7 +46,7 @@ export interface Databases extends Service {
   readonly homes: Homes
   /** Which node a new database gets. */
   readonly placement: Placement
-  /** What is done with other nodes. */
+  /** Moves, standbys, replicas and set-aside files: what needs other nodes. */
   readonly others: WithOtherNodes
   /** Changes of existing databases. */
   readonly changes: Changes
@@ -59,7 +59,7 @@ export interface Databases extends Service {
 
   /** The ids of all databases of an account, in whatever state. */
   idsOf(accountId: string): Promise<string[]>
-  /** Accounts were suspended or resumed: their databases refuse or serve accordingly. */
+  /** Makes databases refuse or serve their clients after accounts were suspended or resumed. */
   followAccounts(): void
 
   /** What keeps a database of the account awake, or since when it sleeps. Does not wake it. */

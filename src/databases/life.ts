@@ -119,8 +119,8 @@ export const PAGE_ROWS = 250
 
 /**
  * Reads the rows of all databases of all accounts, ordered by id.
- * @param before what this server has read, if nobody else changes rows: as long as none of them was being changed, what a
- * start does first changes none, and they are answered again.
+ * @param before rows that this server has read before, if no other node changes rows. If none of them was being changed,
+ * the first steps of a start have changed none of them, and they are returned without another read.
  */
 export async function everyRow(
   store: Pick<Store, 'run'>,

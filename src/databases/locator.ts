@@ -28,9 +28,9 @@ export interface LocatorDeps {
 const TOKENS = 'databases.tokens'
 /** Digests in one question. More wait for the next one. */
 const MOST_ASKED = 1_000
-/** Lookups that wait at a time. A stranger can send as many wrong tokens as he likes. */
+/** Maximum lookups that wait at a time, because a stranger can send any number of wrong tokens. */
 const MOST_WAITING = 10_000
-/** Digests whose node is remembered. */
+/** Maximum digests whose node is remembered. */
 const MOST_REMEMBERED = 10_000
 /** How long the tokens of nodes that do not answer are remembered. */
 const ABSENT_FOR_MS = 5_000
@@ -53,9 +53,10 @@ interface Lookup {
  * Finds the home of a database by what a client presents, so that clients may use any node. The home checks everything
  * again, so an old answer of a locator costs a round trip and nothing else.
  *
- * Tokens are not in the store by their digest, so the other nodes are asked. One question is pending at a time, and the
- * next one contains whatever was looked up meanwhile. So wrong tokens cost the other nodes little. The tokens of homes
- * that do not answer are read from the store: their clients hear that the node is away, not that the token is wrong.
+ * The store has no index of tokens by digest, so the locator asks the other nodes. One question is pending at a time, and
+ * the next one contains all tokens that were looked up meanwhile. So wrong tokens cost the other nodes little. The locator
+ * reads the tokens of homes that do not answer from the store: their clients get the error that the node is away, not that
+ * the token is wrong.
  */
 export class Locator {
   readonly #deps: LocatorDeps
@@ -63,13 +64,14 @@ export class Locator {
   readonly #leaving = new Map<string, Promise<void>>()
   #waiting: Lookup[] = []
   #isAsking = false
-  /** Counts moves: what was asked before one may be wrong after it. */
+  /** Counts moves. An answer to a question from before a move may be wrong after it. */
   #moves = 0
   #absent: Absent | undefined
 
   constructor(deps: LocatorDeps) {
     this.#deps = deps
-    // Requests for a database between two homes wait at the old one, also those that reach the new one too early.
+    // While a database moves, the old home answers for its tokens, so that requests wait there, even those that reach the
+    // new home too early.
     const answersFor = (digest: string): boolean => deps.servesToken(digest) || this.#leaving.has(digest)
     deps.cluster.handle(TOKENS, (payload) => digestsOf(payload).filter(answersFor))
   }
@@ -84,7 +86,7 @@ export class Locator {
     return node === undefined ? undefined : this.#at(node, 'rest', () => this.#nodes.delete(digest))
   }
 
-  /** The same for the server name (SNI) of a TLS client, in lower case. */
+  /** Like `byToken`, for the server name (SNI) of a TLS client, in lower case. */
   async byServerName(serverName: string): Promise<Elsewhere | undefined> {
     const { domain, store, node: here } = this.#deps
     if (domain === undefined || !serverName.endsWith(`.${domain}`)) return undefined
@@ -105,19 +107,25 @@ export class Locator {
     return { node, connect }
   }
 
-  /** The node that has taken a database over from this one, by a token that another node has passed on. */
+  /**
+   * The node that has taken a database over from this one; for a request with its token that another node passed on to this
+   * one.
+   */
   movedTo(token: string): Elsewhere | undefined {
     const digest = digestOfToken(token)
     const node = this.#nodes.get(digest)
     return node === undefined ? undefined : this.#at(node, 'rest', () => this.#nodes.delete(digest))
   }
 
-  /** Resolves when the database of a token is not between two homes; undefined when it is not. */
+  /** Resolves when the move of a token's database has ended; undefined when it is not being moved. */
   whileMoving(token: string): Promise<void> | undefined {
     return this.#leaving.size === 0 ? undefined : this.#leaving.get(digestOfToken(token))
   }
 
-  /** A database is about to get another home. Requests with its tokens wait until the result is called. */
+  /**
+   * Makes requests with the tokens of a database wait, because it is about to get another home. @returns a function that
+   * ends the wait.
+   */
   leaving(row: DatabaseRow): () => void {
     let settle = (): void => {}
     const settled = new Promise<void>((resolve) => {
@@ -132,8 +140,8 @@ export class Locator {
   }
 
   /**
-   * A database has another home. Forgets which node has its tokens; `row` is given by the old home, to which others may
-   * still pass requests on.
+   * Called when a database has another home. Forgets which nodes serve which tokens. The old home passes `row` and
+   * remembers the new home for its tokens, because other nodes may still pass requests on to it.
    */
   moved(node: string, row?: DatabaseRow): void {
     this.#moves++

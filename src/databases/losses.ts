@@ -107,13 +107,13 @@ export class Losses {
     this.#write(databaseId, JSON.stringify(loss))
   }
 
-  /** The data is back, or its loss is accepted. */
+  /** Clears a loss: the data is back, or the owner has accepted its loss. */
   clear(databaseId: string): void {
     this.#forget(databaseId)
     this.#write(databaseId, null)
   }
 
-  /** The data was replaced, and the store has cleared the loss already. */
+  /** Forgets a loss that the store has cleared already, because the data was replaced. */
   replaced(databaseId: string): void {
     this.#forget(databaseId)
   }

@@ -4,8 +4,8 @@ import { isError } from '../contract/errors/errors.js'
 const KEPT_MS = 5 * 60_000
 
 /**
- * Work of which the store may say that it has begun, although nobody does it: the answer to the commit that began it was
- * lost. It is named by its database, or by something that tells it from other work on the same database.
+ * Work that may have begun in the store although nobody carries it out, because the answer to the commit that began it was
+ * lost. It is identified by its database, or by a value that distinguishes it from other work on the same database.
  */
 export class LostBegins<Work = string> {
   readonly #sinceMs = new Map<Work, number>()
@@ -20,12 +20,14 @@ export class LostBegins<Work = string> {
     }
   }
 
-  /** Other work by this name has begun: the earlier one did not, or has ended. */
+  /**
+   * Forgets earlier work with the same identity, because new work has begun: the earlier one did not begin, or has ended.
+   */
   forget(work: Work): void {
     this.#sinceMs.delete(work)
   }
 
-  /** What was noted in the last minutes. */
+  /** The work noted in the last 5 minutes. */
   recent(nowMs: number): ReadonlySet<Work> {
     for (const [work, sinceMs] of this.#sinceMs) {
       if (Math.abs(nowMs - sinceMs) > KEPT_MS) this.#sinceMs.delete(work)
@@ -34,8 +36,8 @@ export class LostBegins<Work = string> {
   }
 }
 
-/** Does work that may have begun although the answer to the commit was lost. */
+/** Settles work that may have begun although the answer to the commit was lost. */
 export interface LostWork {
-  /** Rolls such work back, or completes it. May be repeated. */
+  /** Rolls this work back, or completes it. May be repeated. */
   settleLost(): Promise<void>
 }

@@ -5,7 +5,7 @@ import * as lostHomes from './transactions/lost-homes.js'
 import { systemCaller } from './usage/index.js'
 
 /**
- * Forgets a node that is gone for good although it is the home of databases. The owners find out in their audit logs.
+ * Forgets a node that is gone for good although it is the home of databases. Each owner gets an entry in the audit log.
  * @param atMs now, Unix milliseconds.
  * @throws HomeportError `node_not_found`, `node_running`, `node_has_standbys`.
  */

@@ -4,11 +4,11 @@ import { type CreateDatabaseBody, CreateDatabaseSchema } from '../contract/datab
 import { REGIONS } from '../contract/databases/regions.js'
 import { compileChecker } from '../http/index.js'
 
-/** What only the older spelling of a creation may set. */
+/** Fields that only the older spelling of a creation may set. */
 const OlderFieldsSchema = Type.Object({
   auto_upgrade: Type.Optional(Type.Boolean()),
   prod_pack_enabled: Type.Optional(Type.Boolean()),
-  // No server of one machine keeps the promise of `true`, so it is refused, not ignored.
+  // A server on one machine cannot keep the promise of `true`, so it refuses the value instead of ignoring it.
   consistent: Type.Optional(Type.Literal(false)),
 })
 
@@ -22,7 +22,7 @@ const checkBody: (value: unknown) => asserts value is CreateDatabaseBody = compi
 const checkOlderFields: (value: unknown) => asserts value is OlderFields = compileChecker(OlderFieldsSchema, 'body')
 
 /**
- * Checks the body of a creation. One with `region: "global"` comes from a client older than the interface (the CLI, the
+ * Checks the body of a creation. A body with `region: "global"` comes from a client older than the interface (the CLI, the
  * MCP server, the Terraform and Pulumi providers of the original): only then may `name` stand for `database_name`, the
  * platform follows from the primary region, and `auto_upgrade` and `prod_pack_enabled` count.
  * @throws HomeportError `invalid_request` with every problem.
@@ -41,7 +41,7 @@ export function readCreation(body: unknown): CreationRequest {
   return { ...present(translated), auto_upgrade, prod_pack_enabled }
 }
 
-/** The known fields alone: others that a client sends have no meaning. */
+/** Keeps the known fields; other fields of a client have no meaning. */
 function present(body: CreateDatabaseBody): CreateDatabaseBody {
   const { database_name, platform, primary_region, read_regions, plan, budget, eviction, tls, db_type } = body
   return { database_name, platform, primary_region, read_regions, plan, budget, eviction, tls, db_type }

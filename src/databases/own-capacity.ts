@@ -7,7 +7,7 @@ import type { UsageLedger } from './usage/ledger.js'
 /** What the capacity of this node is computed from. */
 export interface CapacityFacts {
   readonly deps: Pick<DatabasesDeps, 'fleet' | 'plans' | 'settings'>
-  /** Those of the databases that this node serves. */
+  /** Ledgers of the databases that this node serves. */
   readonly ledgers: readonly Pick<UsageLedger, 'row' | 'usedBytes'>[]
   readonly isAwake: (databaseId: string) => boolean
 }

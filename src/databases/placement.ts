@@ -11,7 +11,7 @@ import type { Homes } from './homes.js'
 import { type CreationRequest, readCreation } from './older-spelling.js'
 import * as homes from './transactions/homes.js'
 
-/** What a node says of itself when another one looks for a home. */
+/** What a node reports of itself when another node looks for a home. */
 export interface Capacity {
   /** The region that it serves; undefined: all. */
   readonly region: string | undefined
@@ -71,13 +71,14 @@ export class Placement {
   constructor(deps: PlacementDeps) {
     this.#deps = deps
     const { cluster, ownCapacity } = deps
-    // Other nodes pass on to it what they choose it for: not before it serves, and not when it stops.
+    // A node that answers may be chosen and gets creations. So this node answers only while it serves, not before and not
+    // while it stops.
     cluster?.handle(CAPACITY, () => (cluster.takesPart ? ownCapacity() : undefined))
   }
 
   /**
    * The node that answers a creation, if it is another one: the home of the database that an earlier request with the same
-   * key has created, or the home that is chosen now. What another node passes on is answered here.
+   * key has created, or the home that is chosen now. A request that another node passed on is answered here.
    * @throws HomeportError `database_without_home`, and those of `homeFor`
    */
   async elsewhere(request: Addressed): Promise<Elsewhere | undefined> {
@@ -113,7 +114,7 @@ export class Placement {
     throw new HomeportError('region_without_capacity', { region: needs.region })
   }
 
-  /** What each node says of its capacity, this one first. Those that do not answer at once are left out. */
+  /** The capacity that each node reports, this one first. Nodes that do not answer at once are left out. */
   async capacities(): Promise<ReadonlyMap<string, Capacity>> {
     const { node, cluster, ownCapacity } = this.#deps
     const capacities = new Map<string, Capacity>()
@@ -127,7 +128,7 @@ export class Placement {
     return capacities
   }
 
-  /** The region of each other node that answers, by its life; undefined: it serves all. */
+  /** The region of each other node that answers, by its incarnation; undefined: it serves all regions. */
   async regionsOfPeers(): Promise<ReadonlyMap<Incarnation, string | undefined>> {
     const answers = (await this.#deps.cluster?.ask(CAPACITY, null)) ?? []
     const known = answers.map(({ peer, answer }) => ({ peer, capacity: capacityOf(answer) }))
@@ -152,7 +153,7 @@ export class Placement {
   }
 }
 
-/** Undefined for a request that is wrong: its handler on this node says what is. */
+/** Undefined for an invalid request: its handler on this node reports what is wrong. */
 function creationOf(body: unknown): CreationRequest | undefined {
   try {
     return readCreation(body)
@@ -163,9 +164,10 @@ function creationOf(body: unknown): CreationRequest | undefined {
 }
 
 /**
- * The emptier one of two candidates drawn at random: nodes that create at the same time do not all choose the same one.
- * Candidates of the region with capacity come first, then others with space on their disk, then all: the home then says what
- * it lacks. Undefined when no candidate serves the region. Pure.
+ * Chooses the emptier of two candidates drawn at random, so that nodes that create at the same time do not all choose the
+ * same one. Draws from the first group that is not empty: nodes of only this region with capacity, all with capacity, all
+ * with space on their disk, all that serve the region. A home without capacity reports what it lacks. Undefined when no
+ * candidate serves the region. Pure.
  */
 export function chooseHome(all: readonly Candidate[], needs: Needs, random: () => number): string | undefined {
   const serving = all.filter(({ capacity: { region } }) => region === undefined || region === needs.region)
@@ -181,7 +183,7 @@ export function chooseHome(all: readonly Candidate[], needs: Needs, random: () =
 const hasCapacity = (capacity: Capacity, needs: Needs): boolean =>
   capacity.hasSpace && capacity.awake < capacity.mostAwake && capacity.availableBytes >= needs.memoryBytes
 
-/** Two different ones, in their order. */
+/** Draws two different candidates, in their order. */
 function drawTwo(from: readonly Candidate[], random: () => number): readonly Candidate[] {
   if (from.length <= 2) return from
   const first = Math.floor(random() * from.length)

@@ -30,14 +30,14 @@ export interface PortsElsewhereDeps {
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** Follows the ports; resolves when it listens as `find` says. `databaseIds` have changed. Never rejects. */
+/** Called when `databaseIds` have changed; resolves when this node listens as `find` says. Never rejects. */
 export type PortsFollower = (databaseIds: readonly string[]) => Promise<void>
 
 const CHANGED = 'databases.ports'
 const HELLO = 'databases.hello'
-/** Every node reads all homes this often, for what it was not notified of. */
+/** Interval at which every node reads all homes, to find changes of which it was not notified. */
 const SWEEP_EVERY_MS = 10_000
-/** Databases in one message. More are found by the sweep. */
+/** Maximum databases in one message. The sweep finds the others. */
 const MOST_CHANGED = 1_000
 
 interface Neighbour extends ListeningPlace {
@@ -45,14 +45,15 @@ interface Neighbour extends ListeningPlace {
 }
 
 /**
- * Which ports this node has to listen on for databases of other nodes: those of all homes, as the store says. Of nodes that
- * share a machine and an address, only one can listen on a port: the home itself if it is one of them and runs, else the one
- * that a hash chooses. They greet each other when they start, so that a home finds its ports free.
+ * Decides on which ports this node listens for databases of other nodes: the ports of all homes in the store. If several
+ * nodes share a machine and an address, only one of them can listen on a port: the home itself if it is one of them and
+ * runs, otherwise the node that a hash chooses. Nodes greet each other when they start, so that a home finds its ports
+ * free.
  */
 export class PortsElsewhere {
   readonly #deps: PortsElsewhereDeps
   #known = new Map<string, homes.HomePort>()
-  /** Databases of which something newer was heard than a sweep reads that runs now. */
+  /** Databases that changed during the running sweep: their entries are newer than what the sweep reads. */
   readonly #newer = new Set<string>()
   readonly #neighbours = new Map<Incarnation, Neighbour>()
   #own: Neighbour
@@ -71,7 +72,9 @@ export class PortsElsewhere {
     })
   }
 
-  /** Greets the other nodes, so that those on this machine leave the ports of this node's databases, and reads all homes. */
+  /**
+   * Greets the other nodes, so that nodes on this machine release the ports of this node's databases, and reads all homes.
+   */
   async start(): Promise<void> {
     this.#own = { ...this.#own, network: await ownNetwork() }
     await this.#greet()
@@ -84,13 +87,13 @@ export class PortsElsewhere {
     this.#timer?.cancel()
   }
 
-  /** Registers what listens. Once. */
+  /** Registers the follower that listens on the ports. Call it once. */
   follow(follower: PortsFollower): Promise<void> {
     this.#follower = follower
     return follower([...this.#known.keys()])
   }
 
-  /** The port of a database on which this node has to listen; undefined: it has not. */
+  /** The port of a database on which this node has to listen; undefined: this node does not listen for it. */
   find(databaseId: string): PortElsewhere | undefined {
     const known = this.#known.get(databaseId)
     return known && this.#listensFor(known)
@@ -119,7 +122,7 @@ export class PortsElsewhere {
    */
   async announce(databaseIds: readonly string[]): Promise<void> {
     try {
-      // This node may have been, or become, the home.
+      // This node may have become the home, or may have been it before.
       await Promise.all([
         this.#refresh(databaseIds),
         this.#deps.cluster.ask(CHANGED, { databaseIds: databaseIds.slice(0, MOST_CHANGED) }),
@@ -167,7 +170,7 @@ export class PortsElsewhere {
     })
   }
 
-  /** Tells those that this node has not heard of yet where it listens. Never rejects. */
+  /** Sends the address of this node to nodes that it has not met yet. Never rejects. */
   async #greet(): Promise<void> {
     const { cluster } = this.#deps
     const strangers = cluster.peers.filter(({ incarnation }) => !this.#neighbours.has(incarnation))
@@ -200,7 +203,10 @@ export class PortsElsewhere {
   }
 }
 
-/** Of a damaged row there are none: its home still answers, and one database must not keep the ports of the others. */
+/**
+ * The read regions of a row; none if the row is damaged. Its home still answers, and one damaged row must not block the
+ * ports of other databases.
+ */
 function regionsOf(row: homes.HomePort): readonly string[] {
   try {
     return readRegionsOf(row)

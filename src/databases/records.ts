@@ -23,7 +23,7 @@ export interface RecordsDeps extends Pick<DatabasesDeps, 'store' | 'emailOf'> {
   readonly setAside: () => SetAsideFiles | undefined
 }
 
-/** What callers are shown of databases, at whatever node each is served. */
+/** Renders databases for callers, whichever node serves them. */
 export class Records {
   readonly #deps: RecordsDeps
 
@@ -57,7 +57,10 @@ export class Records {
     return records
   }
 
-  /** A database that a request has created, at this node or, for an earlier request with the same key, at another one. */
+  /**
+   * The record of a database that a request has created: at this node, or at another node by an earlier request with the
+   * same key.
+   */
   async created(row: DatabaseRow, caller: Caller): Promise<DatabaseRecord> {
     const { homes } = this.#deps
     const others = homes.isHere(row) ? undefined : await homes.others(caller.accountId)

@@ -22,8 +22,8 @@ export interface RecoveryDeps extends ChangeDeps {
 }
 
 /**
- * Recreates a database whose node is gone at this node, from a backup in object storage. Only on purpose: what was written
- * after the backup is lost.
+ * Recreates a database whose node is gone on this node, from a backup in object storage. Only on request, because writes
+ * after the backup are lost.
  *
  * ```
  *   backup downloaded, decrypted, loaded once, staged ──commit──▶ home: this node; restoring ──▶ data in place, served
@@ -32,8 +32,8 @@ export interface RecoveryDeps extends ChangeDeps {
  *   nothing has changed                               the next start of this node completes it
  * ```
  *
- * The old node cannot serve it after the commit: while it runs, nothing is taken from it; when it starts again, the row
- * names another home, and its files are set aside, never deleted.
+ * The old node cannot serve the database after the commit: while the old node runs, a recovery is refused. When it starts
+ * again, the row names another home, and the old node sets its files aside and never deletes them.
  */
 export class Recovery {
   readonly #deps: RecoveryDeps
@@ -44,7 +44,9 @@ export class Recovery {
     deps.cluster?.handle(TAKEN, (payload) => this.#letGo(isObject(payload) ? String(payload.databaseId) : ''))
   }
 
-  /** Resolves when the database serves the data of the backup; without one, of the newest that this node can get. */
+  /**
+   * Resolves when the database serves the data of the backup; without an id, of the newest backup that this node can get.
+   */
   recover(caller: Caller, databaseId: string, backupId: string | undefined): Promise<RecoveryRecord> {
     if (this.#active.has(databaseId)) {
       return Promise.reject(new HomeportError('database_busy', { modifyingState: 'restoring' }))
@@ -54,7 +56,7 @@ export class Recovery {
     return work
   }
 
-  /** Moves the files of databases that others have taken over from this node out of the way. Before any engine starts. */
+  /** Sets aside the files of databases that other nodes have taken over from this one. Call it before any engine starts. */
   async setAside(rows: readonly DatabaseRow[]): Promise<void> {
     const { settings, homes } = this.#deps
     if (settings.node === undefined) return
@@ -104,7 +106,7 @@ export class Recovery {
     return modifyingState === 'restoring' && !this.#deps.directory.has(databaseId)
   }
 
-  /** What follows the commit. May be repeated. */
+  /** Carries out the steps after the commit. May be repeated. */
   async #finish(databaseId: string): Promise<void> {
     const { cluster, homes } = this.#deps
     // A node that has just come back may have read the row before the commit.
@@ -137,7 +139,9 @@ export class Recovery {
     await onServing(databaseId)
   }
 
-  /** Another node has taken a database over: it is not served here any more, and not remembered as served elsewhere. */
+  /**
+   * Called when another node has taken a database over. Stops serving it here, and forgets which nodes serve which tokens.
+   */
   async #letGo(databaseId: string): Promise<void> {
     const { store, homes, directory, sleep, fleet } = this.#deps
     homes.locator?.forget()

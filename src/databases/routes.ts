@@ -84,10 +84,10 @@ export function databaseRoutes(databases: Databases): Route[] {
   ])
 }
 
-/** Routes about the files of this server, whatever their parameter is called. */
+/** Routes about files of this server: their `{id}` is not the id of a database. */
 const OF_SERVER: ReadonlySet<string> = new Set([adoptQuarantined.path])
 
-/** Has the home of a database answer what is about it. */
+/** Passes requests about a database on to its home. */
 export function withHomes(homes: Databases['homes'], routes: readonly Route[]): Route[] {
   if (!homes.areMany) return [...routes]
   const elsewhere = (request: Addressed) => homes.elsewhere(request)

@@ -19,9 +19,10 @@ export interface SetAsideDeps extends Pick<ChangeDeps, 'store' | 'dataDir' | 'lo
 }
 
 /**
- * Moves the files of databases that others have taken over from this node out of the way, once for each time: what is there
- * later is a copy of the new home. No engine may use the files.
- * @param isElsewhere whether another node is the home of a database now; one that has come back is served from its files.
+ * Sets aside the files of databases that other nodes have taken over from this one, once for each takeover: files that
+ * appear later are a copy of the new home. No engine may use the files.
+ * @param isElsewhere whether another node is the home of a database now. If the database has come back, this node serves it
+ * from its files.
  */
 export async function setAside(deps: SetAsideDeps, isElsewhere: (databaseId: string) => boolean): Promise<void> {
   for (const taken of await deps.store.run(recoveries.takenFrom, { from: deps.node })) {
@@ -29,7 +30,7 @@ export async function setAside(deps: SetAsideDeps, isElsewhere: (databaseId: str
   }
 }
 
-/** The same for one database that another node serves. */
+/** Like `setAside`, for one database that another node serves. */
 export async function setAsideOne(deps: SetAsideDeps, databaseId: string): Promise<void> {
   const taken = await deps.store.run(recoveries.takenFrom, { from: deps.node })
   for (const one of taken) if (one.database_id === databaseId) await settle(deps, one, true)
@@ -42,7 +43,7 @@ async function settle(deps: SetAsideDeps, taken: recoveries.TakenHome, isElsewhe
   await deps.store.run(recoveries.forgetTaken, { databaseId, from: deps.node, at, kept })
 }
 
-/** Undefined when there are no files. They may have been moved by a process that was killed then. */
+/** Undefined when there are no files. A process that was killed afterwards may have moved them already. */
 async function keepFiles(
   deps: SetAsideDeps,
   databaseId: string,
@@ -65,7 +66,7 @@ async function auditOf({ store, clock }: SetAsideDeps, kept: recoveries.SetAside
   return database && auditRow(systemCaller(database.account_id), event, clock.now())
 }
 
-/** Rejects when the disk does not say: then nothing that is known of the files is forgotten. */
+/** Rejects when the disk gives no answer, so that no row about the files is deleted then. */
 async function exists(path: string): Promise<boolean> {
   try {
     await stat(path)
@@ -85,7 +86,7 @@ async function sizeOf(dir: string): Promise<number> {
 
 const LOOK_EVERY_MS = 60_000
 
-/** What nodes have set aside. This node notices when its own files are gone. */
+/** The files that nodes have set aside. Forgets files of this node that somebody has deleted. */
 export class SetAsideFiles {
   readonly #deps: SetAsideDeps
   #timer: Timer | undefined
@@ -96,7 +97,7 @@ export class SetAsideFiles {
     this.#deps = deps
   }
 
-  /** Of a database at all nodes, the oldest first. */
+  /** The set-aside files of a database at all nodes, the oldest first. */
   of(databaseId: string): Promise<readonly recoveries.SetAsideRow[]> {
     return this.#deps.store.run(recoveries.setAsideOf, { databaseId })
   }

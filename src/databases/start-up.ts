@@ -62,7 +62,8 @@ export class StartUp {
     const { database_id: databaseId } = row
     switch (recoveryOf(row)) {
       case 'undo-creation': {
-        // Nobody knows a database that is being created. If somebody has written to it, the store has lost later commits.
+        // No client knows a database that is being created. If a client has written to it, the store has lost later
+        // commits.
         const isKnown = await fleet.wasWritten(databaseId)
         if (!isKnown) await fleet.remove(databaseId)
         await undoCreation(store, databaseId)

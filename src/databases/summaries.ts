@@ -127,7 +127,7 @@ function placed(known: KnownDatabase, order: SummaryOrder, settings: SummarySett
   return { summary, place: [keyOf(order, summary, known.row.created_at), summary.database_id] }
 }
 
-/** In this order a reader looks for databases: those that work, those that are about to, and the others. */
+/** The order in which a reader looks for databases: active ones, those being changed, and the others. */
 const STATES: Readonly<Record<DatabaseSummary['state'], number>> = { active: 0, passive: 2, suspended: 3 }
 const CHANGING = 1
 const PAYMENTS: Readonly<Record<DatabaseSummary['type'], number>> = { free: 0, payg: 1, paid: 2, pro: 3 }

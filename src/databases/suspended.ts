@@ -5,10 +5,10 @@ import type { DatabaseRow } from './life.js'
 /** Who or what has suspended a database. */
 export type Suspender = (typeof SUSPENDERS)[number]
 
-/** The columns that tell of the suspension of a database. */
+/** The columns that decide whether a database is suspended. */
 export type SuspensionColumns = Pick<DatabaseRow, 'database_id' | 'account_id' | 'state' | 'suspended_by_owner'>
 
-/** What else suspends databases. It is not stored with them. */
+/** Suspensions that are not stored with the databases. */
 export interface Suspended {
   /** Whether the operator has suspended the account that owns a database. */
   isAccountSuspended(accountId: string): boolean
@@ -18,8 +18,8 @@ export interface Suspended {
 export const NOBODY_SUSPENDED: Suspended = { isAccountSuspended: () => false }
 
 /**
- * Why a database is suspended; undefined when it serves. The three reasons are independent: none ends another. The one
- * that its owner can do least about is named.
+ * Why a database is suspended; undefined when it serves. The three reasons are independent: none ends another. If several
+ * apply, the reason that the owner can do least about is named.
  */
 export function suspensionOf(row: SuspensionColumns, suspended: Suspended): Suspender | undefined {
   if (suspended.isAccountSuspended(row.account_id)) return 'operator'
@@ -27,7 +27,7 @@ export function suspensionOf(row: SuspensionColumns, suspended: Suspended): Susp
   return row.state === 'suspended' ? 'budget' : undefined
 }
 
-/** The error that refuses commands while somebody has suspended a database; the budget is not looked at. */
+/** The error that refuses commands while the operator or the owner has suspended a database; ignores the budget. */
 export function haltOf(row: SuspensionColumns, suspended: Suspended): HomeportError | undefined {
   if (suspended.isAccountSuspended(row.account_id)) return new HomeportError('account_suspended', {})
   if (row.suspended_by_owner !== 1) return undefined
