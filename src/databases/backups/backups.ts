@@ -54,7 +54,7 @@ export class Backups implements Service {
   readonly #uploads: Uploads | undefined
   readonly #jobs: Jobs
   readonly #interrupted: InterruptedBackups
-  /** For a database that this node takes over. */
+  /** Backups as the data of databases that this node takes over. */
   readonly recovered: RecoveredData
   #stopping: Promise<void> | undefined
 
@@ -97,15 +97,15 @@ export class Backups implements Service {
     return ids
   }
 
-  /** Settles what nobody carries out: the answer to the commit was lost. */
+  /** Settles work that nobody carries out, because the answer to the commit that began it was lost. */
   async settleLost(): Promise<void> {
     await this.#deps.lost.settleLost()
     await this.#lossAcceptance.settleLost()
   }
 
   /**
-   * Deletes what is left of deleted and failed backups. Answers the files that look like backups and are not known. Must not
-   * be called while a restore is active.
+   * Deletes the files that deleted and failed backups left. Resolves to the files that look like backups and are not known.
+   * Must not be called while a restore is active.
    */
   async unknownFiles(): Promise<readonly BackupName[]> {
     const { store, files, home } = this.#deps
@@ -163,7 +163,7 @@ export class Backups implements Service {
     await this.#begin({ backup, accountId: caller.accountId, audit, most: this.#deps.mostManual })
   }
 
-  /** Puts a snapshot of a database at a path that does not exist, and wakes it for that. It is no backup of its own. */
+  /** Wakes a database and writes a snapshot of it to a path that does not exist. The snapshot gets no row of a backup. */
   snapshot(databaseId: string, file: string): Promise<void> {
     const { sleep, fleet } = this.#deps
     return this.#jobs.run(databaseId, 'backup', async () => {

@@ -211,7 +211,7 @@ async function copyKey({ source, target, clock }: Copy, key: Buffer): Promise<nu
       length = bytes
       if (isGone) return
       headWritten = target.write(restoreHead(key, expiresAt, bytes))
-      // It may fail before the value comes, which awaits it, or none may come.
+      // The write may fail before the value arrives and awaits it, and perhaps no value arrives.
       headWritten.catch(() => undefined)
     },
     async (chunk) => {

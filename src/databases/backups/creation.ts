@@ -9,7 +9,7 @@ type BackupRow = backups.BackupRow
 type NewBackup = backups.NewBackup
 type Figures = Omit<Extract<backups.BackupResult, { kind: 'completed' }>, 'kind'>
 
-/** Safety and import backups that a database keeps beside the one that is being made; they would fill the disk for all. */
+/** Maximum safety and import backups that a database keeps besides the one being made: more could fill the disk for all. */
 const INTERMEDIATE_KEPT = 9
 
 /** Takes, checks and stores backups: a pending row becomes completed or failed. */
@@ -46,18 +46,18 @@ export class BackupCreation {
       return await this.#finish(backup, { kind: 'completed', ...(await work()) })
     } catch (cause) {
       const error = isUnwritable(cause) ? new HomeportError('store_full', {}, { cause }) : cause
-      // A tenant may mistype the URL of an import: that is nothing for the operator to look at.
+      // A tenant may mistype the URL of an import, which does not concern the operator.
       if (backup.kind === 'import' && error instanceof HomeportError)
         this.#deps.logger.info('import_failed', { error, backupId: backup.backup_id })
       else this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
-      // What is left of the file is deleted at the next start; the row must not stay pending for it.
+      // If this fails, the next start deletes the file; the row must not stay pending until then.
       await deleteFiles(this.#deps, [backup])
       await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error
     }
   }
 
-  /** A restore copies its backup first, so none of those that go is needed. */
+  /** Deletes the oldest safety and import backups. No restore needs them, because it copies its backup first. */
   async #prune({ database_id: databaseId, kind }: NewBackup): Promise<void> {
     if (kind !== 'safety' && kind !== 'import') return
     const { store, clock } = this.#deps

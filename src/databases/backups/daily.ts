@@ -10,18 +10,21 @@ type DueDatabase = backupsDaily.DueDatabase
 
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
-/** Retention of daily backups, and with the production pack (reference redis 1.9). */
+/** Retention of daily backups (reference redis 1.9). */
 export const DAILY_ON_DISK_MS = DAY_MS
 /** The same with the production pack. */
 export const DAILY_ON_DISK_WITH_PACK_MS = 3 * DAY_MS
 /** Retention of safety and import backups, which restores and imports make. */
 const INTERMEDIATE_RETENTION_MS = 3 * DAY_MS
-/** Delay before a database is tried again that was busy, or whose backup has failed; then it doubles. */
+/**
+ * Delay before the backup of a database is retried that was busy, or whose backup has failed. It doubles with each further
+ * failure.
+ */
 const FIRST_RETRY_MS = 5 * 60 * 1000
 
 /** What `DailyBackups` is built from. */
 export interface DailyDeps extends DeletionDeps, Pick<BackupDeps, 'clock' | 'home'> {
-  /** Which daily backups others expire: all completed ones, or those that object storage has. */
+  /** Which daily backups expire in object storage and not here: all completed ones, or only those that are stored there. */
   readonly keep: backupsDaily.Ages['keep']
   /** Creates a backup and resolves when it is completed. */
   readonly create: (backup: backups.NewBackup) => Promise<unknown>
@@ -46,14 +49,14 @@ interface Waiting {
 }
 
 /**
- * Creates the daily backups, one at a time, and deletes backups past their retention. Accounts take turns. One that fails
- * stays due and is repeated with growing pauses until the next day's. Only the first failure of a day is listed, and raises
- * an alert.
+ * Creates the daily backups, one at a time, and deletes backups past their retention. Accounts take turns. A backup that
+ * fails stays due and is retried with growing pauses until that of the next day is due. Only the first failure of a day is
+ * listed, and raises an alert.
  */
 export class DailyBackups {
   readonly #deps: DailyDeps
   readonly #waiting = new Map<string, Waiting>()
-  /** When accounts have had their last turn, while something is due: a number that only grows. */
+  /** The number of each account's last turn, while a backup is due. Numbers only grow. */
   readonly #turns = new Map<string, number>()
   #timer: Timer | undefined
   /** Infinite at first: the clock may have been ahead before this start, see `#pullBack`. */
@@ -96,7 +99,7 @@ export class DailyBackups {
     this.#timer = this.#deps.clock.after(againMs, () => this.check())
   }
 
-  /** Does what is due. Resolves to the delay until the next check, milliseconds. */
+  /** Makes the backups that are due. Resolves to the delay until the next check, milliseconds. */
   async #work(): Promise<number> {
     const { store, clock, home } = this.#deps
     await this.#pullBack(clock.now())

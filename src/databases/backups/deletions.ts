@@ -2,12 +2,15 @@ import * as deletions from '../transactions/backup-deletions.js'
 import type { BackupDeps } from './deps.js'
 import type { BackupName } from './files.js'
 
-/** What deletes the files of backups. */
+/** What `deleteFiles` needs. */
 export type DeletionDeps = Pick<BackupDeps, 'store' | 'logger'> & {
   readonly files: Pick<BackupDeps['files'], 'remove'>
 }
 
-/** Deletes the files of backups that are deleted or have failed. Never rejects: the next start deletes what is left. */
+/**
+ * Deletes the files of backups that are deleted or have failed. Never rejects: the next start deletes the files that are
+ * left.
+ */
 export async function deleteFiles(deps: DeletionDeps, gone: readonly BackupName[]): Promise<void> {
   for (const backup of gone) {
     try {

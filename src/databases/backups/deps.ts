@@ -23,11 +23,11 @@ export interface BackupDeps
   readonly files: BackupFiles
   /** See `regionOf`. */
   readonly only: string | undefined
-  /** Most manual backups of a database. */
+  /** Maximum number of manual backups of a database. */
   readonly mostManual: number
-  /** Resolves when no other node answers reads by the data before. */
+  /** Resolves when no other node answers reads from the data before. */
   readonly withdraw: (databaseId: string) => Promise<void>
-  /** The databases of which node; the empty text: all, on a server that is alone. */
+  /** The node whose databases are meant; the empty text on a server that is alone: all databases. */
   readonly home: string
   /** Called when the data of a database was replaced and the store knows it. */
   readonly onReplaced: (databaseId: string) => void

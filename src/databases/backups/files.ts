@@ -8,7 +8,7 @@
  * ```
  *
  * A row is committed before its file exists. The row of a deleted backup becomes one of `deleted_backups` until the file is
- * deleted, too. So the store has lost the row of a file without any: the next start moves it into quarantine.
+ * deleted, too. So if a file has neither row, the store has lost it: the next start moves the file into quarantine.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -22,7 +22,7 @@ import { placeCopy } from '../../fleet/index.js'
 
 const STAGED = 'restore.rdb'
 const EXTENSION = '.rdb'
-/** Files that exist only while they arrive. */
+/** Extensions of files that exist only while their content arrives. */
 const ARRIVING = ['.upload', '.download']
 /** Length of the magic of an RDB file: `REDIS0012`, `VALKEY080`. */
 const FORMAT_BYTES = 9
@@ -100,8 +100,8 @@ export class BackupFiles {
   }
 
   /**
-   * Deletes staged files, files of failed and deleted backups, and what has not arrived completely. Returns the files that
-   * look like backups and are not known; these are left as they are.
+   * Deletes staged files, files of failed and deleted backups, and files that did not arrive completely. Returns the files
+   * that look like backups and are not known; these are left as they are.
    */
   async sweep(known: readonly (BackupName & { readonly state: string })[]): Promise<readonly BackupName[]> {
     const states = new Map(known.map((backup) => [this.path(backup), backup.state]))

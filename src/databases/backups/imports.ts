@@ -57,7 +57,7 @@ interface ActiveImport {
   readonly ending: AbortController
 }
 
-/** Imports of one account at the same time: each takes an engine, and memory for the data of its database. */
+/** Maximum imports of one account at a time: each needs an engine, and memory for the data of its database. */
 const MOST_ACTIVE = 4
 
 /**
@@ -127,7 +127,7 @@ export class Imports {
     try {
       const { database, backup } = await this.#store(caller, databaseId, source)
       const ended = this.#carryOut(database, backup, () => fill(backup, database, entry.ending.signal))
-      // It may fail before the caller waits for it.
+      // The import may fail before the caller waits for it.
       ended.catch(() => undefined).finally(() => this.#active.delete(entry))
       return { ended, record: await this.progress(caller, databaseId) }
     } catch (error) {
@@ -253,7 +253,7 @@ export class Imports {
     }
   }
 
-  /** The source decides how long a copy takes, and nobody may replace data of a team after leaving it. */
+  /** Refuses a caller who has left the team meanwhile: the source decides how long a copy takes. */
   #refuseRemoved(caller: Caller): void {
     if (this.#deps.isStillMember?.(caller) !== false) return
     throw new HomeportError('import_failed', { reason: 'who began it may no longer change databases of the team' })
@@ -304,12 +304,12 @@ function stagingSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSp
   }
 }
 
-/** Bytes of a file after which the disk is looked at again. */
+/** Bytes of a file between two checks of the disk. */
 const LOOK_EVERY_BYTES = 4 * 2 ** 20
 
 interface Counting {
   readonly limitBytes: number
-  /** Without space for more, no engine can write its log. */
+  /** Whether the disk has space for more; without it, no engine can write its log. */
   readonly hasSpace: () => Promise<boolean>
   readonly onBytes: (bytes: number) => void
 }

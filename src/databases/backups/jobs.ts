@@ -5,11 +5,11 @@ import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { Task } from '../sleep/index.js'
 
 /**
- * Backups and restores of an account at the same time. Each loads its data a second time, in an engine of its own: those of
- * hundreds of databases would take the memory of all.
+ * Maximum backups and restores of an account at a time. Each loads its data a second time, in an engine of its own:
+ * hundreds of them would use up the memory of the machine.
  */
 const MOST_AT_ONCE = 4
-/** How long `stop` waits for active work. The next start settles what takes longer. */
+/** How long `stop` waits for active work. The next start settles work that takes longer. */
 const STOP_GRACE_MS = 5_000
 
 /** What `Jobs` is built from. */
@@ -23,7 +23,7 @@ export class Jobs {
   readonly #stop = new AbortController()
   readonly #active = new Set<Promise<unknown>>()
   readonly #turns = new FewAtOnce(MOST_AT_ONCE)
-  /** Reject what callers wait for. */
+  /** Reject the promises that callers wait for. */
   readonly #callers = new Set<(error: Error) => void>()
 
   constructor(deps: JobsDeps) {
@@ -35,7 +35,10 @@ export class Jobs {
     return this.#stop.signal
   }
 
-  /** Runs work of an account when few others run. While the caller waits, their rights may be withdrawn, and the server may stop. */
+  /**
+   * Runs work of an account when fewer than `MOST_AT_ONCE` others of it run. Checks the caller and the server again then:
+   * while the caller waited, their rights may have been withdrawn, or the server may stop.
+   */
   inTurn<Result>(caller: Caller, work: () => Promise<Result>): Promise<Result> {
     return this.#turns.take(caller.accountId, async () => {
       if (this.stopping.aborted) throw new HomeportError('starting', {})
@@ -57,7 +60,7 @@ export class Jobs {
 
   /**
    * Begins no more work in turns, and waits up to 5 s for the active work. Then its callers get an error.
-   * @param stopOthers ends what begins work by itself; it has the same time.
+   * @param stopOthers stops the services that begin work by themselves; they have the same 5 s.
    */
   async stop(stopOthers: () => readonly (Promise<unknown> | undefined)[]): Promise<void> {
     this.#stop.abort()

@@ -22,7 +22,7 @@ export async function listBackups(
   const objects = await store.run(backupObjects.ofDatabase, { databaseId })
   const byId = new Map(objects.map((object) => [object.backup_id, object]))
   const email = emailOf(accountId)
-  // A server that has no object storage, and never had, does not say where they are.
+  // If the server has no object storage and never had one, the records do not say where the backups are.
   if (!uploads && byId.size === 0) return rows.map((row) => renderBackup(row, email))
   const placeOf = async (row: BackupRow): Promise<BackupPlace> => ({
     isOnDisk: await files.has(row),

@@ -49,7 +49,7 @@ export class LossAcceptance implements LostWork {
     }
   }
 
-  /** Has the owner accept the loss again. */
+  /** Gives acceptances up whose commit got no answer; the owner can accept the loss again. */
   async settleLost(): Promise<void> {
     const { store, clock } = this.#deps
     for (const databaseId of this.#lost.recent(clock.now())) await store.run(databasesData.giveUpAccept, { databaseId })
@@ -76,8 +76,8 @@ export class LossAcceptance implements LostWork {
   }
 
   /**
-   * Whether the data can be served as it is, and nothing is to be given up: the rest of a cut log is, the files may be back, and
-   * an acceptance that failed before may have removed the damage.
+   * Whether the data can be served as it is, so that nothing more is lost: the rest of a cut log can be served, missing
+   * files may be back, or an acceptance that failed before may have removed the damage.
    */
   async #serves(spec: EngineSpec): Promise<boolean> {
     try {

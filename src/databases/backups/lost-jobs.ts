@@ -11,12 +11,12 @@ export class LostJobs implements LostWork {
     this.#deps = deps
   }
 
-  /** Passes the outcome of a begin on. */
+  /** Passes on the outcome of a begin, and notes the job when the outcome is unknown. */
   watch<Outcome>(job: restores.Job, begin: Promise<Outcome>): Promise<Outcome> {
     return this.#begins.watch(job, begin, this.#deps.clock.now())
   }
 
-  /** Has those that have begun fail, as a start does. */
+  /** Makes the jobs that have begun fail, as a start does. */
   async settleLost(): Promise<void> {
     const at = this.#deps.clock.now()
     for (const job of this.#begins.recent(at)) await this.#deps.store.run(restores.giveUp, { ...job, at })

@@ -8,7 +8,7 @@ import type { StoredBackups } from './stored/stored.js'
 
 type BackupRow = backups.BackupRow
 
-/** A backup as the data of a database that this node takes over, because its node is gone. */
+/** Makes a backup the data of a database that this node takes over, because its node is gone. */
 export class RecoveredData {
   readonly #deps: BackupDeps
   readonly #restores: Restores
@@ -39,7 +39,7 @@ export class RecoveredData {
     throw new HomeportError('backup_not_found', { backupId: backupId ?? 'in object storage' })
   }
 
-  /** Gets, loads once and stages a backup, before the database has its new home. */
+  /** Downloads a backup, loads it once as a test and stages it, before the database has its new home. */
   async stage(database: DatabaseRow, backup: BackupRow): Promise<void> {
     const { files, fleet } = this.#deps
     await this.#stored.fetch(backup)

@@ -109,7 +109,8 @@ export class Restores {
     if (dataBytes > limitBytes) throw new HomeportError('backup_too_large', { dataBytes, limitBytes })
     // An engine that finds the disk full could not write its log.
     if (!(await fleet.checkSpace(backup.size_bytes))) throw new HomeportError('store_full', {})
-    // First: what is compared and loaded below is what becomes the data, and the file of the backup may be deleted meanwhile.
+    // Staged first: the checks below read the file that becomes the data, and the file of the backup may be deleted
+    // meanwhile.
     await files.stage(backup, database_id).catch(asUnreadable)
     await this.#refuseChanged(backup, database_id)
     const now = clock.now()

@@ -1,9 +1,11 @@
 import type { Clock, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 
-/** Time after which an upload fails of which nothing has arrived: its client may hang without closing its connection. */
+/** An upload fails when nothing of it has arrived for this long: its client may hang without closing its connection. */
 const STALL_MS = 5 * 60_000
-/** Nothing has arrived at this many looks in a row: at one of them, this process may just have been paused. */
+/**
+ * Consecutive checks without new bytes until an upload fails. One is not enough, because this process may have been paused.
+ */
 const SILENT_LOOKS = 2
 
 /** Notices that nothing of a file arrives any more. */
@@ -25,7 +27,7 @@ export class Stall {
     return this.#abort.signal
   }
 
-  /** What to answer, if so. */
+  /** The error for the client then; undefined before. */
   get problem(): HomeportError | undefined {
     const reason = `nothing of the file has arrived for ${STALL_MS / 60_000} minutes`
     return this.signal.aborted ? new HomeportError('import_failed', { reason }) : undefined

@@ -28,7 +28,7 @@ const FactsSchema = Type.Object({
 /** What an object says of its backup. */
 export type ObjectFacts = Static<typeof FactsSchema>
 
-/** Codes of errors that say nothing about a file: this process has too many open, or too little memory. */
+/** Codes of errors that say nothing about a file: this process has too many files open, or too little memory. */
 const OUT_OF_RESOURCES = new Set(['EMFILE', 'ENFILE', 'ENOMEM'])
 const isFacts = compileChecker(FactsSchema, 'body')
 const FOLDER = 'databases/'
@@ -188,7 +188,7 @@ export class BackupObjects {
   }
 }
 
-/** What uploads need besides; undefined without object storage. */
+/** The objects, keys and retention that uploads need; undefined without object storage. */
 export function objectsOf({ objectStorage, files }: Pick<BackupDeps, 'objectStorage' | 'files'>) {
   if (!objectStorage) return undefined
   const { storage, keys, retention } = objectStorage

@@ -15,7 +15,7 @@ import type { BackupDeps } from '../deps.js'
 import type { BackupName } from '../files.js'
 import type { BackupObjects, ObjectFacts } from './objects.js'
 
-/** More objects are not read for one list. */
+/** Maximum objects that are read for one list. */
 const MOST_LISTED = 1_000
 const SIDE_BY_SIDE = 8
 
@@ -26,10 +26,10 @@ export interface StoredDeps extends BackupDeps, Pick<DatabasesDeps, 'isOperator'
   readonly creation: BackupCreation
 }
 
-/** Backups that come back from object storage. */
+/** Brings backups back from object storage. */
 export class StoredBackups {
   readonly #deps: StoredDeps
-  /** One download of a file at a time. */
+  /** Active downloads by path: no file is downloaded twice at a time. */
   readonly #fetching = new Map<string, Promise<void>>()
 
   constructor(deps: StoredDeps) {
@@ -96,7 +96,7 @@ export class StoredBackups {
   async #download(backup: backups.BackupRow, path: string): Promise<void> {
     const { store, files, fleet, objects: there, stopping } = this.#deps
     const row = await store.run(objects.find, { backupId: backup.backup_id })
-    // Without an object the caller finds that the file is missing.
+    // Without an object, the caller finds later that the file is missing.
     if (row?.state !== 'stored') return
     if (!there) {
       const reason = `it is at ${row.object}, and this server has no option backups`

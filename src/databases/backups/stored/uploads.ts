@@ -17,7 +17,7 @@ const DAY_MS = 24 * HOUR_MS
 /** Delay after the first failure in a row; it doubles with each further one, up to an hour. */
 const FIRST_RETRY_MS = MINUTE_MS
 const BATCH = 20
-/** After this many failures in one round the rest waits for the next one. */
+/** After this many failures in one round, the remaining items wait for the next round. */
 const MOST_FAILURES = 3
 const KEYS = 'backups.keys'
 
@@ -31,15 +31,12 @@ export interface UploadDeps
   readonly retention: Retention
 }
 
-/**
- * What a round does: everything that waits, or only what is not repeated after a failure: uploads that were never tried,
- * and deletions.
- */
+/** What a round does. `all`: everything that waits. `new`: uploads that were never tried, and deletions, but no retries. */
 type Round = 'all' | 'new'
 
 /**
- * Brings backups into object storage, one at a time, and deletes there what is deleted or past its retention. One that
- * fails lets the others go first, as long as the storage answers.
+ * Uploads backups to object storage, one at a time, and deletes the objects of backups that are deleted or past their
+ * retention. A backup whose upload failed waits until the others are uploaded, as long as the storage answers.
  *
  * ```
  *   completed ──▶ waiting ──upload, read back, compare──▶ stored ──▶ deleting ──▶ (none)
@@ -76,12 +73,12 @@ export class Uploads {
     this.check()
   }
 
-  /** Looks for work now; what has failed is repeated only when its delay is over. */
+  /** Looks for work now; failed work is retried only when its delay is over. */
   check(): void {
     this.#begin(this.#failures === 0 ? 'all' : 'new')
   }
 
-  /** Where a backup is going to be, until it has a row. */
+  /** Where a backup is going to be, as long as its object has no row. */
   planned(backup: BackupName): Pick<objects.ObjectRow, 'state' | 'object' | 'size_bytes' | 'failure'> {
     return { state: 'waiting', object: this.#addressOf(backup), size_bytes: 0, failure: null }
   }
@@ -93,7 +90,7 @@ export class Uploads {
       this.#queued.delete(round)
       if (!this.#isRunning) return
       if (round === 'all') await this.#checkOnce()
-      // What fails here is stored and logged, and repeated with all the others.
+      // A failure is stored and logged, and the next round of all retries it.
       else await this.#work('new').catch(() => undefined)
     })
   }
@@ -102,7 +99,7 @@ export class Uploads {
     return `${this.#deps.objects.place}/${objectKey(backup)}`
   }
 
-  /** Gives up the upload in progress, which the next start repeats. */
+  /** Aborts the upload in progress; the next start repeats it. */
   async stop(): Promise<void> {
     this.#state = 'stopped'
     this.#timer?.cancel()
@@ -134,7 +131,7 @@ export class Uploads {
     return this.#state === 'running'
   }
 
-  /** What fails to be uploaded keeps nothing from being deleted: a storage that is full has space again only then. */
+  /** A failed upload must not prevent deletions: a full storage gets free space only by them. */
   async #work(round: Round): Promise<void> {
     const { store, home, clock } = this.#deps
     try {
@@ -147,7 +144,7 @@ export class Uploads {
     }
   }
 
-  /** Does each thing that is due once. @throws a failure, after the others. */
+  /** Does each due item once. @throws the first failure after the other items, or a later one when there are too many. */
   async #each<Item extends BackupName>(due: () => Promise<Item[]>, work: (item: Item) => Promise<void>): Promise<void> {
     const tried = new Set<string>()
     const failures: unknown[] = []
@@ -160,7 +157,7 @@ export class Uploads {
         try {
           await work(item)
         } catch (error) {
-          // Only this one fails, or the storage itself.
+          // Rejects if the storage itself fails, and not only this item.
           await this.#deps.objects.check()
           if (failures.push(error) === MOST_FAILURES) throw error
         }
@@ -206,7 +203,9 @@ export class Uploads {
     await this.#deps.store.run(objects.drop, { backupId: row.backup_id })
   }
 
-  /** Every node can then read the backups of every other one, also when that one is gone. */
+  /**
+   * Exchanges keys with the other nodes, so that each can read the backups of every other one, even when that node is gone.
+   */
   async #exchangeKeys(): Promise<void> {
     const { cluster, keys } = this.#deps
     if (!cluster) return
