@@ -2,7 +2,7 @@
  * How a database is changed. Every change is one of these two:
  *
  * - `configure`: one transaction writes the desired state; then the data plane and the engines follow it. A crash before
- *   the commit changes nothing. After a crash behind the commit, the engines start with the new row when the database
+ *   the commit changes nothing. If the crash comes after the commit, the engines start with the new row when the database
  *   next wakes. A sleeping database is not woken.
  * - `transform`, for changes that take a while or may fail:
  *
@@ -36,7 +36,7 @@ const store = databasesChanges
 /** Delay before a failed revert is retried. */
 const REVERT_RETRY_MS = 5_000
 
-/** Whose request a line of the log names. */
+/** The caller whose request a log line names. */
 type Requester = Pick<Caller, 'requestId'>
 
 /** A database after a change; `same`: it had the desired state already, and nothing was written. */
@@ -77,7 +77,7 @@ export class Changer {
     await Promise.allSettled([...this.#transformations, this.#turns.idle()])
   }
 
-  /** Makes a change that the engines need not know. */
+  /** Makes a change that does not concern the engines. */
   configure(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
     return this.inTurn(databaseId, () => this.write(caller, databaseId, desired))
   }
@@ -117,7 +117,7 @@ export class Changer {
         await this.publish(outcome.database, caller)
         return { kind: 'changed', row: outcome.database }
       case 'same':
-        // The commit of an earlier request whose answer was lost.
+        // An earlier request has committed this change, and the answer to its commit was lost.
         if (this.#isBehind(outcome.database)) {
           await this.publish(outcome.database, caller)
           return { kind: 'changed', row: outcome.database }
@@ -130,8 +130,8 @@ export class Changer {
 
   /**
    * Publishes a changed row to the data plane, unless the database is being deleted; resolves when its port is open and no
-   * other node answers reads by an earlier row. The
-   * change is committed already, so a port that does not open is logged and does not fail the change.
+   * other node answers reads by an earlier row. The change is committed already, so a port that does not open is logged and
+   * does not fail the change.
    */
   async publish(row: DatabaseRow, caller?: Requester): Promise<void> {
     const { directory, onServing, logger } = this.deps
@@ -183,8 +183,8 @@ export class Changer {
   }
 
   /**
-   * Brings the data plane and the engines to the state of the store, and ends changes that have begun there and nobody
-   * makes.
+   * Brings the data plane and the engines to the state of the store, and abandons changes that have begun in the store but
+   * that nobody carries out.
    */
   async #followStore(): Promise<void> {
     const { homes, clock } = this.deps
@@ -231,7 +231,7 @@ export class Changer {
       await fleet.ensure(this.#specOf(next))
       if (modifyingState === 'updating_regions') await this.deps.replicas()?.serving(next)
       const args = { databaseId, modifyingState, set: desired.set, audit: this.auditOf(caller, databaseId, desired) }
-      // Short changes are possible from the commit on, and theirs must be published after this one.
+      // Short changes are possible after this commit. The turn publishes their rows after this one.
       const row = await this.inTurn(databaseId, () => this.#finish(args, caller))
       return { kind: 'changed', row }
     } catch (error) {

@@ -28,7 +28,7 @@ export class Changes {
   readonly #holds = new Holds()
   #onBudgetChange: BudgetListener = async () => undefined
 
-  /** @param others do work of other kinds, of which only the store may know. */
+  /** @param others settle other kinds of work that may have begun although the answer to the commit was lost. */
   constructor(deps: ChangeDeps, others: readonly LostWork[]) {
     this.#changer = new Changer(deps, others)
   }
@@ -78,7 +78,7 @@ export class Changes {
     await this.#onBudgetChange(databaseId)
   }
 
-  /** Suspends a database for its owner, or ends that suspension. A suspension by the budget is another one. */
+  /** Suspends a database for its owner, or ends that suspension. A suspension by the budget is independent of it. */
   async setSuspended(caller: Caller, databaseId: string, on: boolean): Promise<void> {
     const desired: DesiredChange = {
       set: { suspended_by_owner: on ? 1 : 0 },
@@ -217,7 +217,7 @@ export class Changes {
 
   /** Moves a database to a team in which the caller may manage databases. */
   async moveToTeam(caller: Caller, databaseId: string, teamId: string): Promise<void> {
-    // The holder of a team's key is proven only for its owner: any admin makes keys for whatever e-mails are its members.
+    // Only the key of a team's owner proves who the caller is: an admin can make keys for the e-mail of any member.
     if (caller.role !== undefined && caller.role !== 'owner') {
       const allowed = 'the owner of the team that has the database'
       throw new HomeportError('team_forbidden', { role: caller.role, allowed })

@@ -7,18 +7,20 @@ import * as moves from '../transactions/moves.js'
 import { type MovesDeps, type Progress, progressOf, TOPICS } from './deps.js'
 
 const POLL_MS = 100
-/** Between two comparisons while clients wait. */
+/** Interval of comparisons while clients wait. */
 const CLOSE_POLL_MS = 5
-/** A target that does not answer for this time is given up, while no client waits for it. */
+/** The move is given up when the target does not answer for this long, as long as no client waits. */
 const SILENT_FOR_MS = 10_000
 /** Clients wait only when the copy is this close. */
 const NEAR_BYTES = 1_000_000
-/** Large commands that are on their way when a copy is near have this time to arrive whole, before commands begin to wait. */
+/** Time for large commands in transit to arrive completely, before new commands begin to wait. */
 const RECEIVED_WITHIN_MS = 10_000
 /** Clients whose commands run for longer are disconnected. */
 const RELEASE_WITHIN_MS = 1_000
 const EQUAL_WITHIN_MS = 5_000
-/** Far longer than a switch. An engine whose Homeport has died ends, so no pause outlives its reason. */
+/**
+ * Pause of writes, far longer than a switch takes. An engine whose Homeport has died ends, so no pause outlives its reason.
+ */
 const PAUSE_MS = 3_600_000
 const TAKEN_WITHIN_MS = 5_000
 const RETRY_MS = 500
@@ -32,11 +34,11 @@ export interface Opening {
   /** The target may follow this engine, and read the backups. */
   open(socketPath: string): void
   close(): void
-  /** Whether this node stops, so that what has not switched is given up. */
+  /** Whether this node stops. Then moves that have not switched are given up. */
   readonly isStopped: boolean
 }
 
-/** Repeats what is stored while the store is away, and passes other errors on. */
+/** Repeats work on the store while the store is away, and passes other errors on. */
 export async function untilStored<Result>(
   { clock }: Pick<MovesDeps, 'clock'>,
   opening: Pick<Opening, 'isStopped'>,
@@ -54,7 +56,8 @@ export async function untilStored<Result>(
 }
 
 /**
- * A database leaves this node: its home carries out one move that has begun. `run` is the whole story; each step is a method.
+ * Carries out one move that has begun, at the home: the database leaves this node. `run` is the whole story; each step is a
+ * method.
  *
  * ```
  *   step       what happens                                         when it fails, or this node dies
@@ -102,7 +105,7 @@ export class Departure {
     return this.#move.database_id
   }
 
-  /** A node that has just started is known after the next look at the nodes. */
+  /** Waits until the target is known: a node that has just started is known after the next look at the nodes. */
   async #meet(): Promise<Peer> {
     const { cluster, clock, sleep, fleet } = this.#deps
     const { target } = this.#move
@@ -145,7 +148,7 @@ export class Departure {
     }
   }
 
-  /** Waits for large commands while nobody else has to. New ones may begin meanwhile, so it ends after some time. */
+  /** Waits for large commands in transit, while no client has to wait. Ends after some time, because new ones may begin. */
   async #received(): Promise<void> {
     const { traffic, clock } = this.#deps
     const endMs = performance.now() + RECEIVED_WITHIN_MS
@@ -153,7 +156,7 @@ export class Departure {
     while (isWaiting() && performance.now() < endMs) await pause(clock, POLL_MS)
   }
 
-  /** Clients wait while `work` runs; then the target serves them, or this node as before. */
+  /** Makes clients wait while `work` runs; then the target serves them, or this node as before. */
   async #whileClientsWait(work: () => Promise<void>): Promise<void> {
     const { changes, directory, locator, clock, logger, traffic, cluster, homes } = this.#deps
     const databaseId = this.#databaseId
@@ -168,8 +171,8 @@ export class Departure {
         await work()
         isGone = true
         locator.moved(this.#move.target, row)
-        // The commands that wait have reached no engine. An error in answer to them would end in applications; most clients
-        // send them again when they are disconnected.
+        // The waiting commands have reached no engine. Applications would get an error reply to them, but most clients send
+        // commands again after a disconnect.
         traffic.sendAway(databaseId)
         directory.remove(databaseId)
       })
@@ -187,8 +190,9 @@ export class Departure {
   }
 
   /**
-   * Has new commands wait, once the engine has answered what it had. A command of which it has only a part has no effect, and
-   * its client alone is disconnected. If commands run for longer, all clients are disconnected, and those commands have no answer.
+   * Makes new commands wait, once the engine has answered the commands that it had. A command that has arrived only in part
+   * has no effect, and only its client is disconnected. If commands run for longer, all clients are disconnected, and those
+   * commands get no answer.
    */
   async #released(): Promise<void> {
     const { traffic, clock, directory, usage } = this.#deps
@@ -203,7 +207,9 @@ export class Departure {
     directory.remove(databaseId)
   }
 
-  /** Changes the home when the copy has all writes. No client reaches the engine meanwhile, and nothing that waited writes. */
+  /**
+   * Changes the home when the copy has all writes. No client reaches the engine meanwhile, and paused writes do not run.
+   */
   async #swapWhenEqual(target: Peer): Promise<void> {
     const { fleet, usage } = this.#deps
     const replication = await fleet.replicationWith(this.#databaseId)
@@ -231,8 +237,8 @@ export class Departure {
   }
 
   /**
-   * Answers whether the home has changed. When the answer to the commit is lost, the row tells, which may be deleted by then;
-   * until it can be read, clients wait.
+   * Resolves to whether the home has changed. When the answer to the commit is lost, the row shows it, which may be deleted
+   * by then. Clients wait until the row can be read.
    */
   #swapped(): Promise<boolean> {
     const { store, node } = this.#deps
@@ -243,7 +249,7 @@ export class Departure {
     })
   }
 
-  /** Has the new home serve. One that does not answer finds the row at its next look or start. */
+  /** Asks the new home to serve. A node that does not answer finds the row at its next look or start. */
   async #taken({ incarnation }: Peer): Promise<void> {
     const { cluster, clock } = this.#deps
     const endMs = performance.now() + TAKEN_WITHIN_MS
@@ -256,8 +262,8 @@ export class Departure {
 
   /**
    * How far the copy is.
-   * @param endMs when a target that does not answer is given up, monotonic.
-   * @throws MoveFailed when it does not answer, has ended, or has given up.
+   * @param endMs when a target that does not answer is given up, monotonic milliseconds.
+   * @throws MoveFailed when the target does not answer, has ended, or has given up.
    */
   async #progress(target: Peer, endMs: number): Promise<Exclude<Progress, { kind: 'unknown' | 'failed' }>> {
     const { cluster, node, clock } = this.#deps

@@ -7,7 +7,7 @@ import type { Homes } from '../homes.js'
 import type { Locator } from '../locator.js'
 import type { Usage } from '../usage/index.js'
 
-/** What moves are made of. */
+/** What moves are built from. */
 export interface MovesDeps
   extends Pick<
     ChangeDeps,

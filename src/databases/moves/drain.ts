@@ -11,7 +11,10 @@ import type { MovesDeps } from './deps.js'
 /** A database that could not be moved is tried again after this time. */
 const RETRY_AFTER_MS = 30_000
 
-/** Of one database alone: it was changed, or the chosen node has left. An operator may have to remove a standby. */
+/**
+ * Errors that concern one database only: it was changed, or the chosen node has left. For some, an operator has to remove a
+ * standby.
+ */
 const OF_ONE = [
   'database_standby_there',
   'database_busy',
@@ -21,12 +24,12 @@ const OF_ONE = [
   'node_not_running',
 ] as const
 
-/** Goes on when no node can be chosen. */
+/** Ignores the error that no node can be chosen; throws any other. */
 function ignoreNone(error: unknown): undefined {
   if (!isError(error, 'no_node_in_region') && !isError(error, 'region_without_capacity')) throw error
 }
 
-/** Moves the databases of a node away that the operator drains. */
+/** Moves databases away from this node while the operator drains it. */
 export class Drain {
   readonly #deps: MovesDeps
   readonly #parallel: number
@@ -45,7 +48,7 @@ export class Drain {
   async askFor(open: readonly moves.MoveRow[]): Promise<boolean> {
     const { node, store, clock, directory, logger } = this.#deps
     const active = open.filter(({ source, state }) => source === node && (state === 'asked' || state === 'copying'))
-    // A move that is over does not stand in the way: the node that has to clean up after it may be away for good.
+    // A move that has ended does not block the next one: the node that has to clean up after it may be away for good.
     const isFree = ({ databaseId }: { databaseId: string }): boolean =>
       !active.some(({ database_id }) => database_id === databaseId) && this.#isDue(databaseId)
     const next = this.#inOrder()
@@ -74,7 +77,7 @@ export class Drain {
     return askedMs === undefined || performance.now() - askedMs > RETRY_AFTER_MS
   }
 
-  /** Those that sleep first; then the longest idle first. */
+  /** The databases of this node in the order in which they move: those asleep first, then the longest idle. */
   #inOrder(): readonly { readonly databaseId: string }[] {
     const { directory, sleep, traffic } = this.#deps
     const all = directory.list().map(({ databaseId }) => ({
@@ -92,7 +95,7 @@ export class Drain {
     const copies = await store.run(standbys.nodesOf, { databaseId: row.database_id })
     try {
       if (copies.length === 0) return await placement.homeFor(needs)
-      // At another node than its standbys', the copies stay.
+      // Prefers a node without a standby of the database, so that the standbys stay where they are.
       const apart = await placement.homeFor({ ...needs, except: copies }).catch(ignoreNone)
       return apart ?? (await placement.homeFor(needs))
     } catch (error) {

@@ -9,9 +9,9 @@ import { Source } from './source.js'
 import { SERVICE, serveStream } from './streams.js'
 import { type CopyOf, Target } from './target.js'
 
-/** Databases that leave a node at a time. */
+/** Maximum databases that leave a node at a time. */
 const PARALLEL = 2
-/** What a notification has missed is found by the next look. */
+/** Interval of looks, which find changes of which the node was not notified. */
 const LOOK_EVERY_MS = 2_000
 
 /** Moves of databases between nodes; see `index.ts`. */
@@ -19,9 +19,9 @@ export class Moves {
   readonly #deps: MovesDeps
   readonly #source: Source
   readonly #target: Target
-  /** What this process does for moves, by the move. */
+  /** The active work of this process, by move. */
   readonly #running = new Map<string, Promise<void>>()
-  /** Moves that it has done something for since the last look by the timer: one that did not get on waits for the next one. */
+  /** Moves that were worked on since the last timed look. A move that made no progress waits for the next one. */
   readonly #tried = new Set<string>()
   readonly #turns = new Turns()
   readonly #drain: Drain
@@ -52,7 +52,7 @@ export class Moves {
     })
   }
 
-  /** Completes or aborts what an earlier life has left, then carries out what is asked for. */
+  /** Completes or aborts the moves that an earlier incarnation left, then carries out moves that are asked for. */
   start(): void {
     if (this.#state !== 'new') return
     this.#state = 'running'
@@ -67,7 +67,7 @@ export class Moves {
     this.#target.stop()
   }
 
-  /** Registers what is awaited before this node copies a database, so that nobody else deletes or writes its files. */
+  /** Registers work to await before this node copies a database, so that no other task deletes or writes its files. */
   beforeCopy(work: (databaseId: string) => Promise<void>): void {
     this.#beforeCopy.push(work)
   }
@@ -77,12 +77,12 @@ export class Moves {
     return this.#target.has(databaseId)
   }
 
-  /** Serves a database that is this node's from now on, and whose data is here. Resolves when its port is open. */
+  /** Begins to serve a database whose home is this node now and whose data is here. Resolves when its port is open. */
   take(databaseId: string): Promise<void> {
     return this.#turns.take(databaseId, () => this.#target.take(databaseId))
   }
 
-  /** Moves were asked for: notifies all nodes. */
+  /** Notifies all nodes that moves were asked for. */
   asked(): void {
     void this.#deps.cluster.ask(TOPICS.look, {})
     void this.look()
@@ -94,7 +94,7 @@ export class Moves {
     return this.#looking
   }
 
-  /** Clears what was tried, so that it is tried again. Never rejects. */
+  /** Looks, and retries moves that made no progress before. Never rejects. */
   async #lookInTime(): Promise<void> {
     this.#tried.clear()
     await this.look()
@@ -141,7 +141,10 @@ export class Moves {
     return this.#turns.take(move.database_id, () => this.#source.leave(move))
   }
 
-  /** Also of a move that nobody can end any more: a node of it was removed, or the other one ended it without this node. */
+  /**
+   * Deletes a copy. Also when nobody can end its move any more: one of its nodes was removed, or the other one ended it
+   * without this node.
+   */
   #discard(copy: CopyOf): void {
     this.#run(copy.move_id, () => this.#turns.take(copy.database_id, () => this.#target.discard(copy)))
   }
@@ -161,7 +164,7 @@ export class Moves {
     this.#running.set(moveId, done)
   }
 
-  /** The target was asked to copy a database. Answers when it has begun. */
+  /** Called when this node is asked to copy a database. Resolves when the copy has begun. */
   async #receive(payload: unknown): Promise<void> {
     if (!isObject(payload)) return
     const { store, node } = this.#deps
@@ -175,7 +178,7 @@ export class Moves {
     })
   }
 
-  /** Sets aside what this node was the home of before. */
+  /** Sets aside the files of a database that this node was the home of before. */
   async #leaveAll(databaseId: string): Promise<void> {
     const { store, node } = this.#deps
     for (const move of await store.run(moves.open, { node })) {
@@ -200,7 +203,7 @@ export class Moves {
   }
 }
 
-/** What the moves of a server are made from. */
+/** What the moves of a server are built from. */
 export interface MovesSettings
   extends Omit<MovesDeps, 'node' | 'cluster' | 'locator' | 'homes' | 'files'>,
     Pick<ChangeDeps, 'cluster' | 'settings' | 'dataDir'> {

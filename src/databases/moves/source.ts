@@ -17,13 +17,13 @@ export class Source {
     this.#deps = deps
   }
 
-  /** Begins nothing more, and gives up what has not switched. */
+  /** Begins no more moves, and gives up moves that have not switched. */
   stop(): void {
     this.#isStopped = true
     this.#open.clear()
   }
 
-  /** Where a stream of the target leads. */
+  /** Where a stream of the target leads; undefined: it is refused. */
   wayOf({ moveId, databaseId, epoch, backupId }: StreamHead): Way | undefined {
     const open = this.#open.get(moveId)
     if (!open || open.move.database_id !== databaseId || open.move.epoch !== epoch) return undefined
@@ -33,7 +33,7 @@ export class Source {
       : undefined
   }
 
-  /** Carries a move out that was asked for. Answers whether the target is the home now. Never rejects. */
+  /** Carries out a move that was asked for. Resolves to whether the target is the home now. Never rejects. */
   async run(move: moves.MoveRow): Promise<'switched' | 'not'> {
     const { store, sleep, logger } = this.#deps
     const { database_id: databaseId, move_id: moveId, target } = move
@@ -65,7 +65,7 @@ export class Source {
     }
   }
 
-  /** Ends a move that has not switched. The target deletes its copy when it hears so, or looks. */
+  /** Ends a move that has not switched. The target deletes its copy when it is notified, or at its next look. */
   async abort({ move_id: moveId, database_id: databaseId }: moves.MoveRow, problem: string): Promise<void> {
     const { store, clock, cluster } = this.#deps
     await store.run(moves.abort, { moveId, databaseId, problem, at: clock.now() })
@@ -73,8 +73,8 @@ export class Source {
   }
 
   /**
-   * Sets the files of a database aside that another node serves now, and ends the move. Once: what is there later is a copy
-   * for a way back.
+   * Sets aside the files of a database that another node serves now, and ends the move. Only once: files that appear later
+   * are a copy for a move back.
    */
   async leave(move: moves.MoveRow): Promise<void> {
     const { store, fleet, plans, directory, sleep, files, clock, logger, node } = this.#deps

@@ -82,8 +82,8 @@ function join(one: Duplex, other: Duplex): void {
 }
 
 /**
- * A loopback port whose connections lead to the primary of another node: an engine can follow nothing else. Who connects
- * has to log in to that primary.
+ * A loopback port whose connections lead to the primary of another node, because an engine can only follow a port. A client
+ * of the port has to log in to that primary.
  */
 export class Relay {
   readonly #open: () => Promise<Duplex>

@@ -12,15 +12,15 @@ import type { MovesDeps, Progress } from './deps.js'
 import { openStream, Relay, type StreamHead } from './streams.js'
 
 const POLL_MS = 50
-/** The old home may be on the same machine, and closes its port a moment later. */
+/** Attempts to open the port: the old home may be on the same machine, and closes its port a moment later. */
 const PORT_TRIES = 100
 const PORT_EVERY_MS = 100
 
-/** What the home says of a database that this node is to copy. */
+/** What the home sends about a database that this node is to copy. */
 export interface CopiedFrom {
   /** Of the replication user. */
   readonly password: string
-  /** About the size of the data; 0 from an older version. */
+  /** Estimated size of the data; 0 from an older version. */
   readonly bytes: number
 }
 
@@ -32,7 +32,7 @@ interface Copy {
   problem: string | undefined
 }
 
-/** Which copy is meant. */
+/** Identifies a copy. */
 export type CopyOf = Pick<moves.MoveRow, 'move_id' | 'database_id'>
 
 /** Receives databases: the side of the next home. */
@@ -69,7 +69,7 @@ export class Target {
     const { replid, offset, isLinked, isLogged, hasLogFailed } = await (
       await fleet.replicationWith(databaseId)
     ).position()
-    // The engine would try again for hours, and the database be busy.
+    // The engine would retry for hours, and the database would stay busy.
     if (hasLogFailed && !isLogged) {
       return { kind: 'failed', problem: `the node ${node} could not write the copy to its disk, which may be full` }
     }
@@ -103,7 +103,7 @@ export class Target {
     }
   }
 
-  /** Serves a database that is this node's from now on. May be repeated. */
+  /** Begins to serve a database whose home is this node now. May be repeated. */
   async take(databaseId: string): Promise<void> {
     const { changes, directory, logger } = this.#deps
     const row = await changes.inTurn(databaseId, () => this.#publish(databaseId))
@@ -128,7 +128,7 @@ export class Target {
     const row = await store.run(databases.find, { databaseId })
     if (row?.home === node) await this.take(databaseId)
     else {
-      // Not before the row: while the store does not answer, the next look finds the copy again.
+      // Ended only after the row was read: if the store does not answer, the next look finds the copy again.
       if (this.#copies.get(databaseId) === current) this.#end(databaseId)
       await fleet.remove(databaseId)
       await files.removeAll(databaseId)
@@ -160,7 +160,7 @@ export class Target {
     await fleet.remove(databaseId)
     if (!(await fleet.checkSpace(bytes))) throw new NoSpace(this.#deps.node)
     const port = await copy.relay.listen()
-    // The move may have ended meanwhile, with all that was there of the copy.
+    // The move may have ended meanwhile, and the copy with it.
     if (isOver(copy)) return copy.relay.close()
     const { members, ...spec } = engineSpecOf(row, plans)
     const primary = members.slice(0, 1)
@@ -202,5 +202,5 @@ export class Target {
   }
 }
 
-/** A call, because the state changes while others are awaited. */
+/** A function, because the compiler would assume that the state does not change during an `await`. */
 const isOver = ({ state }: Copy): boolean => state === 'over'

@@ -124,7 +124,10 @@ export class Quarantine {
     }
   }
 
-  /** What needs nobody is not reported: the torn end of a log, which was never acknowledged, and what has moved. */
+  /**
+   * Reports an entry, unless nobody needs to act: the torn end of a log was never acknowledged, and the files of a moved
+   * database are served elsewhere.
+   */
   #report(entry: QuarantineEntry): void {
     if (entry.kind === 'tail' || hasMoved(entry)) return
     const until = new Date(entry.movedAt + this.#deps.keepMs).toISOString()
