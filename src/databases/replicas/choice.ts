@@ -4,7 +4,7 @@ import type { DatabaseRow } from '../life.js'
 import * as standbys from '../transactions/standbys.js'
 import type { ReplicasDeps } from './deps.js'
 
-/** What node is sought. */
+/** The node to look for. */
 export interface SoughtNode {
   readonly row: DatabaseRow
   readonly region: string
@@ -13,8 +13,8 @@ export interface SoughtNode {
 }
 
 /**
- * A live node of a read region, chosen as for a new database. Undefined when there is none, or when it keeps a standby of
- * the database, whose files are elsewhere in its data directory under the same name.
+ * A live node of a read region, chosen as for a new database. Undefined when there is none. A node that keeps a standby of
+ * the database is not chosen: the files of both copies would be in one directory.
  */
 export async function nodeOfRegion(
   { placement, plans, node, store }: ReplicasDeps,

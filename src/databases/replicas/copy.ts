@@ -4,7 +4,9 @@ import type { WayHome } from '../copies.js'
 import { type CopyReport, LEASE_MS, type Lease, type ReadTotals } from './messages.js'
 import { Siblings } from './siblings.js'
 
-/** The row of its database that a copy is used with: its number, and the life of the home that counted it. */
+/**
+ * Identifies the row of its database that a copy is used with: its number, and the incarnation of the home that counted it.
+ */
 export interface UsedRow {
   readonly life: Incarnation
   readonly revision: number
@@ -25,7 +27,7 @@ type CopyState =
   | { readonly kind: 'connected'; readonly row: UsedRow }
   | { readonly kind: 'failed'; readonly problem: string; readonly atMs: number }
 
-/** Which copy, and the node that it is copied from. */
+/** Identifies a copy, and names the node that it is copied from. */
 export interface CopyOrigin {
   readonly databaseId: string
   /** The read region. */
@@ -34,7 +36,10 @@ export interface CopyOrigin {
   readonly source: string
 }
 
-/** A copy of a database in the read region of this node: how it is, what its home allows, and what was read from it. */
+/**
+ * A copy of a database in the read region of this node: its state, the reads that its home allows, and the reads that were
+ * made.
+ */
 export class Copy {
   readonly id = newId('cpy_', 0)
   readonly databaseId: string
@@ -42,12 +47,12 @@ export class Copy {
   readonly source: string
   readonly way: WayHome
   #state: CopyState = { kind: 'beginning' }
-  /** When its home was last heard, monotonic. */
+  /** When its home last sent a beat, monotonic. */
   heardMs = 0
   place = { isLinked: false, replid: '', offset: 0, lookedMs: Number.NEGATIVE_INFINITY }
   /** When the other nodes of the region were last notified of this copy, monotonic. */
   announcedMs = Number.NEGATIVE_INFINITY
-  /** The other nodes of the region, while a lease says which there are. */
+  /** The other nodes of the region, as the last lease names them. */
   readonly siblings = new Siblings()
   #lease: Lease | undefined
   #reads = 0
@@ -66,7 +71,7 @@ export class Copy {
     return this.#state
   }
 
-  /** Its engine runs and follows, with the users and limits of this row. */
+  /** Called when its engine runs and follows, with the users and limits of this row. */
   connected(row: UsedRow): void {
     if (!this.hasEnded) this.#state = { kind: 'connected', row }
   }
@@ -82,13 +87,13 @@ export class Copy {
     return this.#state.kind === 'failed' || this.#state.kind === 'over'
   }
 
-  /** The home allows reads, or with undefined allows none any more. */
+  /** Notes the lease with which the home allows reads; undefined: it allows none any more. */
   allow(lease: Lease | undefined): void {
     this.#lease = lease
     if (lease) this.siblings.are(lease.siblings)
   }
 
-  /** Whether the home allows reads at a moment, which may be one at which a reply arrives. */
+  /** Whether the home allows reads at a moment, such as the arrival of a reply. */
   mayRead(now: Moment): boolean {
     if (!this.#lease || this.#state.kind !== 'connected') return false
     const { stamp } = this.#lease
@@ -97,8 +102,9 @@ export class Copy {
   }
 
   /**
-   * Takes as many reads of those that the home allows; false: it has to answer them.
-   * @param seen where it is known from what the client has seen; `node`: the siblings were asked as well.
+   * Takes `count` of the reads that the home allows; false: the home has to answer them.
+   * @param seen how it is known what the client has seen. `token`: by its sync token; `node`: this node knows it, and asked
+   * the siblings.
    */
   take(count: number, now: Moment, seen: 'node' | 'token'): boolean {
     if (
@@ -126,21 +132,21 @@ export class Copy {
     return { reads: this.#reads, bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, commands: [...this.#commands] }
   }
 
-  /** Nothing is read from it any more, and it follows nobody. */
+  /** Ends the copy: it answers no more reads, and follows nobody. */
   end(): void {
     this.#state = { kind: 'over' }
     this.#lease = undefined
     this.way.close()
   }
 
-  /** It cannot go on. */
+  /** Called when the copy cannot continue. */
   fail(problem: string): void {
     if (this.#state.kind === 'over') return
     this.#state = { kind: 'failed', problem, atMs: performance.now() }
     this.way.close()
   }
 
-  /** How it is, for its home. */
+  /** The report for its home. */
   report(): CopyReport {
     const { databaseId, id: copyId, totals } = this
     const { replid, offset, isLinked } = this.place

@@ -1,7 +1,7 @@
 import type { Cluster } from '../../cluster/index.js'
 import type { ChangeDeps, ReadControl } from '../deps.js'
 
-/** What replicas at other nodes are made of. */
+/** What replicas at other nodes are built from. */
 export interface ReplicasDeps
   extends Pick<ChangeDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'placement' | 'directory' | 'sleep'> {
   /** The name of this node. */

@@ -11,7 +11,7 @@ export interface KnownEngine {
   readonly replid: string
 }
 
-/** What is known of the primaries of databases; each process of an engine is asked once, and again when that is doubted. */
+/** Caches facts about the primaries of databases. Each engine process is asked once, and again after `doubt`. */
 export class Engines {
   readonly #fleet: Pick<Fleet, 'observe' | 'replicationWith'>
   readonly #known = new Map<string, KnownEngine>()
@@ -37,7 +37,7 @@ export class Engines {
       .finally(() => this.#asking.delete(databaseId))
   }
 
-  /** What is known may be old: an engine that begins to lead begins a new history. */
+  /** Drops facts that may be old: an engine that begins to lead begins a new history. */
   doubt(databaseId: string): void {
     this.#known.delete(databaseId)
   }

@@ -19,13 +19,13 @@ import {
 } from './messages.js'
 import { NodeRegions } from './node-regions.js'
 
-/** When no node was found, or the one that was does not answer. */
+/** Interval of searches, while no node was found, or the chosen one does not answer. */
 const SEEK_EVERY_MS = 1_000
-/** As long as an engine may take to start. */
+/** Time for replicas to serve: as long as an engine may take to start. */
 const SERVING_WITHIN_MS = 30_000
 const GONE_WITHIN_MS = 3_000
 const POLL_MS = 20
-/** Copies that begin at a time: each one costs a snapshot and the link its size. */
+/** Maximum copies that begin at a time: each costs the engine a snapshot, and the link the transfer of the data. */
 const MOST_COPIES = 4
 const NEVER = new Promise<void>(() => undefined)
 
@@ -36,28 +36,28 @@ interface Wanted {
   readonly members: ReadonlyMap<string, Member>
 }
 
-/** How the replica of a read region is. */
+/** State of the replica of a read region. */
 export interface ReplicaStatus {
   readonly region: string
   readonly isServing: boolean
   /** Bytes behind the primary, up to a second ago. */
   readonly lagBytes: number
-  /** When its node was last heard. */
+  /** Seconds since the last report of its node. */
   readonly heardSecondsAgo: number
 }
 
 /** The link to one life of another node. */
 interface Link {
-  /** Of the last beat. */
+  /** Sequence number of the last beat. */
   sequence: number
-  /** Of the last beat that was answered. */
+  /** Sequence number of the last beat that was answered. */
   answered: number
-  /** The beat that is on its way. */
+  /** The pending beat. */
   beating: Promise<void> | undefined
   leaving: ReadonlySet<string>
 }
 
-/** Has nodes of the read regions of this node's databases keep copies; see `index.ts`. */
+/** Makes nodes of the read regions keep copies of this node's databases; see `index.ts`. */
 export class HomeSide {
   readonly #deps: ReplicasDeps
   readonly #engines: Engines
@@ -68,7 +68,7 @@ export class HomeSide {
   readonly #links = new Map<Incarnation, Link>()
   readonly #seeking = new Map<Member, Promise<void>>()
   #revisions = 0
-  /** Of the last beat to any node: a new link goes on where the one before it was. */
+  /** Sequence number of the last beat to any node: a new link continues the numbers of the one before it. */
   #sequence = 0
   #timer: Timer | undefined
   #state: 'running' | 'stopped' = 'stopped'
@@ -95,7 +95,9 @@ export class HomeSide {
     await Promise.allSettled([...this.#seeking.values(), ...[...this.#links.values()].map(({ beating }) => beating)])
   }
 
-  /** A database is served here with this row, or is about to have it. Leases that were given before count no more. */
+  /**
+   * Called when a database is served here with this row, or is about to have it. Leases given before do not count any more.
+   */
   follow(row: DatabaseRow): void {
     const { database_id: databaseId } = row
     const regions = this.regionsOf(row)
@@ -129,7 +131,7 @@ export class HomeSide {
     }
   }
 
-  /** Resolves when no lease of a database counts that was given before this call. */
+  /** Resolves when no lease counts any more that was given for a database before this call. */
   async withdraw(databaseId: string): Promise<void> {
     const wanted = this.#wanted.get(databaseId)
     if (wanted) this.#wanted.set(databaseId, { ...wanted, revision: ++this.#revisions })
@@ -137,7 +139,9 @@ export class HomeSide {
     await Promise.all([...(wanted?.members.values() ?? []), ...left].map((member) => this.#withdrawn(member)))
   }
 
-  /** A node begins to serve clients. Resolves when no lease counts that was given without knowing of it. */
+  /**
+   * Called when a node begins to serve clients. Resolves when no lease counts that was given without knowing of that node.
+   */
   async joined(life: Incarnation): Promise<void> {
     this.#regions.joined(life)
     await Promise.all([...this.#wanted.keys()].map((databaseId) => this.withdraw(databaseId)))
@@ -153,7 +157,7 @@ export class HomeSide {
     }
   }
 
-  /** How the replicas of a database are that other nodes keep. Empty while it sleeps. */
+  /** States of the replicas of a database that other nodes keep. Empty while it sleeps. */
   async statuses(databaseId: string): Promise<readonly ReplicaStatus[]> {
     const members = [...(this.#wanted.get(databaseId)?.members.values() ?? [])]
     const place = members.length > 0 ? await this.placeOf(databaseId) : undefined
@@ -169,7 +173,7 @@ export class HomeSide {
     })
   }
 
-  /** Where a stream of a copy leads. */
+  /** Where a stream of a copy leads; undefined: it is refused. */
   wayOf({ databaseId }: { readonly databaseId: string }): Way | undefined {
     const engine = this.#engines.known(databaseId)
     return engine && this.#isAwake(databaseId) ? { socketPath: engine.socketPath } : undefined
@@ -186,7 +190,7 @@ export class HomeSide {
     return this.#wanted.has(databaseId) && this.#deps.sleep.isAwake(databaseId)
   }
 
-  /** Members that are wanted no more, as long as their leases may count. */
+  /** Keeps members that are no longer wanted, as long as their leases may count. */
   #leave(members: readonly Member[]): void {
     const nowMs = performance.now()
     for (const member of this.#left) if (member.leasedFor(nowMs) === 0) this.#left.delete(member)
@@ -281,7 +285,9 @@ export class HomeSide {
     return link
   }
 
-  /** Sends a beat with what holds now, after one that is on its way. Resolves when it is answered or lost. Never rejects. */
+  /**
+   * Sends a beat with the current state, after the pending one. Resolves when the beat is answered or lost. Never rejects.
+   */
   async #beatNow(life: Incarnation): Promise<void> {
     await this.#links.get(life)?.beating
     const link = this.#links.get(life)
@@ -302,7 +308,7 @@ export class HomeSide {
     link.answered = sequence
     link.leaving = new Set(answer.leaving)
     this.#take(answer, life)
-    // Nothing is there any more, and the node knows that nothing is wanted.
+    // The node keeps no copies any more, and knows that none is wanted.
     if (beat.wanted.length === 0 && answer.leaving.length === 0) this.#links.delete(life)
   }
 
@@ -327,7 +333,7 @@ export class HomeSide {
     const { databaseId } = member
     const { reads, mayServe, isReplicated, directory } = this.#deps
     if (!this.#isReady(wanted, member) || !directory.has(databaseId)) return undefined
-    // What the standby does not have yet must not be shown.
+    // Clients must not see writes that the standby does not have yet.
     if (!mayServe(databaseId) || isReplicated(databaseId)) return undefined
     const outstanding = [...wanted.members.values()].reduce((sum, one) => sum + one.outstanding, 0)
     const more = reads.allow(databaseId, { here: member.outstanding, everywhere: outstanding })

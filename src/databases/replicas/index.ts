@@ -1,7 +1,7 @@
 /**
- * Replicas of read regions at nodes of those regions. The home of a database has a node of each read region keep a copy, which
- * follows it by the engine's own replication through the link between nodes, and which answers plain reads of the clients
- * of that node.
+ * Replicas of read regions at nodes of those regions. The home of a database makes a node of each read region keep a copy.
+ * The copy follows the home by the engine's own replication through the link between nodes, and answers plain reads of the
+ * clients of that node.
  *
  * ```
  *                  beat, four times a second: follow me; a lease for some reads
@@ -20,14 +20,15 @@
  *   suspension is answered after that. The next lease needs a node that has read the row again.
  * - A lease allows a number of reads, taken from the command rate and the requests of the month beforehand. The node reports
  *   totals, so a lost answer loses no count.
- * - What a client of the node has seen is the gateway's business (`gateway/replicas/`): it asks the home for its place in the
- *   history and waits for the copy, as on one machine.
+ * - The gateway ensures that clients of the node read their own writes (`gateway/replicas/`): it asks the home for its
+ *   place in the history and waits for the copy, as on one machine.
  *
- * - Of several nodes of a region, one keeps the replica. Before a read without a sync token it asks its *siblings* what they have
- *   passed on of the home's answers, which their clients have seen; by that they learn where the replica is, and pass
- *   their clients on to it.
+ * - If a region has several nodes, one of them keeps the replica. Before a read without a sync token, it asks the others,
+ *   its *siblings*, which answers of the home they have passed on to their clients. By the question they also learn where
+ *   the replica is, and pass their clients on to it.
  *
  * `home-side.ts` is the home, `choice.ts` chooses its nodes, `node-side.ts` the node of the read region, `copy.ts` one copy
- * there; `siblings.ts` and `sibling-questions.ts` ask the other nodes of the region, `passed.ts` is one of them; `messages.ts` has what they send.
+ * there; `siblings.ts` and `sibling-questions.ts` ask the other nodes of the region, `passed.ts` is one of them;
+ * `messages.ts` has what the nodes send.
  */
 export { type Replicas, replicasOf } from './replicas.js'

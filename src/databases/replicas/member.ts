@@ -10,16 +10,16 @@ const LOST_AFTER_MS = 30_000
 export class Member {
   readonly databaseId: string
   readonly region: string
-  /** The life of the node that keeps it; undefined: none was found yet. */
+  /** The incarnation of the node that keeps it; undefined: none was found yet. */
   life: Incarnation | undefined
   /** When a node was last looked for, monotonic. */
   soughtMs = Number.NEGATIVE_INFINITY
   report: CopyReport | undefined
-  /** When that arrived, monotonic. */
+  /** When the report arrived, monotonic. */
   reportedMs = 0
   /** When its node last reported no failure, or was chosen, monotonic. */
   goodMs = 0
-  /** In the last answer of the node. */
+  /** The stamp in the last answer of the node. */
   stamp: Moment | undefined
   /** When the last lease was sent, monotonic. */
   leasedMs = Number.NEGATIVE_INFINITY
@@ -30,7 +30,7 @@ export class Member {
     this.region = region
   }
 
-  /** Another node is to keep it. */
+  /** Assigns the replica to another node. */
   moveTo(life: Incarnation): void {
     this.life = life
     this.goodMs = performance.now()
@@ -39,7 +39,7 @@ export class Member {
     this.#ceiling = 0
   }
 
-  /** Takes a report of its node. Answers what was read since the one before. */
+  /** Takes a report of its node. @returns the reads since the report before. */
   reported(report: CopyReport, stamp: Moment): ReadTotals | undefined {
     const before = this.report?.copyId === report.copyId ? this.report : undefined
     this.report = report
@@ -47,7 +47,7 @@ export class Member {
     if (report.state !== 'failed') this.goodMs = this.reportedMs
     this.stamp = stamp
     if (before) return since(report.totals, before.totals)
-    // A copy that an earlier life of this node knew: what it had read by then is not counted again.
+    // An earlier incarnation of this node may have counted the reads of this copy so far: they are not counted again.
     this.#ceiling = report.totals.reads
     return undefined
   }
@@ -70,7 +70,7 @@ export class Member {
     return this.life !== undefined && this.report?.state !== 'following' && nowMs - this.goodMs < ANSWERS_WITHIN_MS
   }
 
-  /** Whether its node does not answer, or fails, for so long that another one is to be found. */
+  /** Whether its node has failed or not answered for so long that another one must be found. */
   isLost(nowMs: number): boolean {
     return nowMs - this.goodMs > LOST_AFTER_MS
   }

@@ -8,19 +8,21 @@ export const REPLICA_SERVICE = 'database-replica'
 export const TOPICS = {
   /** To a node of a read region: all copies that this home wants there. */
   beat: 'replicas.beat',
-  /** To all: this node begins to serve clients, and may be one more of its region. */
+  /** To all: this node begins to serve clients, and may be an additional one of its region. */
   joined: 'replicas.joined',
   /** To the home: the place of a database's primary in its history. */
   place: 'replicas.place',
-  /** To the other nodes of a read region, from the one that keeps the replica: what have you passed on of the home's answers? */
+  /**
+   * From the node that keeps a replica to the other nodes of its region: how many answers of the home have you passed on?
+   */
   passed: 'replicas.passed',
 } as const
 
 /** How often a home beats. */
 export const BEAT_EVERY_MS = 250
 /**
- * How long a node may answer reads, from a moment in its answer to the home. A home that is cut off serves for 4 s after it was
- * certain of its place, and the next one begins after 5 s: every lease has ended by then.
+ * How long a node may answer reads, counted from the stamp in its answer to the home. A home that is cut off serves for 4 s
+ * after it was last certain to be the home, and the next home begins after 5 s, when every lease has ended.
  */
 export const LEASE_MS = 800
 
@@ -29,8 +31,8 @@ export interface Lease {
   readonly stamp: Moment
   readonly ceiling: number
   /**
-   * The other nodes that clients of the read region may use: what a client has seen through them, they are asked. Undefined:
-   * not known; a read has to say with a sync token what its client has seen.
+   * The other nodes that clients of the read region may use. They are asked what clients have seen through them. Undefined:
+   * not known, so a read needs a sync token that says what its client has seen.
    */
   readonly siblings: readonly Incarnation[] | undefined
 }
@@ -40,9 +42,9 @@ export interface WantedCopy {
   readonly databaseId: string
   /** The read region. */
   readonly region: string
-  /** Of the replication user of the home's engine. Undefined: not known now, the copy goes on. */
+  /** Of the replication user of the home's engine. Undefined: not known now; the copy continues with the last one. */
   readonly password: string | undefined
-  /** Grows with every change of the database at its home: the node then reads the row. */
+  /** Grows with every change of the database at its home. The node then reads the row again. */
   readonly revision: number
   readonly lease: Lease | undefined
 }
@@ -51,12 +53,12 @@ export interface WantedCopy {
 export interface Beat {
   /** The home, by name. */
   readonly source: string
-  /** Grows with every beat to that node: one that is overtaken by a later one is ignored. */
+  /** Grows with every beat to that node: a beat that arrives after a later one is ignored. */
   readonly sequence: number
   readonly wanted: readonly WantedCopy[]
 }
 
-/** What a copy has read, in total. */
+/** Totals of the reads of a copy. */
 export interface ReadTotals {
   readonly reads: number
   readonly bytesIn: number
@@ -65,17 +67,17 @@ export interface ReadTotals {
   readonly commands: readonly (readonly [name: string, count: number])[]
 }
 
-/** How one copy is. */
+/** State of one copy. */
 export interface CopyReport {
   readonly databaseId: string
-  /** Another copy counts its reads from 0. */
+  /** Identifies the copy. Another copy counts its reads from 0. */
   readonly copyId: string
   readonly state: 'copying' | 'following' | 'failed'
   readonly problem: string
   /** The history that it follows, and how far. */
   readonly replid: string
   readonly offset: number
-  /** Of the row that it has read. */
+  /** Revision of the row that it has read. */
   readonly revision: number
   readonly totals: ReadTotals
 }
@@ -151,7 +153,7 @@ function countOf(value: unknown): [readonly [string, number]] | undefined {
   return typeof name === 'string' && typeof count === 'number' ? [[name, count]] : undefined
 }
 
-/** What was read since the last report of the same copy. */
+/** The reads since the last report of the same copy. */
 export function since(now: ReadTotals, before: ReadTotals | undefined): ReadTotals {
   const known = new Map(before?.commands)
   return {
@@ -162,10 +164,10 @@ export function since(now: ReadTotals, before: ReadTotals | undefined): ReadTota
   }
 }
 
-/** The node that keeps a replica asks another one of the region. */
+/** The question of the node that keeps a replica to another node of the region. */
 export interface PassedQuestion {
   readonly databaseId: string
-  /** By what clients may have asked for the database; see `passed.ts`. */
+  /** Everything by which clients may have asked for the database; see `passed.ts`. */
   readonly keys: readonly string[]
 }
 
@@ -179,7 +181,7 @@ export function passedQuestionOf(payload: unknown): PassedQuestion | undefined {
   return { databaseId: payload.databaseId, keys }
 }
 
-/** Reads the answer to it: a number that grows with everything that was passed on. */
+/** Reads the answer to such a question: a number that grows with every answer that was passed on. */
 export const passedCountOf = (answer: unknown): number | undefined =>
   isObject(answer) && typeof answer.count === 'number' ? answer.count : undefined
 

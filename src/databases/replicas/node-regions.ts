@@ -7,9 +7,9 @@ const ASK_EVERY_MS = 1_000
 /** Which nodes serve clients of which region. A node never changes its region. */
 export class NodeRegions {
   readonly #deps: Pick<ReplicasDeps, 'cluster' | 'placement' | 'logger'>
-  /** By life; undefined: the node serves all regions. */
+  /** By incarnation; undefined: the node serves all regions. */
   readonly #regions = new Map<Incarnation, string | undefined>()
-  /** Nodes that have said that they begin, before they were seen in the store. */
+  /** Nodes that have announced that they begin, perhaps before they were seen in the store. */
   readonly #joined = new Set<Incarnation>()
   #askedMs = Number.NEGATIVE_INFINITY
 
@@ -34,7 +34,7 @@ export class NodeRegions {
     return others.filter((one) => (this.#regions.get(one) ?? region) === region)
   }
 
-  /** Asks for the regions of nodes that are not known, without waiting for it. */
+  /** Asks for the regions of nodes whose region is not known, without waiting for the answers. */
   look(): void {
     const { cluster, placement, logger } = this.#deps
     const isKnown = cluster.peers.every(({ incarnation }) => this.#regions.has(incarnation))

@@ -31,9 +31,9 @@ export interface NodeSideDeps extends ReplicasDeps {
 /**
  * Keeps copies of databases of other nodes in the read region of this node; `copy.ts` has the states of one.
  *
- * - A home beats four times a second and names all copies that it wants here. Each beat begins copies, begins them again after a
- *   failure, has them use another password or row, gives them leases, and deletes those that it does not name any more.
- * - What is done with the files of one database is done one after the other.
+ * - A home beats four times a second and names all copies that it wants here. Each beat begins copies, restarts failed
+ *   ones, makes them use another password or row, gives them leases, and deletes those that it does not name any more.
+ * - Work on the files of one database runs one after the other.
  * - A copy whose home is silent is deleted.
  */
 export class NodeSide {
@@ -42,7 +42,7 @@ export class NodeSide {
   readonly #copies = new Map<string, Copy>()
   /** The last beat of each home, by its name. */
   readonly #heard = new Map<string, { readonly life: Incarnation; readonly sequence: number }>()
-  /** What is done with the files of each database, one thing at a time. */
+  /** Work on the files of each database, one after the other. */
   readonly #work = new Turns()
   #timer: Timer | undefined
 
@@ -85,9 +85,10 @@ export class NodeSide {
     return placeOf(found.answer)
   }
 
-  /** Takes a beat of a home. What it forbids is forbidden before the answer. */
+  /** Applies a beat of a home. Reads that it no longer allows are refused before the answer is sent. */
   async beat(beat: Beat, life: Incarnation): Promise<BeatAnswer | undefined> {
-    // One that was declared dead may believe for a while that it still is the home, and would end the copy of the new one.
+    // A home that was declared dead may believe for a while that it still is the home, and would end the copy of the new
+    // home.
     if (!this.#deps.cluster.peers.some(({ incarnation }) => incarnation === life)) return undefined
     const heard = this.#heard.get(beat.source)
     if (heard && (life < heard.life || (life === heard.life && beat.sequence <= heard.sequence))) return undefined
@@ -103,7 +104,7 @@ export class NodeSide {
     return { stamp: this.now(), copies: own.map((copy) => copy.report()), leaving }
   }
 
-  /** Another task of this node needs the files of a database: resolves when nothing is done with them here. */
+  /** Leaves the files of a database to another task of this node. Resolves when no work on them is active here. */
   async letGo(databaseId: string): Promise<void> {
     const copy = this.#copies.get(databaseId)
     if (copy) this.#forget(copy)
@@ -151,7 +152,7 @@ export class NodeSide {
     })
   }
 
-  /** Has the engine follow the home, with the users and limits that the database has now. */
+  /** Makes the engine follow the home, with the users and limits that the database has now. */
   async #connect(copy: Copy, password: string, used: UsedRow): Promise<void> {
     const { store, fleet, copies } = this.#deps
     const row = await store.run(databases.find, { databaseId: copy.databaseId })
@@ -159,7 +160,7 @@ export class NodeSide {
     if (!row || row.home !== copy.source) throw new Error('the node that asks is not the home of the database')
     if (copy.way.password !== password) copy.place = { ...copy.place, isLinked: false }
     const follows = await copy.way.with(password)
-    // It may have been dropped meanwhile, and is not shown to clients any more.
+    // The copy may have been dropped meanwhile. Then clients must not see it any more.
     if (copy.hasEnded) return
     copies.put(row)
     await fleet.ensure(this.#specOf(copy, row, follows), 'while-loading')
@@ -171,7 +172,7 @@ export class NodeSide {
     return {
       ...spec,
       members: [{ region, role: 'primary' as const }],
-      // It has nothing that the home does not have.
+      // A copy needs no log, because it has nothing that the home does not have.
       persistence: 'snapshot' as const,
       data: 'may-begin' as const,
       follows,

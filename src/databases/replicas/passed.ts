@@ -3,13 +3,13 @@ import type { Incarnation } from '../../cluster/index.js'
 import { digestOfToken } from '../directory.js'
 import type { PassedQuestion } from './messages.js'
 
-/** By what a client has asked for a database of another node: its port, a token, or a server name. */
+/** How a client has asked for a database of another node: by its port, a token, or a server name. */
 export type AskedBy =
   | { readonly kind: 'port'; readonly databaseId: string }
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'name'; readonly serverName: string }
 
-/** The key of it. */
+/** The key under which the answers to such a client are counted. */
 export function keyOf(by: AskedBy): string {
   switch (by.kind) {
     case 'port':
@@ -23,7 +23,7 @@ export function keyOf(by: AskedBy): string {
   }
 }
 
-/** Keys that are counted one by one. */
+/** Maximum keys that are counted one by one. */
 const MOST_KEYS = 100_000
 /** How long a node counts as the one that keeps a replica after it has asked. */
 const NEAR_FOR_MS = 3_000
@@ -36,11 +36,11 @@ interface NearReplica {
 }
 
 /**
- * This node as another one of the region of a replica: it counts the home's answers that it passes to clients, for the node
- * that keeps the replica, and remembers which node that is.
+ * The part of this node when another node of its region keeps a replica. It counts the answers of the home that it passes
+ * to clients, for the node that keeps the replica, and remembers which node that is.
  *
- * A client is known by what it has asked with: the id of the database (its port), the digest of a token, or a server name. So a
- * database has several keys, and the node that keeps its replica asks for all of them.
+ * Answers are counted by what the client has asked with: the id of the database (its port), the digest of a token, or a
+ * server name. So a database has several keys, and the node that keeps its replica asks for all of them.
  */
 export class PassedAnswers {
   readonly #counts = new Map<string, number>()
@@ -48,14 +48,14 @@ export class PassedAnswers {
   #base = 0
   readonly #near = new Map<string, NearReplica>()
 
-  /** Something of the home is about to be passed to a client. */
+  /** Counts an answer of the home that is about to be passed to a client. */
   count(key: string): void {
     const known = this.#counts.get(key)
     if (known === undefined && this.#counts.size >= MOST_KEYS) this.#forgetAll()
     this.#counts.set(key, (known ?? this.#base) + 1)
   }
 
-  /** Answers a question: the number is another one if anything was passed on since the last question. */
+  /** Answers a question: the number differs if anything was passed on since the last question. */
   asked({ databaseId, keys }: PassedQuestion, from: Incarnation): { readonly count: number } {
     const near = { life: from, askedMs: performance.now() }
     for (const key of [databaseId, ...keys]) {
@@ -75,12 +75,12 @@ export class PassedAnswers {
     return near && performance.now() - near.askedMs < NEAR_FOR_MS ? near.life : undefined
   }
 
-  /** A node could not be reached: until it asks again, its replicas are not used. */
+  /** Called when a node could not be reached: its replicas are not used until it asks again. */
   lost(life: Incarnation): void {
     for (const [key, near] of this.#near) if (near.life === life) this.#near.delete(key)
   }
 
-  /** Counts go on above all that were there, so each of them has changed. */
+  /** Continues to count above all earlier counts, so that each of them has changed. */
   #forgetAll(): void {
     for (const count of this.#counts.values()) this.#base = Math.max(this.#base, count)
     this.#base++

@@ -59,7 +59,7 @@ export class Replicas {
     await Promise.all([this.#home.stop(), this.#node.stop()])
   }
 
-  /** A call, because the state changes while others are awaited. */
+  /** A function, because the compiler would assume that the state does not change during an `await`. */
   #isStopped(): boolean {
     return this.#state === 'stopped'
   }
@@ -74,12 +74,12 @@ export class Replicas {
     this.#home.follow(row)
   }
 
-  /** How the replicas of a database of this node are at other nodes. Empty while it sleeps. */
+  /** States of the replicas of a database of this node at other nodes. Empty while the database sleeps. */
   statuses(databaseId: string): Promise<readonly ReplicaStatus[]> {
     return this.#home.statuses(databaseId)
   }
 
-  /** Resolves when other nodes answer no read of a database any more that they were allowed before this call. */
+  /** Resolves when other nodes answer no reads of a database any more by a lease from before this call. */
   withdraw(databaseId: string): Promise<void> {
     return this.#home.withdraw(databaseId)
   }
@@ -89,7 +89,7 @@ export class Replicas {
     return this.#home.gone(databaseId)
   }
 
-  /** Another task of this node is about to write files of a database: resolves when no replica uses them. */
+  /** Leaves the files of a database to another task of this node. Resolves when no replica uses them. */
   letGo(databaseId: string): Promise<void> {
     return this.#node.letGo(databaseId)
   }
@@ -99,7 +99,7 @@ export class Replicas {
     return this.#node.copyOf(databaseId)?.mayRead(this.#node.now()) ?? false
   }
 
-  /** Takes reads of those that the home allows; see `ReplicasHere` of the gateway. */
+  /** Takes some of the reads that the home allows; see `ReplicasHere` of the gateway. */
   take(databaseId: string, count: number, seen: 'node' | 'token'): boolean {
     return this.#node.copyOf(databaseId)?.take(count, this.#node.now(), seen) ?? false
   }
@@ -169,7 +169,7 @@ export interface NearReplica {
   connect(client: { readonly ip: string; readonly port: number }): Promise<Duplex>
 }
 
-/** What the replicas of a server are made from. */
+/** What the replicas of a server are built from. */
 export interface ReplicasSettings
   extends Omit<ReplicasDeps, 'node' | 'cluster' | 'region' | 'reads' | 'mayServe' | 'isReplicated' | 'hasOther'>,
     Pick<ChangeDeps, 'cluster' | 'settings' | 'dataDir' | 'traffic'> {
@@ -178,7 +178,7 @@ export interface ReplicasSettings
   readonly standbys: Standbys | undefined
 }
 
-/** Where nothing limits and counts reads of other nodes, they may make none. */
+/** Without a data plane that limits and counts the reads of other nodes, these may make none. */
 const NO_READS: ReadControl = { allow: () => undefined, note: () => undefined }
 
 /** The replicas of a node; undefined on a server that is alone. */
@@ -195,7 +195,7 @@ export function replicasOf({ cluster, settings, moves, standbys, ...deps }: Repl
     isReplicated: (databaseId) => standbys?.isReplicated(databaseId) ?? false,
     hasOther: (id) => deps.directory.has(id) || moves?.isReceiving(id) === true || standbys?.keeps(id) === true,
   })
-  // Replicas at other nodes could show what the standby does not have yet.
+  // Replicas at other nodes could show writes that the standby does not have yet.
   standbys?.beforeWaiting((databaseId) => replicas.withdraw(databaseId))
   for (const one of [moves, standbys]) one?.beforeCopy((databaseId) => replicas.letGo(databaseId))
   return replicas

@@ -6,7 +6,7 @@ import type { ReplicasDeps } from './deps.js'
 import { type PassedQuestion, passedCountOf, TOPICS } from './messages.js'
 
 const ANNOUNCE_EVERY_MS = 1_000
-/** As long as a read waits for its replica. */
+/** Maximum wait for the siblings: as long as a read waits for its replica. */
 const WITHIN_MS = 50
 
 /** What `SiblingQuestions` is built from. */
@@ -26,7 +26,10 @@ export class SiblingQuestions {
     this.#deps = deps
   }
 
-  /** They pass their clients on to this node while they hear of the copy. Without waiting for it. */
+  /**
+   * Announces the copy to its siblings, without waiting for answers. They pass their clients on to this node as long as it
+   * is announced.
+   */
   announce(copy: Copy): void {
     const nowMs = performance.now()
     const siblings = copy.siblings.now
@@ -37,7 +40,7 @@ export class SiblingQuestions {
 
   /**
    * Resolves to whether all have answered in time.
-   * @param onMore called before, if they have passed more than when they were asked last.
+   * @param onMore called before that, if the siblings have passed on more than when they were last asked.
    */
   ask(copy: Copy, onMore: () => void): Promise<boolean> {
     const asked = copy.siblings.ask((siblings) => this.#ask(copy, siblings), onMore)

@@ -34,7 +34,7 @@ export async function putStandby(
   asking.standbys?.asked()
 }
 
-/** Has the home of a database choose the nodes of its standbys. */
+/** Makes the home of a database choose the nodes of its standbys. */
 export async function placeStandby(
   asking: AskingForStandbys,
   databaseId: string,
@@ -55,7 +55,7 @@ function argsOf(
   return { databaseId, mode, copies, at, audit: auditRow(caller, event, at) }
 }
 
-/** The same for every database without a standby. Answers how many there were. */
+/** Like `placeStandby`, for every database without a standby. Resolves to how many there were. */
 export async function placeStandbys(asking: AskingForStandbys): Promise<{ added: number }> {
   const { store, caller, at } = asking
   const event = { action: 'Set Database Standby', entity: 'all', details: { node: 'auto' } } as const

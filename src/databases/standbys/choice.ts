@@ -8,11 +8,11 @@ import type { StandbysDeps } from './deps.js'
 
 type PlacedStandby = standbys.PlacedStandby
 
-/** A node that is back within this time keeps its standbys, so that a restart does not have them copied elsewhere. */
+/** A node that is back within this time keeps its standbys, so that a restart causes no copies at other nodes. */
 const AWAY_MS = 30_000
-/** Copies that begin at a time: each one costs the home a snapshot and the link its size. */
+/** Maximum copies that begin at a time: each costs the home a snapshot, and the link the transfer of the data. */
 const MOST_COPIES = 2
-/** When no node could be chosen. */
+/** Delay before the next attempt when no node could be chosen. */
 const RETRY_MS = 5_000
 
 /** Chooses the nodes of standbys that the operator has left to the home of each database. */
@@ -32,7 +32,7 @@ export class Choice {
     await this.#choosing
   }
 
-  /** Chooses what is to be chosen, without waiting for it. */
+  /** Begins to choose nodes for the standbys that need one, without waiting for the result. */
   consider(rows: readonly PlacedStandby[]): void {
     const { node, directory } = this.#deps
     const own = rows.filter((row) => row.home === node && row.placement === 'auto' && directory.has(row.database_id))
@@ -64,7 +64,7 @@ export class Choice {
     return nowMs - (this.#awaySinceMs.get(keyOf(row)) ?? nowMs) >= AWAY_MS
   }
 
-  /** One after the other, so that two of a database do not get the same node. Never rejects. */
+  /** Chooses one after the other, so that two standbys of a database do not get the same node. Never rejects. */
   async #chooseAll(due: readonly PlacedStandby[], rows: readonly PlacedStandby[]): Promise<void> {
     const taken = new Map(rows.map((row) => [keyOf(row), row]))
     for (const row of due) {
@@ -79,7 +79,7 @@ export class Choice {
     }
   }
 
-  /** Answers the node that was chosen. @param others nodes that keep a copy of the database. */
+  /** Resolves to the node that was chosen. @param others nodes that keep a copy of the database. */
   async #choose(row: PlacedStandby, others: readonly string[]): Promise<string | undefined> {
     const { directory, store, clock, node: home } = this.#deps
     const { database_id: databaseId, slot, node: from } = row

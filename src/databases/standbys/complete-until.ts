@@ -1,4 +1,4 @@
-/** Moments remembered of a copy that is behind: with one a second, a minute. */
+/** Maximum samples for a copy that is behind: one a second for a minute. */
 const MOST_SAMPLES = 60
 
 /** An offset of the home: every write answered before `at`, Unix milliseconds, lies below it. */
@@ -8,7 +8,7 @@ export interface Sample {
   readonly offset: number
 }
 
-/** Remembers a moment. What another history has left is forgotten: its offsets say nothing about this one. */
+/** Adds a sample, and drops samples of another history, because their offsets say nothing about this one. */
 export function remember(samples: readonly Sample[], now: Sample): readonly Sample[] {
   return [...samples.filter(({ replid }) => replid === now.replid), now].slice(-MOST_SAMPLES)
 }

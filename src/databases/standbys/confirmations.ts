@@ -17,11 +17,11 @@ interface Batch {
 }
 
 /**
- * Holds the answers of databases in the mode `replicated` back until every standby that may take over has what the engine has
- * done. While one question about a database is on its way, all further answers wait for the next one.
+ * Holds back the answers of databases in the mode `replicated` until every standby that may take over has all writes of the
+ * engine so far. While a question about a database is pending, all further answers wait for the next question.
  *
- * Only a database that may be taken over needs this: a standby that is not `following` in the store cannot be served without
- * the answered writes.
+ * Only a database that may be taken over needs this: a standby that is not `following` in the store cannot take over, so no
+ * answered write can get lost.
  */
 export class Confirmations {
   readonly #deps: StandbysDeps
@@ -41,7 +41,7 @@ export class Confirmations {
     this.#state = 'stopped'
   }
 
-  /** The store was read. */
+  /** Called when the store was read. */
   read(rows: readonly PlacedStandby[]): void {
     const own = rows.filter((row) => row.home === this.#deps.node && row.mode === 'replicated')
     this.#epochs = new Map(own.map((row) => [row.database_id, row.now_epoch ?? 1]))
@@ -59,9 +59,9 @@ export class Confirmations {
   }
 
   /**
-   * Whether standbys have everything that the engine of the home has done until now. Gives them a moment for it.
-   * @param node only the one at this node. Default: all that may take over. They are looked up after the place in the history,
-   *   so that one that may from now on has what is answered by the others alone.
+   * Whether standbys have all writes of the home's engine so far. Gives them a moment to catch up.
+   * @param node only the standby at this node. Default: all that may take over. They are looked up after the place in the
+   * history was read, so that a standby that may take over from now on has the writes that are answered without asking it.
    */
   async reach(databaseId: string, node?: string): Promise<boolean> {
     const { fleet, logger } = this.#deps
@@ -118,7 +118,7 @@ function newBatch(): Batch {
     resolve = done
     reject = failed
   })
-  // The connection that asked may have ended meanwhile.
+  // The connection that waits for this may have ended, so that nobody handles a rejection.
   confirmed.catch(() => undefined)
   return { confirmed, resolve, reject }
 }

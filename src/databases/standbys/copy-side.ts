@@ -17,7 +17,7 @@ import {
   type StandbysDeps,
 } from './deps.js'
 
-/** How long a copy is given to reach a place; the home asks again. */
+/** How long a copy may take to reach a place; then the home asks again. */
 const REACH_WITHIN_MS = 300
 const REACH_EVERY_MS = 1
 
@@ -27,21 +27,21 @@ const SPACE_AFTER_MS = 30_000
 /**
  * Keeps copies of databases of other nodes, as standbys; `copy.ts` has the states of one.
  *
- * - A home asks for its copy about once a second (`follow`). That begins the copy, has it use another password, or begins it again
- *   after a failure, and answers how far it is. What is done with the files of one database is done one after the other.
- * - The answer promises that this node does not take over for a while, unless the store says that the home is dead or another
- *   one, or the copy is sealed.
+ * - A home asks for its copy about once a second (`follow`). That begins the copy, makes it use another password, or
+ *   restarts it after a failure, and answers how far it is. Work on the files of one database runs one after the other.
+ * - The answer promises that this node does not take over for a while. It promises nothing if the store says that the home
+ *   is dead or another node is the home, or if the copy is sealed.
  * - `Takeover` seals a copy, cuts it off when the last promise is over, and either makes it the home or gives it up.
  * - A copy that no row asks for is deleted (`sweep`).
  */
 export class CopySide {
   readonly #deps: StandbysDeps
   readonly #copies = new Map<string, StandbyCopy>()
-  /** Of this node, as last read. */
+  /** The standbys of this node, as last read. */
   #rows: ReadonlyMap<string, PlacedStandby> = new Map()
   /** When each home was last promised something, monotonic. */
   readonly #promisedMs = new Map<string, number>()
-  /** What this node does with the copies, one at a time for each database. */
+  /** Work on the copies, one after the other for each database. */
   readonly #work = new Turns()
 
   constructor(deps: StandbysDeps) {
@@ -63,7 +63,7 @@ export class CopySide {
     await this.#work.idle()
   }
 
-  /** Follows a home if this node does not yet, and answers how far it is. */
+  /** Follows a home if this node does not yet. Resolves to how far the copy is, and a promise. */
   async follow(request: FollowRequest): Promise<FollowAnswer> {
     const progress = await this.#follow(request)
     if (!this.#mayPromise(request)) return { progress, promise: 'none' }
@@ -72,8 +72,8 @@ export class CopySide {
   }
 
   /**
-   * Whether a copy has everything up to a place, which it gets a moment to reach. A copy that has may be taken over only with
-   * all of that, and one that is being taken over has reached nothing.
+   * Whether a copy has everything up to a place; gives it a moment to get there. If so, the copy may take over only with
+   * all of that. A copy that is taking over has reached nothing.
    */
   async reach({ databaseId, epoch, source, replid, offset }: ReachRequest): Promise<boolean> {
     const endMs = performance.now() + REACH_WITHIN_MS
@@ -91,7 +91,9 @@ export class CopySide {
     }
   }
 
-  /** Only to a home that the store was last seen to have, in a life that may act. */
+  /**
+   * Whether a promise may be given: only to the home that the store names, as last read, and whose incarnation is not dead.
+   */
   #mayPromise({ databaseId, epoch, source }: FollowRequest): boolean {
     const row = this.#rows.get(databaseId)
     if (row?.home !== source || (row.now_epoch ?? 1) !== epoch) return false
@@ -99,8 +101,8 @@ export class CopySide {
   }
 
   /**
-   * Ends all promises about a copy, which still follows: its home may answer until the last promise is over. Answers what the
-   * home heard last; undefined when the copy is not known to be whole.
+   * Gives no more promises about a copy. The copy still follows, because its home may answer until the last promise is
+   * over. Returns the place that was last reported to the home; undefined when the copy is not known to be whole.
    */
   seal(databaseId: string, epoch: number): ReplicationPlace | undefined {
     const copy = this.#copies.get(databaseId)
@@ -112,7 +114,7 @@ export class CopySide {
     this.#sealed(databaseId)?.way.close()
   }
 
-  /** Gives a sealed copy up: it is made again when its home asks. */
+  /** Gives up a sealed copy: it is made again when its home asks. */
   unseal(databaseId: string): void {
     this.#sealed(databaseId)?.fail(`the node ${this.#deps.node} was about to take over`, 0)
   }
@@ -169,7 +171,7 @@ export class CopySide {
     return node === this.#deps.node
   }
 
-  /** Forgets a copy, and resolves when nothing is being done with its files. A later sweep does not delete them. */
+  /** Forgets a copy, and resolves when no work on its files is active. A later sweep does not delete them. */
   async letGo(databaseId: string): Promise<void> {
     const copy = this.#copies.get(databaseId)
     this.#copies.delete(databaseId)
@@ -183,7 +185,7 @@ export class CopySide {
       await fleet.replicationWith(databaseId)
     ).position()
     if (isConnected(copy) && !(isLinked && isLogged)) {
-      // The engine would try again for hours, on a disk that other databases need.
+      // The engine would retry for hours, on a disk that other databases need.
       const isFailing = hasLogFailed || !(await fleet.checkSpace())
       if (isFailing && isConnected(copy)) this.#giveUp(databaseId, copy)
       return { kind: 'copying' }
@@ -193,7 +195,7 @@ export class CopySide {
     return copy.state.kind === 'complete' ? { kind: 'following', replid, offset } : { kind: 'copying' }
   }
 
-  /** Deletes what there is of a copy that has no space. */
+  /** Deletes the files of a copy that has no space. */
   #giveUp(databaseId: string, copy: StandbyCopy): void {
     this.#fail(databaseId, copy, new NoSpace(this.#deps.node))
     this.#queue(databaseId, copy, () => this.#deps.fleet.remove(databaseId))
@@ -220,7 +222,7 @@ export class CopySide {
     })
   }
 
-  /** Has the engine follow the home. */
+  /** Makes the engine follow the home. */
   async #connect(databaseId: string, copy: StandbyCopy, password: string): Promise<void> {
     const { store, fleet, plans } = this.#deps
     const row = await store.run(databases.find, { databaseId })
@@ -250,6 +252,6 @@ export class CopySide {
   }
 }
 
-/** Calls, because the state changes while others are awaited. */
+/** Functions, because the compiler would assume that the state does not change during an `await`. */
 const isConnected = ({ state }: StandbyCopy): boolean => state.kind === 'connected'
 const hasEnded = ({ state }: StandbyCopy): boolean => state.kind === 'over' || state.kind === 'failed'

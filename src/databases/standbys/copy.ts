@@ -11,8 +11,9 @@ import type { WayHome } from '../copies.js'
  *       └────────── failure ────────┴───────────── failure ────────┴───────────▶ failed ◀────────┘
  * ```
  *
- * - `complete`: it has all that the home heard of it last, `reported`. It may be taken over only with all of that.
- * - `sealed`: it follows, but the home is promised nothing any more.
+ * - `complete`: it has everything up to the place that was last reported to its home (`reported`). It may take over only
+ *   with all of that.
+ * - `sealed`: it still follows, but its home gets no more promises.
  * - `failed`: it is begun again when its home asks, from `retryAtMs` (monotonic) on.
  * - `over`: from any state. Another copy replaces it, or none is wanted.
  */
@@ -39,12 +40,12 @@ export class StandbyCopy {
     return this.#state
   }
 
-  /** Its engine runs and follows. */
+  /** Called when its engine runs and follows. */
   connected(): void {
     if (this.#state.kind === 'beginning') this.#state = { kind: 'connected' }
   }
 
-  /** It has everything up to this place, and its home hears so. An answer of the engine may be late. */
+  /** Notes that it has everything up to this place, which is reported to its home. Ignores a late answer of the engine. */
   report(place: ReplicationPlace): void {
     const state = this.#state
     if (state.kind === 'connected') this.#state = { kind: 'complete', reported: place }
@@ -53,7 +54,10 @@ export class StandbyCopy {
     if (!isLate) this.#state = { kind: 'complete', reported: place }
   }
 
-  /** Ends all promises about it. Answers what its home heard last; undefined when it is not known to be whole. */
+  /**
+   * Ends all promises about it. Returns the place that was last reported to its home; undefined when it is not known to be
+   * whole.
+   */
   seal(): ReplicationPlace | undefined {
     const state = this.#state
     if (state.kind !== 'complete' && state.kind !== 'sealed') return undefined
@@ -61,7 +65,7 @@ export class StandbyCopy {
     return state.reported
   }
 
-  /** It cannot go on: nothing follows any more. */
+  /** Called when it cannot continue: its engine follows no more. */
   fail(problem: string, retryAfterMs: number): void {
     if (this.#state.kind === 'over') return
     this.way.close()

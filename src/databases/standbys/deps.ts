@@ -2,7 +2,7 @@ import { isObject } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
 import type { ChangeDeps } from '../deps.js'
 
-/** What standbys are made of. */
+/** What standbys are built from. */
 export interface StandbysDeps
   extends Pick<
     ChangeDeps,
@@ -11,9 +11,9 @@ export interface StandbysDeps
   /** The name of this node. */
   readonly node: string
   readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'mayAct' | 'notify' | 'onGone'>
-  /** Serves a database that is this node's from now on; ready when its port is open. */
+  /** Begins to serve a database whose home is this node now; resolves when its port is open. */
   readonly take: (databaseId: string) => Promise<void>
-  /** Tells the other nodes that a database has another home. */
+  /** Notifies the other nodes that a database has another home. */
   readonly announce: (databaseId: string) => Promise<void>
 }
 
@@ -37,7 +37,7 @@ export interface FollowRequest {
   readonly source: string
   /** Of the replication user of the home's engine; a new one after each start of the home. */
   readonly password: string
-  /** About the size of the data, which a copy that begins needs; 0 from an older version. */
+  /** Estimated size of the data, for a copy that begins; 0 from an older version. */
   readonly bytes: number
 }
 
@@ -59,7 +59,9 @@ export type CopyProgress =
 /** What the standby's node answers. */
 export interface FollowAnswer {
   readonly progress: CopyProgress
-  /** `given`: the node does not take over within 5 s from now. `none`: it may, or somebody may have done so. */
+  /**
+   * `given`: the node does not take over within 5 s from now. `none`: it may take over, or another node may have done so.
+   */
   readonly promise: 'given' | 'none'
 }
 
@@ -88,7 +90,7 @@ export interface ReachRequest {
   readonly offset: number
 }
 
-/** Reads such a question. */
+/** Reads the question of a home. */
 export function reachRequestOf(payload: unknown): ReachRequest | undefined {
   if (!isObject(payload)) return undefined
   const { databaseId, epoch, source, replid, offset } = payload
@@ -97,5 +99,5 @@ export function reachRequestOf(payload: unknown): ReachRequest | undefined {
   return { databaseId, epoch, source, replid, offset }
 }
 
-/** Reads the answer to it. */
+/** Reads the answer to a `ReachRequest`. */
 export const isThereOf = (answer: unknown): boolean => isObject(answer) && answer.isThere === true

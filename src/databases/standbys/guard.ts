@@ -10,7 +10,7 @@ export interface Member {
 
 /** A standby as it was read from the store. */
 export interface StoredMember extends Member {
-  /** Whether it may take over, by what is stored. */
+  /** Whether it may take over, as the store says. */
   readonly mayTake: boolean
 }
 
@@ -20,17 +20,18 @@ type Promises = ReadonlyMap<string, Tenure>
 /**
  * Whether the home may serve a database that another node may take over.
  *
- * The home may while it is certain that nobody has taken over: while this node takes part in the cluster, or as long as each
- * standby that may take over has promised not to, until 4 s after the home has sent the question. A standby takes over 5 s after
- * its own last promise at the earliest, and only from a node that was declared dead. So a database with standbys outlives an
- * outage of PostgreSQL, and a node that was paused or cut off acknowledges nothing any more when the next home begins.
+ * The home may serve while it is certain that no other node has taken over: while this node takes part in the cluster, or
+ * for 4 s after it has sent a question that each standby that may take over has answered with a promise not to. A standby
+ * takes over 5 s after its own last promise at the earliest, and only from a node that was declared dead. So a database
+ * with standbys outlives an outage of PostgreSQL, and a node that was paused or cut off acknowledges nothing any more when
+ * the next home begins.
  */
 export class Guard {
   readonly #cluster: Pick<Cluster, 'mayAct'>
   readonly #clock: Clock
   /** The databases that may be taken over; undefined until they are known. */
   #guarded: ReadonlyMap<string, Promises> | undefined
-  /** Standbys of which the store may hear that they are complete, or may have heard, by `keyOf`. */
+  /** Standbys that the store may record as complete, now or later, by `keyOf`. */
   #unsettled: ReadonlySet<string> = new Set()
 
   constructor(cluster: Pick<Cluster, 'mayAct'>, clock: Clock) {
@@ -59,8 +60,8 @@ export class Guard {
   }
 
   /**
-   * The store was read: of the standbys of databases of this node, no others may take over. A node that may be dead learns
-   * nothing by this: what is missing may have been taken over while it was paused.
+   * Called when the store was read: no other standbys of databases of this node may take over. A node that may be dead
+   * ignores this: a standby that is missing may have taken over while the node was paused.
    */
   read(members: readonly StoredMember[]): void {
     if (!this.#cluster.mayAct()) return
@@ -76,8 +77,8 @@ export class Guard {
   }
 
   /**
-   * A standby may take over from now on: called before the store hears that it is complete. Before the others are known, all
-   * databases count as guarded anyway.
+   * Called before the store records that a standby is complete: the standby may take over from now on. As long as the
+   * standbys are not known, all databases count as guarded anyway.
    */
   begin(member: Member): void {
     this.#unsettled = new Set(this.#unsettled).add(keyOf(member))
@@ -88,14 +89,14 @@ export class Guard {
   }
 
   /**
-   * The store has confirmed a note about a standby, so what is read later says whether it may take over. Without an
-   * answer the commit may still be on its way; the next one about the same standby comes after it.
+   * Called when the store has confirmed a note about a standby, so that rows read later say whether it may take over. A
+   * commit without an answer may still happen; the next note about the same standby comes after it.
    */
   settled(member: Member): void {
     this.#unsettled = new Set([...this.#unsettled].filter((key) => key !== keyOf(member)))
   }
 
-  /** The node of a standby has promised not to take over. @param sent when it was asked. */
+  /** Notes that the node of a standby has promised not to take over. @param sent when the node was asked. */
   promised({ databaseId, node }: Member, sent: Moment): void {
     this.#guarded?.get(databaseId)?.get(node)?.beaten(sent)
   }

@@ -38,7 +38,7 @@ export class HomeSide {
     return isHome && this.#deps.sleep.isAwake(databaseId) ? { socketPath: guarded.socketPath } : undefined
   }
 
-  /** Asks the standbys of this node's databases how far they are. Answers what is to be stored. */
+  /** Asks the standbys of this node's databases how far they are. Resolves to the notes to store. */
   async confirm(rows: readonly PlacedStandby[]): Promise<readonly StandbyNote[]> {
     const { node, directory, sleep } = this.#deps
     const own = new Map<string, PlacedStandby[]>()
@@ -65,7 +65,7 @@ export class HomeSide {
     }
   }
 
-  /** Remembers the offset of this moment. Answers what the nodes of the standbys need to know of the engine. */
+  /** Remembers the offset of this moment. Resolves to what the nodes of the standbys need to know of the engine. */
   async #sample(databaseId: string, set: readonly PlacedStandby[]): Promise<Pick<FollowRequest, 'password' | 'bytes'>> {
     const { fleet, clock } = this.#deps
     const epoch = set[0]?.now_epoch ?? 1

@@ -13,7 +13,7 @@ import { HomeSide } from './home-side.js'
 import { Takeover } from './takeover.js'
 
 const LOOK_EVERY_MS = 1_000
-/** A store that has not answered by then is away: the home goes on asking its standbys for promises. */
+/** A store that has not answered by then is away: the home continues to ask its standbys for promises. */
 const STORE_WITHIN_MS = 1_000
 
 /** Standbys of this node's databases, and the copies that this node keeps; see `index.ts`. */
@@ -84,12 +84,12 @@ export class Standbys {
     await this.#copies.stop()
   }
 
-  /** Registers what is awaited before this node begins a copy. */
+  /** Registers work to await before this node begins a copy. */
   beforeCopy(work: (databaseId: string) => Promise<void>): void {
     this.#copies.beforeCopy = work
   }
 
-  /** Registers what is awaited before answers of a database wait for a standby. */
+  /** Registers work to await before answers of a database wait for a standby. */
   beforeWaiting(work: (databaseId: string) => Promise<void>): void {
     this.#beforeWaiting = work
   }
@@ -104,7 +104,7 @@ export class Standbys {
     return this.#copies.letGo(databaseId)
   }
 
-  /** Rows have changed: has all nodes look. */
+  /** Makes all nodes look, because rows have changed. */
   asked(): void {
     void this.#deps.cluster.ask(TOPICS.look, {})
     void this.look()
@@ -116,7 +116,7 @@ export class Standbys {
     return this.#looking
   }
 
-  /** While the store is away, the home goes on with the rows that it knows. */
+  /** While the store is away, the home continues with the rows that it knows. */
   async #look(): Promise<void> {
     if (this.#state !== 'running') return
     const { clock } = this.#deps
@@ -138,7 +138,7 @@ export class Standbys {
       this.#rows = rows
       this.#replicated = new Set(rows.filter(({ mode }) => mode === 'replicated').map((row) => row.database_id))
       this.#confirmations.read(rows)
-      // What was read is older than a note that was begun meanwhile, and that may make a standby complete.
+      // If a note was begun meanwhile, the guard ignores these rows: the note is newer and may make a standby complete.
       const own = rows.filter((row) => row.home === node)
       const members = own.map((row) => ({
         databaseId: row.database_id,
@@ -154,7 +154,9 @@ export class Standbys {
     }
   }
 
-  /** One at a time: while one has no answer, there is nothing newer to tell. */
+  /**
+   * Stores one set of notes at a time. While one has no answer, newer notes are dropped: the next look makes them again.
+   */
   #note(notes: readonly standbys.StandbyNote[]): void {
     if (this.#noting || this.#state !== 'running') return
     const { logger } = this.#deps
@@ -172,8 +174,8 @@ export class Standbys {
   }
 
   /**
-   * What may be stored: answers of the mode `replicated` are held back by now, and a standby that becomes complete has all
-   * that was answered before.
+   * The notes that may be stored. In the mode `replicated`, answers are held back by now, and a standby that becomes
+   * complete must have all writes that were answered before.
    */
   async #certain(notes: readonly standbys.StandbyNote[]): Promise<readonly standbys.StandbyNote[]> {
     const certain = notes.map(async (note) => {

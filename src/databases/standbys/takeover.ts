@@ -20,13 +20,13 @@ const WAITS_LONG_MS = 15_000
 /** A standby of this node whose home is dead. */
 interface Attempt {
   readonly row: PlacedStandby
-  /** Of the home that has died. */
+  /** Incarnation of the home that has died. */
   readonly life: number
   /** Monotonic. */
   readonly beganMs: number
 }
 
-/** Makes this node the home of databases whose home is dead and of which it has a whole copy, the furthest of all. */
+/** Makes this node the home of databases whose home is dead, if its copy is whole and the furthest of all copies. */
 export class Takeover {
   readonly #deps: StandbysDeps
   readonly #copies: CopySide
@@ -45,7 +45,7 @@ export class Takeover {
     await Promise.allSettled(this.#running.values())
   }
 
-  /** Takes over what is to be taken over, without waiting for it. */
+  /** Begins the takeovers that are due, without waiting for them. */
   consider(rows: readonly PlacedStandby[]): void {
     const { node } = this.#deps
     for (const row of rows) {
@@ -90,7 +90,7 @@ export class Takeover {
 
   /**
    * Stores where the copy stands, and asks to be the home until this standby or another one is, or the home is back.
-   * @param reported what the home has heard of the copy last.
+   * @param reported the place of the copy that was last reported to the home.
    */
   async #compete(attempt: Attempt, reported: ReplicationPlace): Promise<void> {
     let { row } = attempt
@@ -144,9 +144,7 @@ export class Takeover {
     return { ...row, ...stands }
   }
 
-  /**
-   * @param missing bytes of the home's history that the copy lacks, of those that the home has stored once a second.
-   */
+  /** @param missing bytes of the home's history that the copy lacks, by the offset that the home stores once a second. */
   async #promote(row: PlacedStandby, missing: number): Promise<promotions.Promoted> {
     const { store, clock, node } = this.#deps
     const { database_id: databaseId, home } = row
@@ -163,8 +161,9 @@ export class Takeover {
   }
 
   /**
-   * When the answer to the commit is lost, nobody serves the database, and a read may come before the commit: PostgreSQL may
-   * still be at it. So the promotion is repeated, behind the locks of the first one, until it is answered.
+   * When the answer to the commit is lost, no node serves the database, and a read may run before the commit, because
+   * PostgreSQL may still be executing it. So the promotion is repeated, behind the locks of the first one, until it gets an
+   * answer.
    */
   async #untilKnown(promotion: promotions.Promotion): Promise<promotions.Promoted> {
     const { store, clock } = this.#deps
