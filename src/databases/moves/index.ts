@@ -11,9 +11,9 @@
  *                settle
  * ```
  *
- * - The rows decide. The home of a database changes only in `swap`, one transaction that checks home, epoch and the state of
- *   the move. So after a crash of either node, at whatever point, there is exactly one home, and it has all acknowledged
- *   writes.
+ * - The rows decide. A move changes the home of a database only in `swap`, one transaction that checks home, epoch and the
+ *   state of the move. So after a crash of either node, at whatever point, there is exactly one home, and it has all
+ *   acknowledged writes.
  * - Each node looks at its open moves at its start, when it is notified, and every few seconds. It aborts moves that an
  *   earlier incarnation left `copying`, and completes moves that are `switched` or `aborted`.
  * - No client reaches the engine between the comparison of the offsets and `swap`: the connections to it are released and

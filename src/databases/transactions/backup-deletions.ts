@@ -20,7 +20,7 @@ const forgetRows = query<{ ids: readonly string[] }>(({ db, p, d }) =>
   db.deleteFrom('deleted_backups').where(d.inTexts('backup_id', p.ids)),
 )
 
-/** Forgets deleted backups: their files are deleted, or are files of backups again. */
+/** Forgets deleted backups, because their files are deleted or belong to backups again. */
 export function* forgetDeleted(ids: readonly string[]): Transaction<void> {
   yield* change(forgetRows, { ids })
 }
@@ -31,7 +31,7 @@ export function* dropBackups(gone: readonly BackupIds[], at: number): Transactio
   const ids = gone.map(({ backup_id }) => backup_id)
   yield* change(dropRows, { ids })
   yield* change(deleteObjects, { ids, at })
-  // One of them may be deleted already, and its file not yet.
+  // A backup may be deleted already, and its file not yet: then it has a row already.
   yield* forgetDeleted(ids)
   yield* insertAll(
     'deleted_backups',
@@ -59,7 +59,7 @@ export const left = read('backupDeletions.left', function* (args: OfHome): Trans
   return yield* all(leftQuery, args)
 })
 
-/** The files of deleted backups are deleted. */
+/** Forgets deleted backups whose files are deleted. */
 export const forget = write('backupDeletions.forget', function* (args: { ids: readonly string[] }): Transaction<void> {
   yield* forgetDeleted(args.ids)
 })

@@ -75,7 +75,7 @@ const homeOf = query<{ backupId: string }, { home: string | null }>(({ db, p }) 
     .where('backup_id', '=', p.backupId),
 )
 
-/** Whether the backup exists, and its file is the business of a node: a database may have moved with its backups. */
+/** Whether the backup exists and its file belongs to a node: a database may have moved with its backups. */
 function* isOfNode(backupId: string, node: string | undefined): Transaction<boolean> {
   const found = yield* first(homeOf, { backupId })
   return found !== undefined && isHomeOf(found, node)
@@ -89,7 +89,10 @@ const setWaiting = query<{ backupId: string; node: string; object: string; at: n
     .where('state', '=', 'waiting'),
 )
 
-/** Records that an object may exist from now on. False when the backup has been deleted meanwhile, or is another node's. */
+/**
+ * Records that an object may exist from now on. False when the backup has been deleted meanwhile, or belongs to another
+ * node.
+ */
 export const begin = write(
   'backupObjects.begin',
   function* (args: {
@@ -119,9 +122,9 @@ const setOutcome = query<Outcome & { backupId: string }>(({ db, p }) =>
 )
 
 /**
- * What an upload came to. A backup that was deleted meanwhile stays `deleting`. One whose file a node could not read because
- * the database has moved is not `unusable`: the new home has the file, and uploads it.
- * @param args.node the one that has uploaded it. Default: whichever is the home.
+ * Stores the outcome of an upload. A backup that was deleted meanwhile stays `deleting`. A backup whose file a node could
+ * not read because the database has moved does not become `unusable`: the new home has the file, and uploads it.
+ * @param args.node the node that has uploaded it. Default: whichever is the home.
  */
 export const finish = write(
   'backupObjects.finish',
@@ -141,7 +144,9 @@ const deletingQuery = query<{ node: string; before: number; limit: number }, Obj
     .limit(p.limit),
 )
 
-/** Objects of deleted backups: those that a node has uploaded, and older ones of any node, which may be gone. */
+/**
+ * Objects of deleted backups: those that a node has uploaded, and older ones of any node, because that node may be gone.
+ */
 export const deleting = read(
   'backupObjects.deleting',
   function* (args: { node: string; before: number; limit: number }): Transaction<ObjectRow[]> {
@@ -153,7 +158,7 @@ const dropQuery = query<{ backupId: string }>(({ db, p }) =>
   db.deleteFrom('backup_objects').where('backup_id', '=', p.backupId).where('state', '=', 'deleting'),
 )
 
-/** An object is deleted. */
+/** Forgets an object that was deleted. */
 export const drop = write('backupObjects.drop', function* (args: { backupId: string }): Transaction<void> {
   yield* change(dropQuery, args)
 })

@@ -51,7 +51,10 @@ export const postpone = write(
     yield* change(moveNext, args)
   },
 )
-/** A database whose daily backup is due. Very many may be, and they are read before each backup. */
+/**
+ * A database whose daily backup is due. Only three columns, because very many databases may be due, and they are read
+ * before each backup.
+ */
 export type DueDatabase = Pick<DatabaseRow, 'database_id' | 'account_id' | 'next_daily_backup_at'>
 
 const dueQuery = query<{ now: number } & OfHome, DueDatabase>(({ db, p }) =>
@@ -94,7 +97,7 @@ export const pullBack = write(
   },
 )
 
-/** When the next daily backup of any of these databases is due that is not due yet. */
+/** When the next daily backup of these databases becomes due, apart from those that are due already. */
 export const next = read('backupsDaily.next', function* (args: { after: number } & OfHome): Transaction<
   number | undefined
 > {
@@ -120,7 +123,10 @@ export interface Ages {
   readonly dailyWithPack: number
   /** Safety and import backups. */
   readonly intermediate: number
-  /** `all`: completed daily backups go to object storage first, and expire there. `stored`: those that are there. */
+  /**
+   * Which completed daily backups expire in object storage and not here. `all`: all go there first. `stored`: those that
+   * are there.
+   */
   readonly keep: 'all' | 'stored'
 }
 

@@ -86,7 +86,7 @@ export interface BeginArgs {
   /** The required owner; undefined for scheduled backups. */
   readonly accountId?: string | undefined
   readonly audit?: NewAuditRow | undefined
-  /** Most manual backups of the database; undefined for those that are not counted. */
+  /** Maximum manual backups of the database; undefined for backups that are not counted. */
   readonly most?: number
   /** The node that makes it. Default: whichever is the home. */
   readonly home?: string
@@ -172,7 +172,7 @@ export function* settle({ backupId, result, at }: Settled): Transaction<BackupRo
   return row
 }
 
-/** The outcome of a backup is stored; see `settle`. May be repeated. */
+/** Stores the outcome of a backup; see `settle`. May be repeated. */
 export const finish = write('backups.finish', settle)
 
 const pendingSnapshotsQuery = query<OfHome, BackupRow>(({ db, p }) =>
@@ -257,7 +257,7 @@ const deleteObjectsOf = query<{ databaseId: string; at: number }>(({ db, p }) =>
   db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where('database_id', '=', p.databaseId),
 )
 
-/** More than a database has. */
+/** More rows than a database has. */
 const MOST_ROWS = 100_000
 
 /** The outcome of `remove`. */

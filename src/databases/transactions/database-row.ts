@@ -6,12 +6,12 @@ import type { DatabasesTable } from '../../store/schema/databases.js'
 /** A database as it is stored. */
 export type DatabaseRow = Selectable<DatabasesTable>
 
-/** Reads a database of whatever account. */
+/** Reads a database of any account. */
 export const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
   db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
 )
 
-/** The same, and locks the row until the commit. */
+/** Like `rowOf`, and locks the row until the commit. */
 export const rowToChange = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
   d.forUpdate(db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId)),
 )

@@ -118,7 +118,7 @@ export function isSame(row: DatabaseRow, set: Partial<DatabaseRow>): boolean {
   return Object.entries(set).every(([column, value]) => present[column] === value)
 }
 
-/** The columns of a row by which clients are served. The others are written without notice of the data plane. */
+/** The columns of a row by which clients are served. Writes of the other columns do not concern the data plane. */
 export function servedBy(row: DatabaseRow): Partial<DatabaseRow> {
   const { modifying_state: _, data_problem: __, next_daily_backup_at: ___, home: ____, ...served } = row
   return served

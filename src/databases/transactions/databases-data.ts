@@ -48,7 +48,7 @@ const freeAccepting = query<{ databaseId: string }>(({ db, p }) =>
     .where('database_id', 'not in', (q) => q.selectFrom('restores').select('database_id')),
 )
 
-/** `restoring` becomes (empty), unless for a restore: nobody carries the acceptance out. */
+/** `restoring` becomes (empty), unless a restore is active. Called when nobody carries out the acceptance of a loss. */
 export const giveUpAccept = write(
   'databasesData.giveUpAccept',
   function* (args: { databaseId: string }): Transaction<void> {

@@ -151,7 +151,7 @@ const finish = query<{ databaseId: string }>(({ db, p }) =>
     .where('modifying_state', '=', 'creating'),
 )
 
-/** A database that serves. */
+/** Arguments of `finishCreate`. */
 export interface FinishedCreation {
   readonly databaseId: string
   readonly audit: NewAuditRow

@@ -1,6 +1,6 @@
 /**
- * A change of a database is made by its home. A request that was on its way when the database moved is refused to the old one:
- * the new home would not notice what another node changes.
+ * Only the home of a database changes it. A request that was in transit when the database moved is refused at the old home,
+ * because the new home would not notice a change by another node.
  */
 import type { Selectable } from 'kysely'
 import type { DatabasesTable } from '../../store/schema/databases.js'
@@ -13,7 +13,7 @@ export interface DatabaseOfAccount {
   readonly home?: string | undefined
 }
 
-/** The answer to a change that has waited for a move of the database: asked again, the new home makes it. */
+/** The answer to a change that has waited for a move of the database. When it is requested again, the new home makes it. */
 export const HAS_MOVED = { kind: 'busy', modifyingState: 'updating_regions' } as const
 
 /** Whether a node may change a database. Undefined and the empty text: any node may. */

@@ -6,7 +6,7 @@ import type { Tables } from '../../store/schema/index.js'
 import { change, all as every, first, type Transaction } from '../../store/statement.js'
 import type { DatabaseRow } from './database-row.js'
 
-/** Which databases an operation is about: those of one node, by its name; all of them with the empty text. */
+/** The databases that an operation is about: those of one node, by its name; all with the empty text. */
 export interface OfHome {
   readonly home: string
 }
@@ -23,7 +23,7 @@ const setHome = query<{ databaseId: string; home: string }>(({ db, p }) =>
   db.updateTable('databases').set({ home: p.home }).where('database_id', '=', p.databaseId).where('home', 'is', null),
 )
 
-/** Gives a database that has no home one. Answers whether it had none. */
+/** Gives a home to a database that has none. Returns whether it had none. */
 export const adopt = write('homes.adopt', function* (args: { databaseId: string; home: string }): Transaction<boolean> {
   return (yield* change(setHome, args)) > 0
 })
@@ -104,7 +104,7 @@ const servedRegions = query<object, { region: string | null }>(({ db }) =>
     .where('state', 'in', ['live', 'draining']),
 )
 
-/** The regions that nodes serve which take part; null: one of them serves all. */
+/** The regions of the nodes that take part; null: one of them serves all. */
 export const regionsOfNodes = read('homes.regionsOfNodes', function* (_: object): Transaction<
   readonly (string | null)[]
 > {
@@ -122,7 +122,7 @@ export interface HomePort {
 
 const PORT_COLUMNS = ['database_id', 'home', 'port', 'tls', 'read_regions'] as const
 
-/** The port of a database that is being created may still change, and one that is being deleted is closed. */
+/** Without databases that are being created, whose port may still change, or deleted, whose port is closed. */
 const portsBeside = query<{ node: string }, HomePort>(({ db, p }) =>
   db
     .selectFrom('databases')
@@ -150,7 +150,7 @@ const portsByIds = query<{ databaseIds: readonly string[] }, HomePort>(({ db, p,
     .$narrowType<{ home: string }>(),
 )
 
-/** The ports of these databases, of those that serve. */
+/** The ports of those of these databases that serve. */
 export const portsOf = read('homes.portsOf', function* (args: { databaseIds: readonly string[] }): Transaction<
   readonly HomePort[]
 > {

@@ -1,6 +1,7 @@
 /**
- * Databases whose node the operator has given up: it was removed with them, so no row of a node has the name of their home. They
- * stay as they are. The node serves them again if it comes back; until then their owners may recover or delete them.
+ * Databases whose node the operator has given up: the node was removed although it was their home, so no row of a node has
+ * the name of their home. The rows of the databases stay as they are. The node serves them again if it comes back; until
+ * then their owners may recover or delete them.
  */
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { holdRegistrations } from '../../cluster/transactions/cluster-nodes.js'
@@ -30,8 +31,8 @@ const copiedElsewhere = query<{ name: string }, { databases: number }>(({ db, p 
 )
 
 /**
- * Forgets a node that is gone for good, with the databases that it serves.
- * @param args.audits one entry for each of them.
+ * Forgets a node that is gone for good although it is the home of databases.
+ * @param args.audits one entry for each of its databases.
  * @throws HomeportError `node_not_found`, `node_running`, `node_has_standbys`: another node has a whole copy of one of them.
  */
 export const remove = write(
@@ -49,7 +50,7 @@ function* isGivenUp(home: string | null): Transaction<boolean> {
   return home !== null && (yield* first(newestLife, { name: home })) === undefined
 }
 
-/** Whether the operator has given a node up that is the home of databases. */
+/** Whether the operator has given up the node that is the home of databases. */
 export const isLost = read('lostHomes.isLost', function* (args: { home: string }): Transaction<boolean> {
   return yield* isGivenUp(args.home)
 })
@@ -62,8 +63,9 @@ const setDeleting = query<{ databaseId: string; node: string }>(({ db, p }) =>
 )
 
 /**
- * Gives a database without a home to a node that deletes it: its next start completes a deletion that a crash interrupts.
- * Whatever its home was doing with it has ended. False: its home is not given up, or the account does not have it.
+ * Gives a database whose home is given up to a node that deletes it. If a crash interrupts the deletion, the next start of
+ * that node completes it. Work of the old home on the database has ended. False: its home is not given up, or the account
+ * does not have it.
  */
 export const takeToDelete = write(
   'lostHomes.takeToDelete',

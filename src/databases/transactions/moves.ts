@@ -53,7 +53,7 @@ const MOVING = 'updating_regions'
 
 const isActive = ({ state }: MoveRow): boolean => state === 'asked' || state === 'copying'
 
-/** What somebody asks for. */
+/** A request to move a database. */
 export interface AskedMove {
   readonly moveId: string
   readonly databaseId: string
@@ -63,8 +63,8 @@ export interface AskedMove {
 }
 
 /**
- * The active move of a database from this home. Those from another one end, which a standby or a recovery has replaced: nobody
- * makes them any more.
+ * The active move of a database from this home. Ends moves from an earlier home that a standby or a recovery has replaced,
+ * because nobody carries them out any more.
  */
 export function* activeFrom(
   home: string,
@@ -140,8 +140,8 @@ export const begin = write('moves.begin', function* (args: { moveId: string; dat
 })
 
 /**
- * copying → switched: the target is the home from now on, with the next epoch. The only place where a home changes.
- * Answers false when the move is not `copying` any more, or the target was declared dead; then nothing has changed.
+ * copying → switched: the target is the home from now on, with the next epoch. The only step of a move that changes the
+ * home. Returns false when the move is not `copying` any more, or the target was declared dead; then nothing has changed.
  */
 export const swap = write('moves.swap', function* (args: { moveId: string; databaseId: string }): Transaction<boolean> {
   const { databaseId, moveId } = args
@@ -158,7 +158,7 @@ export const swap = write('moves.swap', function* (args: { moveId: string; datab
   return true
 })
 
-/** asked → failed, copying → aborted. Answers the state of the move then. */
+/** asked → failed, copying → aborted. Returns the state of the move then. */
 export const abort = write(
   'moves.abort',
   function* (args: {
@@ -186,7 +186,7 @@ export const settle = write('moves.settle', function* (args: { moveId: string; a
   if (move?.state === 'aborted') yield* change(setState, { ...args, state: 'failed', problem: move.problem })
 })
 
-/** A move and the row of its database; undefined when there is none. */
+/** A move by its id; undefined when there is none. */
 export const find = read('moves.find', function* (args: { moveId: string }): Transaction<MoveRow | undefined> {
   return yield* first(oneMove, args)
 })

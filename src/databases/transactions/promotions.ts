@@ -1,4 +1,4 @@
-/** A standby becomes the home of its database, because the home is dead: the one that is furthest of those that follow. */
+/** Makes a standby the home of its database when the home is dead: the furthest of the standbys that follow. */
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { holdRegistrations } from '../../cluster/transactions/cluster-nodes.js'
 import { write } from '../../store/operation.js'
@@ -15,7 +15,7 @@ export interface Promotion {
   readonly databaseId: string
   readonly from: string
   readonly to: string
-  /** Of the database, before it changes. */
+  /** The epoch of the database before the promotion. */
   readonly epoch: number
   /** Unix milliseconds. */
   readonly at: number
@@ -23,15 +23,15 @@ export interface Promotion {
 }
 
 /**
- * The result: why nothing was changed is for the log. `late`: the database has another home. `waits`: another standby comes
- * first, or has not said where it stands.
+ * The result of a promotion; `why` is for the log. `late`: the database has another home. `waits`: another standby comes
+ * first, or has not stored its place yet.
  */
 export type Promoted =
   | { readonly kind: 'promoted' | 'late' }
   | { readonly kind: 'waits'; readonly why: string }
   | { readonly kind: 'refused'; readonly why: string }
 
-/** Where a copy stands whose home is dead: no stream changes it any more. */
+/** The place of a copy whose home is dead. No stream changes the copy any more. */
 export interface Stand {
   readonly databaseId: string
   readonly node: string
@@ -51,7 +51,10 @@ const setStand = query<Omit<Stand, 'place'> & { replid: string | null; offset: n
     .where((e) => e.or([e('stand_life', 'is', null), e('stand_life', '<=', p.life)])),
 )
 
-/** Stores where a copy stands. About an earlier death of the home than is known, or a copy that does not follow: nothing. */
+/**
+ * Stores the place of a copy. Does nothing for an earlier incarnation of the home than is stored, or a copy that does not
+ * follow.
+ */
 export const stand = write('promotions.stand', function* ({ place, ...args }: Stand): Transaction<void> {
   yield* change(setStand, { ...args, replid: place?.replid ?? null, offset: place?.offset ?? null })
 })
@@ -75,12 +78,16 @@ const lockDatabase = query<
   ),
 )
 
-/** Of these changes the row has nothing before they are complete, and the copy does not depend on them: they end with the home. */
+/**
+ * Changes that end with the home: the row has nothing of them before they are complete, and the copy does not depend on
+ * them.
+ */
 const ENDING: readonly string[] = ['', 'backing_up', 'changing_plan', 'updating_regions']
 
 /**
- * Makes the node of a standby the home, with the next epoch. No node begins a life meanwhile: one that begins before is
- * seen here, one that begins later reads the new home. May be repeated: then it answers what has become of the first time.
+ * Makes the node of a standby the home, with the next epoch. No node can register an incarnation meanwhile: one that
+ * registered before is seen here, one that registers later reads the new home. May be repeated: then it returns the outcome
+ * of the first time.
  */
 export const promote = write('promotions.promote', function* (args: Promotion): Transaction<Promoted> {
   const { databaseId, from, to, at } = args
@@ -106,7 +113,7 @@ export const promote = write('promotions.promote', function* (args: Promotion): 
 const refused = (why: string): Promoted => ({ kind: 'refused', why })
 const waits = (why: string): Promoted => ({ kind: 'waits', why })
 
-/** What is answered without a change; undefined when the standby is to take over. */
+/** The result if nothing has to be changed; undefined when the standby takes over. */
 function* resultFor(
   { databaseId, from, to, epoch }: Promotion,
   row: { home: string | null; modifying_state: string; epoch: number | null } | undefined,
@@ -129,8 +136,8 @@ function* resultFor(
 }
 
 /**
- * The copy that is to take over: the highest offset, then the lowest slot. Offsets of two histories cannot be compared: that
- * one counts which the home has found complete last.
+ * The copy that takes over: the one with the highest offset, then with the lowest slot. Offsets of two histories cannot be
+ * compared, so only copies count that have the history of the copy that the home last found complete.
  */
 function furthestOf(bySlot: readonly StandbyRow[]): StandbyRow | undefined {
   const placed = bySlot.filter(({ stand_replid }) => stand_replid !== null)
@@ -139,7 +146,7 @@ function furthestOf(bySlot: readonly StandbyRow[]): StandbyRow | undefined {
   return greatest(same, ({ stand_offset }) => stand_offset ?? 0)
 }
 
-/** The first of those with the highest figure. */
+/** The first row with the highest figure. */
 function greatest<Row>(rows: readonly Row[], figure: (row: Row) => number): Row | undefined {
   return rows.reduce<Row | undefined>((best, row) => (best && figure(best) >= figure(row) ? best : row), undefined)
 }

@@ -7,7 +7,7 @@ import { all, change, insertAll, type Transaction } from '../../store/statement.
 import { takeHome } from './homes.js'
 import { followHome, refuseStandbyAt } from './standbys.js'
 
-/** A database that was recreated at another node. */
+/** A database that another node has taken over. */
 export type TakenHome = Selectable<TakenHomesTable>
 
 /** Forgets that a database was taken from a node. */
@@ -18,7 +18,7 @@ export const dropTaken = query<{ databaseId: string; from: string }>(({ db, p })
 export const dropRestore = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('restores').where('database_id', '=', p.databaseId),
 )
-/** The backups that the lost node of a database was making have failed. */
+/** Marks the backups as failed that the lost node of a database was making. */
 export const failPending = query<{ databaseId: string; at: number }>(({ db, p }) =>
   db
     .updateTable('backups')
@@ -36,8 +36,8 @@ const setRestoring = query<{ databaseId: string }>(({ db, p }) =>
 
 /**
  * Gives a database to another node, which is to serve the data of a backup: from this commit on, its old home does not
- * serve it. What the old home was doing with it has ended. False when the home has changed meanwhile, or the database is
- * being created or deleted.
+ * serve it. Work of the old home on it has ended. False when the home has changed meanwhile, or the database is being
+ * created or deleted.
  */
 export const begin = write(
   'recoveries.begin',
@@ -79,7 +79,7 @@ const dropTakenAt = query<{ databaseId: string; from: string; at: number }>(({ d
 /** Files that a node has set aside. */
 export type SetAsideRow = Selectable<SetAsideFilesTable>
 
-/** A database that was taken over from this node, and what of it this node has set aside. */
+/** A database that was taken over from this node, and its files that this node has set aside. */
 export interface SettledTaken {
   readonly databaseId: string
   readonly from: string
@@ -89,7 +89,9 @@ export interface SettledTaken {
   readonly kept: { readonly row: SetAsideRow; readonly audit: NewAuditRow | undefined } | undefined
 }
 
-/** The old home has set the files of a database aside. Nothing changes when it was taken again meanwhile. */
+/**
+ * Stores that the old home has set aside the files of a database. Changes nothing when it was taken over again meanwhile.
+ */
 export const forgetTaken = write(
   'recoveries.forgetTaken',
   function* ({ kept, ...args }: SettledTaken): Transaction<void> {
@@ -103,7 +105,7 @@ const setAsideOfDatabase = query<{ databaseId: string }, SetAsideRow>(({ db, p }
   db.selectFrom('set_aside_files').selectAll().where('database_id', '=', p.databaseId).orderBy('taken_at'),
 )
 
-/** What nodes have set aside of a database, the oldest first. */
+/** The files of a database that nodes have set aside, the oldest first. */
 export const setAsideOf = read('recoveries.setAsideOf', function* (args: { databaseId: string }): Transaction<
   SetAsideRow[]
 > {
@@ -114,7 +116,7 @@ const setAsideAtNode = query<{ node: string }, SetAsideRow>(({ db, p }) =>
   db.selectFrom('set_aside_files').selectAll().where('node', '=', p.node),
 )
 
-/** What a node has set aside. */
+/** The files that a node has set aside. */
 export const setAsideAt = read('recoveries.setAsideAt', function* (args: { node: string }): Transaction<SetAsideRow[]> {
   return yield* all(setAsideAtNode, args)
 })
@@ -123,7 +125,7 @@ const dropSetAside = query<{ node: string; path: string }>(({ db, p }) =>
   db.deleteFrom('set_aside_files').where('node', '=', p.node).where('path', '=', p.path),
 )
 
-/** The operator has deleted files that were set aside. */
+/** Forgets set-aside files that the operator has deleted. */
 export const forgetSetAside = write(
   'recoveries.forgetSetAside',
   function* (args: { node: string; path: string }): Transaction<void> {

@@ -129,7 +129,7 @@ const failImportOf = query<Job & { at: number; failure: string }>(({ db, p }) =>
     .where('state', '=', 'reading'),
 )
 
-/** Settles one job that nobody carries out, as `recover` settles all of them. Other jobs of its database go on. */
+/** Settles one job that nobody carries out, as `recover` settles all of them. Other jobs of its database continue. */
 export const giveUp = write('restores.giveUp', function* ({ at, ...job }: Job & { at: number }): Transaction<void> {
   if ((yield* change(dropJob, job)) > 0) yield* moveModifying(job.databaseId, 'restoring', '')
   yield* settle({ backupId: job.backupId, result: { kind: 'failed', failure: INTERRUPTED }, at })

@@ -1,4 +1,4 @@
-/** What the operator asks for: how many copies a database has, and at which nodes. */
+/** Stores what the operator asks for: how many standbys a database has, and at which nodes. */
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { requireGeneration } from '../../cluster/transactions/cluster-nodes.js'
 import { HomeportError } from '../../contract/errors/errors.js'
@@ -45,10 +45,10 @@ export interface StandbySetArgs {
 }
 
 /**
- * Has a node keep a standby of a database: one more while it has fewer than are asked for, else in place of another one.
- * Further ones are left to the home. A repeated request changes nothing.
+ * Makes a node keep a standby of a database: an additional one while the database has fewer than asked for, otherwise in
+ * place of another one. The home chooses the nodes of further standbys. A repeated request changes nothing.
  * @throws HomeportError `database_not_found`, `database_without_home`, `database_is_there`, `database_busy` while files of
- * the database are on their way between nodes, `node_not_found`, `node_not_running`, `standbys_need_upgrade`.
+ * the database are in transit between nodes, `node_not_found`, `node_not_running`, `standbys_need_upgrade`.
  */
 export const put = write('standbys.put', function* (args: StandbySetArgs & { node: string }): Transaction<void> {
   const { databaseId, node } = args
@@ -62,8 +62,8 @@ export const put = write('standbys.put', function* (args: StandbySetArgs & { nod
 })
 
 /**
- * Has the home of a database choose the nodes of its standbys from now on; one that was named stays until it is gone. Until the
- * home has chosen, a row names the home itself. A repeated request changes nothing.
+ * Makes the home of a database choose the nodes of its standbys from now on. A node that the operator has named keeps its
+ * standby until it is gone. Until the home has chosen, a row names the home itself. A repeated request changes nothing.
  * @throws HomeportError `database_not_found`, `database_without_home`, `standbys_need_upgrade`.
  */
 export const putAuto = write('standbys.putAuto', function* (args: StandbySetArgs): Transaction<void> {
@@ -74,14 +74,16 @@ export const putAuto = write('standbys.putAuto', function* (args: StandbySetArgs
   if (yield* become(known, wantedSet(known, { ...args, home, node: undefined }))) yield* recordAudit(args.audit)
 })
 
-/** Before any row is locked, as in a promotion. */
+/** Called before any row is locked, in the same order of locks as a promotion. */
 function* allow({ copies = 1 }: StandbySetArgs): Transaction<void> {
   if (copies === 1) return
   const old = yield* requireGeneration(SETS)
   if (old.length > 0) throw new HomeportError('standbys_need_upgrade', { nodes: old })
 }
 
-/** The home of a database, whose row is locked. @throws HomeportError `database_not_found`, `database_without_home`. */
+/**
+ * Locks the row of a database, and returns its home. @throws HomeportError `database_not_found`, `database_without_home`.
+ */
 function* lockHome(databaseId: string): Transaction<string> {
   const row = yield* first(lockDatabase, { databaseId })
   if (!row || row.modifying_state === 'creating') throw new HomeportError('database_not_found', { databaseId })
@@ -100,11 +102,11 @@ function* checkNode(databaseId: string, node: string): Transaction<void> {
 
 interface Wanted extends Omit<StandbySetArgs, 'audit'> {
   readonly home: string
-  /** Keeps one of the copies; undefined: the home chooses all nodes. */
+  /** The node that has to keep one of the copies; undefined: the home chooses all nodes. */
   readonly node: string | undefined
 }
 
-/** The rows that a database is to have. Those that stay as they are are the same objects. */
+/** The desired rows of a database. A row that does not change is the same object. */
 function wantedSet(known: readonly StandbyRow[], asked: Wanted): readonly StandbyRow[] {
   const { databaseId, home, node, at } = asked
   const mode = asked.mode ?? known[0]?.mode ?? 'async'
@@ -138,7 +140,7 @@ function wantedSet(known: readonly StandbyRow[], asked: Wanted): readonly Standb
 const freeSlot = (rows: readonly StandbyRow[]): number =>
   [1, 2, 3].find((slot) => !rows.some((row) => row.slot === slot)) ?? 0
 
-/** Those that are given up first come first: without a node, chosen by the home, not complete, the last slot. */
+/** The rows in the order in which they are given up: without a node, chosen by the home, not complete, the last slot. */
 function leastFirst(rows: readonly StandbyRow[], home: string): readonly StandbyRow[] {
   const worth = (row: StandbyRow): number =>
     (row.node === home ? 0 : 4) + (row.placement === 'auto' ? 0 : 2) + (row.state === 'following' ? 1 : 0)
@@ -147,12 +149,12 @@ function leastFirst(rows: readonly StandbyRow[], home: string): readonly Standby
 
 function adjusted(row: StandbyRow, placement: StandbyRow['placement'], mode: StandbyRow['mode']): StandbyRow {
   if (row.placement === placement && row.mode === mode) return row
-  // The home has to hold answers back first: then it stores again that the copy is complete.
+  // The home has to hold back answers first. Then it stores again that the copy is complete.
   const state = row.mode !== mode && row.state === 'following' ? 'behind' : row.state
   return { ...row, placement, mode, state }
 }
 
-/** Stores the rows. Answers whether that was a change. */
+/** Stores the rows. Returns whether that was a change. */
 function* become(known: readonly StandbyRow[], wanted: readonly StandbyRow[]): Transaction<boolean> {
   const isKept = (row: StandbyRow): boolean =>
     wanted.some(({ slot, node, asked_at }) => slot === row.slot && node === row.node && asked_at === row.asked_at)
@@ -190,7 +192,7 @@ const withoutStandby = query<object, { database_id: string; home: string }>(({ d
   ),
 )
 
-/** Has the home choose the node of one standby, for every database without any. Answers how many there were. */
+/** Adds a standby whose node the home chooses to every database without one. Returns how many there were. */
 export const putAutoAll = write(
   'standbys.putAutoAll',
   function* (args: { at: number; audit: NewAuditRow }): Transaction<number> {
@@ -205,7 +207,7 @@ export const putAutoAll = write(
   },
 )
 
-/** The first standby of a database, whose node the home is to choose. */
+/** The first standby of a database, whose node the home chooses. */
 export interface FirstStandby {
   readonly home: string
   readonly mode: StandbyRow['mode']
@@ -224,15 +226,15 @@ const unplaced = (databaseId: string, { home, mode, at }: FirstStandby): Standby
   asked_at: at,
 })
 
-/** Has the home of a new database choose the node of its standby, in the transaction that completes the creation. */
+/** Adds a standby whose node the home chooses to a new database, in the transaction that completes the creation. */
 export function* placeFirst(databaseId: string, standby: FirstStandby): Transaction<void> {
   yield* insertAll('database_standbys', [unplaced(databaseId, standby)])
 }
 
-/** Which standbys end. */
+/** The standbys to end. */
 export interface EndedStandbys {
   readonly databaseId: string
-  /** Only one at this node; undefined: all. */
+  /** Only the standby at this node; undefined: all. */
   readonly node: string | undefined
   readonly audit: NewAuditRow
 }

@@ -16,12 +16,12 @@ export type StandbyRow = DatabaseStandbysTable
 export interface PlacedStandby extends StandbyRow {
   readonly name: string
   readonly home: string | null
-  /** Of the database now; null is 1. */
+  /** The epoch of the database now; null means 1. */
   readonly now_epoch: number | null
-  /** The state of the newest life of the home, and of the standby's node; null when no node has had that name. */
+  /** The state of the newest incarnation of the home, and of the standby's node; null when no node has had that name. */
   readonly home_life: string | null
   readonly node_life: string | null
-  /** The incarnation of that life of the home. */
+  /** The newest incarnation of the home. */
   readonly home_incarnation: number | null
 }
 
@@ -36,7 +36,7 @@ export const ofDatabase = query<{ databaseId: string }, StandbyRow>(({ db, p }) 
   db.selectFrom('database_standbys').selectAll().where('database_id', '=', p.databaseId).orderBy('slot'),
 )
 
-/** The move of a database whose files are on their way between nodes. */
+/** The move of a database whose files may be in transit between nodes. */
 export const openMove = query<{ databaseId: string }, { move_id: string }>(({ db, p }) =>
   db
     .selectFrom('database_moves')
@@ -45,7 +45,7 @@ export const openMove = query<{ databaseId: string }, { move_id: string }>(({ db
     .where('state', 'in', ['asked', 'copying', 'switched', 'aborted']),
 )
 
-/** The newest life of the nodes with a name. */
+/** The newest incarnation of the nodes with a name. */
 export const newestLife = query<{ name: string }, { state: string; incarnation: number }>(({ db, p }) =>
   db
     .selectFrom('nodes')
@@ -55,7 +55,7 @@ export const newestLife = query<{ name: string }, { state: string; incarnation: 
     .limit(1),
 )
 
-/** Whether the newest life of a node takes part in the cluster. */
+/** Whether the newest incarnation of a node takes part in the cluster. */
 export function* takesPart(node: string): Transaction<boolean> {
   const state = (yield* first(newestLife, { name: node }))?.state
   return state === 'live' || state === 'draining'
@@ -66,7 +66,7 @@ export const dropOf = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('database_standbys').where('database_id', '=', p.databaseId),
 )
 
-/** What is stored of a copy of which nothing is known yet. */
+/** The columns of a copy of which nothing is known yet. */
 export const UNKNOWN = {
   state: 'asked',
   complete_until: null,
@@ -78,7 +78,7 @@ export const UNKNOWN = {
   stand_offset: null,
 } as const
 
-/** What the home has chosen. */
+/** The node that the home has chosen for a standby. */
 export interface ChosenNode {
   readonly databaseId: string
   readonly slot: number
@@ -106,7 +106,10 @@ const setNode = query<NewNode>(({ db, p }) =>
     .where('slot', '=', p.slot),
 )
 
-/** Another node is to keep a standby of a database. False, and nothing is changed, when the rows have changed meanwhile. */
+/**
+ * Assigns a standby of a database to another node. False, without a change, when the rows have changed meanwhile, the
+ * database has an open move, or the node is not live.
+ */
 export const choose = write('standbys.choose', function* (args: ChosenNode): Transaction<boolean> {
   const { databaseId, slot, home, from, node } = args
   const row = yield* first(lockDatabase, { databaseId })
@@ -121,7 +124,7 @@ export const choose = write('standbys.choose', function* (args: ChosenNode): Tra
   return true
 })
 
-/** How a database has got its home. */
+/** A change of the home of a database. */
 export interface NewHome {
   readonly databaseId: string
   readonly from: string
@@ -129,8 +132,8 @@ export interface NewHome {
 }
 
 /**
- * A database has another home. A row without a node names the home before: one of them stays, so that this keeps a copy
- * from then on, unless another row names it already; the others have no node still.
+ * Called when a database has another home. Rows without a node name the old home. One of them stays, so that the old home
+ * keeps a copy from now on; the others name the new home, because they still have no node.
  */
 export function* followHome({ databaseId, from, to }: NewHome): Transaction<void> {
   const [, ...others] = (yield* all(ofDatabase, { databaseId })).filter((row) => row.node === from)
@@ -138,8 +141,8 @@ export function* followHome({ databaseId, from, to }: NewHome): Transaction<void
 }
 
 /**
- * A standby has become the home: the old home is to keep it from now on, and the others are to follow the new one. Under the
- * new epoch, so that nothing that an earlier home still stores counts.
+ * Called when a standby has become the home: the old home keeps that standby from now on, and the others follow the new
+ * home. The rows get the new epoch, so that notes of an earlier home do not count.
  */
 export function* turnStandbys({ databaseId, from, to }: NewHome, epoch: number): Transaction<void> {
   for (const { slot, node } of yield* all(ofDatabase, { databaseId })) {
@@ -167,7 +170,7 @@ const everyLife = query<object, { name: string; state: string; incarnation: numb
 export const list = read('standbys.list', function* (args: object): Transaction<readonly PlacedStandby[]> {
   const rows = yield* all(placed, args)
   if (rows.length === 0) return []
-  // The newest life of a name comes last.
+  // The newest incarnation of a name comes last.
   const lives = new Map((yield* all(everyLife, args)).map((life) => [life.name, life]))
   return rows.map((row) => {
     const home = lives.get(row.home ?? '')
@@ -176,7 +179,7 @@ export const list = read('standbys.list', function* (args: object): Transaction<
   })
 })
 
-/** What the home has seen of a standby. */
+/** The state of a standby as its home has seen it. */
 export interface StandbyNote
   extends Pick<
     StandbyRow,
@@ -207,15 +210,15 @@ const setNote = query<StandbyNote>(({ db, p }) =>
 )
 
 /**
- * Stores what the home has seen. A home of an earlier epoch, of a standby that was replaced, or that does not know the mode
- * yet, changes nothing.
+ * Stores what the home has seen. Ignores notes of an earlier epoch, of a standby that was replaced, and of a home that does
+ * not know the mode yet.
  */
 export const note = write('standbys.note', function* (args: { notes: readonly StandbyNote[] }): Transaction<void> {
   for (const one of args.notes) yield* change(setNote, one)
 })
 
 /**
- * Refuses to make a node the home of a database by a way that first deletes the copy there.
+ * Refuses to make a node with a standby the home of a database, where that would first delete the copy there.
  * @throws HomeportError `database_standby_there`.
  */
 export function* refuseStandbyAt(databaseId: string, node: string): Transaction<void> {
@@ -227,8 +230,8 @@ function* standbyAt(databaseId: string, node: string): Transaction<StandbyRow | 
 }
 
 /**
- * Lets a database move to a node. A standby that the home has placed there makes way: it has no node until the move has ended,
- * and the node that the database leaves is to keep it afterwards.
+ * Lets a database move to a node. A standby that the home has placed there loses its node until the move has ended.
+ * Afterwards the node that the database leaves keeps it.
  * @throws HomeportError `database_standby_there` for one that the operator has placed there.
  */
 export function* makeWay(databaseId: string, { home, to }: { home: string; to: string }): Transaction<void> {

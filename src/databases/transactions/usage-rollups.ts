@@ -2,9 +2,9 @@
  * Keeps the usage series bounded. When a bucket of a longer tier has ended, the samples of the shorter tier in it are
  * merged, in batches of databases. Then samples past their retention are deleted, in batches of time.
  *
- * A crash between two batches does no harm: a bucket is merged for the databases for which it was not, from the shorter tier,
- * whose samples are deleted only after `rolled_to` says that they were merged. After the clock was set back, merging goes
- * on from there: buckets that were merged before stay as they are.
+ * A crash between two batches does no harm: the next run merges the bucket for the remaining databases. Samples of the
+ * shorter tier are deleted only after `rolled_to` says that they were merged. After the clock was set back, merging
+ * continues from there: buckets that were merged before stay as they are.
  */
 import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -74,7 +74,10 @@ function* setRolledTo(tierMs: TierMs, to: number): Transaction<void> {
   yield* insertAll('usage_rollups', [{ tier_ms: tierMs, rolled_to: to }])
 }
 
-/** From where buckets of a tier are merged. Not from the future: the clock was set back. */
+/**
+ * The time from which buckets of a tier are merged. A time in the future, from before the clock was set back, is moved to
+ * the present.
+ */
 function* mergeFrom(tierMs: TierMs, endedBefore: number): Transaction<number> {
   const merged = yield* rolledToOf(tierMs)
   if (merged <= endedBefore) return merged

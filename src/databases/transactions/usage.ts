@@ -171,7 +171,7 @@ export interface UsageSince {
   readonly bytes: number
 }
 
-/** A month of days. What a clock that was ahead has counted in later days belongs to a later month. */
+/** The days of a month. Usage of later days, counted while the clock was ahead, belongs to a later month. */
 interface Month {
   readonly monthStart: number
   readonly monthEnd: number
@@ -219,7 +219,7 @@ const standingOf = query<{ databaseId: string }, StandingRow>(({ db, p }) =>
   db.selectFrom('usage_standings').selectAll().where('database_id', '=', p.databaseId),
 )
 
-/** The same for one database. */
+/** Like `load`, for one database. */
 export const loadOne = read('usage.loadOne', function* (args: Month & { databaseId: string }): Transaction<{
   standing: StandingRow | undefined
   month: UsageSince | undefined
