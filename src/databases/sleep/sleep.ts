@@ -30,7 +30,9 @@ export class Sleep implements SleepControl {
   readonly #deps: SleepDeps
   readonly #sleepers = new Map<string, Sleeper>()
   readonly #goingToSleep = new Set<Promise<void>>()
-  /** Suspended databases whose engines still had to answer something when they were to stop: since then, commands wait. */
+  /**
+   * Suspended databases whose engines still had commands to answer when they were to stop. New commands wait since then.
+   */
   readonly #holding = new Set<string>()
   readonly #startedAtMs: number
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined
@@ -90,7 +92,7 @@ export class Sleep implements SleepControl {
     }
   }
 
-  /** A database is gone. */
+  /** Forgets a database that this node no longer serves. */
   forget(databaseId: string): void {
     this.#sleepers.delete(databaseId)
     this.#holding.delete(databaseId)
@@ -122,7 +124,7 @@ export class Sleep implements SleepControl {
     })
   }
 
-  /** Starts and stops no more engines. What is active ends with the fleet. */
+  /** Starts and stops no more engines. Active work ends with the fleet. */
   stop(): void {
     this.#stopped = true
     this.#timer?.timer.cancel()
@@ -169,7 +171,7 @@ export class Sleep implements SleepControl {
     if (nextAtMs !== undefined) this.#scheduleCheck(nextAtMs)
   }
 
-  /** The clock was ahead when a database was used: it counts as used now. */
+  /** If the clock was ahead when a database was used, the database counts as used now. */
   #usedByNow(sleeper: Sleeper, nowMs: number): Sleeper {
     if (sleeper.usedAtMs <= nowMs) return sleeper
     const used = sleepers.used(sleeper, nowMs)
@@ -186,7 +188,7 @@ export class Sleep implements SleepControl {
     const meter = traffic.meterOf(databaseId)
     if (meter && meter.holds > 0) return undefined
     const activityAtMs = meter?.lastActivityAtMs ?? 0
-    // One that is ahead of the clock is older than `usedAtMs`.
+    // An activity ahead of the clock was before the clock was set back, so it is older than `usedAtMs`.
     const lastMs = activityAtMs > this.#now() ? usedAtMs : Math.max(usedAtMs, activityAtMs)
     return { databaseId, usedAtMs: lastMs, idleMs: engines.idleMsOf(databaseId) }
   }
@@ -249,8 +251,8 @@ export class Sleep implements SleepControl {
   }
 
   /**
-   * The waiting requests have got the error. The next request retries; when only a replica failed to start, the fleet
-   * does.
+   * Called when engines have not started. The waiting requests have got the error. The next request retries; when only a
+   * replica failed to start, the fleet does.
    */
   #onFailedWake(databaseId: string, error: unknown): void {
     const { fleet, logger } = this.#deps

@@ -12,8 +12,9 @@
  *
  * - `asleep`: no process runs, and none is desired.
  * - `awake`: the engines run or are starting.
- * - `compacting`: still serves as `awake`; before its engines are stopped, its log is compacted, or its data saved if it has no log.
- *   What cannot be written, as on a full disk, would be lost: the database stays awake, and tries again later.
+ * - `compacting`: still serves as `awake`; before its engines are stopped, its log is compacted, or its data saved if it
+ *   has no log. If its data cannot be written, as on a full disk, a stop would lose data: the database stays awake, and is
+ *   compacted again later.
  * - `falling-asleep`: its engines are being stopped and no client is connected to them. A request now wakes it: the fleet
  *   starts the engines again when they have stopped.
  *
@@ -26,7 +27,7 @@ export type Task = 'creation' | 'change' | 'backup' | 'restore' | 'import'
 /** The states; see the top of this file. */
 export type SleepState = 'asleep' | 'awake' | 'compacting' | 'falling-asleep'
 
-/** A database and how awake it is. */
+/** A database and its sleep state. */
 export interface Sleeper {
   readonly databaseId: string
   readonly state: SleepState

@@ -11,14 +11,14 @@ import {
 import type { Counted } from './meter-reader.js'
 import { countedDay, emptyDay } from './pending.js'
 
-/** What a month has cost, and its requests as they were charged last. */
+/** The cost of a month, and its requests when they were last charged. */
 interface MonthUse {
   readonly start: number
   readonly costNano: number
   readonly requests: number
 }
 
-/** What a database has, for which it is charged by the time. */
+/** What a database is charged for by time. */
 export interface Held {
   readonly usedBytes: number
   readonly isSuspended: boolean
@@ -35,19 +35,21 @@ export interface BillOpening {
 }
 
 /**
- * What a database costs in a month. Requests are charged when they are collected, data and the price of the plan by the time that has
- * passed since it was charged last. A change of prices, data or suspension must charge the time before (`holdUntil`).
+ * What a database costs in a month. Requests are charged when they are collected. Data and the price of the plan are
+ * charged for the time since the last charge. A change of prices, data or suspension must charge the time before
+ * (`holdUntil`).
  */
 export class Bill {
   #prices: Prices
   #chargedUntil: number
   #month: MonthUse
-  /** The one that was charged before: a clock that is set back returns to it. */
+  /** The month charged before this one, to which charges return when the clock is set back. */
   #monthBefore: MonthUse | undefined
 
   constructor({ prices, chargedUntil, nowMs, month }: BillOpening) {
     this.#prices = prices
-    // A clock that was ahead has charged the time until then; of one far ahead only the end of that time was charged.
+    // If the clock was ahead, the time until `chargedUntil` is charged already. If it was ahead by more than
+    // `LONGEST_CHARGED_MS`, only the end of that time was charged, and charging starts again now.
     this.#chargedUntil = chargedUntil - nowMs > LONGEST_CHARGED_MS ? nowMs : chargedUntil
     this.#month = { ...month, start: monthStartOf(nowMs) }
   }
@@ -57,12 +59,12 @@ export class Bill {
     return this.#chargedUntil
   }
 
-  /** What is charged from now on. */
+  /** Sets what is charged from now on. */
   setPrices(prices: Prices): void {
     this.#prices = prices
   }
 
-  /** Charges the time until now. Answers its totals by day. */
+  /** Charges the time until now. Returns its totals by day. */
   holdUntil(nowMs: number, held: Held): readonly usage.DayTotals[] {
     const holdings = this.#holdings(nowMs, held)
     for (const { day, costNano } of holdings) this.#charge(day, costNano)
@@ -76,8 +78,8 @@ export class Bill {
   }
 
   /**
-   * Charges what was counted. Answers its totals.
-   * @param monthRequests of the month until now.
+   * Charges the counted requests. Returns the totals.
+   * @param monthRequests requests of the month until now.
    */
   count(day: number, counted: Counted, monthRequests: number): usage.DayTotals {
     const totals = countedDay(day, counted, this.#prices.perRequest)

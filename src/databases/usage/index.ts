@@ -9,8 +9,9 @@
  *                                                                  └─▶ auto upgrade
  *
  * - `meter-reader.ts` turns the counters of a meter, which only grow, into differences since the last reading.
- * - `cost.ts`: prices and days. `bill.ts`: what a month costs, and how many requests a budget pays for. `ledger.ts`: the usage of one database in memory; it decides whether the budget is spent.
- * - `pending.ts`, `writer.ts`: what is not stored yet, and how it is stored and rolled up.
+ * - `cost.ts`: prices and days. `bill.ts`: what a month costs, and how many requests a budget pays for. `ledger.ts`: the
+ *   usage of one database in memory, which decides whether the budget is spent.
+ * - `pending.ts`, `writer.ts`: usage that is not stored yet, and how it is stored and rolled up.
  * - `usage.ts`: the timer that collects, writes, rolls up, suspends and upgrades.
  * - `suspension.ts`, `auto-upgrade.ts`: the two consequences of usage.
  * - `stats.ts`, `metrics.ts`: the statistics and Prometheus metrics. `docs/usage.md` explains the figures to users.

@@ -72,7 +72,7 @@ export class UsageLedger {
   readonly #suspended: Suspended
   readonly #bill: Bill
   #row: DatabaseRow
-  /** Whose prices the bill has. */
+  /** The plan whose prices the bill uses. */
   #plan: string
   #gauges: Omit<UsageGauges, 'open'>
   /** When the engines were last sampled, Unix milliseconds; 0 for never. */
@@ -84,7 +84,7 @@ export class UsageLedger {
   /** Set while somebody has suspended the database; kept, because the gateway reads it for every command. */
   #halted: Admission | undefined
   readonly #onCounted: ((counted: CountedUse) => void) | undefined
-  /** Refused commands and clients that were reported to it. */
+  /** Refused commands and clients that were reported to `#onCounted`. */
   #refused = 0
   /** Commands refused because the data set is full, as `refusedForSpace` has seen them. */
   #refusals = 0
@@ -190,7 +190,7 @@ export class UsageLedger {
     this.#refused = refused
   }
 
-  /** The data was replaced, without a command of a client. */
+  /** Notes that the data was replaced without a command of a client. */
   dataReplaced(): void {
     this.#needsSample = true
   }
@@ -207,7 +207,7 @@ export class UsageLedger {
     this.#gauges = { keys, usedBytes, diskBytes, monitors }
     this.#sampledAt = nowMs
     const { hits, misses } = this.#lookups.read(sample.lookups)
-    // What was collected before may have been stored while the engine was asked.
+    // The sample that was collected before may have been stored while the engine was queried.
     if (!this.pending.sample && hits + misses > 0) this.pending.addSample(this.#sampleOf(NOTHING_COUNTED))
     this.pending.amendSample(({ counters, ...rest }) => ({
       ...rest,

@@ -18,7 +18,7 @@ export interface Counted {
   readonly writeLatency: LatencyCounts
 }
 
-/** Where no command was counted. */
+/** The result when no command was counted. */
 export const NOTHING_COUNTED: Counted = {
   counters: { requests: 0, reads: 0, writes: 0, scripts: 0, others: 0, bytesIn: 0, bytesOut: 0 },
   commands: {},

@@ -29,8 +29,8 @@ export class Suspension {
   }
 
   /**
-   * Resolves when the state of a database matches its budget. Never rejects: what fails, or collides with another change,
-   * is retried after the next flush interval. Until then the ledger refuses commands.
+   * Resolves when the state of a database matches its budget. Never rejects: a change that fails, or collides with another
+   * one, is retried after the next flush interval. Until then the ledger refuses commands.
    */
   async settle(ledger: UsageLedger): Promise<void> {
     await this.#active.get(ledger.row.database_id)
@@ -84,7 +84,7 @@ export class Suspension {
   }
 }
 
-/** The source of what Homeport itself changes. */
+/** The source of changes by Homeport itself, in the audit log. */
 export const SYSTEM = 'SYSTEM'
 
 /** The caller when Homeport itself changes a database, as the owner's audit log shows it. */

@@ -85,7 +85,7 @@ export class Usage implements Service {
       this.#expected.delete(id)
     }
     this.#unfollow = directory.follow({ put, remove: (databaseId) => void this.#ledgers.delete(databaseId) })
-    // The rest is of databases that other nodes serve, or of deleted ones.
+    // The remaining usage is of databases that other nodes serve, or that were deleted.
     this.#expected.clear()
     this.#state = 'running'
     for (const ledger of this.#ledgers.values()) void this.#suspension.begin(ledger)
@@ -139,7 +139,7 @@ export class Usage implements Service {
     return this.#flushing
   }
 
-  /** Stores what is counted of a database that another node will serve, up to its last command. */
+  /** Stores the usage of a database that another node will serve, up to its last command. */
   async handOver(databaseId: string): Promise<void> {
     this.#ledgers.get(databaseId)?.collect(this.nowMs)
     await this.#writer.write()
@@ -151,7 +151,7 @@ export class Usage implements Service {
     this.#expected.set(databaseId, await this.#deps.store.run(usage.loadOne, { databaseId, ...month }))
   }
 
-  /** The data of a database was replaced, without a command of a client. */
+  /** Notes that the data of a database was replaced without a command of a client. */
   dataReplaced(databaseId: string): void {
     this.#ledgers.get(databaseId)?.dataReplaced()
   }
@@ -217,7 +217,7 @@ export class Usage implements Service {
     const now = clock.now()
     const next = Math.min(now - (now % flushMs) + flushMs, dayOf(now) + DAY_MS)
     this.#timer = clock.after(next - now, () => {
-      // The timer waits for a span of time whatever happens to the clock.
+      // The timer waits for a span of time, even if the clock is set. So the difference shows how far the clock was set.
       this.#rollUps.jumped(clock.now() - next, clock.now())
       this.#flushing = this.#flush()
         .catch((error: unknown) => this.#deps.logger.warn('usage_not_stored', { error }))
@@ -235,7 +235,10 @@ export class Usage implements Service {
     this.#rollUp(now, collected.length > 0)
   }
 
-  /** One node rolls up the series of all, a little later than alone: the others store theirs in the same moment. */
+  /**
+   * In a cluster, the leader rolls up the series of all nodes, one flush interval later than a server that is alone: the
+   * other nodes store their usage at the same moment.
+   */
   #rollUp(now: number, hasWritten: boolean): void {
     const { cluster, flushMs } = this.#deps
     if (!cluster) this.#rollUps.check(now, hasWritten)

@@ -92,7 +92,7 @@ export interface RollUpsDeps {
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** Merges the series into longer tiers and deletes what is past its retention, in small batches in the background. */
+/** Merges the series into longer tiers and deletes samples past their retention, in small batches in the background. */
 export class RollUps {
   readonly #deps: RollUpsDeps
   #working: Promise<void> = Promise.resolve()
@@ -106,7 +106,7 @@ export class RollUps {
     this.#deps = deps
   }
 
-  /** Catches up with what is left from before the start. */
+  /** Catches up with roll-ups that are left from before the start. */
   begin(nowMs: number): void {
     this.check(nowMs, true)
   }
@@ -115,14 +115,17 @@ export class RollUps {
   check(nowMs: number, hasWritten: boolean): void {
     if (hasWritten) this.#neededTo = nowMs - (nowMs % TIERS_MS[2]) + TIERS_MS[2]
     const endedTo = nowMs - (nowMs % TIERS_MS[1])
-    // The clock was ahead then.
+    // The clock was ahead at the last roll-up.
     if (this.#doneTo > nowMs) this.#doneTo = 0
     if (endedTo <= this.#doneTo || this.#doneTo >= this.#neededTo) return
     this.#doneTo = endedTo
     this.#working = this.#working.then(() => this.#work(nowMs)).catch((error: unknown) => this.#onFailure(error))
   }
 
-  /** The clock was set. Nothing is deleted for its age for a while after a large jump ahead, which may be a mistake. */
+  /**
+   * Called when the clock was set. After a large jump ahead, which may be a mistake, nothing is deleted for its age for a
+   * while.
+   */
   jumped(byMs: number, nowMs: number): void {
     if (this.#trust.jumped(byMs, nowMs)) this.#deps.logger.warn('usage_retention_waits', { byMs })
   }

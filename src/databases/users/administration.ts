@@ -226,7 +226,7 @@ function refusePasswords(users: readonly StoredUser[], before: StoredUser | unde
     throw refusal(`The users of a database have at most ${MOST_PASSWORDS_OF_ALL} passwords together`)
 }
 
-/** Refuses users that take more than they may together. Making them shorter is always possible. */
+/** Refuses users that together take more characters than allowed. Making them shorter is always possible. */
 function refuseLong(row: DatabaseRow, { set }: UsersChange): void {
   const { length } = set.acl_users
   if (length > MOST_CHARACTERS_OF_ALL && length > row.acl_users.length)

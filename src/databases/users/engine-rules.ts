@@ -1,8 +1,8 @@
 import type { StoredUser } from './user.js'
 
 /**
- * Commands of `@dangerous` that only touch data, with their categories. `FORBIDDEN_TO_ALL` takes the whole category, with
- * whatever a newer engine adds to it, from every user; users whose rules grant these commands get them back.
+ * Commands of `@dangerous` that only touch data, with their categories. `FORBIDDEN_TO_ALL` takes the whole category from
+ * every user, including commands that a newer engine adds to it. Users whose rules grant these commands get them back.
  */
 const DATA_ONLY: Readonly<Record<string, readonly string[]>> = {
   flushall: ['keyspace', 'write', 'slow', 'dangerous'],

@@ -30,7 +30,7 @@ export type StoredUser = Static<typeof UserSchema>
 
 const checker = Compile(Type.Array(UserSchema))
 const NOBODY: readonly StoredUser[] = []
-/** The users of rows, which never change: reading those of one database may take 15 ms. */
+/** Caches the users of row objects, which never change: parsing the users of one database may take 15 ms. */
 const read = new WeakMap<object, readonly StoredUser[]>()
 
 /** The users that every database has; they cannot be changed. */
