@@ -49,7 +49,7 @@ export interface Followed {
  * Connects the engine of a copy to the engine of the home by a relay. Each password gets a new relay on a new port, so that
  * the engine notices a new password.
  */
-export class WayHome {
+export class HomeRelay {
   readonly #open: () => Promise<Duplex>
   #relay: Relay | undefined
   #followed: Followed | undefined
@@ -65,8 +65,8 @@ export class WayHome {
     return this.#followed?.password
   }
 
-  /** Opens a relay for this password, unless it is open. @returns what the engine has to follow. */
-  async with(password: string): Promise<Followed> {
+  /** Opens a relay for this password, unless it is open. @returns the port and password that the engine has to follow. */
+  async followedWith(password: string): Promise<Followed> {
     if (this.#followed?.password === password) return this.#followed
     const relay = new Relay(this.#open)
     const followed = { port: await relay.listen(), password }

@@ -150,7 +150,10 @@ export class ServingDirectory {
     this.#changed(databaseId)
   }
 
-  /** Refuses new requests with a token of the database until the next `put`. Other requests are not affected. */
+  /**
+   * Hides the tokens of a database until the next `put`: new requests with them find no database here. Other requests are
+   * not affected.
+   */
   hideTokens(databaseId: string): void {
     const entry = this.#entries.get(databaseId)
     if (entry) this.#dropTokens(entry)

@@ -100,7 +100,7 @@ export class Homes {
   }
 
   /** Whether other nodes may serve databases. */
-  get areMany(): boolean {
+  get hasOtherNodes(): boolean {
     return this.#deps.node !== undefined
   }
 
@@ -197,7 +197,7 @@ export class Homes {
 
   /** A database of an account that another node serves; `undefined` for any other. */
   async rowElsewhere(accountId: string, databaseId: string): Promise<DatabaseRow | undefined> {
-    if (!this.areMany) return undefined
+    if (!this.hasOtherNodes) return undefined
     const row = await this.#deps.store.run(databases.get, { accountId, databaseId })
     return row && !this.isHere(row) ? row : undefined
   }
@@ -205,7 +205,7 @@ export class Homes {
   /** The databases of an account that other nodes serve, and whether they say that one is awake. */
   async everyElsewhere(accountId: string): Promise<{ known: KnownDatabase[]; isAwake: (id: string) => boolean }> {
     const known: KnownDatabase[] = []
-    if (!this.areMany) return { known, isAwake: () => false }
+    if (!this.hasOtherNodes) return { known, isAwake: () => false }
     const others = await this.others(accountId)
     let after: databases.ListPlace | undefined
     do {

@@ -40,7 +40,9 @@ export interface Databases extends Service {
   get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord>
   /** All databases of the account, oldest first. One that is created or deleted meanwhile may or may not be listed. */
   list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]>
-  /** The databases of an account for lists and counts (`summaries.ts`), from memory; of a cluster also those of other nodes. */
+  /**
+   * The databases of an account for lists and counts (`summaries.ts`), from memory; in a cluster also those of other nodes.
+   */
   known(accountId: string): Promise<KnownDatabases>
   /** Which node serves which database. */
   readonly homes: Homes

@@ -45,7 +45,7 @@ export interface Needs {
   readonly memoryBytes: number
   /** Nodes that must not be chosen, by name. */
   readonly except?: readonly string[]
-  /** What the node is to be. Default: the home. */
+  /** The role of the node. Default: the home. */
   readonly role?: 'home' | 'replica'
 }
 

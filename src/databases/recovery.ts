@@ -101,7 +101,10 @@ export class Recovery {
     return facts
   }
 
-  /** Whether an earlier request has given the database to this node, and has failed after that, or lost the answer to the commit. */
+  /**
+   * Whether an earlier request has given the database to this node, and has failed afterwards, or lost the answer to the
+   * commit.
+   */
   #isTaken({ database_id: databaseId, modifying_state: modifyingState }: DatabaseRow): boolean {
     return modifyingState === 'restoring' && !this.#deps.directory.has(databaseId)
   }

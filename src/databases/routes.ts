@@ -85,14 +85,14 @@ export function databaseRoutes(databases: Databases): Route[] {
 }
 
 /** Routes about files of this server: their `{id}` is not the id of a database. */
-const OF_SERVER: ReadonlySet<string> = new Set([adoptQuarantined.path])
+const FILE_PATHS: ReadonlySet<string> = new Set([adoptQuarantined.path])
 
 /** Passes requests about a database on to its home. */
 export function withHomes(homes: Databases['homes'], routes: readonly Route[]): Route[] {
-  if (!homes.areMany) return [...routes]
+  if (!homes.hasOtherNodes) return [...routes]
   const elsewhere = (request: Addressed) => homes.elsewhere(request)
   const isAddressed = ({ path }: Route['endpoint']): boolean =>
-    (path.includes('{id}') && !OF_SERVER.has(path)) || path === moveToTeam.path
+    (path.includes('{id}') && !FILE_PATHS.has(path)) || path === moveToTeam.path
   const named = async (request: Addressed) => homes.named(request)
   return routes.map((each) => {
     if (each.endpoint.path === recoverDatabase.path) return { ...each, elsewhere: named }

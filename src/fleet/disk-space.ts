@@ -23,7 +23,10 @@ import { type Clock, codeOf, type Timer } from '../base/index.js'
 import type { FleetLogger } from './types.js'
 
 const CHECK_MS = 1_000
-/** Checks between two tries to write the reserve after one has failed: a used-up quota lasts, and each try writes megabytes. */
+/**
+ * Checks between two attempts to write the reserve after one has failed: an exhausted quota lasts, and each attempt writes
+ * megabytes.
+ */
 const CHECKS_PER_TRY = 10
 const MAX_MARGIN_BYTES = 64 * 2 ** 20
 const MARGIN_SHARE = 1 / 64

@@ -132,9 +132,8 @@ async function abilitiesOrNone(binary: string, version: string): Promise<Abiliti
 
 /**
  * Learns about the engine of this machine by running it for a moment.
- * @param binary a path or name; by default `valkey-server`, then `redis-server`.
- * Rejects with `engine_missing` when there is none, with `engine_unusable` when the program is not an engine or does not run,
- * and with `no_temporary_folder`.
+ * @param binary a path or name; by default `valkey-server`, then `redis-server`. Rejects with `engine_missing` when there
+ * is none, with `engine_unusable` when the program is not an engine or does not run, and with `no_temporary_folder`.
  */
 export async function probeEngine(binary?: string): Promise<EngineInfo> {
   const path = await findBinary(binary)
@@ -174,7 +173,10 @@ function capabilitiesOf(commands: ReadonlySet<string>): readonly EngineCapabilit
   return SHOWN_BY.flatMap(([capability, command]) => (commands.has(command) ? [capability] : []))
 }
 
-/** Starts an engine that reads its configuration from stdin, keeps nothing, listens on one socket, and writes its log to a file. */
+/**
+ * Starts an engine that reads its configuration from stdin, keeps no data, listens on one socket, and writes its log to a
+ * file.
+ */
 async function spawnBare(binary: string, socketPath: string, logPath: string): Promise<ChildProcess> {
   const log = await open(logPath, 'w')
   try {
@@ -212,8 +214,8 @@ function textsIn(reply: unknown): readonly string[] {
 }
 
 /**
- * Reads the commands and settings of an engine program by running it. Rejects with `engine_unusable` when it does not start or
- * answer.
+ * Reads the commands and settings of an engine program by running it. Rejects with `engine_unusable` when it does not start
+ * or answer.
  * @param binary absolute path.
  */
 async function abilitiesOf(binary: string): Promise<Abilities> {

@@ -83,7 +83,7 @@ class FolderPlace implements BackupPlace {
   }
 }
 
-/** What a place in object storage is made from. */
+/** What a place in object storage is built from. */
 export interface StoredPlaceDeps {
   readonly storage: ObjectStorage
   /** The keys that encrypt; read when they are needed. */

@@ -38,8 +38,8 @@ export interface BackupDownload {
 }
 
 /**
- * Backups of databases; see `index.ts`. An operation that takes long commits its beginning first, so a refusal is answered at once;
- * then `jobs.ts` runs the rest, whether or not its caller stays.
+ * Backups of databases; see `index.ts`. An operation that takes long commits its beginning first, so that it can be refused
+ * at once; then `jobs.ts` runs the rest, whether or not its caller stays.
  */
 export class Backups implements Service {
   readonly name = 'backups'

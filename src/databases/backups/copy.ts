@@ -112,8 +112,8 @@ function asUnreachable(cause: unknown): never {
 }
 
 /**
- * Refuses a server that is one of several of a Redis cluster: it lists only its own keys, and their import would look complete.
- * Rejects with `import_failed`.
+ * Refuses a server that is one of several of a Redis cluster: it lists only its own keys, and their import would look
+ * complete. Rejects with `import_failed`.
  */
 export async function refusePart(source: Peer): Promise<void> {
   const answer = await source.ask('CLUSTER', 'INFO').catch((error: unknown) => {

@@ -12,7 +12,7 @@ const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
 /** Retention of daily backups (reference redis 1.9). */
 export const DAILY_ON_DISK_MS = DAY_MS
-/** The same with the production pack. */
+/** Retention of daily backups with the production pack. */
 export const DAILY_ON_DISK_WITH_PACK_MS = 3 * DAY_MS
 /** Retention of safety and import backups, which restores and imports make. */
 const INTERMEDIATE_RETENTION_MS = 3 * DAY_MS

@@ -15,7 +15,7 @@ const RETRY_AFTER_MS = 30_000
  * Errors that concern one database only: it was changed, or the chosen node has left. For some, an operator has to remove a
  * standby.
  */
-const OF_ONE = [
+const ERRORS_OF_ONE_DATABASE = [
   'database_standby_there',
   'database_busy',
   'database_is_there',
@@ -42,7 +42,7 @@ export class Drain {
   }
 
   /**
-   * Asks for the next moves, as many as may run at a time. Answers whether it asked for any.
+   * Asks for the next moves, as many as may run at a time. Resolves to whether it asked for any.
    * @param open the open moves of this node.
    */
   async askFor(open: readonly moves.MoveRow[]): Promise<boolean> {
@@ -65,7 +65,7 @@ export class Drain {
       await store
         .run(moves.ask, { moveId: newId('mov_', at), databaseId, target, at, audit })
         .catch((error: unknown) => {
-          if (!OF_ONE.some((code) => isError(error, code))) throw error
+          if (!ERRORS_OF_ONE_DATABASE.some((code) => isError(error, code))) throw error
           logger.warn('database_move_failed', { databaseId, node: target, error })
         })
     }

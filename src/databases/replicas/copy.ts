@@ -1,6 +1,6 @@
 import { newId } from '../../base/index.js'
 import type { Incarnation, Moment } from '../../cluster/index.js'
-import type { WayHome } from '../copies.js'
+import type { HomeRelay } from '../copies.js'
 import { type CopyReport, LEASE_MS, type Lease, type ReadTotals } from './messages.js'
 import { Siblings } from './siblings.js'
 
@@ -45,7 +45,7 @@ export class Copy {
   readonly databaseId: string
   readonly region: string
   readonly source: string
-  readonly way: WayHome
+  readonly relay: HomeRelay
   #state: CopyState = { kind: 'beginning' }
   /** When its home last sent a beat, monotonic. */
   heardMs = 0
@@ -60,11 +60,11 @@ export class Copy {
   #bytesOut = 0
   readonly #commands = new Map<string, number>()
 
-  constructor({ databaseId, region, source }: CopyOrigin, way: WayHome) {
+  constructor({ databaseId, region, source }: CopyOrigin, relay: HomeRelay) {
     this.databaseId = databaseId
     this.region = region
     this.source = source
-    this.way = way
+    this.relay = relay
   }
 
   get state(): CopyState {
@@ -136,14 +136,14 @@ export class Copy {
   end(): void {
     this.#state = { kind: 'over' }
     this.#lease = undefined
-    this.way.close()
+    this.relay.close()
   }
 
   /** Called when the copy cannot continue. */
   fail(problem: string): void {
     if (this.#state.kind === 'over') return
     this.#state = { kind: 'failed', problem, atMs: performance.now() }
-    this.way.close()
+    this.relay.close()
   }
 
   /** The report for its home. */

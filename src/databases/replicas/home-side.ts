@@ -147,7 +147,7 @@ export class HomeSide {
     await Promise.all([...this.#wanted.keys()].map((databaseId) => this.withdraw(databaseId)))
   }
 
-  /** Resolves when the nodes of a database that this node does not serve any more have deleted their copies, or do not answer. */
+  /** Resolves when the nodes of a database that this node no longer serves have deleted their copies, or do not answer. */
   async gone(databaseId: string): Promise<void> {
     const endMs = performance.now() + GONE_WITHIN_MS
     await this.withdraw(databaseId)

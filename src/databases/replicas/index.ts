@@ -10,14 +10,14 @@
  *                  how far the copy is, what it has read, and the time there (echoed by the next lease)
  * ```
  *
- * - Nothing of this is stored. A copy has nothing that the home does not have, so a home that starts, takes over or receives a
- *   database chooses a node again, and a node that hears nothing of a copy for `FORGET_MS`, or hears that it is
- *   not wanted, deletes it.
- * - The node answers reads only within a *lease* of `LEASE_MS`, counted from the moment in the answer that the home
- *   echoes: no clocks are compared, and a message that is late grants less. The home gives a lease only while it may serve the
+ * - Nothing of this is stored. A copy has nothing that the home does not have. So a home that starts, takes over or
+ *   receives a database chooses a node again, and a node deletes a copy of which it hears nothing for `FORGET_MS`, or that
+ *   is not wanted.
+ * - The node answers reads only within a *lease* of `LEASE_MS`, counted from the moment in the answer that the home echoes:
+ *   no clocks are compared, and a late message grants less time. The home gives a lease only while it may serve the
  *   database itself, so all leases have ended before another node takes over.
- * - `withdraw` resolves when no lease of a database is left that was given before: a change of credentials, users, allow list or
- *   suspension is answered after that. The next lease needs a node that has read the row again.
+ * - `withdraw` resolves when no lease of a database is left that was given before. A change of credentials, users, allow
+ *   list or suspension is answered after that. The next lease needs a node that has read the row again.
  * - A lease allows a number of reads, taken from the command rate and the requests of the month beforehand. The node reports
  *   totals, so a lost answer loses no count.
  * - The gateway ensures that clients of the node read their own writes (`gateway/replicas/`): it asks the home for its

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { WayHome } from '../copies.js'
+import { HomeRelay } from '../copies.js'
 import { Copy } from './copy.js'
 import { Member } from './member.js'
 import { beatAnswerOf, beatOf, type CopyReport, LEASE_MS, since } from './messages.js'
@@ -9,8 +9,8 @@ import { NodeRegions } from './node-regions.js'
 
 const at = (ms: number, wallMs = ms) => ({ monotonicMs: ms, wallMs })
 function newCopy(): Copy {
-  const way = new WayHome(() => Promise.reject(new Error('no home')))
-  const copy = new Copy({ databaseId: 'db', region: 'eu-west-1', source: 'a' }, way)
+  const relay = new HomeRelay(() => Promise.reject(new Error('no home')))
+  const copy = new Copy({ databaseId: 'db', region: 'eu-west-1', source: 'a' }, relay)
   copy.connected({ life: 1, revision: 1 })
   return copy
 }

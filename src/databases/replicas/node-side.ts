@@ -1,6 +1,6 @@
 import { pause, type Timer, Turns } from '../../base/index.js'
 import type { Incarnation, Moment } from '../../cluster/index.js'
-import { type Followed, makeSpace, problemOf, WayHome } from '../copies.js'
+import { type Followed, HomeRelay, makeSpace, problemOf } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { ServingDirectory } from '../directory.js'
 import type { DatabaseRow } from '../life.js'
@@ -131,15 +131,15 @@ export class NodeSide {
     copy.allow(isCurrent ? lease : undefined)
     if (lease) this.#siblings.announce(copy)
     if (this.#work.has(databaseId) || copy.state.kind !== 'connected') return
-    const known = password ?? copy.way.password ?? ''
-    if (!isCurrent || known !== copy.way.password) this.#queue(copy, () => this.#connect(copy, known, row))
+    const known = password ?? copy.relay.password ?? ''
+    if (!isCurrent || known !== copy.relay.password) this.#queue(copy, () => this.#connect(copy, known, row))
   }
 
   #begin(origin: CopyOrigin, password: string, row: UsedRow): void {
     const { cluster, hasOther } = this.#deps
     const { databaseId, source } = origin
     const head = { moveId: '', databaseId, epoch: 0 }
-    const copy = new Copy(origin, new WayHome(() => openStream(cluster, source, head, REPLICA_SERVICE)))
+    const copy = new Copy(origin, new HomeRelay(() => openStream(cluster, source, head, REPLICA_SERVICE)))
     const old = this.#copies.get(databaseId)
     if (old) this.#forget(old)
     copy.heardMs = performance.now()
@@ -158,8 +158,8 @@ export class NodeSide {
     const row = await store.run(databases.find, { databaseId: copy.databaseId })
     if (copy.hasEnded) return
     if (!row || row.home !== copy.source) throw new Error('the node that asks is not the home of the database')
-    if (copy.way.password !== password) copy.place = { ...copy.place, isLinked: false }
-    const follows = await copy.way.with(password)
+    if (copy.relay.password !== password) copy.place = { ...copy.place, isLinked: false }
+    const follows = await copy.relay.followedWith(password)
     // The copy may have been dropped meanwhile. Then clients must not see it any more.
     if (copy.hasEnded) return
     copies.put(row)

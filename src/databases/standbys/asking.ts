@@ -20,7 +20,7 @@ export interface AskingForStandbys {
 export interface StandbyRequest {
   /** Undefined: as it is, or `async`. */
   readonly mode?: DatabaseStandby['mode']
-  /** How many it is to have. Undefined: as many as it has, or one. */
+  /** How many standbys it has to have. Undefined: as many as it has, or one. */
   readonly copies?: number
 }
 

@@ -5,7 +5,10 @@ import type { PlacedStandby } from '../transactions/standbys.js'
 import { isThereOf, type StandbysDeps, TOPICS } from './deps.js'
 import type { Guard } from './guard.js'
 
-/** Answers are held back for at most this time. The home stores that a standby is behind within 2 s, unless PostgreSQL is away. */
+/**
+ * Maximum time for which answers are held back. The home stores that a standby is behind within 2 s, unless PostgreSQL is
+ * away.
+ */
 const MOST_HELD_MS = 10_000
 const RETRY_MS = 20
 

@@ -1,7 +1,7 @@
 import { pause, Turns } from '../../base/index.js'
 import { DEAD_AFTER_MS } from '../../cluster/index.js'
 import type { ReplicationPlace } from '../../fleet/index.js'
-import { makeSpace, NoSpace, problemOf, WayHome } from '../copies.js'
+import { HomeRelay, makeSpace, NoSpace, problemOf } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
 import { openStream } from '../moves/streams.js'
 import * as databases from '../transactions/databases.js'
@@ -111,7 +111,7 @@ export class CopySide {
 
   /** Ends the replication of a sealed copy: nothing changes it any more. */
   cut(databaseId: string): void {
-    this.#sealed(databaseId)?.way.close()
+    this.#sealed(databaseId)?.relay.close()
   }
 
   /** Gives up a sealed copy: it is made again when its home asks. */
@@ -146,7 +146,7 @@ export class CopySide {
       return { kind: 'failed', problem }
     }
     if (copy.state.kind === 'beginning') return { kind: 'copying' }
-    if (copy.way.password !== password) {
+    if (copy.relay.password !== password) {
       this.#queue(databaseId, copy, () => this.#connect(databaseId, copy, password))
       return { kind: 'copying' }
     }
@@ -204,8 +204,8 @@ export class CopySide {
   #begin({ databaseId, epoch, source, password, bytes }: FollowRequest): void {
     const { store, cluster } = this.#deps
     const head = { moveId: '', databaseId, epoch }
-    const way = new WayHome(() => openStream(cluster, source, head, STANDBY_SERVICE))
-    const copy = new StandbyCopy({ epoch, source }, way)
+    const relay = new HomeRelay(() => openStream(cluster, source, head, STANDBY_SERVICE))
+    const copy = new StandbyCopy({ epoch, source }, relay)
     this.#copies.get(databaseId)?.end()
     this.#copies.set(databaseId, copy)
     this.#queue(databaseId, copy, async () => {
@@ -226,8 +226,8 @@ export class CopySide {
   async #connect(databaseId: string, copy: StandbyCopy, password: string): Promise<void> {
     const { store, fleet, plans } = this.#deps
     const row = await store.run(databases.find, { databaseId })
-    if (!row || hasEnded(copy) || copy.way.password === password) return
-    const follows = await copy.way.with(password)
+    if (!row || hasEnded(copy) || copy.relay.password === password) return
+    const follows = await copy.relay.followedWith(password)
     const { members, ...spec } = engineSpecOf(row, plans)
     await fleet.ensure({ ...spec, members: members.slice(0, 1), data: 'may-begin', follows }, 'while-loading')
     copy.connected()

@@ -1,5 +1,5 @@
 import type { ReplicationPlace } from '../../fleet/index.js'
-import type { WayHome } from '../copies.js'
+import type { HomeRelay } from '../copies.js'
 
 /**
  * The states of a copy that this node keeps as a standby.
@@ -27,13 +27,13 @@ export class StandbyCopy {
   readonly epoch: number
   /** Its home, by name. */
   readonly source: string
-  readonly way: WayHome
+  readonly relay: HomeRelay
   #state: CopyState = { kind: 'beginning' }
 
-  constructor({ epoch, source }: { readonly epoch: number; readonly source: string }, way: WayHome) {
+  constructor({ epoch, source }: { readonly epoch: number; readonly source: string }, relay: HomeRelay) {
     this.epoch = epoch
     this.source = source
-    this.way = way
+    this.relay = relay
   }
 
   get state(): CopyState {
@@ -68,12 +68,12 @@ export class StandbyCopy {
   /** Called when it cannot continue: its engine follows no more. */
   fail(problem: string, retryAfterMs: number): void {
     if (this.#state.kind === 'over') return
-    this.way.close()
+    this.relay.close()
     this.#state = { kind: 'failed', problem, retryAtMs: performance.now() + retryAfterMs }
   }
 
   end(): void {
     this.#state = { kind: 'over' }
-    this.way.close()
+    this.relay.close()
   }
 }

@@ -19,7 +19,7 @@
  *   offset at each moment it asks, and the newest moment whose offset the copy has passed is the one that counts.
  * - A broken link connects again by itself and continues where it was, as long as the engine of the home remembers that
  *   part of its history. After a restart of either engine the copy is recreated, and the row says `copying`.
- * - With the placement `auto` the home chooses the node, and another one when that is away for long or drained
+ * - With the placement `auto` the home chooses the node, and another one when that node is away for long or drained
  *   (`choice.ts`). A row that names the home itself has no other node yet.
  * - A database that sleeps is not woken for its standby: nothing is written meanwhile.
  * - The copy is not served while the home lives.
@@ -27,8 +27,8 @@
  * Two nodes never answer for a database at the same time, although they share nothing but the store and a link that may hang:
  *
  * - The home answers only while it takes part in the cluster, or for 4 s after it has sent questions that the nodes of all
- *   standbys that may take over answered with a promise (`guard.ts`). The gateway asks for every answer of an engine, so a process that wakes up from a
- *   pause passes nothing on.
+ *   standbys that may take over answered with a promise (`guard.ts`). The gateway asks the guard for every answer of an
+ *   engine, so a process that wakes up from a pause passes nothing on.
  * - The node of a standby promises for 5 s at a time, and no more once it has seen in the store that the home is dead. It
  *   waits until its last promise has ended and still follows meanwhile, then cuts the stream and compares its place in the
  *   history with what was reported to the home (`takeover.ts`).

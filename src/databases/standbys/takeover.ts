@@ -13,8 +13,8 @@ const RETRY_MS = 500
 /** A copy whose engine has not answered by then lets the other standbys take over. */
 const ENGINE_WITHIN_MS = 5_000
 /** A copy that cannot take the place of its home is logged once in this time. */
-const TELL_EVERY_MS = 60_000
-/** The other standbys usually store where they stand within 6 s, and a node that is lost is declared dead within 7 s. */
+const LOG_EVERY_MS = 60_000
+/** The other standbys usually store their places within 6 s, and a node that is lost is declared dead within 7 s. */
 const WAITS_LONG_MS = 15_000
 
 /** A standby of this node whose home is dead. */
@@ -89,7 +89,8 @@ export class Takeover {
   }
 
   /**
-   * Stores where the copy stands, and asks to be the home until this standby or another one is, or the home is back.
+   * Stores the place of the copy, and asks to become the home, until this standby or another one is the home, or the old
+   * home is back.
    * @param reported the place of the copy that was last reported to the home.
    */
   async #compete(attempt: Attempt, reported: ReplicationPlace): Promise<void> {
@@ -130,7 +131,7 @@ export class Takeover {
     return Promise.race([answered, pause(clock, ENGINE_WITHIN_MS).then(() => undefined)])
   }
 
-  /** Stores where the copy stands, unless that is known. @param place undefined: it cannot take over. */
+  /** Stores the place of the copy, unless it is stored already. @param place undefined: the copy cannot take over. */
   async #stand(
     { row, life }: Pick<Attempt, 'row' | 'life'>,
     place: ReplicationPlace | undefined,
@@ -199,7 +200,7 @@ export class Takeover {
 
   #refuse({ database_id: databaseId, home }: PlacedStandby, reason: string): void {
     const sinceMs = performance.now() - (this.#reportedMs.get(databaseId) ?? Number.NEGATIVE_INFINITY)
-    if (sinceMs < TELL_EVERY_MS) return
+    if (sinceMs < LOG_EVERY_MS) return
     this.#reportedMs.set(databaseId, performance.now())
     this.#deps.logger.error('database_not_promoted', { databaseId, node: home ?? '', reason })
   }

@@ -81,8 +81,8 @@ export function* activeFrom(
 
 /**
  * Stores that a database is to move. A repeated request finds the active move.
- * @throws HomeportError `database_not_found`, `database_without_home`, `database_busy`, `node_not_found`, `node_not_running`,
- * `database_is_there`, `database_standby_there`.
+ * @throws HomeportError `database_not_found`, `database_without_home`, `database_busy`, `node_not_found`,
+ * `node_not_running`, `database_is_there`, `database_standby_there`.
  */
 export const ask = write('moves.ask', function* (args: AskedMove): Transaction<MoveRow> {
   const { databaseId, target } = args

@@ -82,7 +82,7 @@ const lockDatabase = query<
  * Changes that end with the home: the row has nothing of them before they are complete, and the copy does not depend on
  * them.
  */
-const ENDING: readonly string[] = ['', 'backing_up', 'changing_plan', 'updating_regions']
+const ENDING_WITH_HOME: readonly string[] = ['', 'backing_up', 'changing_plan', 'updating_regions']
 
 /**
  * Makes the node of a standby the home, with the next epoch. No node can register an incarnation meanwhile: one that
@@ -120,7 +120,8 @@ function* resultFor(
 ): Transaction<Promoted | undefined> {
   if (row?.home === to && row.epoch === epoch + 1) return { kind: 'promoted' }
   if (row?.home !== from || (row.epoch ?? 1) !== epoch) return { kind: 'late' }
-  if (!ENDING.includes(row.modifying_state)) return refused(`a change was not complete: ${row.modifying_state}`)
+  if (!ENDING_WITH_HOME.includes(row.modifying_state))
+    return refused(`a change was not complete: ${row.modifying_state}`)
   const following = (yield* all(ofDatabase, { databaseId })).filter(({ state }) => state === 'following')
   const own = following.find(({ node }) => node === to)
   if (!own) return refused('the standby is not following')

@@ -58,7 +58,7 @@ export const put = write('standbys.put', function* (args: StandbySetArgs & { nod
   const known = yield* all(lockRows, { databaseId })
   if (!known.some((row) => row.node === node)) yield* checkNode(databaseId, node)
   const wanted = wantedSet(known, { ...args, home })
-  if (yield* become(known, wanted)) yield* recordAudit(args.audit)
+  if (yield* storeRows(known, wanted)) yield* recordAudit(args.audit)
 })
 
 /**
@@ -71,7 +71,7 @@ export const putAuto = write('standbys.putAuto', function* (args: StandbySetArgs
   yield* allow(args)
   const home = yield* lockHome(databaseId)
   const known = yield* all(lockRows, { databaseId })
-  if (yield* become(known, wantedSet(known, { ...args, home, node: undefined }))) yield* recordAudit(args.audit)
+  if (yield* storeRows(known, wantedSet(known, { ...args, home, node: undefined }))) yield* recordAudit(args.audit)
 })
 
 /** Called before any row is locked, in the same order of locks as a promotion. */
@@ -126,11 +126,11 @@ function wantedSet(known: readonly StandbyRow[], asked: Wanted): readonly Standb
     adjusted(row, node === undefined ? 'auto' : isNamed(row) ? 'named' : row.placement, mode),
   )
   if (node !== undefined && !rows.some(isNamed)) {
-    const [spare] = rows.length < copies ? [] : leastFirst(rows, home)
+    const [spare] = rows.length < copies ? [] : inOrderOfEnding(rows, home)
     if (spare) rows.splice(rows.indexOf(spare), 1)
     rows.push(fresh(spare?.slot ?? freeSlot(rows), node, 'named'))
   }
-  for (const spare of leastFirst(rows, home)) {
+  for (const spare of inOrderOfEnding(rows, home)) {
     if (rows.length > copies && !isNamed(spare)) rows.splice(rows.indexOf(spare), 1)
   }
   while (rows.length < copies) rows.push(fresh(freeSlot(rows), home, 'auto'))
@@ -141,7 +141,7 @@ const freeSlot = (rows: readonly StandbyRow[]): number =>
   [1, 2, 3].find((slot) => !rows.some((row) => row.slot === slot)) ?? 0
 
 /** The rows in the order in which they are given up: without a node, chosen by the home, not complete, the last slot. */
-function leastFirst(rows: readonly StandbyRow[], home: string): readonly StandbyRow[] {
+function inOrderOfEnding(rows: readonly StandbyRow[], home: string): readonly StandbyRow[] {
   const worth = (row: StandbyRow): number =>
     (row.node === home ? 0 : 4) + (row.placement === 'auto' ? 0 : 2) + (row.state === 'following' ? 1 : 0)
   return [...rows].sort((one, other) => worth(one) - worth(other) || other.slot - one.slot)
@@ -155,7 +155,7 @@ function adjusted(row: StandbyRow, placement: StandbyRow['placement'], mode: Sta
 }
 
 /** Stores the rows. Returns whether that was a change. */
-function* become(known: readonly StandbyRow[], wanted: readonly StandbyRow[]): Transaction<boolean> {
+function* storeRows(known: readonly StandbyRow[], wanted: readonly StandbyRow[]): Transaction<boolean> {
   const isKept = (row: StandbyRow): boolean =>
     wanted.some(({ slot, node, asked_at }) => slot === row.slot && node === row.node && asked_at === row.asked_at)
   const gone = known.filter((row) => !isKept(row))

@@ -98,7 +98,8 @@ export class BackupObjects {
   /**
    * Downloads an object to a path.
    * @param sha256 the required digest of the file; undefined: the one that the object itself states.
-   * @throws HomeportError `sealed_unusable`, `sealed_key_missing`, `object_missing`, `object_storage_failed`; then nothing is left.
+   * @throws HomeportError `sealed_unusable`, `sealed_key_missing`, `object_missing`, `object_storage_failed`; then no file
+   * is left.
    */
   async download(
     backup: BackupName,
