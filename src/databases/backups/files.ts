@@ -8,7 +8,7 @@
  * ```
  *
  * A row is committed before its file exists. The row of a deleted backup becomes one of `deleted_backups` until the file is
- * deleted, too. So if a file has neither row, the store has lost it: the next start moves the file into quarantine.
+ * deleted, too. So if a file has neither row, the store has lost its row: the next start moves the file into quarantine.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'

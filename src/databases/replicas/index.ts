@@ -20,8 +20,8 @@
  *   list or suspension is answered after that. The next lease needs a node that has read the row again.
  * - A lease allows a number of reads, taken from the command rate and the requests of the month beforehand. The node reports
  *   totals, so a lost answer loses no count.
- * - The gateway ensures that clients of the node read their own writes (`gateway/replicas/`): it asks the home for its
- *   place in the history and waits for the copy, as on one machine.
+ * - The gateway ensures that a client of the node reads nothing older than what it has seen (`gateway/replicas/`): it asks
+ *   the home for its place in the history and waits for the copy, as on one machine.
  *
  * - If a region has several nodes, one of them keeps the replica. Before a read without a sync token, it asks the others,
  *   its *siblings*, which answers of the home they have passed on to their clients. By the question they also learn where

@@ -43,9 +43,9 @@
  * says `following` has the writes of the engine so far (`confirmations.ts`). They begin to wait for a copy before its row
  * says so for the first time, and wait until it says something else.
  *
- * `complete-until.ts` computes that promise; `home-side.ts` is the home, `copy-side.ts` the node of a standby, `copy.ts`
- * one copy there; both sides look at the rows in `standbys.ts`. `transactions/standby-sets.ts` has what the operator asks
- * for, `transactions/promotions.ts` who is furthest.
+ * `complete-until.ts` computes `complete_until`; `home-side.ts` is the home, `copy-side.ts` the node of a standby,
+ * `copy.ts` one copy there; both sides look at the rows in `standbys.ts`. `transactions/standby-sets.ts` has what the
+ * operator asks for, `transactions/promotions.ts` who is furthest.
  */
 export { dropStandby, listStandbys, placeStandby, placeStandbys, putStandby } from './asking.js'
 export { type Standbys, standbysOf } from './standbys.js'
