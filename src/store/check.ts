@@ -1,6 +1,6 @@
 import { UNFINISHED_COPY } from './migrations/index.js'
 
-/** What a check of a store looks at and reports, on either database. `sqlite/check.ts` and `postgres/check.ts` do it. */
+/** What a check of a store reads and reports. `sqlite/check.ts` and `postgres/check.ts` implement the check. */
 
 /** How thoroughly a store is checked: `quick` takes seconds at most, `deep` reads everything. */
 export type CheckDepth = 'quick' | 'deep'
@@ -23,7 +23,7 @@ export type StoreReport =
   | { readonly kind: 'unfinished copy' }
   | {
       readonly kind: 'read'
-      /** Messages of the database, or sentences of ours; empty if nothing is wrong. */
+      /** Messages of the database, or Homeport's own sentences; empty if nothing is wrong. */
       readonly problems: readonly string[]
       /** What was checked, in words. */
       readonly looked: string
@@ -33,10 +33,10 @@ export type StoreReport =
 
 /** The most problems that a report names. */
 export const MAX_PROBLEMS = 20
-/** Rows that are verified before other work gets its turn. */
+/** Number of rows to verify before the check yields to the event loop. */
 export const ROWS_AT_ONCE = 100
 
-/** Whether another store is being copied into it: `found` is 1 or 0. */
+/** Whether the store is an unfinished copy of another store: `found` is 1 or 0. */
 export const IS_UNFINISHED = `SELECT count(*) AS found FROM schema_migrations WHERE number = ${UNFINISHED_COPY.number}`
 
 /** Contents with checksums: table, column, checksum column, and the column that names a row. */
@@ -66,7 +66,7 @@ export const COMPLETED = `SELECT database_id AS "databaseId", backup_id AS "back
 /** The ids of the backups that object storage has. */
 export const STORED = `SELECT backup_id FROM backup_objects WHERE state = 'stored'`
 
-/** A store of an older version has no such table. */
+/** Adds `isStored` to completed backups. @param stored ids from `STORED`; none in an older store, which lacks the table. */
 export const withStored = (rows: readonly RecordedBackup[], stored: readonly unknown[]): RecordedBackup[] => {
   const ids = new Set(stored)
   return rows.map((row) => ({ ...row, isStored: ids.has(row.backupId) }))
@@ -76,11 +76,11 @@ export const withStored = (rows: readonly RecordedBackup[], stored: readonly unk
 export const changedText = ([table, column]: (typeof CONTENTS)[number], { name }: Checked): string =>
   `${table}: the ${column} of ${name} has changed since it was written: its checksum differs`
 
-/** What a deep check has looked at. */
+/** Describes what a deep check has read. @param how the database's own check. */
 export const looked = (how: string, verified: number): string =>
   `${how}, ${verified} contents compared with their checksums`
 
-/** As many problems as a report has, and how many more there are. */
+/** The first `MAX_PROBLEMS` problems, and how many more there are. */
 export function firstOf(problems: readonly string[]): readonly string[] {
   if (problems.length <= MAX_PROBLEMS) return problems
   return [...problems.slice(0, MAX_PROBLEMS), `and ${problems.length - MAX_PROBLEMS} more`]

@@ -5,8 +5,8 @@ import type { AnyOperation } from './operation.js'
 export type AnyCombining = NonNullable<AnyOperation['combining']>
 
 /**
- * Collects what may wait for more: until the end of the tick, or until its longest delay is over if everything may be
- * delayed.
+ * Collects items that are handled together. Items wait until the end of the tick. If all of them may be delayed, they wait
+ * until the delay of the first one is over.
  */
 export class Gathering<Item> {
   readonly #onDue: () => void
@@ -14,7 +14,7 @@ export class Gathering<Item> {
   /** When `onDue` is called: after this tick, or later if everything may be delayed. */
   #due: 'never' | 'soon' | Timer = 'never'
 
-  /** @param onDue called when what was gathered has waited long enough. */
+  /** @param onDue called when the gathered items have waited long enough. */
   constructor(onDue: () => void) {
     this.#onDue = onDue
   }
@@ -23,7 +23,7 @@ export class Gathering<Item> {
     return this.#items.length
   }
 
-  /** Whether something was gathered in this tick that does not wait longer. */
+  /** Whether `onDue` is called after this tick. */
   get isDueSoon(): boolean {
     return this.#due === 'soon'
   }

@@ -17,11 +17,11 @@ import type { Tables } from './schema/index.js'
 
 /** SQL names of column types. Integers hold at least 53 bits; booleans are the integers 0 and 1. */
 export interface ColumnTypes {
-  /** Statements that set storage parameters of a table, such as `fillfactor`; none where a table has none. */
+  /** Statements that set storage parameters of a table, such as `fillfactor`; none on SQLite. */
   readonly storage: (table: string, parameters: string) => readonly string[]
-  /** Statements that make a partial index hold another column, for reads from the index alone; none where nobody reads it. */
+  /** Statements that add a column to a partial index, for index-only scans; none on SQLite. */
   readonly including: (column: string, index: string, on: string, where: string) => readonly string[]
-  /** What only one of the databases does in its own way. */
+  /** Chooses the value for this database. */
   readonly either: <Choice>(choices: Readonly<Record<'sqlite' | 'postgres', Choice>>) => Choice
   /** An integer primary key that the database assigns in ascending order. */
   readonly serial: string
@@ -46,17 +46,17 @@ export interface Dialect {
   /** `column`, or an expression, is one of the texts of a list parameter. */
   inTexts(column: string | Expression<string>, list: readonly string[]): RawBuilder<boolean>
   /**
-   * The text in `column` is `value`, tested on the rows that the other conditions find. Without statistics SQLite would take
-   * an index over accounts for better than a list of rows, and walk all rows of the account.
+   * The text in `column` is `value`. No index is used for this condition. Without statistics, SQLite would prefer an index
+   * over accounts to a list of rows, and read all rows of the account.
    */
   alsoIs(column: string, value: string | Expression<string>): RawBuilder<boolean>
   /** The text in `column` contains `part`, case-sensitive. */
   contains(column: string, part: string | Expression<string>): RawBuilder<boolean>
-  /** The text in `column`, or of an expression, contains `part`, which has no letters from A to Z; their case is ignored. */
+  /** The text of a column or expression contains `part`; the case of A to Z is ignored. `part` must be in lower case. */
   mentions(column: string | Expression<string>, part: string | Expression<string>): RawBuilder<boolean>
   /** A member of the JSON object in `column`, as text. NULL without one. */
   member(column: string, name: string): RawBuilder<string>
-  /** The beginning of the bytes in `column` as text, in which other characters than those of ASCII may be encoded. */
+  /** The first bytes in `column` as text; characters outside ASCII may be escaped. */
   beginning(column: string): RawBuilder<string>
   /** The text in `column` starts with `prefix`, case-sensitive and without wildcards. */
   startsWith(column: string, prefix: string | Expression<string>): RawBuilder<boolean>
@@ -76,8 +76,8 @@ export interface Dialect {
   /** The same, without the rows that another transaction has locked. */
   forUpdateSkipLocked<Builder extends { forUpdate(): Builder; skipLocked(): Builder }>(builder: Builder): Builder
   /**
-   * Whether a column has one of the values that a subquery selects and locks. They are an array and not rows to join: PostgreSQL
-   * keeps a join that it has planned while the table was small, and would read all of a large one.
+   * Whether a column has one of the values that a subquery selects and locks. They are an array and not rows to join:
+   * PostgreSQL would keep a join that it planned while the table was small, and later read all of the large table.
    */
   inLocked(column: string, subquery: Expression<unknown>): RawBuilder<boolean>
   /** The partition of a message: on SQLite 0, because the one node of such a store sends all of them. */
@@ -86,7 +86,7 @@ export interface Dialect {
   lastNumber(table: 'messages' | 'runs' | 'audit_log'): RawBuilder<number>
 }
 
-/** A text of a list may be longer than the column by far: its length is known before its characters are read. */
+/** Compares the lengths first, without reading characters: a text of a list may be far longer than the column. */
 const fitsIn = (column: string, part: string | Expression<string>) =>
   sql<boolean>`octet_length(${part}) <= octet_length(${sql.ref(column)})`
 
@@ -139,7 +139,7 @@ export const sqliteDialect: Dialect = {
     bytes: 'BLOB',
   },
   inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} in (select value from json_each(${list}))`,
-  // The count of the numbers names the parameter in the statement.
+  // The second condition puts the parameter into the statement: its value is the length of the list.
   inSharedNumbers: (column, list) =>
     sql<boolean>`(${sql.ref(column)} in (select value from temp.shared_numbers) and ${shared(list)} > 0)`,
   inTexts: (column, list) => sql<boolean>`${refTo(column)} in (select value from json_each(${list}))`,
@@ -168,8 +168,8 @@ export const sqliteDialect: Dialect = {
 }
 
 /**
- * JSON that PostgreSQL can read members of: it refuses U+0000 and halves of surrogate pairs anywhere in it. `JSON.stringify`
- * writes both as escapes, and no other surrogates.
+ * Makes JSON readable for PostgreSQL, which refuses U+0000 and unpaired surrogates anywhere in it. `JSON.stringify` writes
+ * both as escapes, and no other surrogates as escapes.
  */
 const readable = (json: RawBuilder<unknown>) => sql`case when strpos(${json}, '\\u') = 0 then ${json}
   else regexp_replace(${json}, ${sql.lit('\\\\u(0000|d[89a-f][0-9a-f]{2})')}, ${sql.lit('\\\\ufffd')}, 'g') end`

@@ -4,12 +4,12 @@ import { all, type Transaction } from './statement.js'
 
 /** First key of the advisory locks that the connections of a life hold; an arbitrary constant. The second is the life. */
 export const LIFE_LOCKS = 7_210_002
-/** A server process that does not end within this time may still commit: then the life is not over. */
+/** Time limit for the end of the server processes: one that has not ended may still commit, so the life is not over. */
 const ENDS_WITHIN = sql.lit('2s')
 
 const KEY = sql.lit(LIFE_LOCKS)
 
-/** SQLite is never shared, and has no connections of others. */
+/** Does nothing on SQLite: no other node has connections to it. */
 const nothing = ({ db }: Pick<Building<object>, 'db'>) => db.selectNoFrom(sql.lit(0).as('done'))
 
 const waitBriefly = query<object>(({ db, d }) =>
@@ -34,7 +34,8 @@ const awaitAll = query<{ life: number }>(({ db, p, d }) =>
 
 /**
  * Ends the connections of a life of a node (`Store.actFor`), as part of the transaction that ends the life. After its commit
- * nothing of that life is committed any more, whatever was on its way. If one does not end within 2 s, the transaction fails.
+ * no transaction of that life can commit, not even one in flight. If a connection does not end within 2 s, the transaction
+ * fails.
  */
 export function* endConnectionsOf(life: number): Transaction<void> {
   yield* all(waitBriefly, {})
@@ -42,7 +43,7 @@ export function* endConnectionsOf(life: number): Transaction<void> {
   yield* all(awaitAll, { life })
 }
 
-/** Whether a role may end connections of another one, as `pg_terminate_backend` decides it. */
+/** Whether a role may end connections of another one, by the rules of `pg_terminate_backend`. */
 const mayEnd = (one: 'me' | 'other', two: 'me' | 'other') => {
   const [role, target] = [sql.table(one), sql.table(two)]
   return sql`(${role}.rolsuper or (not ${target}.rolsuper and (pg_has_role(${role}.oid, ${target}.oid, 'USAGE')
@@ -50,8 +51,8 @@ const mayEnd = (one: 'me' | 'other', two: 'me' | 'other') => {
 }
 
 /**
- * The PostgreSQL users of other processes of Homeport on this database whose connections this one may not end, or that may
- * not end those of this one; separated by commas.
+ * Names of PostgreSQL users, separated by commas: users of other Homeport processes on this database whose connections this
+ * process may not end, or who may not end the connections of this process.
  */
 export const usersApart = query<object, { users: string }>(({ db, d }) =>
   d.name === 'sqlite'

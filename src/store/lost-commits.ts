@@ -3,9 +3,9 @@ import type { Logger } from '../telemetry/index.js'
 import type { Store } from './types.js'
 
 /**
- * When memory is compared with the store after a lost commit, each time counted from the end of the one before. Several
- * times, because the server may still hold the commit in its buffers when the connection breaks, for as long as it is
- * paused, and because a caller that repeats its write learns only then that there is nothing left to do.
+ * Delays of the comparisons of memory with the store after a lost commit, each counted from the end of the previous
+ * comparison. One comparison is not enough: when the connection breaks, the server may not have processed the commit yet,
+ * for as long as it is paused; and a caller that repeats its write may find only then that nothing is left to do.
  */
 const DELAYS_MS = [0, 1_000, 5_000, 15_000, 60_000]
 const PAUSE_AFTER_FAILURE_MS = 1_000
@@ -15,7 +15,7 @@ export interface AfterLostCommitsDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Pick<Logger, 'warn'>
-  /** What is compared, for the log. */
+  /** Names what is compared, for the log. */
   readonly what: string
   /** Brings memory to the state of the store. Never called while it runs. */
   readonly recover: () => Promise<void>
@@ -50,7 +50,7 @@ export class AfterLostCommits {
     await this.#work
   }
 
-  /** Compares as after a lost commit: call it when a commit was answered, and memory could not follow it. */
+  /** Compares as after a lost commit. Call it when a commit succeeded but memory could not be updated. */
   compare(): void {
     if (!this.#isStopped) this.#onLost()
   }

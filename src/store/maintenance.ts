@@ -1,4 +1,4 @@
-/** What commands do with a store that need not be open: they check it, or copy it to another database. */
+/** Exports for commands that check a store, or copy it to another database, without opening it. */
 
 export type { CheckDepth, StoreReport } from './check.js'
 export { type CopyOptions, type CopyProgress, type CopyReport, copyStore } from './copy/copy-store.js'

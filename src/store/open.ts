@@ -59,7 +59,7 @@ export async function openStore(settings: StoreSettings): Promise<Store> {
   if (settings.location === 'sqlite') {
     return openSqliteStore(sqliteFileIn(settings.dataDir), settings.modules ?? [], watch)
   }
-  // Loaded late: with its driver it takes a server on SQLite 3 % of its start.
+  // Loaded only when needed: with its driver, it would take 3 % of the start of a server on SQLite.
   const { openPostgresStore } = await import('./postgres/store.js')
   return openPostgresStore(settings.location, watch, settings.sharing ?? 'alone')
 }

@@ -31,13 +31,13 @@ export interface Operation<Args, Result> {
   readonly isSingle?: (args: Args) => boolean
   /** How calls of the same tick are combined into one. Default: they are not. */
   readonly combining?: CallCombining<Args, Result>
-  /** A cheaper way for PostgreSQL to do the usual. Default: none. */
+  /** A cheaper operation for the usual case on PostgreSQL. Default: none. */
   readonly shortcut?: Shortcut<Args, Result>
-  /** A cheaper way for SQLite to do the usual. Default: none. */
+  /** A cheaper operation for the usual case on SQLite. Default: none. */
   readonly compact?: CompactCall<Args, Result>
   /** Delayed calls of others that PostgreSQL adds to a call of this operation. Default: none. */
   readonly carrying?: Carrying
-  /** Encoding of a large result for the way from the store thread. Default: a structured clone. */
+  /** Encoding in which the store thread sends a large result. Default: a structured clone. */
   readonly encoding?: ResultEncoding<Result>
 }
 
@@ -66,17 +66,17 @@ export interface CompactCall<Args, Result> {
 
 /**
  * Calls of a delayed operation that share the transaction of this one on PostgreSQL, where each commit waits for the disk
- * on its own. The transaction must make them last and wait for no lock of theirs. What it has not made, or if it fails, is
- * called on its own afterwards, so a call may be made twice.
+ * on its own. The transaction must make these calls last, and must not wait for the locks that they take. If it skips some
+ * of them or fails, those calls are made on their own afterwards, so a call may be made twice.
  */
 export interface Carrying {
-  /** The operation whose calls are carried; it must have `maxDelayMs`, and answer nothing. */
+  /** The operation whose calls are carried; it must have `maxDelayMs`, and return nothing. */
   readonly operation: Pick<AnyOperation, 'name'>
   /** The most calls in one transaction. */
   readonly most: number
   /** Adds the calls to the arguments of this operation. */
   readonly load: (args: never, calls: readonly unknown[]) => unknown
-  /** Which of the calls the transaction has made, by the result. */
+  /** Reads from the result which of the calls the transaction has made. */
   readonly made: (result: never, calls: readonly unknown[]) => readonly boolean[]
 }
 
@@ -99,7 +99,7 @@ export interface CallCombining<Args, Result> {
   readonly here?: { readonly operation: Pick<AnyOperation, 'name'>; readonly join: (all: readonly Args[]) => unknown }
   /** Splits the result of the combined call into those of the calls, in order. */
   readonly split: (result: unknown, all: readonly Args[]) => readonly Result[]
-  /** Bytes of the contents of a call. PostgreSQL takes a limited number at once. Default: few. */
+  /** Bytes of the contents of a call. PostgreSQL combines calls up to a limit of bytes. Default: 0. */
   readonly bytesOf?: ((args: Args) => number) | undefined
   /**
    * Rows that a call stores. On PostgreSQL, calls of many rows are not combined into ever larger ones: one is encoded
@@ -112,13 +112,13 @@ export interface CallCombining<Args, Result> {
    */
   readonly keysOf?: ((args: Args) => readonly string[]) | undefined
   /**
-   * Whose call it is: PostgreSQL combines only calls of the same name, because a refused call has the others of its
-   * transaction made again. Default: all calls together.
+   * Name of the group of a call. PostgreSQL combines only calls of the same group, because when one call is refused, the
+   * others of its transaction are repeated. Default: all calls together.
    */
   readonly groupOf?: ((args: Args) => string) | undefined
   /** Calls that PostgreSQL does not combine, because they are refused often. Default: none. */
   readonly except?: ((args: Args) => boolean) | undefined
-  /** SQLite does not combine the calls: they share its commits anyway, and alone they cost less. */
+  /** `postgres`: SQLite does not combine the calls. They share its commits anyway, and cost less one by one. */
   readonly only?: 'postgres' | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * A parameter of a statement: a constant, or a parameter of the query by name. The numbers of a shared one are in
- * a table of the connection, and the statement gets their count.
+ * A parameter of a statement: a constant, or a parameter of the query by name. The numbers of a shared list are in a
+ * table of the connection, and the statement gets the length of the list.
  */
 export type Slot = { readonly value: unknown } | { readonly parameter: string; readonly isShared?: true }
 

@@ -19,7 +19,7 @@ export interface Building<Params> {
 
 /** A query compiled for one dialect. */
 export interface Compiled {
-  /** Name of the prepared statement in PostgreSQL: short and unique in this process. A connection forgets one without a name. */
+  /** Name of the prepared statement in PostgreSQL: short and unique in this process. PostgreSQL keeps only named ones. */
   readonly name: string | undefined
   readonly sql: string
   readonly slots: readonly Slot[]
@@ -39,7 +39,7 @@ let compilations = 0
 
 const declared: Pick<Query<never, unknown>, 'compile'>[] = []
 
-/** Every query that was declared so far: a test reads their plans. */
+/** All queries declared so far: a test checks their query plans. */
 export const declaredQueries = (): readonly Pick<Query<never, unknown>, 'compile'>[] => declared
 
 const parameterNames: object = new Proxy({}, { get: (_target, name) => new Parameter(String(name)) })
@@ -79,18 +79,18 @@ function compiledOnce<Params extends object, Row>(
   }
 }
 
-/** Shapes of one list that stay for good: more than people ask for. */
+/** Shapes of one list that are kept for good: more than people use. */
 const SHAPES_KEPT = 64
-/** Further shapes that are known at a time. */
+/** Further shapes that are kept at a time; the oldest is evicted. */
 const SHAPES_PASSING = 64
 
 /**
  * Declares queries that differ by their shape, such as the conditions of a list. Each is built at its first use.
  *
- * Callers choose the shape, and there may be thousands. Only the first ones are kept, with a prepared statement in every
- * connection; later ones come and go without a name, so that nobody fills the memory of the server with them.
- * @param build gets the parts of the shape in addition to what the builder of `query` gets. They must have different texts
- *   when they differ.
+ * Callers choose the shape, and there may be thousands. Only the first ones are kept for good, with a prepared statement in
+ * every connection. Later ones have no name and are evicted, so that no caller can fill the memory of the server.
+ * @param build gets the members of the shape in addition to what the builder of `query` gets. Members that differ must have
+ *   different texts.
  */
 export function queriesByShape<Shape extends readonly unknown[], Params extends object, Row>(
   build: (building: Building<Params>, ...shape: Shape) => Compilable<Row>,

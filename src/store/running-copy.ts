@@ -4,13 +4,13 @@ import { MIGRATIONS } from './migrations/index.js'
 import { sqliteFileIn } from './open.js'
 import { startScript } from './sqlite/start-thread.js'
 
-/** A database as a copy of the store knows it. */
+/** A database in a copy of the store. */
 export interface CopiedDatabase {
   readonly databaseId: string
   readonly name: string
   readonly region: string
   readonly persistence: 'append-only' | 'snapshot'
-  /** What was being changed at that moment; empty for nothing. */
+  /** The change that was in progress at the time of the copy; empty for none. */
   readonly modifyingState: string
 }
 
@@ -25,8 +25,8 @@ export interface CopyContents {
 export const newestSchema = (): number => Math.max(...MIGRATIONS.map(({ number }) => number))
 
 /**
- * Copies the SQLite store of a running server into another directory: one moment of all tables, with all commits before
- * it. It runs on a thread of its own, and nobody waits for it. Durable when it resolves.
+ * Copies the SQLite store of a running server into another directory: one snapshot of all tables. It runs on its own
+ * thread and blocks neither readers nor the writer. The copy is durable when the promise resolves.
  */
 export async function copyRunning(dataDir: string, intoDir: string): Promise<void> {
   const into = sqliteFileIn(intoDir)

@@ -1,4 +1,4 @@
-/** What the body of an operation yields, and the functions that bodies yield it with. */
+/** The statements that the body of an operation yields, and the functions that yield them. */
 import type { HomeportError } from '../contract/errors/errors.js'
 import type { StoreDamage } from './damage.js'
 import type { Query } from './query.js'
@@ -34,7 +34,7 @@ export type Statement =
       /** Statements that do not need each other's results, in order. */
       readonly kind: 'several'
       readonly statements: readonly Statement[]
-      /** Nothing follows in the transaction, and the body refuses nothing any more. */
+      /** Whether these are the last statements, after which the body does not refuse either. */
       readonly isLast: boolean
     }
   | { readonly kind: 'damage'; readonly damage: StoreDamage }
@@ -77,8 +77,8 @@ export function askNumbers<Table extends keyof Tables>(
 /**
  * Runs statements that do not need each other's results, in order; on PostgreSQL in one round trip. Each sees what the
  * earlier ones have changed, and what others have committed while they waited for a lock.
- * @param last `last`: nothing follows in the transaction, and the body refuses nothing any more; then PostgreSQL commits
- * in the same round trip.
+ * @param last `last`: these are the last statements, and the body does not refuse afterwards. PostgreSQL then commits in
+ * the same round trip.
  */
 export function* atOnce<const Results extends readonly unknown[]>(
   asks: { readonly [Index in keyof Results]: Ask<Results[Index]> },
@@ -89,7 +89,7 @@ export function* atOnce<const Results extends readonly unknown[]>(
   return (yield { kind: 'several', statements, isLast: last === 'last' }) as Results
 }
 
-/** The same for statements whose results nobody needs, and one after them. @returns the result of that one. */
+/** Runs statements whose results are not needed, then `last`, as `atOnce` does. @returns the result of `last`. */
 export function* atOnceBefore<Result>(before: readonly Ask<unknown>[], last: Ask<Result>): Transaction<Result> {
   const results = yield* atOnce<readonly unknown[]>([...before, last])
   // Safe: the results are in the order of the statements.
@@ -144,8 +144,8 @@ export function* insertNumbered<Table extends keyof Tables>(
 }
 
 /**
- * The same, except that rows are left out if a unique constraint over the columns `unlessTaken` has such a row already;
- * their number is `undefined`.
+ * As `insertNumbered`, but skips a row if the table already has one with the same values in the unique columns
+ * `unlessTaken`. The number of a skipped row is `undefined`.
  */
 export function* insertUnlessTaken<Table extends keyof Tables>(
   table: Table,

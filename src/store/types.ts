@@ -36,19 +36,20 @@ export interface Store {
    */
   settled(): Promise<void>
   /**
-   * Calls `listener` after each `store_outcome_unknown`: what the commit has changed may be in the store, and nothing in
-   * memory knows. Also when another server has taken over, which may lack commits that memory knows. Returns a function that
-   * ends the calls.
+   * Calls `listener` after each `store_outcome_unknown`: the changes of the commit may be in the store, but are not in
+   * memory. Also calls it when another PostgreSQL server has taken over, which may lack commits that are in memory. Returns
+   * a function that unsubscribes.
    */
   onLostCommit(listener: () => void): () => void
   /**
-   * Whether many others than large jobs have just used this store from this process, and share processors and disk with
-   * these jobs. Absent where the store itself lets others go first.
+   * Whether this process has just used the store for much work besides large jobs, which should slow down then. Absent where
+   * the store itself runs other operations before the batches of jobs.
    */
   isUsedByOthers?(): boolean
   /**
-   * From now on everything is done for one life of a node: when that is declared dead (`endConnectionsOf`), what is not
-   * committed never will be, and calls reject with `store_unavailable`. Absent where only one server uses the store.
+   * Binds all further transactions to one life of a node. When that life is declared dead (`endConnectionsOf`), transactions
+   * that have not committed never will, and calls reject with `store_unavailable`. Absent where only one server uses the
+   * store.
    */
   actFor?(life: number): void
   /** For `doctor` and `/health`; contains no secret. */

@@ -4,10 +4,10 @@ import type { Table } from './catalog.js'
 import { type Batch, Digest, fieldsOf, integerIn, rowOf } from './rows.js'
 import type { Findings, Gap } from './types.js'
 
-/** Examples that are named; more are only counted. */
+/** The most examples that a report names; others are only counted. */
 const MOST_NAMED = 20
 
-/** What was found wrong in a source. None of it is repaired or hidden by a copy. */
+/** Damage found in a source. A copy neither repairs nor hides it. */
 export interface Damage {
   /** Rows that cannot be read, so they are not in the target. */
   readonly gaps: readonly Gap[]
@@ -23,7 +23,7 @@ export interface Damage {
   readonly examples: readonly string[]
 }
 
-/** Follows a complete reading of a source's tables: their digests, and what is wrong with them. */
+/** Collects digests and damage while all tables of a source are read. */
 export class Audit {
   readonly digests = new Map<Table, Digest>()
   readonly gaps: Gap[] = []
@@ -31,7 +31,7 @@ export class Audit {
   repaired = 0
   readonly examples: string[] = []
 
-  /** What a reader reports while it reads a table. */
+  /** Callbacks for a reader while it reads a table. */
   readonly findings: Findings = {
     onGap: (gap) => {
       this.gaps.push(gap)

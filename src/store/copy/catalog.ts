@@ -3,7 +3,7 @@ import { sqliteDialect } from '../dialect.js'
 import { ledgerStatement, MIGRATIONS } from '../migrations/index.js'
 
 /**
- * The tables that a copy takes, read from a schema that the migrations create in memory. So a table or column that a later
+ * The tables to copy, read from a schema that the migrations create in memory. So a table or column that a later
  * migration adds is copied without a change here.
  */
 
@@ -110,7 +110,7 @@ function parentsFirst(db: SqliteDatabase, tables: readonly Table[]): readonly Ta
   return ordered
 }
 
-/** The names of a table's columns, for SQL. All our names are plain lower-case words. */
+/** The names of a table's columns, for SQL. All of Homeport's column names are plain lower-case words. */
 export const columnList = ({ columns }: Table): string => columns.map(({ name }) => `"${name}"`).join(', ')
 
 /** A column as a database describes it. */

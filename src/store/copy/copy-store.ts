@@ -24,7 +24,7 @@ export interface CopyOptions {
   readonly from: StoreLocation
   readonly to: StoreLocation
   readonly dataDir: string
-  /** The installation that the data directory belongs to, if it does: no other store is copied from it or into it. */
+  /** Id of the installation that the data directory belongs to, if any: a copy from or to another store is refused. */
   readonly boundTo?: string | undefined
   /** Only checks and counts; writes nothing. */
   readonly isDryRun: boolean
@@ -53,7 +53,7 @@ export interface CopiedTable {
 export interface CopyReport {
   readonly from: string
   readonly to: string
-  /** Whether an earlier run is continued, or something else was found in the target. */
+  /** What the target was before: empty, or an unfinished copy, which continues or starts over. */
   readonly target: TargetState
   readonly isCopied: boolean
   readonly tables: readonly CopiedTable[]
@@ -193,7 +193,7 @@ class StoreCopy {
     this.#options.onProgress?.({ phase, table, rows: this.#done, total: this.#total })
   }
 
-  /** Compares all tables of both stores. What this run has not read from its beginning is read again. */
+  /** Compares all tables of both stores. Reads the source tables again that this run has not read from their beginning. */
   async #compare(
     target: CopyTarget,
     progress: ReadonlyMap<Table, TableNote>,
@@ -232,7 +232,7 @@ class StoreCopy {
     }
   }
 
-  /** Everything is on the disk before the mark is removed. */
+  /** Brings everything to the disk before it removes the mark of an unfinished copy. */
   async #finish(target: CopyTarget): Promise<void> {
     for (const table of this.#tables) {
       if (table.numbered) await target.setNumber(table, await this.#source.reader.lastNumber(table))

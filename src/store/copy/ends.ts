@@ -18,12 +18,12 @@ export interface OpenSource {
   readonly reader: CopyReader
   /** For people; without a password. */
   readonly place: string
-  /** What cannot be read although it should be there, in words. */
+  /** Commits that should be in the source but cannot be read, in words. */
   readonly damage: readonly string[]
   close(): Promise<void>
 }
 
-/** The target of a copy. It is opened when something is written, or looked at. */
+/** The target of a copy. It is opened on first use. */
 export interface OpenTarget {
   readonly place: string
   /** Undefined while a SQLite file does not exist. */
@@ -52,7 +52,7 @@ export async function openSource(location: StoreLocation, dataDir: string): Prom
   return { reader, place, damage, close: () => reader.close() }
 }
 
-/** A damaged log hides the commits behind the damage. */
+/** Describes damage in the write-ahead log: commits after it cannot be read. */
 async function damageOfLog(place: string): Promise<readonly string[]> {
   const log = `${place}-wal`
   if (!existsSync(log)) return []

@@ -11,10 +11,10 @@ import { copyIn } from './postgres-wire.js'
 import { type Batch, partOf, rowOf, valuesIn } from './rows.js'
 import type { CopyTarget, Notes, Refused } from './types.js'
 
-/** Data exceptions, violated constraints, and limits such as the size of an index entry: the row is refused, not the copy. */
+/** Data exceptions, violated constraints, and limits such as the size of an index entry: PostgreSQL refuses only the row. */
 const REFUSED = /^(?:22|23|54)/
 
-/** Limits that would end a long statement; those that a server does not know are skipped. */
+/** Turns off limits that would end a long statement. Skips settings that the server does not know. */
 const UNLIMITED = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN
   ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`
 
@@ -45,7 +45,7 @@ export async function connectForCopy(url: string, place: string): Promise<pg.Cli
 }
 
 async function connectToHost(url: string, place: string): Promise<pg.Client> {
-  // Not the settings of a server: COPY does not work on a pipelined connection, and one statement may take long.
+  // Not `connectionSettings`: COPY does not work on a pipelined connection, and one statement may take long.
   const client = new pg.Client({
     connectionString: url,
     application_name: 'homeport store copy',
@@ -59,7 +59,7 @@ async function connectToHost(url: string, place: string): Promise<pg.Client> {
     await refuseStandby(client)
     await client.query(UNLIMITED)
     await client.query("SET client_encoding = 'UTF8'")
-    // Tables are read in the order of their keys, by the index: a sort would need as much disk again.
+    // Reads tables in the order of their keys through the index: a sort would need as much disk space again.
     await client.query('SET enable_sort = off')
     await lock(client, place)
     return client
@@ -69,7 +69,7 @@ async function connectToHost(url: string, place: string): Promise<pg.Client> {
   }
 }
 
-/** A standby neither accepts writes nor shows the locks of the servers that use the primary. */
+/** Refuses a standby: it does not accept writes, and does not show the locks of the servers that use the primary. */
 async function refuseStandby(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby')
   if (rows[0]?.standby) throw Object.assign(new Error('the server is a standby'), { code: READ_ONLY })
@@ -124,8 +124,8 @@ export class PostgresTarget implements CopyTarget {
   }
 
   /**
-   * @param wait `off`: a crash of the server may lose the last commits, never their order; a later commit with `on` makes
-   * all of them durable.
+   * @param wait value of `synchronous_commit`. `off`: a crash of the server may lose the last commits, but never one in
+   * the middle; a later commit with `on` makes all of them durable.
    */
   async #transaction(wait: 'on' | 'off', work: () => Promise<void>): Promise<void> {
     await this.#client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
@@ -153,7 +153,7 @@ export class PostgresTarget implements CopyTarget {
     })
   }
 
-  /** Sends rows; if one is refused, each half by itself. */
+  /** Sends rows. If PostgreSQL refuses one, sends each half separately. */
   async #copy(table: Table, batch: Batch, refused: Refused[]): Promise<void> {
     await this.#client.query('SAVEPOINT rows')
     try {

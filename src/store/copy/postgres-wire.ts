@@ -7,10 +7,10 @@ import { endOfRow } from './rows.js'
 const SIGNATURE = Buffer.from('PGCOPY\n\u00ff\r\n\0', 'latin1')
 const HEADER = Buffer.concat([SIGNATURE, Buffer.alloc(8)])
 const TRAILER = Buffer.from([0xff, 0xff])
-/** The socket is paused while this much is not consumed. */
+/** The socket is paused while this many received bytes are not consumed. */
 const MAX_WAITING_BYTES = 8 * 2 ** 20
 
-/** The driver's connection, with what its types leave out. */
+/** The driver's connection, with the members that its types leave out. */
 interface CopyConnection {
   readonly stream: Duplex
   query(text: string): void
@@ -18,7 +18,7 @@ interface CopyConnection {
   endCopyFrom(): void
 }
 
-/** What the driver calls while a statement runs. */
+/** A statement as the driver runs it: the methods that it calls. */
 abstract class CopyStatement {
   callback: unknown
   readonly #text: string

@@ -18,7 +18,7 @@ import {
 } from './progress.js'
 import type { CopyReader, CopyTarget } from './types.js'
 
-/** What a target is before a copy: nothing was written yet, or an unfinished copy of the same source. */
+/** State of a target: `empty`, an `unfinished` copy that continues, or an `outdated` one that starts over. */
 export type TargetState = 'empty' | 'unfinished' | 'outdated'
 
 const refused = (problem: string): HomeportError => new HomeportError('store_copy_refused', { problem })
@@ -97,7 +97,7 @@ async function refuseData(
   }
 }
 
-/** An unfinished copy of the same unchanged source continues; of a changed one it starts over. */
+/** An unfinished copy continues if its source is unchanged; otherwise the copy starts over. */
 function stateOf(notes: ReadonlyMap<string, string>, header: CopyHeader, place: string): TargetState {
   const found = headerIn(notes)
   if (found?.installation !== header.installation) {

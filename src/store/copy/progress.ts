@@ -7,8 +7,8 @@ import type { Table } from './catalog.js'
 import type { CopyTarget, Notes } from './types.js'
 
 /**
- * What an unfinished copy remembers in its target: a table of its own, written in the same transactions as the rows. The
- * record of migrations has a mark beside it, so no server opens the target.
+ * The progress of an unfinished copy, stored in the target: in a separate table, written in the same transactions as the
+ * rows. Meanwhile a mark in the record of migrations keeps servers from opening the target.
  */
 
 const HeaderSchema = Type.Object({
@@ -23,7 +23,7 @@ const HeaderSchema = Type.Object({
   differs: Type.Boolean(),
 })
 
-/** What a copy is a copy of. */
+/** The source of an unfinished copy, and its state. */
 export type CopyHeader = Static<typeof HeaderSchema>
 
 const TableNoteSchema = Type.Object({
@@ -40,7 +40,7 @@ const TableNoteSchema = Type.Object({
 /** How far a table has been copied. */
 export type TableNote = Static<typeof TableNoteSchema>
 
-/** A table of which nothing has been copied. */
+/** Note of a table before its first row is copied. */
 export const UNTOUCHED: TableNote = {
   copied: 0,
   refused: { rows: 0, hex: '0'.repeat(64) },

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Table } from './catalog.js'
 
 /**
- * The form in which rows travel, and over which digests are computed. It does not depend on the database: PostgreSQL's
+ * The format in which rows are transferred and digested. It does not depend on the database: PostgreSQL's
  * binary format of COPY, with the columns in the order of the catalogue. A row is the number of its fields (16 bits), then
  * for each field its length (32 bits; -1 is NULL) and its bytes: an integer as 64 bits, a text as UTF-8, bytes as they are.
  */
@@ -22,7 +22,7 @@ export interface Batch {
   readonly faulty: readonly FaultyRow[]
 }
 
-/** A row that the other database would not store as it is. */
+/** A row that the other database could not store unchanged. */
 export interface FaultyRow {
   readonly reason: string
   readonly values: Readonly<Record<string, Value>>
@@ -98,7 +98,7 @@ export class BatchWriter {
     this.#bytes = larger
   }
 
-  /** The rows so far; the writer starts over with a buffer of its own. */
+  /** Takes the rows so far; the writer continues with a new buffer. */
   take(cursor: string, faulty: readonly FaultyRow[]): Batch {
     const batch = { bytes: this.#bytes.subarray(0, this.#length), starts: this.#starts, cursor, faulty }
     this.#bytes = Buffer.allocUnsafe(Math.max(FIRST_BYTES, this.#length))
@@ -113,7 +113,7 @@ export function rowOf({ bytes, starts }: Batch, index: number): Buffer {
   return bytes.subarray(starts[index], starts[index + 1] ?? bytes.length)
 }
 
-/** A part of a batch. */
+/** The rows of a batch from index `from` up to, not including, `to`. */
 export function partOf(batch: Batch, from: number, to: number): Batch {
   const first = batch.starts[from] ?? 0
   const end = batch.starts[to] ?? batch.bytes.length
@@ -184,7 +184,7 @@ export class Digest {
     for (let index = 0; index < batch.starts.length; index++) this.add(rowOf(batch, index))
   }
 
-  /** Takes out the rows of another digest, all of which were added to this one. */
+  /** The digest without the rows of another one, all of which were added to this one. */
   without({ rows, hex }: { readonly rows: number; readonly hex: string }): Digest {
     const rest = new Digest()
     const taken = Buffer.from(hex, 'hex')

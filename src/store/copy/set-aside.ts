@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Table } from './catalog.js'
 import type { FaultyRow, Value } from './rows.js'
 
-/** Rows that a target cannot hold, as lines of JSON in a file of the data directory. The file is private: rows have secrets. */
+/** Writes rows that a target cannot hold to a file in the data directory, as JSON lines; private, as rows have secrets. */
 export class SetAside {
   readonly path: string
 

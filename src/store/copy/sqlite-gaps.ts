@@ -2,7 +2,7 @@ import type { SqliteDatabase } from '../../base/index.js'
 import { isDamage } from '../damage.js'
 import type { Table } from './catalog.js'
 
-/** Rows are probed one by one at first; a larger gap is crossed in growing steps. */
+/** The first row numbers are probed one by one; after this many, the steps double. */
 const SINGLE_STEPS = 2_048
 
 /** The first row that can be read at or after a number; undefined if there is none. */
@@ -20,7 +20,7 @@ export function firstReadable(db: SqliteDatabase, table: Table, from: number): n
   return undefined
 }
 
-/** The number of the first row from `at` on, read completely. */
+/** Reads the first row from the number `at` on completely, and returns its number. */
 type Probe = (at: number) => number | 'none' | 'damaged'
 
 function prober(db: SqliteDatabase, { name }: Table): Probe {
@@ -36,7 +36,7 @@ function prober(db: SqliteDatabase, { name }: Table): Probe {
   }
 }
 
-/** Looks for a readable row between a damaged place and a readable one that a large step has reached. */
+/** Searches for an earlier readable row between a damaged number and a readable one that a large step has reached. */
 function narrowed(probe: Probe, damagedAt: number, readableAt: number, row: number): number {
   let [low, high, best] = [damagedAt, readableAt, row]
   while (high - low > 1) {

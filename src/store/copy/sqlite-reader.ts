@@ -13,7 +13,7 @@ const HAS_NUL = 'has U+0000'
 const BEFORE_ALL = Number.MIN_SAFE_INTEGER
 /** Code of the built-in driver's error for an integer beyond 53 bits. */
 const OUT_OF_RANGE = 'ERR_OUT_OF_RANGE'
-/** Rows that need a second look are read one by one after their batch. */
+/** The most rows of a batch that are not plain; each is inspected separately after the batch. */
 const MOST_ODD = 1_000
 
 /** Rows that were read at once. */
@@ -77,7 +77,7 @@ export class SqliteReader implements CopyReader {
     try {
       return Number(this.#value(`SELECT count(*) FROM ${name}`))
     } catch (error) {
-      // The copy finds which rows cannot be read.
+      // The copy itself reports which rows cannot be read.
       if (isDamage(error)) return 0
       throw error
     }
@@ -148,7 +148,7 @@ export class SqliteReader implements CopyReader {
     return page
   }
 
-  /** Prepared once, because a statement is never released. A search for `rowid > n` would read the page of n, which may be damaged. */
+  /** Prepared once, because the driver never releases a statement. `rowid > n` would read the page of n, perhaps damaged. */
   #statement(table: Table): SqliteStatement {
     let statement = this.#statements.get(table)
     if (!statement) {

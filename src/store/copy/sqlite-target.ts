@@ -17,9 +17,9 @@ import type { CopyTarget, Notes, Refused } from './types.js'
 /** The log is copied into the file after this many pages (64 MB). */
 const CHECKPOINT_PAGES = 16_000
 const CACHE_KIB = 131_072
-/** Rows between two chances for others. */
+/** Rows to write before yielding to the event loop. */
 const ROWS_AT_ONCE = 500
-/** SQLite refuses the values of a row. */
+/** Codes with which SQLite refuses the values of a row. */
 const REFUSED = /^SQLITE_(?:CONSTRAINT|TOOBIG|MISMATCH)/
 
 /** Writes a store into a SQLite file. */
@@ -34,7 +34,7 @@ export class SqliteTarget implements CopyTarget {
   constructor(path: string) {
     this.#path = path
     this.#db = openSqlite(path)
-    // NORMAL: a power cut may lose the last commits, never their order. `settle` makes all of them durable.
+    // NORMAL: a power cut may lose the last commits, but never one in the middle. `settle` makes all of them durable.
     this.#db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON')
     this.#db.exec(`PRAGMA temp_store = MEMORY; PRAGMA cache_size = -${CACHE_KIB}`)
     this.#db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
@@ -122,7 +122,7 @@ export class SqliteTarget implements CopyTarget {
   }
 
   async settle(): Promise<void> {
-    // The next commit waits for the disk, and with it all earlier ones; then the log is copied into the file.
+    // The next commit waits until it and all earlier ones are on the disk; then the log is copied into the file.
     this.#db.exec('PRAGMA synchronous = FULL')
     this.#db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all()
     await syncPath(dirname(this.#path))

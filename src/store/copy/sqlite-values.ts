@@ -2,13 +2,13 @@ import { firstColumn, type SqliteDatabase } from '../../base/index.js'
 import type { Table } from './catalog.js'
 import type { FaultyRow, Value } from './rows.js'
 
-/** Values of SQLite that the fast way of reading a row would change or hide. SQLite keeps any type in any column. */
+/** Finds values that reading a row the fast way would change or hide: SQLite stores any type in any column. */
 
 const NUL = '\0'
-/** A reader sees this in place of bytes that are not valid UTF-8. It may also have been stored. */
+/** The driver returns this character in place of bytes that are not valid UTF-8. A text may also contain it. */
 const REPLACEMENT = '\ufffd'
 
-/** Whether the values of a row are of the types of their columns, and certainly as they are stored. */
+/** Whether all values of a row have the types of their columns, and are certainly returned as they are stored. */
 export function isPlain({ columns }: Table, values: readonly Value[]): boolean {
   for (let index = 0; index < columns.length; index++) {
     const value = values[index]
@@ -27,8 +27,8 @@ const isPlainText = (value: unknown): boolean =>
 const isBytes = (value: unknown): boolean => value instanceof Uint8Array
 
 /**
- * A column beside those of a table that tells whether one of its texts holds U+0000; undefined when the driver shows that
- * itself. Node 22's driver cuts a text there.
+ * An SQL expression that is 1 if a text of the row contains U+0000; undefined when the driver returns such texts whole.
+ * Node 22's driver cuts a text there.
  */
 export function nulColumn(db: SqliteDatabase, { columns }: Table): string | undefined {
   const [seen] = firstColumn([db.prepare("SELECT CAST(x'610062' AS TEXT)").get()])
@@ -37,12 +37,12 @@ export function nulColumn(db: SqliteDatabase, { columns }: Table): string | unde
   return texts.map(({ name }) => `instr(CAST("${name}" AS BLOB), x'00') > 0`).join(' OR ') || undefined
 }
 
-/** A row that was read with care. */
+/** Result of `inspectRow`. */
 export type Inspected =
   | {
       readonly kind: 'good'
       readonly values: readonly Value[]
-      /** Columns with texts that are not valid UTF-8; their values are what a reader sees. */
+      /** Columns with texts that are not valid UTF-8; their values are as the driver returns them. */
       readonly repaired: readonly string[]
     }
   | ({ readonly kind: 'faulty' } & FaultyRow)
@@ -73,10 +73,10 @@ export function inspectRow(db: SqliteDatabase, table: Table, number: number): In
 
 interface Cell {
   readonly type: string
-  /** The type of the value itself. */
+  /** SQLite's type of the value, which may differ from that of the column. */
   readonly stored: string
   readonly exact: string | Uint8Array | number | null
-  /** A text as a reader sees it; null for other values. */
+  /** A text as the server reads it; null for other values. */
   readonly seen: string | null
 }
 
@@ -97,5 +97,5 @@ function cellValue({ stored, exact, seen }: Cell): Value {
 const isAsSeen = ({ exact, seen }: Cell): boolean =>
   exact instanceof Uint8Array && Buffer.from(seen ?? '', 'utf8').equals(exact)
 
-/** The value for people: a text that is not valid UTF-8 as its bytes. */
+/** The value to report: the bytes of a text that is not valid UTF-8. */
 const shownOf = (cell: Cell): Value => (cell.seen !== null && !isAsSeen(cell) ? cell.exact : cellValue(cell))

@@ -7,12 +7,12 @@ export interface Gap {
   readonly table: string
   /** The message of the database. */
   readonly found: string
-  /** The internal numbers of the rows, both included. Undefined: nothing before, or nothing behind, can be read. */
+  /** The first and last internal number of the gap. Undefined: no row before it, or none after it, can be read. */
   readonly from: number | undefined
   readonly to: number | undefined
 }
 
-/** What reading a table finds besides its rows. */
+/** Callbacks for damage that a reader finds in a table. */
 export interface Findings {
   /** Called for rows that are skipped. */
   readonly onGap: (gap: Gap) => void
@@ -24,7 +24,7 @@ export interface Findings {
 export interface Reading {
   /** Only rows after this position. */
   readonly after?: string | undefined
-  /** `fixed`: the same at each reading, so that it can continue at a position. `any`: the fastest. */
+  /** `fixed`: the same order at each reading, so that reading can continue at a position. `any`: the fastest. */
   readonly order: 'fixed' | 'any'
   readonly findings?: Findings
 }
@@ -49,7 +49,7 @@ export interface CopyReader {
   close(): Promise<void>
 }
 
-/** What a copy remembers in its target, by subject. */
+/** Notes on the progress of a copy, stored in its target by subject. */
 export type Notes = readonly (readonly [subject: string, state: string])[]
 
 /** A store into which rows are written. */
@@ -62,8 +62,8 @@ export interface CopyTarget {
   /** Runs statements and then writes notes, in one transaction. */
   change(statements: readonly string[], notes?: Notes): Promise<void>
   /**
-   * Writes rows and notes in one transaction. Rows that the database refuses are passed to `onRefused` before the commit,
-   * which returns the notes.
+   * Writes rows and notes in one transaction. `notesOf` is called before the commit, with the rows that the database has
+   * refused, and returns the notes.
    */
   write(table: Table, batch: Batch, notesOf: (refused: readonly Refused[]) => Promise<Notes>): Promise<void>
   /** Statements that empty tables, the last of them first. */

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * What the management API shows and changes of an account's queue. Tokens are encrypted (`accounts/token-seal.ts`), and NULL
- * where only the hash is known.
+ * Settings of an account's queue that the management API shows and changes. Tokens are encrypted
+ * (`accounts/token-seal.ts`), and NULL where only the hash is known.
  */
 export const queueAccounts: Migration = {
   number: 32,

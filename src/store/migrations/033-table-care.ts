@@ -5,9 +5,9 @@ const TABLES = ['messages', 'runs', 'steps', 'message_attempts']
 /**
  * PostgreSQL keeps old versions of changed rows until it vacuums the table. By default it does that when a fifth of the
  * table has changed, and slowly: with millions of finished messages, that is rarely. So it does so after one hundredth,
- * and without pauses. A run is changed once or twice before it ends, in columns without an index: with room for the new
- * version on the same page, the indexes stay as they are. A message ends with its first change, and every change of its
- * state is one of its indexes.
+ * and without pauses. A run is changed once or twice before it ends, in columns without an index: with space for the new
+ * version on the same page, the indexes are not written. A message ends with its first change, and every change of its
+ * state changes its indexes.
  */
 export const tableCare: Migration = {
   number: 33,

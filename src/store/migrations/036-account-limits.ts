@@ -1,8 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * Limits of messages a day; the first tokens of an account among its other queue tokens. Their rows are added at the start
- * (`accounts/transactions/first-tokens.ts`), also after a version without them has changed the tokens.
+ * Limits of messages a day; rows of `queue_tokens` for the first two tokens of an account. Each start adds missing rows
+ * (`accounts/transactions/first-tokens.ts`), because an older version may have changed the tokens.
  */
 export const accountLimits: Migration = {
   number: 36,

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * Channels group by a time of their own and can be turned off; states that last have an episode, and a channel that was
- * notified of one is notified of its end.
+ * Channels have their own time for grouping and can be turned off. States that last have an episode: a channel that was
+ * notified of an episode is also notified of its end.
  */
 export const alertEpisodes: Migration = {
   number: 37,

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * Which node of a cluster sends a message. The dispatcher's reads of one node choose by partition from the index alone; a
- * SQLite store has one node, so its index stays as it is.
+ * Which node of a cluster sends a message. The dispatcher of a node filters by partition with index-only scans. A SQLite
+ * store has one node, so its index stays as it is.
  */
 export const partitions: Migration = {
   number: 40,

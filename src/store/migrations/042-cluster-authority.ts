@@ -1,8 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * The certificate authority of the link between nodes: one row, made by the first node. Its key is as secret as the store
- * is: who can read the store may be a node.
+ * The certificate authority of the link between nodes: one row, made by the first node. Its key is as secret as the store:
+ * anybody who can read the store can act as a node.
  */
 export const clusterAuthority: Migration = {
   number: 42,

@@ -2,10 +2,10 @@ import type { Migration } from './migration.js'
 
 /**
  * On PostgreSQL, a change of a column that an index mentions writes a new entry into every index of the table. So no
- * index of `runs` mentions what changes when a run is cancelled or succeeds: dead letters have a time of their own, and
- * unfinished runs are rows of a narrow table, which triggers keep. With room for the new version of each run on its page,
- * such an end then writes to no index at all. Runs that an action cancels are left to its own statement: a trigger for
- * each of a million would cost more than the rest.
+ * index of `runs` mentions a column that changes when a run is cancelled or succeeds: dead letters have a separate time, and
+ * triggers keep the unfinished runs in a narrow table. With space for the new version of each run on its page, such an end
+ * then writes to no index. The statement of a bulk cancel deletes the rows of its runs itself: a trigger for each of a
+ * million runs would cost more than everything else.
  *
  * SQLite changes only those entries of an index that differ, so there the table is a view, with all columns of a run.
  */

@@ -2,8 +2,8 @@ import type { Migration } from './migration.js'
 
 /**
  * On PostgreSQL, a foreign key that cascades looks for the attempts of every deleted message. Only a message that was
- * retried has any, and its row says so: a trigger with that condition costs nothing for all others. Another one refuses
- * attempts without a message, as the key did.
+ * retried has attempts, and its row says so: a trigger with that condition costs nothing for all other messages. A second
+ * trigger refuses attempts without a message, as the key did.
  */
 export const attemptsOfMessages: Migration = {
   number: 45,

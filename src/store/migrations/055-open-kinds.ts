@@ -1,8 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * The kinds of bulk actions are no longer listed in the table: the code checks them, and each new kind needed another list.
- * A constraint cannot be dropped on SQLite, and has a name of its own in each PostgreSQL, so the column is recreated.
+ * Removes the list of the kinds of bulk actions from the table: the code checks them, and each new kind needed a new list.
+ * SQLite cannot drop a constraint, and its name differs between PostgreSQL databases, so the column is recreated.
  */
 export const openKinds: Migration = {
   number: 55,

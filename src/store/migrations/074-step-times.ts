@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** Where the time of a step went: when deliveries were due, what they waited for, when they began and ended. */
+/** Times of a step: when its deliveries were due, how long they waited for flow control, when they began and ended. */
 export const stepTimes: Migration = {
   number: 74,
   name: 'step_times',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** What accounts did lately, for the charts of Home. */
+/** Recent activity of accounts, for the charts of Home. */
 export const activity: Migration = {
   number: 82,
   name: 'activity',

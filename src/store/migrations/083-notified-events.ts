@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** The events that came, and what they did. */
+/** The events that were received, and their outcomes. */
 export const notifiedEvents: Migration = {
   number: 83,
   name: 'notified_events',

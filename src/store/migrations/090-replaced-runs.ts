@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** Which run a trigger with a debounce or singleton key started in place of another one. No index mentions it: see migration 44. */
+/** The run that replaced another one with the same debounce or singleton key. No index mentions it: see migration 44. */
 export const replacedRuns: Migration = {
   number: 90,
   name: 'replaced_runs',

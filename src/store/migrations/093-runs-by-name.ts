@@ -1,9 +1,9 @@
 import type { Migration } from './migration.js'
 
 /**
- * Until PostgreSQL has analyzed a table, it takes all of its indexes for equally good, and of equal ones it uses the
- * newest. For a run by its id, that was the index over all runs of the account, until a minute after the first runs. So the
- * index over ids is made again, after all others. A store with runs keeps what it has: its table is analyzed.
+ * Until PostgreSQL has analyzed a table, it considers all of its indexes equally good, and uses the newest one. For a run by
+ * its id, that was the index over all runs of the account, until a minute after the first runs. So the index over ids is
+ * recreated, after all others. A store with runs keeps its indexes: its table is analyzed.
  */
 export const runsByName: Migration = {
   number: 93,

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * A page of the waits for an event is read in the order of their numbers. On SQLite every index ends with the number; on
- * PostgreSQL this one had to: a page read and sorted all waits for its event.
+ * Homeport reads a page of the waits for an event in the order of their numbers. On SQLite every index ends with the number.
+ * On PostgreSQL it did not, so each page read and sorted all waits for the event; now the index has the number too.
  */
 export const waitsInOrder: Migration = {
   number: 94,

@@ -2,8 +2,8 @@ import type { Migration } from './migration.js'
 
 /**
  * Several standbys of a database; see `databases/standbys/`. The slot is part of the key, which SQLite cannot change, so the
- * table is made anew. The rename comes first: no other node writes a row that the copy would miss. What older nodes write goes
- * on: a row without a slot has the first one. A second standby makes this a migration that they do not work with
+ * table is recreated. The rename comes first, so that no other node writes a row that the copy would miss. Older nodes can
+ * still write: a row without a slot gets slot 1. The first second standby makes this a breaking migration for them
  * (`databases/transactions/standby-sets.ts`).
  */
 export const standbySets: Migration = {

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * The secret that each session of the console began with, by its hash: the session ends with it. Of a session from before,
- * it is the oldest that may have been the one. NULL is one that a node of an older version has begun.
+ * The hash of the secret with which each session of the console began: the session ends when that secret does. For an
+ * existing session, it is the oldest secret that it may have used. NULL: a node of an older version created the session.
  */
 export const sessionSecrets: Migration = {
   number: 97,

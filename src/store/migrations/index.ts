@@ -176,8 +176,8 @@ export function pendingMigrations(applied: readonly AppliedMigration[], generati
 }
 
 /**
- * Whether a store has no migration yet. It then gets all of them in one transaction: nobody reads it meanwhile, and to wait
- * for the disk after each one would take much of a first start.
+ * Whether a store has no migration yet. It then gets all of them in one transaction: nobody reads it meanwhile, and waiting
+ * for the disk after each migration would take much of the time of a first start.
  */
 export const isNewStore = (pending: readonly Migration[]): boolean => pending.length === MIGRATIONS.length
 

@@ -7,8 +7,8 @@ import type { SchemaRange } from '../schema/cluster.js'
  *
  * Nodes of one generation run beside nodes of the generation before while a cluster is upgraded. So a migration is one of
  * these:
- * - It *expands*: `breaking: false`. It adds tables, and columns that have a default or may be NULL. Older code goes on.
- *   It changes no table for long, because clients wait meanwhile.
+ * - It *expands*: `breaking: false`. It adds tables, and columns that have a default or may be NULL. Older code continues to
+ *   work. It locks no table for long, because clients wait meanwhile.
  *   If older code would misread rows that it makes possible, the transaction that stores the first one asks for a generation
  *   (`requireGeneration` of `cluster/transactions/cluster-nodes.ts`): the migration counts as breaking from then on.
  * - It *contracts*: `breaking: true`, `worksFrom` the generation before. It removes what that generation no longer reads or
@@ -20,7 +20,7 @@ export interface Migration {
   readonly name: string
   /** Whether an older Homeport must refuse a store with this migration. */
   readonly breaking: boolean
-  /** Of a breaking migration: the oldest generation that works with a store that has it. Default: the one that brings it. */
+  /** For a breaking migration: the oldest generation that works with such a store. Default: the generation that adds it. */
   readonly worksFrom?: number
   readonly statements: (types: ColumnTypes) => readonly string[]
 }

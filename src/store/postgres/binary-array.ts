@@ -1,6 +1,6 @@
 import { storable } from '../query.js'
 
-/** The types of the store's columns, as PostgreSQL numbers them. */
+/** PostgreSQL's OIDs of the types of the store's columns. */
 export const INT8 = 20
 /** A text. */
 export const TEXT = 25
@@ -23,12 +23,12 @@ export class BinaryArray {
   #buffer: Buffer
   #at = ARRAY_HEAD_BYTES
 
-  /** @param bytes how many the array will probably have. */
+  /** @param bytes expected size of the elements. */
   constructor(bytes: number) {
     this.#buffer = Buffer.allocUnsafe(ARRAY_HEAD_BYTES + bytes)
   }
 
-  /** Bytes so far, which is also the place of the next one. */
+  /** Bytes so far, which is also the position of the next one. */
   get bytes(): number {
     return this.#at
   }
@@ -38,7 +38,7 @@ export class BinaryArray {
     const array = this.#buffer.subarray(0, this.#at)
     this.#at = 0
     this.int32(1)
-    // PostgreSQL finds elements that are NULL by itself.
+    // The flag for NULL elements may be 0: PostgreSQL finds them itself.
     this.int32(0)
     this.oid(elementOid)
     this.int32(elements)
@@ -60,24 +60,24 @@ export class BinaryArray {
     this.#at += 4
   }
 
-  /** Writes the number of a type within reserved space. */
+  /** Writes the OID of a type within reserved space. */
   oid(value: number): void {
     this.#buffer.writeUInt32BE(value, this.#at)
     this.#at += 4
   }
 
-  /** Leaves out the place of a length. Returns it for `setLength`. */
+  /** Leaves four bytes for a length. Returns the position after them, for `setLength`. */
   skipLength(): number {
     this.#at += 4
     return this.#at
   }
 
-  /** Writes the length of what follows this place into the bytes before it. */
+  /** Writes the number of bytes after a position into the four bytes before it. */
   setLength(place: number): void {
     this.#buffer.writeInt32BE(this.#at - place, place - 4)
   }
 
-  /** Writes bytes that were written before once more. */
+  /** Repeats bytes that were written before. */
   repeat(from: number, to: number): void {
     this.reserve(to - from)
     this.#buffer.copyWithin(this.#at, from, to)

@@ -16,9 +16,9 @@ const MOST_CALLS = 500
 const MOST_ROWS = 1_000
 /** Bytes of contents in one transaction. */
 const MOST_BYTES = 8 * 2 ** 20
-/** Calls of a refused combined call that are made again at once. */
+/** Calls of a refused combined call that are repeated at the same time. */
 const SEPARATE_AT_ONCE = 4
-/** Errors that say nothing about a single call. */
+/** Errors that no single call causes, so the calls are not repeated one by one. */
 const NOT_ITS_OWN = ['store_outcome_unknown', 'store_unavailable', 'store_in_use', 'starting'] as const
 
 interface Member {
@@ -27,17 +27,17 @@ interface Member {
   readonly reject: (error: unknown) => void
 }
 
-/** Calls that another transaction makes along the way. */
+/** Calls that the transaction of another call makes too. */
 export interface CarriedCalls {
   readonly args: readonly unknown[]
-  /** Ends the calls that were made; the others are made now, without it. */
+  /** Resolves the calls that were made; the others are made separately now. */
   settle(isMade: (index: number) => boolean): void
 }
 
 /**
- * Combines calls of one operation: those of a tick, and all that come while others are running. A combined call that is
- * refused is made again, call by call, because one of them may be the reason. If its outcome is unknown, each caller
- * gets that error: it may have been committed.
+ * Combines calls of one operation: those of a tick, and all that arrive while others are running. If a combined call is
+ * refused, its calls are repeated one by one, because one of them may be the reason. If the outcome is unknown, each caller
+ * gets that error: the transaction may have been committed.
  */
 export class CombinedCalls {
   readonly #operation: AnyOperation
@@ -46,7 +46,7 @@ export class CombinedCalls {
   readonly #onIdle: () => void
   readonly #gathering = new Gathering<Member>(() => this.#onDue())
   #running = 0
-  /** Whether what is gathered waits only for a running call to end. */
+  /** Whether the gathered calls are due, and wait only until a running call has ended. */
   #isDue = false
 
   /** @param onIdle called when all calls so far are over. */
@@ -64,12 +64,12 @@ export class CombinedCalls {
     })
   }
 
-  /** Runs what was gathered without further delay. */
+  /** Runs the gathered calls without further delay. */
   flush(): void {
     this.#onDue()
   }
 
-  /** Takes calls that wait for others, for a transaction that makes them along the way; `undefined` if there are none. */
+  /** Takes delayed calls, for a transaction of another call that makes them too; `undefined` if there are none. */
   takeAlong(most: number): CarriedCalls | undefined {
     const members = this.#gathering.take(most)
     if (members.length === 0) return undefined
@@ -103,7 +103,7 @@ export class CombinedCalls {
       const count = rowsOf(args as never)
       const fits = calls < MOST_CALLS && (calls === 0 || (rows + count <= MOST_ROWS && bytes + size <= MOST_BYTES))
       const isTaken = fits && !own.some((key) => keys.has(key))
-      // Those that are left keep their place before later ones with the same key.
+      // A call that is left keeps its place: later calls with the same key must not overtake it.
       for (const key of own) keys.add(key)
       if (!isTaken) return false
       calls++
@@ -141,7 +141,7 @@ export class CombinedCalls {
     }
   }
 
-  /** A few at once: refused ones must not delay the others much, nor use all connections. */
+  /** Repeats the calls one by one, a few at the same time, so that they neither take long nor use all connections. */
   async #runEach(members: readonly Member[]): Promise<void> {
     const left = members.values()
     const runNext = async (): Promise<void> => {
@@ -156,14 +156,14 @@ export class CombinedCalls {
 }
 
 /**
- * The combined calls of all operations. Calls that yield a single statement are combined apart from the others, so that
- * they never wait for the locks of those.
+ * The combined calls of all operations. Calls that yield a single statement are combined separately, so that they never
+ * wait for the locks of other calls.
  */
 export class CallCombiner {
   readonly #run: RunAlone
   readonly #single = new Map<AnyOperation, CombinedCalls>()
   readonly #others = new Map<AnyOperation, CombinedCalls>()
-  /** Those of operations with groups, by operation and group, while there are any. */
+  /** Calls of operations with groups, by operation and group; a group without calls is removed. */
   readonly #groups = new Map<string, CombinedCalls>()
 
   constructor(run: RunAlone) {
@@ -196,7 +196,7 @@ export class CallCombiner {
     return combined
   }
 
-  /** Runs what was gathered without further delay. */
+  /** Runs all gathered calls without further delay. */
   flush(): void {
     for (const calls of [this.#single, this.#others, this.#groups]) for (const one of calls.values()) one.flush()
   }

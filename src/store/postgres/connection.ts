@@ -4,7 +4,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 
 /** Idle time before TCP keep-alive probes, which detect a lost server. */
 const KEEP_ALIVE_MS = 10_000
-/** A server that does not answer a statement for this long counts as lost: it would have ended the statement itself. */
+/** A server that does not answer a statement for this long counts as lost: its own `statement_timeout` is shorter. */
 const STATEMENT_TIMEOUT_MS = 35_000
 
 /** PostgreSQL's type numbers of values that are not parsed as the driver does by default. */
@@ -14,8 +14,8 @@ const INT8 = 20
 const NUMERIC = 1700
 
 /**
- * Returns values as SQLite does: integers of every size and sums as numbers (ours fit in 53 bits), booleans as 1 and 0,
- * bytes as plain `Uint8Array`.
+ * Returns values as SQLite does: integers of every size and sums as numbers (Homeport's fit in 53 bits), booleans as 1 and
+ * 0, bytes as plain `Uint8Array`.
  */
 export function parserOf(type: number, format?: 'text' | 'binary'): (text: string) => unknown {
   switch (type) {

@@ -6,16 +6,16 @@ import { isLoss, isOfOneTransaction, isTooLong } from './errors.js'
 
 /** The most connections that a store keeps. */
 export const MOST_CONNECTIONS = 10
-/** The same for the upkeep of a cluster, which beats and looks, one after the other. */
+/** The most connections for the upkeep of a cluster, which runs its beats and checks one after the other. */
 export const UPKEEP_CONNECTIONS = 3
-/** How often unused connections are closed, the clock of the server is read, and those who wait too long are refused. */
+/** How often unused connections are closed, the clock of the server is read, and callers that wait too long are refused. */
 const UPKEEP_EVERY_MS = 15_000
 /** A caller that has waited for a connection during this many upkeeps is refused: after 30 to 45 seconds. */
 const MAX_WAIT_UPKEEPS = 3
-/** After the server has refused one more connection, the open ones must do for a while. */
+/** After a failed connection, no further one is tried for this long while others are open. */
 const GROWTH_PAUSE_MS = 1_000
 
-/** What the connections need from outside. */
+/** What `Connections` is built from. */
 export interface ConnectionsDeps {
   readonly clock: Clock
   /** Makes a connection that is guarded by the lock of the node. */
@@ -37,26 +37,26 @@ interface Waiter {
 }
 
 /**
- * The connections on which a store runs its transactions. They are made when they are needed; one is kept even when none
- * is, because it holds the lock of the node.
+ * The connection pool on which a store runs its transactions. It connects when a connection is needed, and always keeps one,
+ * which holds the lock of the node.
  *
- * A lost connection casts doubt on all others: the server may have been replaced by another one, while connections to the
- * old one still look alive. So the idle ones are closed at once, and the busy ones after their transaction.
+ * When a connection is lost, the others are in doubt: the server may have been replaced by another one, while connections to
+ * the old one still look alive. So the idle ones are closed at once, and the busy ones after their transaction.
  */
 export class Connections {
   readonly #deps: ConnectionsDeps
-  /** The one used last is at the end and is used next, so that those not needed stay unused. */
+  /** A stack: the connection that was used last is used next, so that surplus connections stay unused. */
   #idle: Connection[] = []
   readonly #open = new Set<Connection>()
-  /** In the order of arrival; those before `#served` have their answer. */
+  /** Callers that wait, in the order of arrival; those before `#served` are already settled. */
   #waiting: Waiter[] = []
   #served = 0
   #making = 0
   /** The fewest idle connections since the last upkeep: this many were not needed. */
   #unused = 0
-  /** The life of the server of the last connection; others are not used again. */
+  /** The life of the server of the newest connection; connections to another one are not used again. Empty: all in doubt. */
   #life = ''
-  /** The same, also when its connections are in doubt. */
+  /** As `#life`, but kept when the connections are in doubt. */
   #server = ''
   #onOtherServer: () => void = () => undefined
   #noGrowthUntilMs = 0
@@ -82,8 +82,9 @@ export class Connections {
   }
 
   /**
-   * Runs `work` on a connection that nobody else uses, and once more on another one if that broke: the server may have
-   * ended it long ago. Work whose commit may have happened rejects with `store_outcome_unknown`, and is never run again.
+   * Runs `work` on a connection that nobody else uses. If the connection breaks, runs it once more on another one: the
+   * server may have ended the first one long ago. Work whose commit may have happened rejects with `store_outcome_unknown`
+   * and is not repeated.
    */
   async use<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
     for (let attempt: 'first' | 'second' = 'first'; ; attempt = 'second') {
@@ -102,7 +103,7 @@ export class Connections {
     }
   }
 
-  /** Closes all connections. Wait for all work first: callers that wait for a connection are left waiting. */
+  /** Closes all connections. Wait for all work first: callers that wait for a connection never get one. */
   async close(): Promise<void> {
     this.#isClosing = true
     this.#upkeep.cancel()
@@ -117,7 +118,7 @@ export class Connections {
     })
   }
 
-  /** Makes connections for those who wait, as far as allowed. */
+  /** Connects for the waiting callers, within the limits. */
   #grow(): void {
     const isRefused = this.#open.size > 0 && performance.now() < this.#noGrowthUntilMs
     if (isRefused || this.#isClosing) return
@@ -135,7 +136,7 @@ export class Connections {
     this.#making--
     const connection: Connection = { ...session, state: 'busy' }
     this.#open.add(connection)
-    // An idle connection that breaks is not given to anybody. A busy one fails its statements.
+    // Removes an idle connection that breaks. A busy one fails its statements, so its user finds out.
     session.client.once('error', () => connection.state === 'idle' && this.#end(connection))
     session.client.once('end', () => this.#ended(connection))
     if (session.server.life !== this.#life) {
@@ -147,7 +148,7 @@ export class Connections {
     this.#release(connection)
   }
 
-  /** Calls `listener` when another server has the place of the one before, or another life of it: it may lack the last commits. */
+  /** Calls `listener` after a connection to another server, or to one that was restarted: it may lack the last commits. */
   onOtherServer(listener: () => void): void {
     this.#onOtherServer = listener
   }
@@ -158,7 +159,7 @@ export class Connections {
     if (isOther) this.#onOtherServer()
   }
 
-  /** While others are open, they serve those who wait. Without any, all of them would hear the same. */
+  /** A connection attempt failed. Open connections serve the waiting callers; without any, all callers get the error. */
   #notMade(error: unknown): void {
     this.#making--
     this.#noGrowthUntilMs = performance.now() + GROWTH_PAUSE_MS
@@ -193,7 +194,7 @@ export class Connections {
     if (!isOfOneTransaction(error)) this.#doubtAll()
   }
 
-  /** A busy connection is closed after its transaction, unless a new one has met the same life of the server meanwhile. */
+  /** Closes idle connections now, and busy ones after their transaction unless a new one has met the same server by then. */
   #doubtAll(): void {
     this.#life = ''
     this.#endIdle()
@@ -220,7 +221,7 @@ export class Connections {
   async #keepUp(): Promise<void> {
     this.#upkeeps++
     this.#refuseLate()
-    // One stays, for the lock.
+    // One connection stays: it holds the lock of the node.
     const surplus = Math.min(this.#unused, this.#open.size - 1)
     for (const connection of this.#idle.splice(0, surplus)) void this.#end(connection)
     this.#unused = this.#idle.length
@@ -237,7 +238,7 @@ export class Connections {
     this.#forgetServed()
   }
 
-  /** Removes them together: to remove the first of many thousands costs as much as to remove them all. */
+  /** Removes settled callers in bulk: to remove the first of many thousands costs as much as to remove them all. */
   #forgetServed(): void {
     if (this.#served === this.#waiting.length || this.#served >= 1_000) this.#waiting.splice(0, this.#takeServed())
   }

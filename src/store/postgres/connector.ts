@@ -7,34 +7,34 @@ import { READ_ONLY, reasonOf } from './errors.js'
 /** Time limit for a connection to a host: shorter when others can be tried. */
 const CONNECT_TIMEOUT_MS = { only: 10_000, ofSeveral: 5_000 }
 const GREETING_TIMEOUT_MS = 5_000
-/** Time that a connection has to end politely. */
+/** Time limit for an orderly end of a connection; then its socket is closed. */
 const END_TIMEOUT_MS = 2_000
 
 /**
- * What the server enforces on our connections, so that a node that is paused, or whose machine is gone, blocks others only
- * for a moment; and what the defaults of the server must not change. Set by a statement and not at the start of a
- * connection, because poolers refuse unknown start options. A server that does not know a setting is left without it.
+ * Settings of Homeport's connections. The server enforces the time limits, so that a node that is paused, or whose machine
+ * is gone, blocks others only briefly; the other settings must not depend on the server's defaults. A statement sets them,
+ * because poolers refuse unknown options at the start of a connection. Settings that a server does not know are skipped.
  */
 const SETTINGS = {
   default_transaction_isolation: 'read committed', // of a statement without a transaction around it
   bytea_output: 'hex',
-  standard_conforming_strings: 'on', // a backslash in a statement of ours is one
+  standard_conforming_strings: 'on', // a backslash in a text is an ordinary character
   statement_timeout: '30s',
   lock_timeout: '10s',
   idle_in_transaction_session_timeout: '3s',
   transaction_timeout: '30s', // from PostgreSQL 17 on
   idle_session_timeout: '0', // an idle connection holds the lock of the node
-  // A lost client is noticed after 10 to 15 seconds when it is silent, after 5 when an acknowledgement is pending.
+  // The server notices a lost client after 10 to 15 seconds, or after 5 when an acknowledgement is pending.
   tcp_user_timeout: '5s',
   tcp_keepalives_idle: '10',
   tcp_keepalives_interval: '5',
   tcp_keepalives_count: '2',
-  // Every large table is read by an index. A statement that is planned while its table is nearly empty would read the
-  // whole table, and would keep that plan until the server has analyzed the table.
+  // Every large table is read through an index. PostgreSQL would plan to read the whole table while the table is nearly
+  // empty, and would keep that plan until it has analyzed the table.
   enable_seqscan: 'off',
 } as const
 
-/** For long work that nobody waits for: a migration, a check of all contents. */
+/** Settings for long work, without time limits: a migration, or a check of all contents. */
 const WITHOUT_LIMITS = {
   ...SETTINGS,
   statement_timeout: '0',
@@ -47,7 +47,7 @@ const WITHOUT_LIMITS = {
 /** `short`: transactions, each bounded in time. `long`: a migration, or a check of all contents. */
 export type Work = 'short' | 'long'
 
-/** The clock of PostgreSQL may differ from ours by this much: times in the store come from all that write. */
+/** The most that the clock of PostgreSQL may differ from this machine's: times in the store come from several clocks. */
 export const MAX_CLOCK_DIFFERENCE_MS = 2_000
 
 /** A connection that is ready for use. */
@@ -56,17 +56,17 @@ export interface Session {
   readonly server: ServerFacts
 }
 
-/** What a server says of itself when a connection is made. */
+/** Facts about a server, read when a connection is made. */
 export interface ServerFacts {
-  /** Differs between servers, and between the lives of one. */
+  /** Start time of the server: differs between servers, and after a restart. */
   readonly life: string
   /** 180000 is version 18. */
   readonly version: number
   /** The process that serves the connection, as the server sees it. */
   readonly backend: number
-  /** Whether a pooler stands between: it gives out process numbers of its own. */
+  /** Whether the connection goes through a pooler, which reports process numbers of its own. */
   readonly isPooled: boolean
-  /** How far its clock is ahead of ours, milliseconds; negative when it is behind. 0 within the time of the question. */
+  /** How far the server's clock is ahead of this machine's, milliseconds; negative when behind. See `aheadMs`. */
   readonly clockAheadMs: number
 }
 
@@ -142,7 +142,7 @@ interface Greeting {
   readonly now: number
 }
 
-/** Sets what a session needs. A server that does not accept writes counts as lost: another host may have its place. */
+/** Applies the settings and reads the facts. A server that does not accept writes counts as lost: try the next host. */
 async function greet(client: pg.Client, work: Work): Promise<ServerFacts> {
   const sentMs = systemClock.now()
   const question = { text: greeting(work), query_timeout: GREETING_TIMEOUT_MS }
@@ -160,20 +160,20 @@ async function greet(client: pg.Client, work: Work): Promise<ServerFacts> {
 
 const NOW = 'SELECT extract(epoch from clock_timestamp()) * 1000 AS now'
 
-/** How far the clock of the server is ahead of ours, milliseconds, now. */
+/** Reads how far the clock of the server is ahead of this machine's, milliseconds. */
 export async function clockAheadMs(client: pg.ClientBase): Promise<number> {
   const sentMs = systemClock.now()
   const { rows } = await client.query<{ now: number }>(NOW)
   return aheadMs(rows[0]?.now ?? sentMs, sentMs, systemClock.now())
 }
 
-/** The answer was read at some moment between sending and receiving, so a difference within that time is none. */
+/** The server read its clock between sending and receiving, so a time within that interval counts as no difference. */
 function aheadMs(now: number, sentMs: number, receivedMs: number): number {
   if (now > receivedMs) return Math.round(now - receivedMs)
   return now < sentMs ? Math.round(now - sentMs) : 0
 }
 
-/** Ends a connection; one whose server does not answer is dropped. */
+/** Ends a connection. If its server does not answer, closes the socket. */
 export async function end(client: pg.Client): Promise<void> {
   const socket: unknown = Reflect.get(Reflect.get(client, 'connection') ?? {}, 'stream')
   const drop = systemClock.after(END_TIMEOUT_MS, () => hasDestroy(socket) && socket.destroy())

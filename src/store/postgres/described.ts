@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { parserOf } from './connection.js'
 
-/** What transactions read of the answer to a statement. */
+/** The members of an answer to a statement that transactions read. */
 export type Answer = Pick<pg.QueryResult, 'rows' | 'rowCount'>
 
 /** A column of the rows of a statement. */
@@ -13,7 +13,7 @@ interface Column {
 /** The columns of named statements by connection. PostgreSQL refuses to run a prepared statement whose columns have changed. */
 const described = new WeakMap<pg.ClientBase, Map<string, readonly Column[]>>()
 
-/** Sends a statement. A named one that the connection has run before is not described again, which the driver would do. */
+/** Sends a statement. The driver would ask for a description each time; for a named statement, this asks only once. */
 export function runStatement(client: pg.ClientBase, statement: pg.QueryConfig): Promise<Answer> {
   const { name } = statement
   if (name === undefined) return client.query(statement)
@@ -83,7 +83,7 @@ class DescribedQuery extends pg.Query {
 
 const silent = new WeakMap<pg.Connection, pg.Connection>()
 
-/** The same connection, which sends no request for a description. */
+/** The same connection, but it sends no request for a description. */
 function withoutDescribe(connection: pg.Connection): pg.Connection {
   const known = silent.get(connection)
   if (known) return known

@@ -2,12 +2,12 @@ import { codeOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { isDamage } from '../damage.js'
 
-/** What an error of the driver or of PostgreSQL means for a connection, a transaction, and the caller. */
+/** Decides what an error of the driver or of PostgreSQL means for a connection, a transaction, and the caller. */
 
 const FULL_DISK = new Set(['53100'])
-/** The statement took too long, or waited too long for a lock. Its transaction is rolled back; the connection lives. */
+/** The statement took too long, or waited too long for a lock. Its transaction is rolled back; the connection is usable. */
 const TIMEOUTS = new Set(['57014', '55P03'])
-/** A conflict that every attempt has met, a lack of memory, a file that the server cannot read: they may pass. */
+/** Transient errors: a conflict at every attempt, a lack of memory, a file that the server cannot read. */
 const PASSING = /^(?:40|53|58)/
 /** A server that does not accept writes: a standby, or a primary that was demoted. */
 export const READ_ONLY = '25006'
@@ -29,7 +29,7 @@ export function isUncertain(error: unknown): boolean {
   return code === '' && error instanceof Error && DRIVER_LOST.test(error.message)
 }
 
-/** Whether a statement was not sent: the driver refuses it on a connection that it knows to be broken. */
+/** Whether the driver did not send a statement because it knew that the connection was broken. */
 export function wasNeverSent(error: unknown): boolean {
   return error instanceof Error && /not queryable/.test(error.message)
 }
@@ -41,13 +41,13 @@ export function isLoss(error: unknown): boolean {
 }
 
 /**
- * A newer node has added a column to a table while this one runs, and a prepared statement reads its whole rows. A new
- * connection prepares it again. Nothing was changed: PostgreSQL refuses the statement before it runs.
+ * Whether a prepared statement reads whole rows of a table to which a newer node has added a column. A new connection
+ * prepares the statement again. Nothing was changed: PostgreSQL refuses the statement before it runs.
  */
 const isStalePlan = (error: unknown): boolean =>
   error instanceof Error && 'routine' in error && error.routine === 'RevalidateCachedQuery'
 
-/** Whether the transaction itself took too long: the next attempt would too. */
+/** Whether the transaction itself took too long: another attempt would take too long as well. */
 export function isTooLong(error: unknown): boolean {
   return codeOf(error) === TRANSACTION_TIMEOUT
 }

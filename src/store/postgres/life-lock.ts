@@ -6,8 +6,8 @@ const SHARE = `SELECT pg_advisory_lock_shared(${LIFE_LOCKS}, $1::int)`
 const TAKES_PART = "SELECT incarnation FROM nodes WHERE incarnation = $1 AND state IN ('live', 'draining')"
 
 /**
- * Marks the connections of one life of a node by a lock, so that the node that declares the life dead can end all of
- * them (`endConnectionsOf`). A connection that is made later finds the life dead, and is not used.
+ * Marks the connections of one life of a node by an advisory lock, so that the node that declares the life dead can end all
+ * of them (`endConnectionsOf`). A connection that is made later finds that the life is dead, and is not used.
  */
 export class LifeLock {
   readonly #marked = new WeakSet<pg.ClientBase>()
@@ -29,7 +29,7 @@ export class LifeLock {
    */
   async mark(client: pg.ClientBase): Promise<void> {
     await client.query(SHARE, [this.#life])
-    // A statement of its own: after the lock it sees whether the life was declared dead meanwhile.
+    // A separate statement after the lock: it sees whether the life was declared dead before.
     const { rows } = await client.query(TAKES_PART, [this.#life])
     if (rows.length === 0) throw new HomeportError('store_unavailable', {})
     this.#marked.add(client)

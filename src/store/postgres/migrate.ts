@@ -9,14 +9,14 @@ import { canRunBeside, FIRST_RANGE, type SchemaRange } from '../schema/cluster.j
 const HAS_TABLE = 'SELECT (to_regclass($1) IS NOT NULL)::int AS there'
 const LEDGER = 'SELECT * FROM schema_migrations'
 
-/** Clients wait behind a change of a table that waits for them, so it does not wait long, and is tried again. */
+/** A migration that waits for a table lock blocks all later statements on the table, so it waits briefly and retries. */
 const LOCK_TIMEOUT = "SET LOCAL lock_timeout = '1s'"
-/** Waited too long for a lock, and a deadlock. */
+/** Codes for a lock timeout and a deadlock. */
 const TRY_AGAIN = new Set(['55P03', '40P01'])
 const PAUSE_MS = 250
-/** The row of a node that was killed is that of a live node until another one declares it dead. */
+/** Time limit for nodes that are too old: the row of a killed node looks alive until another node declares it dead. */
 const GIVE_UP_AFTER_MS = 10_000
-/** A transaction of another node that is longer than its limits is ended by PostgreSQL. */
+/** Time limit for locks: PostgreSQL ends transactions of other nodes that exceed their limits. */
 const GIVE_UP_LOCKS_AFTER_MS = 60_000
 
 const hasTable = async (client: pg.ClientBase, table: string): Promise<boolean> =>
@@ -59,7 +59,7 @@ async function makeSchema(client: pg.Client, migrations: readonly Migration[]): 
   })
 }
 
-/** A message with a character that the database cannot hold could not be stored. */
+/** Refuses a database with another encoding than UTF-8: it could not store every text. */
 async function refuseOtherEncoding(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ server_encoding: string }>('SHOW server_encoding')
   const encoding = rows[0]?.server_encoding
@@ -87,8 +87,8 @@ async function inTransaction<Result>(client: pg.Client, work: () => Promise<Resu
 }
 
 /**
- * Migrates the schema while other nodes use the store. A node that does not work with the new schema refuses it, unless it
- * is silent: then it may be the row of one that was killed.
+ * Migrates the schema while other nodes use the store. Gives up when a node beats that does not work with the new schema. A
+ * node that does not beat may have been killed: waits up to 10 s until another node declares it dead.
  * @throws HomeportError `nodes_too_old`, `node_versions_apart`.
  */
 export async function migrateBeside(client: pg.Client): Promise<void> {
@@ -117,13 +117,13 @@ interface LiveNode extends SchemaRange {
   readonly beat: number
 }
 
-/** Nodes that stand in the way of a migration. */
+/** Nodes because of which a migration cannot be applied. */
 interface Refusal {
   readonly nodes: readonly LiveNode[]
   readonly error: HomeportError
 }
 
-/** Applies the next migration. Meanwhile no node can register: a registration locks the same row. */
+/** Applies the next migration. No node can register at the same time: a registration locks the same row. */
 function step(client: pg.Client): Promise<'done' | 'applied' | Refusal> {
   return inTransaction(client, async () => {
     await client.query(LOCK_TIMEOUT)

@@ -23,7 +23,7 @@ const UNSHARE = 'SELECT pg_advisory_unlock_shared($1)'
 
 const HOLD = `UPDATE node_holder SET incarnation = incarnation + 1, holder = $1, name = $2, since = $3`
 const HOLDER = 'SELECT holder, name, since FROM node_holder'
-/** Opens the holder of a store that several nodes use; what follows is drawn again with each migration. */
+/** Prefix of the holder of a store that several nodes use; a random id follows, a new one with each migration. */
 const CLUSTER = 'cluster:'
 const HAS_HOLDER = `SELECT (to_regclass('node_holder') IS NOT NULL)::int AS there`
 /** Sessions that hold the lock in this database. Only those of the same user show their address. */
@@ -39,7 +39,7 @@ interface Holder {
   readonly since: number
 }
 
-/** What a node does with the schema when it joins. */
+/** Migrations of a node that joins. */
 export interface JoinWork {
   /** How many migrations are missing. */
   readonly pending: () => Promise<number>
@@ -56,14 +56,14 @@ export interface JoinWork {
  * connection that can write is open on the server: a second node must wait until all of them have ended. A node whose
  * connections ended on the server without its knowledge finds another holder as soon as it connects again, and ends.
  *
- * The lock is tried again and again and never waited for: PostgreSQL would queue shared requests behind a waiting
- * exclusive one, so a second node that is started by mistake would stop the first one from connecting.
+ * A node polls the lock and never waits for it: PostgreSQL would queue shared requests behind a waiting exclusive one, so a
+ * second node that is started by mistake would stop the first one from connecting.
  *
- * When several nodes may use a store, the row names their cluster. The first one takes the lock as a node alone does; the
- * next ones find it shared, and the row says that they may share it. What only one of them may do is decided by rows with
- * epochs (`cluster/`). A node that finds no other one migrates, and then draws a new name, so that an older one that was cut
- * off meanwhile finds another holder, and ends. A node that finds others migrates only if they work with the new schema,
- * and keeps the name.
+ * When several nodes may use a store, the row names their cluster. The first node takes the lock as a node alone does; the
+ * next ones find it shared, and the row says that they may share it. Rows with epochs (`cluster/`) decide what only one of
+ * them may do. A node that finds no other one migrates and then draws a new name, so that an older node that was cut off
+ * meanwhile finds another holder, and ends. A node that finds others migrates only if they work with the new schema, and
+ * keeps the name.
  */
 export class NodeLock {
   #holder: string = randomUUID()
@@ -104,7 +104,7 @@ export class NodeLock {
       if (await tryLock(client, SHARE)) {
         const holder = await holderIn(client)
         if (holder?.holder.startsWith(CLUSTER)) return await this.#joined(holder, work)
-        // Perhaps a node alone that is ending, or one that was killed.
+        // The holder may be a node alone that is ending, or one that was killed.
         await client.query(UNSHARE, [NODE_LOCK])
         if (waitedMs >= LOCK_WAIT_MS) throw await inUse(client)
       }
@@ -133,10 +133,10 @@ export class NodeLock {
   async guard(client: pg.ClientBase): Promise<void> {
     if (this.#taken) throw this.#taken
     if (!(await lock(client, SHARE))) {
-      // It may still fail to start. When it has started, the row says so.
+      // The other server may still fail to start. When it has started, it is in the row.
       throw Object.assign(new Error('another Homeport server is starting on this store'), { code: LOCK_NOT_AVAILABLE })
     }
-    // A statement of its own, after the lock: it sees whatever was committed before the lock was free.
+    // A separate statement after the lock: it sees everything that was committed before the lock was free.
     const { rows } = await client.query<Holder>(HOLDER)
     if (rows[0]?.holder !== this.#holder) throw await this.#end(client)
   }
@@ -169,7 +169,7 @@ async function lock(client: pg.ClientBase, statement: string): Promise<boolean> 
   }
 }
 
-/** The error that tells which node has the store, as far as the store knows. */
+/** The error that names the node that has the store, as far as the store knows it. */
 async function inUse(client: pg.ClientBase): Promise<HomeportError> {
   const { rows: addresses } = await client.query<{ address: string }>(LOCKING)
   const from = addresses.map(({ address }) => `connected from ${address}`)

@@ -8,7 +8,7 @@ type Answered = (error: Error | null, results: pg.QueryResult | readonly pg.Quer
  * COMMIT, and answers all of them in one packet. The driver sends a Sync with each statement, which would commit it.
  */
 class OnePacket extends pg.Query {
-  /** The driver calls it when all have been answered. */
+  /** Called by the driver when all statements have been answered. */
   readonly callback: Answered
 
   constructor(statements: readonly pg.QueryConfig[], callback: Answered) {

@@ -28,7 +28,7 @@ interface Held {
 
 function hold(held: Held[], statement: pg.QueryConfig): Promise<Answer> {
   const answer = new Promise<Answer>((resolve, reject) => held.push({ statement, resolve, reject }))
-  // If nobody waits for it: `unanswered` reports the failure.
+  // Nobody may await this answer; `unanswered` reports its failure.
   answer.catch(() => undefined)
   return answer
 }

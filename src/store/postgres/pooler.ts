@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import { type Connector, end, type ServerFacts, type Session } from './connector.js'
 
-/** Other clients of the pooler may hold the server process of the first statement at the moment of a later one. */
+/** Later statements to compare: one of them may get the server process of the first statement by chance. */
 const ROUNDS = 3
 
-/** What two connections through a pooler have shown. */
+/** The server processes that two connections through a pooler used. */
 export interface PoolerTrace {
   /** The server process of the first statement, and of later ones of the same connection. */
   readonly first: Pick<ServerFacts, 'backend' | 'life'>
@@ -17,7 +17,7 @@ export interface PoolerTrace {
 export const isInTransactionMode = ({ first, later, other }: PoolerTrace): boolean =>
   later.some((backend) => backend !== first.backend) || (other.backend === first.backend && other.life === first.life)
 
-/** Asks a pooler that a session was opened through. */
+/** Tests the pooler through which a session was opened; see `isInTransactionMode`. */
 export async function lendsByTransaction(connector: Connector, { client, server }: Session): Promise<boolean> {
   const other = await connector.connect()
   try {

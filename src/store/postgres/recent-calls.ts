@@ -1,14 +1,14 @@
 const WINDOW_MS = 500
-/** Fewer calls come from upkeep, and from large jobs themselves. */
+/** Upkeep and large jobs alone make no more calls than this. */
 const FEW = 20
 
-/** Counts the calls of the last moment, in two windows: one that is over, and the current one. */
+/** Counts the most recent calls, in two windows: the previous one and the current one. */
 export class RecentCalls {
   #beganMs = Number.NEGATIVE_INFINITY
   #before = 0
   #now = 0
 
-  /** A call was made at this time, by `performance.now()`. */
+  /** Counts a call at this time, by `performance.now()`. */
   note(nowMs: number): void {
     this.#turn(nowMs)
     this.#now++

@@ -7,7 +7,7 @@ const DEADLOCK_PAUSE_MS = { from: 5, to: 50 }
 const DEADLOCK = '40P01'
 const SERIALIZATION_FAILURE = '40001'
 
-/** What decides when a transaction is tried again; tests pass their own. */
+/** What `Retries` is built from. */
 export interface RetryDeps {
   readonly clock: Clock
   /** A number from 0 up to, not including, 1. */

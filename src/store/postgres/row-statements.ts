@@ -7,17 +7,17 @@ import type { Answer } from './described.js'
 import type { Pipeline } from './pipeline.js'
 import { type EncodedRows, encodeRows, encodeShared, type RowType } from './rows.js'
 
-/** The text of a statement over rows, from their columns and from what has them. */
+/** Builds the text of a statement over rows, from their columns and their source. */
 type TextOf = (columns: readonly string[], source: RowSource) => string
 
-/** What a statement reads rows from. */
+/** Where a statement reads rows from, in SQL. */
 interface RowSource {
   /** The value of a column. */
   readonly of: (column: string) => string
   readonly from: string
 }
 
-/** Rows that are the only parameter. */
+/** Reads rows from the only parameter. */
 const oneParameter = (table: keyof Tables): RowSource => ({
   of: (column) => column,
   from: `unnest($1::${table}[])`,
@@ -25,7 +25,7 @@ const oneParameter = (table: keyof Tables): RowSource => ({
 
 const ARRAY_OF = { [INT8]: 'bigint[]', [TEXT]: 'text[]', [BYTEA]: 'bytea[]' } as const
 
-/** Rows of which many share most values; see `SharedRows`. Each run is read in turn, so rows keep their order. */
+/** Reads rows of which many share most values; see `SharedRows`. It reads run after run, so rows keep their order. */
 function sharedParameters(table: keyof Tables, { columns }: RowType, each: readonly string[]): RowSource {
   const types = each.map((name) => ARRAY_OF[columns.find((column) => column.name === name)?.type ?? TEXT])
   const values = types.map((type, index) => `unnest(($${index + 4}::${type})[r._first:r._last])`)
@@ -42,7 +42,7 @@ const insertInto =
   (columns, { of, from }) =>
     `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${columns.map(of).join(', ')} FROM ${from}${ending}`
 
-/** Inserts rows. Answers once the statements are sent, without waiting for their results. */
+/** Inserts rows. Resolves once the statements are sent, without waiting for their results. */
 export const insertRows = (pipeline: Pipeline, table: keyof Tables, rows: readonly object[]) =>
   writeRows(pipeline, table, rows, insertInto(table))
 
@@ -80,8 +80,8 @@ async function rowsOf(answers: ReturnType<typeof writeRows>): Promise<readonly R
 }
 
 /**
- * Inserts rows and answers the numbers that they got, in the order of the rows. Throws at once for rows that cannot be
- * sent: a COMMIT would follow.
+ * Inserts rows and returns their assigned numbers, in the order of the rows. Throws synchronously if rows cannot be sent,
+ * so that no COMMIT follows.
  */
 export function insertNumbered(
   pipeline: Pipeline,
@@ -91,8 +91,9 @@ export function insertNumbered(
 }
 
 /**
- * The rows are read, numbered and inserted in their order, so ascending numbers are in the order of the rows, whatever the
- * order in which PostgreSQL returns them. As one text they cost less than as thousands of rows.
+ * Inserts rows and returns their numbers. The statement reads, numbers and inserts the rows in their order, so ascending
+ * numbers are in the order of the rows, in whatever order PostgreSQL returns them. One text of all numbers costs less than
+ * thousands of result rows.
  */
 function insertEach(
   pipeline: Pipeline,
@@ -113,7 +114,7 @@ function insertEach(
 /** The numbers of an array as PostgreSQL writes it: `{1,2}`. */
 const numbersOf = (array: string): number[] => JSON.parse(`[${array.slice(1, -1)}]`)
 
-/** Inserts the rows that do not exist yet. Their numbers are found by the key, because some rows may be left out. */
+/** Inserts the rows that do not exist yet. Their numbers are matched by the key, because some rows may be left out. */
 function insertFree(
   pipeline: Pipeline,
   table: keyof Tables,
@@ -128,7 +129,7 @@ function insertFree(
   })
 }
 
-/** Updates the row with the key of each given one. Answers the keys of those that it has found. */
+/** Updates the row with the key of each given row. Returns the keys of the updated rows. */
 export function updateEach(
   pipeline: Pipeline,
   { table, rows, match, where }: Statement & { kind: 'update' },
@@ -141,8 +142,8 @@ export function updateEach(
     const finds = match.map((name) => `t.${name} = d.${name}`)
     // As an expression, so that no partial index over these constants is used instead of the key.
     const constants = Object.entries(where).map(([name, text]) => `t.${name} || '' = '${text}'`)
-    // PostgreSQL takes rows of unknown number for ten, so it would plan the statement for one row each time. Since the key is
-    // compared with a value, the plan that it keeps looks it up: a join planned while the table was small would read all of it.
+    // PostgreSQL estimates an unknown number of rows as ten, so for one row it would plan the statement each time. This
+    // condition makes the kept plan an index look-up: a join that was planned for a small table would read all of it.
     if (rows.length === 1) constants.push(`t.${key} = (SELECT ${key} FROM ${source.from})`)
     const from = `(SELECT ${columns.join(', ')} FROM ${source.from}) AS d`
     return `UPDATE ${table} AS t SET ${sets.join(', ')} FROM ${from} WHERE ${[...finds, ...constants].join(' AND ')} RETURNING t.${key} AS key`

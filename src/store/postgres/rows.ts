@@ -39,8 +39,8 @@ export class RowTypes {
   }
 
   /**
-   * Forgets all types after an error that a changed table explains: another node may have migrated the schema.
-   * @returns whether it does, so that the operation can be tried again.
+   * Forgets all types after an error that a changed table would explain: another node may have migrated the schema.
+   * @returns whether types were forgotten, so that the operation can be tried again.
    */
   forgetIfStale(error: unknown): boolean {
     if (!isStale(error) || this.#known.size === 0) return false
@@ -94,18 +94,18 @@ export interface SharedRows {
   /** The columns that the rows have. */
   readonly columns: readonly string[]
   /**
-   * An array of the row type, with one row for each run of rows that are alike; the numbers of the first and of the last row
-   * of each run; and for each column in which they differ its values.
+   * In order: an array of the row type with one row for each run of equal rows; the numbers of the first and last row of
+   * each run; for each column in which rows of a run differ, the values of all rows.
    */
   readonly parameters: readonly Buffer[]
 }
 
-/** As many rows as these, and as many in a run on average, are worth another statement. */
+/** From this many rows, and this many rows in a run on average, sharing pays. */
 const SHARED = { rows: 20, perRun: 8 }
 
 /**
- * Encodes rows of which many in succession are alike except in the columns `each`, which PostgreSQL then reads once.
- * `undefined` when too few are, or when they are too many bytes for one statement.
+ * Encodes rows of which many in succession are equal except in the columns `each`, so that PostgreSQL reads the equal values
+ * once. `undefined` when too few rows are equal, or when they have too many bytes for one statement.
  * @throws HomeportError and TypeError as `encodeRows`.
  */
 export function encodeShared(type: RowType, rows: readonly object[], each: readonly string[]): SharedRows | undefined {
@@ -139,7 +139,7 @@ function areAlike(one: readonly unknown[], other: readonly unknown[], places: re
   return true
 }
 
-/** What the rows of each run share. */
+/** Encodes the values that the rows of each run share, one row for each run. */
 function runsOf(type: RowType, runs: readonly unknown[][], own: readonly number[]): Buffer {
   const encoder = new RowEncoder(type.columns, runs.length)
   let before: readonly unknown[] = []

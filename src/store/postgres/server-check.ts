@@ -4,7 +4,7 @@ import { MOST_CONNECTIONS, UPKEEP_CONNECTIONS } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts } from './connector.js'
 import { lendsByTransaction } from './pooler.js'
 
-/** One thing about the PostgreSQL server that the operator should know. */
+/** A problem of the PostgreSQL server that the operator should know of. */
 export interface ServerFinding {
   /** `fail`: commits may be lost, or Homeport does not start. `warn`: it works, but not as it should. */
   readonly status: 'warn' | 'fail'
@@ -12,14 +12,14 @@ export interface ServerFinding {
   readonly todo: string
 }
 
-/** What was found out about a server. */
+/** Result of the check of a server. */
 export interface ServerReport {
   /** Version and encryption, in words. */
   readonly about: string
   readonly findings: readonly ServerFinding[]
 }
 
-/** The facts that decide; names are those of PostgreSQL's settings. */
+/** Settings and facts on which the findings depend; settings have their PostgreSQL names. */
 export interface ServerSettings {
   readonly fsync: string
   readonly full_page_writes: string
@@ -31,13 +31,13 @@ export interface ServerSettings {
   readonly idle_in_transaction_session_timeout: string
   readonly server_encoding: string
   readonly data_checksums: string
-  /** Connections that a user who is no superuser may have in total; -1 for a role or database without a limit. */
+  /** Connections that users who are not superusers may have in total. The two limits below are -1 for none. */
   readonly freeForAll: number
   readonly roleLimit: number
   readonly databaseLimit: number
   /** How many nodes share the store, with those that this machine starts; 0 for a server that is alone. */
   readonly nodes: number
-  /** Whether a pooler stands between that is not in session mode. */
+  /** Whether connections go through a pooler that is not in session mode. */
   readonly lendsByTransaction: boolean
   /** Whether the user may create tables. */
   readonly mayCreate: number
@@ -52,7 +52,7 @@ export interface ServerSettings {
 
 /** Older versions get no more corrections from the PostgreSQL project; Homeport is tested with 18 and was tried with 15. */
 const OLDEST_MAINTAINED = 150_000
-/** Beside the pools: the connection that starts, and space for one of the operator. */
+/** Connections besides the pools: one that takes the lock and migrates at the start, and one for the operator. */
 const OTHER_CONNECTIONS = 2
 const OLD_TRANSACTION_SECONDS = 600
 
@@ -137,7 +137,7 @@ function aboutOf({ version, isPooled }: ServerFacts, { isEncrypted, data_checksu
   return parts.join(', ')
 }
 
-/** What is wrong with a server, most serious first. */
+/** The findings about a server, most serious first. */
 export function judgeServer(server: ServerFacts, settings: ServerSettings): ServerFinding[] {
   return [
     ...judgeDurability(settings),

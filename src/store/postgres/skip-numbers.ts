@@ -1,13 +1,13 @@
 import type pg from 'pg'
 
-/** Key of the advisory lock of those who skip numbers; an arbitrary constant. */
+/** Key of the advisory lock that a connection holds while it skips numbers; an arbitrary constant. */
 const SKIP_LOCK = 7_210_003
-/** More numbers than a server may have given out whose commits are lost; it may have had a lag of minutes. */
+/** More numbers than a server can have assigned in lost commits: replication may have lagged by minutes. */
 const SKIPPED = 2 ** 24
-/** Lives of nodes are also keys of locks, which have 31 bits. */
+/** The same for lives of nodes, which are also keys of advisory locks and so have only 31 bits. */
 const SKIPPED_LIVES = 1_000
 
-/** Which server gave out the last numbers, by its start, microseconds. It is a row of `leases` that nobody owns. */
+/** Which server assigned the last numbers, by its start time, microseconds. It is in a row of `leases` that nobody owns. */
 const SERVER = `SELECT (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint AS here,
   (SELECT epoch FROM leases WHERE name = 'server') AS known,
   has_sequence_privilege(pg_get_serial_sequence('messages', 'seq'), 'UPDATE') AS may`
@@ -30,22 +30,22 @@ const REMEMBER = `INSERT INTO leases (name, owner, epoch) VALUES ('server', NULL
 interface Servers {
   readonly here: number
   readonly known: number | null
-  /** Whether this user may skip numbers: one that does not own the tables may not, and leaves it to the nodes that do. */
+  /** Whether this user may skip numbers. A user that does not own the tables may not; then other nodes do it. */
   readonly may: number
 }
 
 /**
- * Skips the numbers of rows that a server may have given out whose last commits this one lacks, as one does that takes over
- * without them. What nodes have in memory of such rows would be mistaken for other rows of the same numbers: a message that
- * is lost would end another one. Call it before a connection is used, so no row gets such a number. A store that has had no
- * server yet has none to skip.
+ * Skips row numbers after another server has taken over, which may lack the last commits of the previous one. Nodes may
+ * still have rows of the lost commits in memory. If new rows got the same numbers, nodes would confuse them: a lost message
+ * would end another one. Call it before a connection is used, so that no row gets such a number. A store that has had no
+ * server yet has no numbers to skip.
  */
 export async function skipNumbers(client: pg.ClientBase): Promise<void> {
   const { here, known, may } = await serversOf(client)
   if (here === known || may === 0) return
   await client.query('BEGIN')
   await client.query(LOCK)
-  // Another connection may have been faster.
+  // Another connection may have skipped them meanwhile.
   const found = await serversOf(client)
   if (found.known !== null && found.known !== here) {
     await client.query(SKIP, [NUMBERED])

@@ -13,7 +13,7 @@ import { skipNumbers } from './skip-numbers.js'
 
 const TRANSACTION_MODE = 'a pooler in transaction mode stands before PostgreSQL; use session mode or connect directly'
 
-/** What to do about errors of PostgreSQL whose message does not say it. */
+/** What to do about errors whose message from PostgreSQL does not say it, by code. */
 const HINTS: Readonly<Record<string, string>> = {
   '42501': ': make the user the owner of the database, or grant it CREATE on the schema',
   '53300': ': raise max_connections or the limit of the role, `homeport doctor` says how many are needed',
@@ -69,12 +69,12 @@ async function makeSafe(client: pg.Client, lock: NodeLock): Promise<void> {
   await skipNumbers(client)
 }
 
-/** Whatever keeps a connection from being made, such as a password that was changed, may pass. */
+/** Makes a failed connection a lost one, which is transient: even a changed password may be corrected. */
 function notConnected(error: unknown): Error {
   return Object.assign(new Error(reasonOf(error)), { code: '08001' })
 }
 
-/** The connection that takes the lock and migrates has no limits of time, so it ends when another one has the lock. */
+/** Takes the lock and migrates on a connection without time limits, which ends once another connection has the lock. */
 async function prepare(
   connector: Connector,
   lock: NodeLock,

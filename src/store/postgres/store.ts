@@ -26,8 +26,8 @@ export async function openPostgresStore(url: string, watch: StoreWatch, sharing:
 }
 
 /**
- * Runs each operation as a transaction on a pooled connection, or many calls of one operation together where it allows
- * that.
+ * Runs each operation as a transaction on a pooled connection, or combines many calls of one operation if its declaration
+ * allows that.
  */
 class PostgresStore implements Store {
   readonly #connections: Connections
@@ -91,7 +91,7 @@ class PostgresStore implements Store {
     return carrying && carried ? this.#runCarrying(operation, args, carrying, carried) : this.#runAlone(operation, args)
   }
 
-  /** Runs an operation with delayed calls of others; those that it does not make are made on their own. */
+  /** Runs an operation that carries delayed calls of another one; the calls that it does not make run separately. */
   async #runCarrying(operation: AnyOperation, args: unknown, carrying: AnyCarrying, carried: CarriedCalls) {
     let made: readonly boolean[] = []
     try {

@@ -42,7 +42,7 @@ async function drive(pipeline: Pipeline, operation: AnyOperation, args: unknown,
   while (!step.done) {
     if (step.value.kind !== 'damage') statements++
     if (!isSingle && !(statements === 1 && isWhole(step.value, operation))) pipeline.begin()
-    // It would be committed apart from those before.
+    // Such a statement would be committed separately.
     if (statements > 1 && !pipeline.isOpen) throw new Error(`${operation.name} has a statement after its last one`)
     step = transaction.next(await execute(pipeline, step.value))
   }
@@ -50,7 +50,7 @@ async function drive(pipeline: Pipeline, operation: AnyOperation, args: unknown,
   return step.value
 }
 
-/** Whether these are all statements of the operation: its transaction needs no BEGIN. */
+/** Whether these are all statements of the operation, so that its transaction needs no BEGIN. */
 const isWhole = (statement: Statement, { access }: AnyOperation): boolean =>
   access === 'write' && statement.kind === 'several' && statement.isLast
 
@@ -76,8 +76,8 @@ function execute(pipeline: Pipeline, statement: Statement): unknown {
 }
 
 /**
- * Sends all of them, then waits for the answers. If one cannot be sent, such as for a text that the store refuses, it
- * throws before COMMIT is sent.
+ * Sends all statements, then waits for the answers. If a statement cannot be sent, for example because the store refuses a
+ * text, it throws before COMMIT is sent.
  */
 async function executeSeveral(
   pipeline: Pipeline,
@@ -99,7 +99,7 @@ async function executeSeveral(
   return await Promise.all(answers)
 }
 
-/** Reads the row types that are not known; once all are, statements are sent without waiting. */
+/** Reads the row types that are not known yet, so that the statements can then be sent without waiting. */
 async function rowTypesOf(pipeline: Pipeline, statements: readonly Statement[]): Promise<void> {
   for (;;) {
     const types = statements.flatMap((each) => ('table' in each ? [pipeline.rowType(each.table)] : []))

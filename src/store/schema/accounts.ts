@@ -47,7 +47,7 @@ export interface ApiKeysTable {
   created_at: number
   /** For a team's key: e-mail of its member, lower case. NULL for the account's own keys. */
   holder: string | null
-  /** From when it is refused, Unix milliseconds; NULL: never. */
+  /** Time from which the key is refused, Unix milliseconds; NULL: never. */
   expires_at: number | null
   /** Unix milliseconds; NULL: never. Written with a delay of up to a minute. */
   last_used_at: number | null
@@ -72,7 +72,7 @@ export interface QueueTokensTable {
   last_used_at: number | null
   previous_hash: string | null
   previous_until: number | null
-  /** One of the two whose secrets the management API shows: `accounts` has them encrypted. NULL for all others. */
+  /** Set for the two tokens whose secrets the management API shows: `accounts` has them encrypted. NULL for all others. */
   first_token: 'all' | 'read' | null
 }
 
@@ -115,7 +115,7 @@ export interface AuditLogTable {
   at: number
 }
 
-/** The identity of the store, one row. Data directories record it, so that none is used with another store. */
+/** The identity of the store, one row. A data directory records it, so that it is not used with another store. */
 export interface InstallationTable {
   /** Always 1: there is one row. */
   place: number
@@ -128,7 +128,7 @@ export interface ConsoleSessionsTable {
   /** SHA-256 of the secret in the cookie, hexadecimal. */
   secret_hash: string
   key_id: string
-  /** SHA-256 of the secret of the key that it began with. NULL: a node of an older version has begun it. */
+  /** SHA-256 of the secret of the key at login. NULL: a node of an older version created the session. */
   key_hash: string | null
   created_at: number
   /** Extended while the session is used. */

@@ -18,11 +18,11 @@ export interface AlertChannelsTable {
   window_sent: number
   /** Notifications held back since the last one that was sent. */
   held_back: number
-  /** 0: it gets nothing. */
+  /** 0: the channel gets no notifications. */
   enabled: Flag
   /** After a notification about a subject, further ones about it wait this long. */
   group_minutes: number
-  /** Whether it is notified of the end of a state. */
+  /** Whether the channel is notified when a state ends. */
   send_resolved: Flag
 }
 
@@ -35,7 +35,7 @@ export interface AlertRulesTable {
   threshold: number | null
 }
 
-/** Alerts that are not to be sent for a while. */
+/** A silence: matching alerts are not sent until it ends. */
 export interface AlertSilencesTable {
   silence_id: string
   account_id: string
@@ -49,7 +49,7 @@ export interface AlertSilencesTable {
   created_at: number
 }
 
-/** An alert: what happened about one subject, as often as it happened until the notification. */
+/** An alert: everything that happened about one subject until the notification, as one row. */
 export interface AlertsTable {
   seq: Assigned<number>
   alert_id: string
@@ -76,7 +76,7 @@ export interface AlertsTable {
   episode_id: string | null
 }
 
-/** Up to where the rows of a source have been read for an account. */
+/** Position up to which a source has been read for an account. */
 export interface AlertMarksTable {
   account_id: string
   source: string
@@ -89,10 +89,10 @@ export interface AlertConditionsTable {
   account_id: string
   kind: string
   subject: string
-  /** How bad; the account is alerted again when it grows. */
+  /** Severity; the account is alerted again when it grows. */
   level: number
   alerted_at: number
-  /** Since when it has not been seen; NULL while it lasts. */
+  /** Time since which the state has been absent; NULL while it lasts. */
   gone_at: number | null
   /** NULL in rows of an older version. */
   episode_id: string | null
@@ -102,14 +102,14 @@ export interface AlertConditionsTable {
   began_at: number | null
 }
 
-/** The last notification about a subject on a channel, and what waits for the next one. */
+/** The last notification about a subject on a channel, and the alerts gathered for the next one. */
 export interface AlertGroupsTable {
   account_id: string
   channel_id: string
   kind: string
   subject: string
   sent_at: number
-  /** When what has gathered is sent; NULL: nothing has. */
+  /** When the gathered alerts are sent; NULL: none. */
   due_at: number | null
   /** JSON of `Gathered` (alerts module). */
   gathered: string | null

@@ -59,7 +59,7 @@ export interface BackupObjectsTable {
   state: 'waiting' | 'stored' | 'unusable' | 'deleting'
   /** The node that uploads it; the empty text: a server that is alone. */
   node: string
-  /** Where it is, for people and for another server: `s3://bucket/prefix/key`. */
+  /** Location of the object, for people and for another server: `s3://bucket/prefix/key`. */
   object: string
   /** Size of the object; 0 until it is stored. */
   size_bytes: number
@@ -84,7 +84,7 @@ export interface TakenHomesTable {
   taken_at: number
 }
 
-/** Files that the old home of a database has kept when it found that another node had taken the database over. */
+/** Files that the old home of a database kept when it found that another node had taken the database over. */
 export interface SetAsideFilesTable {
   node: string
   /** Below the data directory of the node. */

@@ -44,7 +44,7 @@ export interface BulkActionsTable {
   ip: string
   /** Items in the fixed set. The columns below count outcomes; at the end their sum is `matched`. */
   matched: number
-  /** Items that a condition could not be tested on, and that are not in the set; NULL for none. */
+  /** Items that are not in the set because a condition could not be tested on them; NULL for none. */
   unreadable: number | null
   /** Items that the action changed. */
   succeeded: number
@@ -84,7 +84,7 @@ export interface BulkChunksTable {
 export interface BulkSelectorsTable {
   account_id: string
   name: string
-  /** A kind that takes it. */
+  /** A kind of action that accepts the selector. */
   kind: SelectingKind
   /** JSON */
   selector: string

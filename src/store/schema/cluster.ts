@@ -20,7 +20,7 @@ export interface NodesTable {
   /** Version of the last announcement that it has handled. */
   seen: number
   started_at: number
-  /** When it beat last, by its own clock. For people only; nothing is decided by it. */
+  /** Time of its last beat by its own clock. Shown to people only; no decision depends on it. */
   beat_at: number
 }
 
@@ -55,11 +55,11 @@ export interface PartitionsTable {
   owner: number | null
   /** Grows with every change of the owner. */
   epoch: number
-  /** JSON: what the owner before has left for this one; NULL when it was killed. */
+  /** JSON: notes from the previous owner; NULL when that one was killed. */
   notes: string | null
 }
 
-/** `leader`: the node that does what only one does. `announcements`: its epoch is the version of the last announcement. */
+/** A lease. `leader`: held by the leader. `announcements`: its epoch is the version of the last announcement. */
 export interface LeasesTable {
   name: 'leader' | 'announcements'
   /** Incarnation. */
@@ -67,7 +67,7 @@ export interface LeasesTable {
   epoch: number
 }
 
-/** What nodes must hear that did not answer. */
+/** An announcement that is stored for the nodes that did not acknowledge it. */
 export interface AnnouncementsTable {
   version: number
   /** Incarnation. */
@@ -89,7 +89,7 @@ export interface ClusterTables {
   announcements: AnnouncementsTable
 }
 
-/** What a node can do with schemas of other generations. */
+/** The generation of a node, and the generations of schemas that it works with. */
 export interface SchemaRange {
   readonly generation: number
   /** The oldest and the newest generation of a schema that it works with. */
@@ -97,7 +97,7 @@ export interface SchemaRange {
   readonly schema_to: number
 }
 
-/** What is known of nodes that store no range. */
+/** The range of nodes that store none: versions before migration 47. */
 export const FIRST_RANGE: SchemaRange = { generation: 1, schema_from: 1, schema_to: 2 }
 
 /** Whether nodes of two generations may run at the same time: each works with the schema of the newer one. */

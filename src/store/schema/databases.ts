@@ -40,16 +40,15 @@ export interface DatabasesTable {
   engine_settings: Generated<string>
   /** PEM of the certificate authority for client certificates; NULL if clients need none. */
   client_authority: Generated<string | null>
-  /** Unix milliseconds of the last move to a larger plan; 0 means never. */
+  /** When the database last moved to a larger plan, Unix milliseconds; 0 means never. */
   last_upgrade_at: Generated<number>
   /** JSON of a data problem (`databases/losses.ts`); NULL for none. */
   data_problem: Generated<string | null>
-  /** When the next daily backup is due, Unix milliseconds; NULL without daily backups. */
-  /** Whether its owner has suspended it. `state` tells of the budget only. */
+  /** Whether its owner has suspended it. `state` shows only a suspension by the budget. */
   suspended_by_owner: Generated<Flag>
   /** When the next daily backup is due, Unix milliseconds; NULL where there are none. */
   next_daily_backup_at: number | null
-  /** The node that serves it, by name; NULL: made by a server that was alone. */
+  /** Name of the node that serves it; NULL: created by a server that was alone. */
   home: Generated<string | null>
 }
 
@@ -77,7 +76,7 @@ export interface DatabaseMovesTable {
   /** Nodes, by name. */
   source: string
   target: string
-  /** Of the database when the move was asked for. */
+  /** Epoch of the database when the move was requested. */
   epoch: number
   state: 'asked' | 'copying' | 'switched' | 'aborted' | 'done' | 'failed'
   /** Why it failed. */
@@ -91,16 +90,16 @@ export interface DatabaseStandbysTable {
   database_id: string
   /** 1 to 3. A database has one copy in each. */
   slot: number
-  /** By name; the home itself while there is no other node for it. */
+  /** Name of the node; the home itself while there is no other node for the copy. */
   node: string
-  /** Whether the operator has named the node, or the home chooses it. */
+  /** `named`: the operator has named the node. `auto`: the home chooses it. */
   placement: 'named' | 'auto'
   /** `replicated`: the home answers once the copy has what the engine has done. */
   mode: 'async' | 'replicated'
   state: 'asked' | 'copying' | 'following' | 'behind'
-  /** Of the database, when its home last stored the state. */
+  /** Epoch of the database when its home last stored the state. */
   epoch: number
-  /** The copy has every write that was answered until then: Unix milliseconds by the clock of the home. */
+  /** The copy has every write that was answered until this time, Unix milliseconds by the clock of the home. */
   complete_until: number | null
   /** Replication offsets at the last comparison. */
   home_offset: number | null
@@ -108,9 +107,9 @@ export interface DatabaseStandbysTable {
   /** Why it is behind. */
   problem: string | null
   asked_at: number
-  /** The life of the home after whose death this copy has said where it stands; NULL: it has not. */
+  /** The life of the home after whose death the copy reported the next two columns; NULL: it has not. */
   stand_life: number | null
-  /** Its place in the history; NULL: it cannot take over. */
+  /** Replication id and offset of the copy; NULL: it cannot take over. */
   stand_replid: string | null
   stand_offset: number | null
 }

@@ -90,7 +90,7 @@ export interface MessageAttemptsTable {
   error: string | null
   /** When the next attempt was due. */
   next_at: number
-  /** When this attempt was due, and how long it waited for its flow-control key. Known of deliveries of runs. */
+  /** When this attempt was due, and how long it waited for its flow-control key. Set only for deliveries of runs. */
   due_at: number | null
   held_ms: number | null
 }

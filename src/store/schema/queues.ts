@@ -73,7 +73,7 @@ export interface FlowKeysTable {
   updated_at: number
 }
 
-/** What an account with a limit of messages a day has published on one day; no row of an account without a limit. */
+/** Number of messages that an account published on one day; only for accounts with a limit of messages a day. */
 export interface PublishedDaysTable {
   account_id: string
   /** Days since 1970, UTC. */

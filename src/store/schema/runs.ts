@@ -91,7 +91,7 @@ export interface StepsTable {
   /** JSON of `ElementMeta`: the trigger's settings at position 0, otherwise differences from them. */
   meta: string | null
   created_at: number
-  /** JSON of `DeliveryTimes` (`workflow/runs/delivery-times.ts`): of the delivery that it is the answer to. */
+  /** JSON of `DeliveryTimes` (`workflow/runs/delivery-times.ts`), of the delivery whose answer this element is. */
   timing: string | null
 }
 
@@ -125,7 +125,7 @@ export interface RunEventsTable {
 /** What a notification did: runs continue, a run keeps the event until it waits for it, or nobody waited. */
 export type NotifiedOutcome = 'woke' | 'kept' | 'nobody'
 
-/** An event that came. */
+/** An event that was received. */
 export interface NotifiedEventsTable {
   seq: Assigned<number>
   account_id: string
@@ -186,7 +186,7 @@ export interface RunAttemptsTable {
   finished_at: number | null
 }
 
-/** The pending deliveries that one cancel deleted, of all its runs from `first_run` to `last_run`: to bring them back. */
+/** The pending deliveries that one cancel deleted, of all its runs from `first_run` to `last_run`. An undo restores them. */
 export interface CancelledDeliveriesTable {
   seq: Assigned<number>
   account_id: string

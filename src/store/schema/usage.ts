@@ -28,7 +28,7 @@ export interface UsageDaysTable {
   held_kib_s: number
 }
 
-/** State of a database's usage at the time up to which it is stored. */
+/** State of a database's usage accounting: the time up to which usage is stored, and the last measurement. */
 export interface UsageStandingsTable {
   database_id: string
   /** Usage before this time is in `usage_days`. */

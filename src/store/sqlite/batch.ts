@@ -49,7 +49,7 @@ function runTurns(connection: SqliteConnection, ran: Call[], turns: Iterable<Tur
   return outcomes
 }
 
-/** The outcomes of one transaction, or `undefined` if it was rolled back. In a locked file no other attempt is made. */
+/** The outcomes of one transaction, or `undefined` if it was rolled back. If the file is locked, all calls fail. */
 function inOneTransaction(
   connection: SqliteConnection,
   calls: readonly Call[],

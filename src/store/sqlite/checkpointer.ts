@@ -7,7 +7,7 @@ import { type LogLength, logLength } from './write-ahead-log.js'
 
 /** Delay before the log is measured, so that many writes cost one measurement. */
 const MEASURE_AFTER_MS = 20
-/** The same after a short log was measured, which costs the main thread time for nothing. */
+/** The same delay after a measurement that found a short log: measuring takes time of the main thread. */
 const MEASURE_SHORT_AFTER_MS = 100
 /** New pages (8 MB) after which the log is checkpointed. */
 const CHECKPOINT_FRAMES = 2_000

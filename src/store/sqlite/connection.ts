@@ -23,7 +23,7 @@ const BUSY_TIMEOUT_MS = 5_000
 const CACHE_KIB = 65_536
 /** The writer checkpoints the log itself only when it is this long (128 MB): see `checkpointer.ts`. */
 const CHECKPOINT_PAGES = 32_000
-/** While somebody reads for long, the log grows beyond that. Its next restart cuts its file to this length. */
+/** During a long read, the log grows beyond that. Its next restart truncates the file to this length. */
 const LONGEST_LOG_BYTES = CHECKPOINT_PAGES * 4_096
 /** Sliding window of the average commit time, commits. */
 const COMMIT_WINDOW = 16
@@ -70,9 +70,9 @@ export class SqliteConnection {
   }
 
   /**
-   * Migrates the schema: all of a new store in one transaction, else each migration in its own. A new file gets what the
-   * migrations make (`npm run docs`) instead of each step, which takes a sixth of the time, and then the newest ones that
-   * are not in it.
+   * Migrates the schema: a new store in one transaction, an older one with a transaction for each migration. An empty file
+   * gets the finished schema of `new-store.json` (written by `npm run docs`), which takes a sixth of the time of all
+   * migrations, and then the newest migrations that are not in it.
    */
   migrate(nowMs: number): void {
     this.inTransaction(() => {

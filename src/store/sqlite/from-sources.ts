@@ -26,14 +26,14 @@ interface SharedWorker {
   programs: number
 }
 
-/** A bundle of sources with their packages, what V8 has compiled of it, and threads that wait for its next program. */
+/** A bundle of sources with their packages, V8's code cache for it, and idle threads that can run it again. */
 interface Bundle {
   readonly code: string
   readonly compiled: Uint8Array
   readonly idle: SharedWorker[]
 }
 
-/** More threads than these end instead of waiting: few tests have that many stores open. */
+/** Idle threads that are kept; others end. Few tests have that many stores open. */
 const IDLE_AT_MOST = 6
 /** A thread keeps the modules of its programs, about a megabyte each, because SQLite's objects must not be collected. */
 const PROGRAMS_AT_MOST = 40
@@ -53,9 +53,9 @@ export function startFromSources(
 }
 
 /**
- * Runs the program of a store thread, with modules of its own, on a thread that runs another one when this has closed its
- * port: a new thread costs 60 ms of processor time, this 5 ms, and tests open thousands of stores. A program that fails
- * ends the thread.
+ * Runs the program of a store thread, with modules of its own, on a reusable thread: when the program has closed its port,
+ * the thread can run another one. A new thread costs 60 ms of processor time, a reused one 5 ms, and tests open thousands of
+ * stores. A program that fails ends the thread.
  */
 export function lendThread(urls: readonly string[], settings: ThreadSettings): StoreThread {
   const bundle = bundleOf(urls)
@@ -121,7 +121,7 @@ class LentThread extends EventEmitter implements StoreThread {
     this.emit('exit', 0)
   }
 
-  /** The answers of a program may arrive after the news of its end, which takes another way. */
+  /** Answers of a program may arrive after the message that it has ended, because that message uses another port. */
   #drain(): void {
     for (let next = receiveMessageOnPort(this.#port); next; next = receiveMessageOnPort(this.#port)) {
       this.#receive(next.message)
@@ -129,7 +129,7 @@ class LentThread extends EventEmitter implements StoreThread {
   }
 }
 
-/** Compiling a bundle costs a thread 50 ms of processor time; with what V8 has compiled before, 5 ms. */
+/** Compiling a bundle costs a thread 50 ms of processor time; with V8's code cache, 5 ms. */
 const COMPILE = `
 const threads = require('node:worker_threads')
 const { code, compiled, workerData } = threads.workerData
@@ -141,7 +141,7 @@ threads.workerData = workerData
 script.runInThisContext()
 `
 
-/** Ports refer to the modules of their programs. */
+/** `kept` holds the ports, which refer to the modules of their programs: these must not be collected. */
 const RUN_MANY = `${COMPILE}
 const parent = threads.parentPort
 const kept = []

@@ -1,6 +1,6 @@
 import type { SqliteDatabase, SqliteStatement } from '../../base/index.js'
 
-/** More than all transactions have, apart from lists with rare conditions: about 20 KB each. */
+/** More statements than all transactions have, apart from lists with rare conditions. Each takes about 20 KB. */
 const MOST_STATEMENTS = 2_000
 
 /**

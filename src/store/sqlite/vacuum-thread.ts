@@ -7,7 +7,7 @@ const { path, into } = workerData as { readonly path: string; readonly into: str
 function copy(): void {
   const db = openSqlite(path, { readOnly: true })
   try {
-    // One read transaction: writers go on, and the log is only not restarted meanwhile.
+    // One read transaction: writers continue, but the write-ahead log cannot restart meanwhile.
     db.prepare('VACUUM INTO ?').run(into)
   } finally {
     db.close()

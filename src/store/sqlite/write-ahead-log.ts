@@ -56,7 +56,7 @@ function sumOver(words: Uint32Array, fromByte: number, toByte: number, [first, s
 const holds = (bytes: Buffer, at: number, [one, other]: Sums): boolean =>
   bytes.readUInt32BE(at) === one && bytes.readUInt32BE(at + 4) === other
 
-/** Bytes of a log that are in memory at once: it may have grown to gigabytes beside a long read. */
+/** Bytes of a log that are in memory at once: during a long read, the log may have grown to gigabytes. */
 const BLOCK_BYTES = 4 * 2 ** 20
 
 /** Damage in a log; undefined when SQLite reads all its commits. @throws the error of the file system. */
@@ -83,7 +83,7 @@ export async function damageOf(log: string): Promise<LogDamage | undefined> {
   }
 }
 
-/** Follows the frames of a log. */
+/** Verifies the frames of a log in order, and counts the commits after the first invalid one. */
 class LogCheck {
   readonly frameBytes: number
   readonly #order: 'BE' | 'LE'

@@ -2,13 +2,13 @@
 const HEADER_BYTES = 5
 const COMMAND_COMPLETE = 'C'.charCodeAt(0)
 const ROW_DESCRIPTION = 'T'.charCodeAt(0)
-/** The column of a SELECT that inserts rows and answers their numbers. */
+/** The result column of a SELECT that inserts rows and returns their numbers. */
 const OF_INSERTS = 'new_seqs'
 /** Tags of statements that change rows. */
 const CHANGES = /^(?:INSERT 0|UPDATE|DELETE|MERGE) [1-9]/
 
 /**
- * Finds, in what a PostgreSQL server sends over one connection, the replies that say that changed rows are committed:
+ * Reads what a PostgreSQL server sends over one connection, and finds the replies that confirm the commit of changed rows:
  * `COMMIT` after a change, or a change outside a transaction block.
  */
 export class CommitReplies {

@@ -12,17 +12,17 @@ export interface CuttableProxy {
   /** Cuts when a client sends these bytes: the server still receives them, but its reply is lost. */
   cutAfter(bytes: string): void
   /**
-   * Asked before the reply to each commit that changed rows, until another function is set. When it answers true, the
-   * reply is lost and its connection broken: the server has committed, and its client cannot know.
+   * Calls `isLost` before the reply to each commit that changed rows, until another function is set. When it returns true,
+   * the proxy drops the reply and breaks the connection: the server has committed, and its client cannot know.
    */
   loseCommits(isLost: () => boolean): void
   /** Loses the reply to the next commit that changes rows. Resolves when that has happened. */
   loseNextCommit(): Promise<void>
   /**
-   * A black hole: connections stay open, and what is sent over them, also that one side closes, does not arrive before
-   * `mend`, as when a network loses packets and TCP repeats them.
-   * @param what both directions, or only what the server answers.
-   * @param isOf which connections, by the end of the client. Default: all.
+   * A black hole: connections stay open, but bytes and the closing of a side do not arrive before `mend`, as when a network
+   * loses packets and TCP repeats them.
+   * @param what both directions, or only the answers of the server.
+   * @param isOf selects connections by the client's socket. Default: all.
    */
   swallow(what: 'everything' | 'answers', isOf?: (client: Socket) => boolean): void
   /** A black hole for the connections that are open now, until they are closed. New ones are not affected. */
@@ -34,7 +34,7 @@ export interface CuttableProxy {
   close(): Promise<void>
 }
 
-/** One direction of a connection: what happens in it, in order, and not before a black hole has ended. */
+/** One direction of a connection: runs its events in order, and delays them while it is in a black hole. */
 class Direction {
   readonly #isSwallowed: () => boolean
   #late: (() => void)[] = []
@@ -92,7 +92,7 @@ function forward(client: Socket, state: State): void {
   const target = connect(state.targetPort, '127.0.0.1')
   for (const [socket, all] of [[client, state.clients] as const, [target, state.targets] as const]) {
     all.add(socket)
-    // The cable adds nothing of its own to how long an answer takes.
+    // The proxy should not add latency to answers.
     socket.setNoDelay(true)
     socket.on('error', () => undefined)
   }

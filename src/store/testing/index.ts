@@ -55,8 +55,8 @@ export function describeOnEveryStore(name: string, suite: Suite, modules: readon
 }
 
 /**
- * Declares a suite that runs on one kind of store, which changes with the number of the sample (`test/support/sample.ts`): for
- * suites of an API, whose own code is the same for both. What transactions do on each store has suites on both.
+ * Declares a suite that runs on one kind of store, which changes with the number of the sample (`test/support/sample.ts`):
+ * for suites of an API, whose own code is the same for both. Suites of the transactions themselves run on both stores.
  * @param modules URLs of modules with operations of the suite.
  */
 export function describeOnSampledStore(name: string, suite: Suite, modules: readonly string[] = []): void {

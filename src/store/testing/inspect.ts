@@ -26,7 +26,7 @@ export interface RawStore {
 const onSqlite = (dataDir: string): RawStore => {
   const on = async <T>(work: (db: SqliteDatabase) => T): Promise<T> => onFile(dataDir, work)
   const schema = "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1"
-  // SQLite allows NULL in a text primary key, for backward compatibility; we never store NULL there.
+  // SQLite allows NULL in a text primary key, for backward compatibility; Homeport never stores NULL there.
   const columns = `SELECT t.name AS "table", c.name, NOT (c."notnull" OR c.pk) AS isNullable
     FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY 1, 2`
   return {

@@ -6,11 +6,11 @@ import type { Tables } from '../schema/index.js'
 import { SqliteConnection } from '../sqlite/connection.js'
 import { change, type Transaction } from '../statement.js'
 
-/** One of the numbers of a short list, which is cheaper to search as a text than to make a table of. */
+/** Whether the column has a number of a short list. Searching the list as a text is cheaper than making a table of it. */
 const isListed = (column: string, list: readonly number[]): RawBuilder<boolean> =>
   sql<boolean>`instr(replace(replace(${list}, '[', ','), ']', ','), ',' || ${sql.ref(column)} || ',')`
 
-/** SQLite as several nodes would use it: a message has its partition, as on PostgreSQL. */
+/** The dialect of SQLite for several nodes: a message has its partition, as on PostgreSQL. */
 const dialect: Dialect = {
   ...sqliteDialect,
   partition: sql.ref<number>('partition'),
@@ -51,7 +51,7 @@ const mark = savepoint('mark', 'savepoint marked')
 const rollBack = savepoint('rollBack', 'rollback to marked')
 const release = savepoint('release', 'release marked')
 
-/** More numbers than a simulation gives out. */
+/** More numbers than a simulation assigns. */
 const SKIPPED = 100_000
 const skipNumbers = [
   ...(['messages', 'runs', 'bulk_actions', 'nodes'] as const).map((table) =>
@@ -66,7 +66,7 @@ const skipNumbers = [
 
 /**
  * The real transactions on a SQLite database in the memory of this process, one after the other, without threads: for
- * simulations of several nodes. An operation has happened when the call returns.
+ * simulations of several nodes. An operation is committed when the call returns.
  */
 export class MemoryStore {
   readonly #connection = new SqliteConnection(':memory:', 'write', undefined, dialect)
@@ -89,28 +89,28 @@ export class MemoryStore {
     return this.#isMarked
   }
 
-  /** From now on `goBack` takes back what is committed. */
+  /** Sets a mark: `goBack` undoes what is committed after it. */
   mark(): void {
     this.keep()
     this.#connection.run(mark, {})
     this.#isMarked = true
   }
 
-  /** The store is as it was when it was marked, as a server is that takes over without the last commits. */
+  /** Restores the state at the mark, like a server that takes over without the last commits. */
   goBack(): void {
     if (this.#isMarked) this.#connection.run(rollBack, {})
     this.keep()
-    // As a node does before it uses another server.
+    // As `skipNumbers` of `postgres/skip-numbers.ts`, which a node runs before it uses another server.
     for (const skip of skipNumbers) this.run(skip, {})
   }
 
-  /** What has been committed since the mark stays. */
+  /** Removes the mark and keeps everything that was committed since. */
   keep(): void {
     if (this.#isMarked) this.#connection.run(release, {})
     this.#isMarked = false
   }
 
-  /** As it was when it was new. */
+  /** Restores the state of a new store. */
   clear(): void {
     this.keep()
     this.run(clearAll, {})

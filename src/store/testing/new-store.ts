@@ -3,18 +3,18 @@ import { sqliteDialect } from '../dialect.js'
 import { ledgerStatement } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
 
-/** What migrations make of an empty SQLite file. `npm run docs` writes it to `sqlite/new-store.json`. */
+/** Schema and rows that the migrations create in an empty SQLite file: `npm run docs` writes them to `new-store.json`. */
 export interface NewStore {
   /** Names of the migrations. */
   readonly migrations: readonly string[]
-  /** What makes the same schema and rows; the table of the applied migrations has no rows yet. */
+  /** Statements that create the same schema and rows; the table of the applied migrations stays empty. */
   readonly statements: readonly string[]
 }
 
 const SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name <> 'sqlite_sequence' ORDER BY rowid"
 const TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid"
 
-/** Runs the migrations, and describes what they have made. */
+/** Runs the migrations, and describes their result. */
 export function describeNewStore(migrations: readonly Migration[]): NewStore {
   const { types } = sqliteDialect
   const made = openSqlite(':memory:')

@@ -17,9 +17,9 @@ declare module 'vitest' {
   }
 }
 
-/** For the files that run at the same time, of which some have several nodes. */
+/** Enough for all test files that run at the same time; some have several nodes. */
 const CONNECTIONS = 500
-/** For as many test files as run at the same time. */
+/** Enough for the number of test files that run at the same time. */
 const ADMINISTRATORS = 5
 
 /**

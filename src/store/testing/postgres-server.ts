@@ -17,9 +17,9 @@ export interface PostgresServer {
   readonly files: ServerFiles
   /** `pg_ctl restart -m immediate`: ends like a crash, recovers from its log, and accepts connections again. */
   restartImmediately(): Promise<void>
-  /** `pg_ctl stop -m fast`. Resolves when it has ended, with what starts it again. */
+  /** `pg_ctl stop -m fast`. Resolves when the server has ended, with a function that starts it again. */
   halt(): Promise<() => Promise<void>>
-  /** Stops all processes of the server, as a frozen machine would. Returns what lets them continue. */
+  /** Stops all processes of the server, as if the machine froze. Returns a function that lets them continue. */
   pause(): () => void
   /** Ends the server and deletes its files. */
   stop(): Promise<void>
@@ -32,8 +32,8 @@ export interface ServerFiles {
 }
 
 /**
- * What commits survive. `none`: nothing, for most tests. `crash`: a crash of the server, but no power cut. `full`: a power
- * cut, for benchmarks.
+ * Durability of commits. `none`: they survive nothing, for most tests. `crash`: they survive a crash of the server, but no
+ * power cut. `full`: they survive a power cut, for benchmarks.
  */
 export type Durability = 'none' | 'crash' | 'full'
 
@@ -151,7 +151,7 @@ function canRun(program: string, user: NonNullable<ServerFiles['user']>): boolea
   }
 }
 
-/** Resolves when the server of this shell says, from now on, that it accepts connections. */
+/** Resolves when the server of this shell reports next that it accepts connections. */
 function ready(guard: ChildProcess): Promise<void> {
   return new Promise((resolve, reject) => {
     let output = ''
@@ -194,7 +194,7 @@ async function halt(guard: ChildProcess, dir: string): Promise<() => Promise<voi
   }
 }
 
-/** The main process comes first, so that it starts no other meanwhile. */
+/** Pauses the main process first, so that it starts no other one meanwhile. */
 function pauseAll(dir: string): () => void {
   const server = postmasterIn(dir)
   process.kill(server, 'SIGSTOP')
@@ -220,7 +220,7 @@ function sendIfThere(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** A server that is stopped during its recovery may hang. */
+/** Time limit for an orderly stop: a server that is stopped during its recovery may hang. */
 const STOP_GRACE_MS = 20_000
 
 function stop(guard: ChildProcess, dir: string): Promise<void> {

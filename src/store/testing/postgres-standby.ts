@@ -12,7 +12,7 @@ export interface PostgresStandby extends PostgresServer {
 }
 
 const NAME = 'standby'
-/** It follows a restarted primary at once, and not after five seconds. */
+/** The standby connects to a restarted primary at once, and not after five seconds. */
 const SETTINGS = ['wal_retrieve_retry_interval=50ms']
 
 /**

@@ -22,7 +22,7 @@ const INTEGERS = [0, 1, -1, 2 ** 31, -(2 ** 31) - 1, 2 ** 53 - 1, -(2 ** 53 - 1)
 const BYTES = [new Uint8Array(), Uint8Array.from({ length: 256 }, (_, index) => index), new Uint8Array(5_000).fill(7)]
 const MOST_TRIES = 2_000
 
-/** Columns that the constraints of their table tie to others. */
+/** Sets columns whose values must agree with other columns because of constraints, by table. */
 const TIED: Readonly<Record<string, (row: Record<string, Cell>) => void>> = {
   installation: (row) => {
     row.place = 1
