@@ -43,13 +43,13 @@ export const QUEUE_TOKEN_SCOPES = ['all', 'publish', 'read', 'queue', 'flow_cont
 /** A scope of a queue token that is not `all`. */
 export type NarrowScope = Exclude<(typeof QUEUE_TOKEN_SCOPES)[number], 'all'>
 
-/** How an operation is authenticated. One that takes queue tokens says which of them suffice. */
+/** How an operation is authenticated. An operation that accepts queue tokens lists the scopes that suffice. */
 export type EndpointAuth =
   | {
       readonly auth: 'bearer'
       /**
-       * The narrow scopes that suffice beside `all`; empty: none does. Of the scopes `queue` and `flow_control` the handler
-       * compares the queue or key with that of the token.
+       * The narrow scopes that suffice besides `all`; empty: none does. For the scopes `queue` and `flow_control`, the
+       * handler compares the queue or key of the request with that of the token.
        */
       readonly scopes: readonly NarrowScope[]
     }
@@ -65,7 +65,7 @@ export interface SuccessShape<Body extends TSchema = TSchema> {
   readonly contentType?: string
 }
 
-/** The keyword beside a `pattern` that says in words what it requires, as the end of the sentence "the field ...". */
+/** The keyword of a schema that says in words what its `pattern` requires, as the end of the sentence "the field ...". */
 export const PATTERN_IN_WORDS = '$comment'
 
 /**
@@ -111,7 +111,7 @@ export interface EndpointShape<
   readonly path: string
   /** `write` endpoints are refused to read-only credentials. */
   readonly access: 'read' | 'write'
-  /** `heavy`: it may read thousands of rows or megabytes, so an account has only a few of them served at a time; others wait. */
+  /** `heavy`: it may read thousands of rows or megabytes, so only a few run at a time for an account; others wait. */
   readonly cost?: 'heavy'
   /** One line for lists. */
   readonly summary: string

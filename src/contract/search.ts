@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 /** Longest text of a search. */
 export const LONGEST_SEARCH = 200
 
-/** The query parameter that searches a list. @param description what contains the text. */
+/** The query parameter that searches a list. @param description says which items match. */
 export const searchFilter = (description: string) =>
   Type.Optional(
     Type.String({
@@ -13,11 +13,11 @@ export const searchFilter = (description: string) =>
     }),
   )
 
-/** The member of a page that tells how far a search came. */
+/** The member of a page that says how far a search came. */
 export const searchedTo = Type.Optional(
   Type.Integer({
     description:
-      'Where a page is not full and there may be more: the request has looked at everything to this time, Unix milliseconds. `cursor` goes on from there.',
+      'Present when the page is not full although there may be more matches: the request has searched everything up to this time, Unix milliseconds. Send `cursor` to continue from there.',
   }),
 )
 

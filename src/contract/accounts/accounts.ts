@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { endpoint, noFields, ok, PATTERN_IN_WORDS } from '../endpoint.js'
 
-/** Roles in a team. The owner is the account that created it; the role cannot be given. */
+/** Roles in a team. `owner` is the account that created the team; no other member can get this role. */
 export const TEAM_ROLES = ['owner', 'admin', 'dev', 'finance'] as const
 
 /** The role of a member. */
@@ -54,7 +54,7 @@ const email = (description: string) =>
 export const TeamSchema = Type.Object({
   team_id: text('Identifier of the team.'),
   team_name: text('Name of the team.'),
-  copy_cc: yesNo('The value that was sent. It has no effect: Homeport takes no payments.'),
+  copy_cc: yesNo('The value that was sent when the team was created. It has no effect: Homeport takes no payments.'),
 })
 
 /** A member of a team (reference redis 1.10). */
@@ -63,7 +63,7 @@ export const TeamMemberSchema = Type.Object({
   team_name: text('Name of the team.'),
   member_email: text('E-mail of the member.'),
   member_role: Type.Enum([...TEAM_ROLES], { description: 'Role of the member.' }),
-  copy_cc: yesNo('The value of the team.'),
+  copy_cc: yesNo('`copy_cc` of the team.'),
 })
 
 /** A team as the management API shows it. */
@@ -105,7 +105,7 @@ export const createTeam = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Create a team',
-  description: `You become its owner. One person may own ${MOST_OWNED_TEAMS} teams.`,
+  description: `Creates a team with you as its owner. One person may own ${MOST_OWNED_TEAMS} teams.`,
   body: { kind: 'json', schema: CreateTeamSchema },
   success: { status: 200, description: 'The new team.', body: TeamSchema },
   errors: ['team_key_refused', 'team_limit', 'store_unavailable'],
@@ -150,7 +150,7 @@ const AddMemberSchema = Type.Object({
   team_id: text('`team_id` of the team.'),
   member_email: email('E-mail of the new member.'),
   member_role: Type.Enum([...GIVEN_ROLES], {
-    description: '`admin` manages members, keys and databases; `dev` databases; `finance` only reads.',
+    description: '`admin` manages members, keys and databases; `dev` manages databases; `finance` can only read.',
   }),
 })
 
@@ -167,7 +167,7 @@ export const addTeamMember = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Add a member to a team',
-  description: `Only the owner and admins may add members, ${MOST_MEMBERS} at most. The e-mail needs no account on this server: such a member uses keys of the team. To change a role, remove the member and add them again.`,
+  description: `Only the owner and admins may add members, ${MOST_MEMBERS} at most. The e-mail need not belong to an account on this server: such a member uses keys of the team. To change a role, remove the member and add them again.`,
   body: { kind: 'json', schema: AddMemberSchema },
   success: { status: 200, description: 'The new member.', body: TeamMemberSchema },
   errors: ['team_not_found', 'team_forbidden', 'member_exists', 'team_member_limit', 'store_unavailable'],
@@ -206,15 +206,15 @@ export const expiresIn = Type.Optional(
   Type.Integer({
     minimum: 1,
     maximum: LONGEST_LIFETIME_S,
-    description: 'Seconds until it is refused. Default: never.',
+    description: 'Seconds until the key or token expires. Default: it does not expire.',
   }),
 )
 
 const keyFields = {
   key_id: text('Identifier of the key.'),
   name: text('Name of the key, unique in its account or team.'),
-  read_only: yesNo('Whether the key is refused every write.'),
-  creation_time: Type.Integer({ description: 'Unix seconds.' }),
+  read_only: yesNo('Whether the key can only read.'),
+  creation_time: Type.Integer({ description: 'When it was created, Unix seconds.' }),
   team_id: Type.Optional(text('The team of the key. Absent for a key of your account.')),
   member_email: Type.Optional(text('For a key of a team: the member who uses it, with this e-mail as user name.')),
   expires_at: Type.Optional(Type.Integer({ description: 'When it expires, Unix seconds; absent: never.' })),
@@ -222,7 +222,7 @@ const keyFields = {
     Type.Integer({ description: 'When it was used last, Unix seconds, to the minute; absent: never.' }),
   ),
   previous_valid_until: Type.Optional(
-    Type.Integer({ description: 'After a rotation: until when the old secret is accepted, Unix seconds.' }),
+    Type.Integer({ description: 'After a rotation: the time until which the old secret is accepted, Unix seconds.' }),
   ),
 }
 
@@ -267,7 +267,7 @@ export const listApiKeys = endpoint({
 const CreateApiKeySchema = Type.Object(
   {
     name: label(`Name of the key, at most ${LONGEST_LABEL} characters, unique in its account or team.`),
-    read_only: Type.Optional(yesNo('Whether the key is refused every write. Default: false.')),
+    read_only: Type.Optional(yesNo('Whether the key can only read. Default: false.')),
     team_id: Type.Optional(text('Create a key of this team.')),
     member_email: Type.Optional(
       email('The member of the team who will use the key. Default: you. Owner and admins may choose other members.'),
@@ -314,7 +314,7 @@ export const deleteApiKey = endpoint({
   access: 'write',
   summary: 'Delete an API key',
   description:
-    'The key is invalid when the response is sent. The last key of an account with write access cannot be deleted.',
+    'The key is invalid as soon as the response is sent. The last key of an account with write access cannot be deleted.',
   params: Type.Object({ id: text('`key_id` of the key.') }),
   query: TeamQuery,
   body: noFields,

@@ -98,7 +98,7 @@ export const AuditLogSchema = Type.Object({
   log_id: text('Identifier of the entry.'),
   customer_id: text('E-mail of the account, or id of the team.'),
   actor: text('E-mail of the actor.'),
-  timestamp: Type.Integer({ description: 'When, Unix seconds.' }),
+  timestamp: Type.Integer({ description: 'When it happened, Unix seconds.' }),
   action: Type.Integer({ description: 'Number of the action; 0 for an action without a number.' }),
   action_string: text('Name of the action.'),
   source: text(
@@ -106,7 +106,7 @@ export const AuditLogSchema = Type.Object({
   ),
   entity: text('Identifier of the changed entity.'),
   entity_name: Type.Optional(
-    text('Its name: the present one, or the one that the entry noted. Absent if it has none.'),
+    text('Name of the entity: its current name, or the name stored in the entry. Absent if there is none.'),
   ),
   secondary_entity: text('`NA` when there is none.'),
   third_entity: text('`NA` when there is none.'),
@@ -121,8 +121,8 @@ export const AuditLogSchema = Type.Object({
 export type AuditLog = Static<typeof AuditLogSchema>
 
 /**
- * Headers of a search that has not looked at all entries, because the body is a list: the `log_id` of the last entry that it
- * looked at, and when that was written, Unix seconds.
+ * Response headers of a search that has not reached the end of the log: the `log_id` of the last entry that it searched, and
+ * when that entry was written, Unix seconds. They are headers because the body is a list.
  */
 export const SEARCHED_TO = 'Homeport-Searched-To'
 export const SEARCHED_TO_TIME = 'Homeport-Searched-To-Time'
@@ -137,7 +137,7 @@ const AuditQuery = Type.Object({
   ),
   before: Type.Optional(text('`log_id` of the last entry of the previous page; only older entries are returned.')),
   search: searchFilter(
-    `Entries of which the action, the actor, an entity, the source or the notes contain this text. Only the newest ${whole(MOST_AUDIT_SEARCHED)} entries, or those after \`before\`, are searched. If there are older ones, the response header \`${SEARCHED_TO}\` has the \`before\` with which the search goes on, and \`${SEARCHED_TO_TIME}\` when that entry was written, Unix seconds`,
+    `Entries whose action, actor, entity, source or notes contain this text. One request searches ${whole(MOST_AUDIT_SEARCHED)} entries: the newest ones, or those before \`before\`. If there are older entries, send the response header \`${SEARCHED_TO}\` as \`before\` to continue; \`${SEARCHED_TO_TIME}\` has the time of that entry, Unix seconds`,
   ),
 })
 
@@ -162,7 +162,7 @@ const auditLogsAt = <const Id extends string>(id: Id, path: string, summary: str
 /** Reads the audit log. */
 export const listAuditLogs = auditLogsAt('listAuditLogs', '/v2/auditlogs', 'Read the audit log')
 
-/** The same at the root of the host, as in the reference. */
+/** Reads the audit log at the root of the host, as in the reference. */
 export const listAuditLogsAtRoot = auditLogsAt(
   'listAuditLogsAtRoot',
   '/auditlogs',

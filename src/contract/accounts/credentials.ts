@@ -4,9 +4,9 @@ import { expiresIn, LONGEST_LABEL, LONGEST_LIFETIME_S, label, NewApiKeySchema } 
 
 /** Most named queue tokens of an account or team. */
 export const MOST_QUEUE_TOKENS = 50
-/** Longest time for which a rotated key or token is accepted beside the new one, seconds. */
+/** Longest overlap of a rotation: the time for which the old secret is accepted beside the new one, seconds. */
 export const LONGEST_OVERLAP_S = 30 * 86_400
-/** The same when the request names none, seconds. */
+/** Overlap of a rotation whose request names none, seconds. */
 export const DEFAULT_OVERLAP_S = 86_400
 /** Longest name of a queue or flow-control key. */
 const LONGEST_SCOPE_NAME = 512
@@ -19,14 +19,14 @@ const RotateSchema = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: LONGEST_OVERLAP_S,
-        description: `Seconds for which the old secret is accepted too; 0: refused at once. Default: ${DEFAULT_OVERLAP_S}.`,
+        description: `Seconds for which the old secret is still accepted; 0: it is refused at once. Default: ${DEFAULT_OVERLAP_S}.`,
       }),
     ),
     expires_in: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: LONGEST_LIFETIME_S,
-        description: 'Seconds until it expires from now on; only where it expires. Default: the expiry stays.',
+        description: 'Seconds from now until it expires; only for a key or token that expires. Default: unchanged.',
       }),
     ),
   },
@@ -39,7 +39,9 @@ export type RotateBody = Static<typeof RotateSchema>
 const rotateBody = { kind: 'json', optional: true, schema: RotateSchema } as const
 
 const TeamQuery = Type.Object({
-  team_id: Type.Optional(text('A team that you are a member of. Absent: the account or team of the key that asks.')),
+  team_id: Type.Optional(
+    text('A team that you are a member of. Absent: the account or team of the API key of this request.'),
+  ),
 })
 
 /** Gives an API key a new secret. */
@@ -53,7 +55,7 @@ export const rotateApiKey = endpoint({
   access: 'write',
   summary: 'Rotate an API key',
   description:
-    'Creates a new secret, which only this response contains. The old one is accepted for the overlap, then it and the sessions of the console that began with it are refused. A second rotation ends the overlap of the first.',
+    'Creates a new secret, which only this response contains. The old secret is accepted during the overlap; afterwards the server refuses it and the console sessions that began with it. A second rotation ends the overlap of the first.',
   params: Type.Object({ id: text('`key_id` of the key.') }),
   query: TeamQuery,
   body: rotateBody,
@@ -68,14 +70,14 @@ const tokenFields = {
   name: text('Name of the token, unique in its account or team.'),
   scope: Type.Enum([...QUEUE_TOKEN_SCOPES], {
     description:
-      '`all`; `publish`: publish, enqueue, trigger runs, notify; `read`: read all but the signing keys; `queue` and `flow_control`: publish into that queue or under that key, and read its state.',
+      'What the token may do. `all`: everything. `publish`: publish, enqueue, trigger runs, notify. `read`: read everything except the signing keys. `queue`, `flow_control`: publish into one queue or with one flow-control key, and read its state.',
   }),
-  queue: Type.Optional(text('Of the scope `queue`: its name.')),
-  flow_control_key: Type.Optional(text('Of the scope `flow_control`: the key.')),
+  queue: Type.Optional(text('For the scope `queue`: name of the queue.')),
+  flow_control_key: Type.Optional(text('For the scope `flow_control`: the key.')),
   creation_time: seconds('When it was created'),
   expires_at: Type.Optional(seconds('When it expires; absent: never')),
   last_used_at: Type.Optional(seconds('When it was used last, to the minute; absent: never')),
-  previous_valid_until: Type.Optional(seconds('After a rotation: until when the old secret is accepted')),
+  previous_valid_until: Type.Optional(seconds('After a rotation: the time until which the old secret is accepted')),
 }
 
 /** A queue token, without its secret. */
@@ -89,7 +91,7 @@ export const NewQueueTokenSchema = Type.Object({
 
 /** A queue token as the management API lists it. */
 export type QueueToken = Static<typeof QueueTokenSchema>
-/** A queue token as its creation and rotation answer it. */
+/** A queue token as its creation and rotation return it. */
 export type NewQueueToken = Static<typeof NewQueueTokenSchema>
 
 const tokens = { service: 'management', topic: 'Queue tokens', auth: 'basic' } as const
@@ -104,14 +106,14 @@ export const listQueueTokens = endpoint({
   access: 'read',
   summary: 'List queue tokens',
   description:
-    'All tokens, never their secrets; the first two, then by age. The first two of an account are named `default` and `read-only`; `GET /v2/qstash/user` shows their secrets.',
+    'All tokens without their secrets: the first two tokens, then the others, oldest first. The first two tokens of an account are named `default` and `read-only`; `GET /v2/qstash/user` shows their secrets.',
   query: TeamQuery,
   body: { kind: 'none' },
   success: { status: 200, description: 'The tokens.', body: Type.Array(QueueTokenSchema) },
   errors: ['team_not_found', 'store_unavailable'],
 })
 
-// Nothing but what is known: a misspelt `scope` must not make a token that may do everything.
+// Unknown fields are refused: a misspelt `scope` must not create a token that may do everything.
 const CreateQueueTokenSchema = Type.Object(
   {
     name: label(`Name of the token, at most ${LONGEST_LABEL} characters, unique in its account or team.`),
@@ -139,7 +141,7 @@ export const createQueueToken = endpoint({
   path: '/v2/queue-tokens',
   access: 'write',
   summary: 'Create a queue token',
-  description: `Its secret is in this answer and nowhere else. At most ${MOST_QUEUE_TOKENS} for an account or team. In a team it takes the owner or an admin, because a token belongs to no member.`,
+  description: `Only this response contains the secret. An account or team may have ${MOST_QUEUE_TOKENS} tokens. In a team, only the owner and admins may create tokens, because a token belongs to no member.`,
   body: { kind: 'json', schema: CreateQueueTokenSchema },
   success: { status: 200, description: 'The token with its secret.', body: NewQueueTokenSchema },
   errors: ['team_not_found', 'team_forbidden', 'queue_token_limit', 'queue_token_name_taken', 'store_unavailable'],
@@ -156,7 +158,7 @@ export const rotateNamedQueueToken = endpoint({
   access: 'write',
   summary: 'Rotate a queue token',
   description:
-    'Creates a new secret, which only this response contains. The old one is accepted for the overlap. A second rotation ends the overlap of the first.',
+    'Creates a new secret, which only this response contains. The old secret is accepted during the overlap. A second rotation ends the overlap of the first.',
   params: tokenParams,
   query: TeamQuery,
   body: rotateBody,
@@ -172,7 +174,8 @@ export const deleteQueueToken = endpoint({
   path: '/v2/queue-tokens/{id}',
   access: 'write',
   summary: 'Delete a queue token',
-  description: 'Both of its secrets are refused when the answer is sent. Its messages stay.',
+  description:
+    'The token is invalid as soon as the response is sent, and so is an old secret during an overlap. Messages that were published with it stay.',
   params: tokenParams,
   query: TeamQuery,
   body: noFields,

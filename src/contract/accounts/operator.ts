@@ -19,32 +19,35 @@ const accountFields = {
   email: text('E-mail of the account: the user name of its API keys.'),
   account_type: Type.Enum([...ACCOUNT_TYPES], { description: 'Decides the default plan and limits of its databases.' }),
   state: Type.Enum(['active', 'suspended', 'deleting'], {
-    description: '`suspended`: its requests and databases are refused; `deleting`: its deletion is not complete.',
+    description:
+      '`suspended`: its requests are refused and its databases are suspended; `deleting`: its deletion is in progress.',
   }),
-  operator: Type.Boolean({ description: "Whether it is the operator's own." }),
-  creation_time: Type.Integer({ description: 'When it was made, Unix seconds.' }),
+  operator: Type.Boolean({ description: "Whether it is the operator's own account." }),
+  creation_time: Type.Integer({ description: 'When it was created, Unix seconds.' }),
   databases: Type.Integer({ description: 'Databases of the account and the teams that it owns.' }),
   teams: Type.Integer({ description: 'Teams that it owns.' }),
   database_limit: Type.Optional(
-    Type.Integer({ description: 'Most databases of the account, and of each of its teams; absent: that of its type.' }),
+    Type.Integer({
+      description: 'Most databases of the account, and of each of its teams; absent: the limit of its type.',
+    }),
   ),
   daily_messages: Type.Optional(
     Type.Integer({
-      description: 'Most messages a day of the account, and of each of its teams; absent: that of its type.',
+      description: 'Most messages a day of the account, and of each of its teams; absent: the limit of its type.',
     }),
   ),
 }
 
-/** An account as the operator sees it: nothing of its data. */
+/** An account as the operator sees it, without its data. */
 export const ManagedAccountSchema = Type.Object(accountFields)
 
 /** A new account with its credentials. */
 export const NewAccountSchema = Type.Object({
   ...accountFields,
-  api_key: text('The password of the management API and the console. It is shown this once and not kept.'),
-  queue_token: text('The token of the queue. It is shown this once and not kept.'),
-  current_signing_key: text('Verifies what the queue delivers.'),
-  next_signing_key: text('The one after the next rotation.'),
+  api_key: text('The password of the management API and the console. It is shown only here and not stored.'),
+  queue_token: text('The token of the queue. It is shown only here and not stored.'),
+  current_signing_key: text('The key that signs the deliveries of the queue.'),
+  next_signing_key: text('The key that signs deliveries after the next rotation.'),
 })
 
 /** An account as the operator sees it. */
@@ -83,14 +86,14 @@ const CreateAccountSchema = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: MOST_DATABASES,
-        description: 'Most databases of the account, and of each of its teams. Default: that of its type.',
+        description: 'Most databases of the account, and of each of its teams. Default: the limit of its type.',
       }),
     ),
     daily_messages: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: MOST_DAILY_MESSAGES,
-        description: 'Most messages a day of the account, and of each of its teams. Default: that of its type.',
+        description: 'Most messages a day of the account, and of each of its teams. Default: the limit of its type.',
       }),
     ),
   },
@@ -100,7 +103,7 @@ const CreateAccountSchema = Type.Object(
 /** The body of an account's creation. */
 export type CreateAccountBody = Static<typeof CreateAccountSchema>
 
-/** Makes an account. */
+/** Creates an account. */
 export const createAccount = endpoint({
   ...operator,
   id: 'createAccount',
@@ -108,7 +111,7 @@ export const createAccount = endpoint({
   path: '/v2/accounts',
   access: 'write',
   summary: 'Create an account',
-  description: 'For the operator. The credentials are in this answer and nowhere else.',
+  description: 'For the operator. Only this response contains the credentials.',
   body: { kind: 'json', schema: CreateAccountSchema },
   success: { status: 200, description: 'The account with its credentials.', body: NewAccountSchema },
   errors: ['operator_only', 'account_exists', 'store_unavailable'],
@@ -119,7 +122,7 @@ const onAccount = ['operator_only', 'account_not_found', 'operator_account', 'st
 const limit = (maximum: number, what: string) =>
   Type.Optional(
     Type.Union([Type.Integer({ minimum: 0, maximum }), Type.Null()], {
-      description: `Most ${what} of the account, and of each of its teams; null: that of its type. Absent: as it is.`,
+      description: `Most ${what} of the account, and of each of its teams; null: the limit of its type. Absent: unchanged.`,
     }),
   )
 
@@ -127,7 +130,7 @@ const ChangeLimitsSchema = Type.Object(
   {
     database_limit: limit(MOST_DATABASES, 'databases'),
     daily_messages: limit(MOST_DAILY_MESSAGES, 'messages a day'),
-    account_type: Type.Optional(Type.Enum([...ACCOUNT_TYPES], { description: 'Absent: as it is.' })),
+    account_type: Type.Optional(Type.Enum([...ACCOUNT_TYPES], { description: 'Absent: unchanged.' })),
   },
   { additionalProperties: false, minProperties: 1 },
 )
@@ -144,7 +147,7 @@ export const changeAccountLimits = endpoint({
   access: 'write',
   summary: 'Change the limits of an account',
   description:
-    'For the operator. They hold from the next request on. Databases beyond a lower limit stay. A new type goes for the teams that the account owns, too.',
+    'For the operator. The new limits apply from the next request on. Databases beyond a lower limit stay. A new type also applies to the teams that the account owns.',
   params,
   body: { kind: 'json', schema: ChangeLimitsSchema },
   success: { status: 200, description: 'The account with its limits.', body: ManagedAccountSchema },
@@ -160,7 +163,7 @@ export const suspendAccount = endpoint({
   access: 'write',
   summary: 'Suspend an account',
   description:
-    'For the operator. Refuses its requests, and those of the teams that it owns, with 403, and suspends their databases. All data stays. Nothing of them is delivered, and fires of their schedules are skipped. Doing it again changes nothing.',
+    'For the operator. The server refuses requests of the account and of the teams that it owns with 403, suspends their databases, delivers none of their messages, and skips the fires of their schedules. All data stays. Repeating the request changes nothing.',
   params,
   body: noFields,
   success: ok,
@@ -176,7 +179,7 @@ export const resumeAccount = endpoint({
   access: 'write',
   summary: 'Resume an account',
   description:
-    'For the operator. Ends the suspension of the account, and its pending messages go on; databases that their owner or budget has suspended stay so.',
+    'For the operator. Ends the suspension of the account; its pending messages are delivered again. Databases that their owner or budget has suspended stay suspended.',
   params,
   body: noFields,
   success: ok,
@@ -192,7 +195,7 @@ export const deleteAccount = endpoint({
   access: 'write',
   summary: 'Delete an account',
   description:
-    'For the operator. Its credentials are refused at once. Answers when nothing is left of it and the teams that it owns: databases, backups, messages, runs, keys, sessions, audit log. After a crash the next start completes it.',
+    'For the operator. The credentials of the account are refused at once. Responds when all data of the account and of the teams that it owns is deleted: databases, backups, messages, runs, keys, sessions, audit log. After a crash, the next start completes the deletion.',
   params,
   body: noFields,
   success: ok,

@@ -13,9 +13,9 @@ import {
 
 /** The wire of alerts: channels, rules and the history. Times are Unix seconds. */
 
-/** In which shape a channel gets its notifications. */
+/** Formats of notifications, chosen by each channel. */
 export const ALERT_FORMATS = ['json', 'slack'] as const
-/** The shape of notifications. */
+/** The format of notifications. */
 export type AlertFormat = (typeof ALERT_FORMATS)[number]
 
 /** The outcome of the notification of an alert. */
@@ -47,18 +47,19 @@ const hourlyLimit = Type.Integer({
   description: 'Notifications an hour. More are held back and counted in the next one.',
 })
 const enabled = Type.Boolean({
-  description: 'Whether it gets notifications. Off: alerts are only kept in the history.',
+  description: 'Whether the channel gets notifications. false: alerts are only kept in the history.',
 })
 const groupMinutes = Type.Integer({
   minimum: GROUP_MINUTES.least,
   maximum: GROUP_MINUTES.most,
-  description: 'After a notification about a subject, further ones about it wait for this time and become one.',
+  description:
+    'After a notification about a subject, further alerts about it are collected for this many minutes and sent as one notification.',
 })
 const sendResolved = Type.Boolean({
-  description: 'Whether it is notified of the end of states that it was notified of, such as a full disk.',
+  description: 'Whether the channel is also notified when a state ends that it was notified of, such as a full disk.',
 })
 
-/** A channel: where an account is sent its alerts. */
+/** A channel: a URL to which the alerts of an account are sent. */
 export const AlertChannelSchema = Type.Object({
   channel_id: text('Identifier of the channel.'),
   name: text('Name of the channel.'),
@@ -70,7 +71,7 @@ export const AlertChannelSchema = Type.Object({
   send_resolved: sendResolved,
   enabled,
   held_back: Type.Integer({ description: 'Notifications held back since the last one that was sent.' }),
-  creation_time: seconds('When it was made.'),
+  creation_time: seconds('When it was created.'),
 })
 /** A channel as the API shows it. */
 export type AlertChannel = Static<typeof AlertChannelSchema>
@@ -78,7 +79,7 @@ export type AlertChannel = Static<typeof AlertChannelSchema>
 /** One occurrence of what an alert is about. */
 export const AlertExampleSchema = Type.Object({
   at: seconds('When it happened.'),
-  id: text('The message, run, backup, database or file that it happened to.'),
+  id: text('Id of the affected message, run, backup, database or file.'),
   text: text('What was found.'),
 })
 
@@ -93,7 +94,7 @@ export const AlertSchema = Type.Object({
     text('The same for all alerts of a state from its beginning to its end; absent for events.'),
   ),
   kind: text('The rule.'),
-  subject: text('What it is about; see the rule.'),
+  subject: text('The affected object; the rule says what kind of object it is.'),
   severity: Type.Enum(['warning', 'error']),
   title: text('What happened, one sentence.'),
   advice: text('What to do.'),
@@ -103,22 +104,24 @@ export const AlertSchema = Type.Object({
   last_at: seconds('When it happened last.'),
   state: Type.Enum([...ALERT_STATES], {
     description:
-      '`pending`: collects occurrences until its notification is due; `sent`; `held_back`: every channel has reached its limit; `silenced`; `no_channel`: no channel wants this rule, or was notified of the state that has ended.',
+      '`pending`: collects occurrences until its notification is due; `sent`; `held_back`: every channel has reached its hourly limit; `silenced`: a silence matched; `no_channel`: no channel is subscribed to this rule, or none was notified of the state that has ended.',
   }),
-  notified_at: Type.Optional(seconds('When that was decided; absent while pending.')),
+  notified_at: Type.Optional(seconds('When the state was decided; absent while pending.')),
   message_ids: Type.Array(Type.String(), { description: 'The messages of the queue that carry the notification.' }),
 })
 /** An alert as the API shows it. */
 export type Alert = Static<typeof AlertSchema>
 
-/** A rule with what the account has changed. */
+/** A rule with the changes of the account. */
 export const AlertRuleSchema = Type.Object({
   kind: text('Name of the rule.'),
   summary: text('What it alerts of.'),
-  subject: text('What the subject of its alerts is.'),
+  subject: text('The kind of object that its alerts are about.'),
   scope: Type.Enum(['account', 'server']),
   enabled: Type.Boolean({ description: 'Whether it alerts.' }),
-  threshold: Type.Optional(Type.Integer({ description: 'When it alerts, in `unit`; absent for rules without one.' })),
+  threshold: Type.Optional(
+    Type.Integer({ description: 'The threshold for an alert, in `unit`; absent for rules without one.' }),
+  ),
   default_threshold: Type.Optional(Type.Integer({ description: 'The threshold of an account that sets none.' })),
   unit: Type.Optional(text('Unit of the threshold.')),
   meaning: Type.Optional(text('What the threshold means: alert when ...')),
@@ -136,7 +139,7 @@ export const listAlertChannels = endpoint({
   path: '/v2/alerts/channels',
   access: 'read',
   summary: 'List alert channels',
-  description: 'Where alerts of this account or team are sent, oldest first.',
+  description: 'The channels to which alerts of this account or team are sent, oldest first.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The channels.', body: Type.Array(AlertChannelSchema) },
   errors: storeErrors,
@@ -147,7 +150,7 @@ const channelFields = {
   url: Type.String({
     minLength: 1,
     maxLength: LONGEST_CHANNEL_URL,
-    description: 'An http or https URL. The rules for destinations of messages hold.',
+    description: 'An http or https URL. The same rules apply as for destinations of messages.',
     examples: ['https://example.com/hooks/alerts'],
   }),
   format,
@@ -157,7 +160,7 @@ const channelFields = {
   send_resolved: sendResolved,
   enabled,
 }
-// Nothing but what is known: a misspelt `kinds` must not subscribe to everything.
+// Unknown fields are refused: a misspelt `kinds` must not subscribe to everything.
 const CreateChannelSchema = Type.Object(
   {
     name: channelFields.name,
@@ -171,10 +174,10 @@ const CreateChannelSchema = Type.Object(
   },
   { additionalProperties: false },
 )
-/** The body that makes a channel. */
+/** The body that creates a channel. */
 export type CreateChannelBody = Static<typeof CreateChannelSchema>
 
-/** Makes a channel. */
+/** Creates a channel. */
 export const createAlertChannel = endpoint({
   ...shared,
   id: 'createAlertChannel',
@@ -182,7 +185,7 @@ export const createAlertChannel = endpoint({
   path: '/v2/alerts/channels',
   access: 'write',
   summary: 'Create an alert channel',
-  description: `Notifications go to its URL as messages of the account's queue: signed with its signing keys and retried. Defaults: format \`json\`, all rules, ${DEFAULT_HOURLY_LIMIT} notifications an hour, ${DEFAULT_GROUP_MINUTES} minutes of grouping, notified of ends, enabled. At most ${MOST_ALERT_CHANNELS} channels for an account or team.`,
+  description: `Notifications go to its URL as messages of the account's queue: signed with its signing keys and retried. Defaults: format \`json\`, all rules, ${DEFAULT_HOURLY_LIMIT} notifications an hour, ${DEFAULT_GROUP_MINUTES} minutes of grouping, notified when states end, enabled. An account or team may have ${MOST_ALERT_CHANNELS} channels.`,
   body: { kind: 'json', schema: CreateChannelSchema },
   success: { status: 200, description: 'The new channel.', body: AlertChannelSchema },
   errors: ['alert_channel_limit', 'destination_forbidden', ...writeErrors],
@@ -203,7 +206,7 @@ export const changeAlertChannel = endpoint({
   description: 'Changes the fields that are sent and leaves the others.',
   params: channelParams,
   body: { kind: 'json', schema: ChangeChannelSchema },
-  success: { status: 200, description: 'The channel as it stands now.', body: AlertChannelSchema },
+  success: { status: 200, description: 'The changed channel.', body: AlertChannelSchema },
   errors: ['alert_channel_not_found', 'destination_forbidden', ...writeErrors],
 })
 
@@ -231,12 +234,12 @@ export const testAlertChannel = endpoint({
   access: 'write',
   summary: 'Send a test notification',
   description:
-    'Publishes a notification with `"test": true` to the channel at once, whatever its rules, silences and limit are. It does not enter the history.',
+    'Publishes a notification with `"test": true` to the channel at once, regardless of its rules, silences and limit. The history does not show it.',
   params: channelParams,
   body: noFields,
   success: {
     status: 200,
-    description: 'The message of the queue that carries it.',
+    description: 'The message of the queue that carries the notification.',
     body: Type.Object({ message_id: text('Its id; `homeport queue messages` and the console show its delivery.') }),
   },
   errors: ['alert_channel_not_found', 'destination_forbidden', ...writeErrors],
@@ -251,13 +254,13 @@ export const listAlertHistory = endpoint({
   access: 'read',
   cost: 'heavy',
   summary: 'Read the history of alerts',
-  description: `Alerts of the last ${ALERT_HISTORY_DAYS} days, newest first. Occurrences about one subject within the grouping time of a channel are one alert; of several channels the shortest time counts.`,
+  description: `Alerts of the last ${ALERT_HISTORY_DAYS} days, newest first. Occurrences about one subject within the grouping time are one alert; if channels have different grouping times, the shortest counts.`,
   query: Type.Object({
     cursor: Type.Optional(
       Type.String({
         pattern: '^\\d{1,15}$',
         [PATTERN_IN_WORDS]: 'must be the cursor of an earlier page',
-        description: 'The `cursor` of the page before.',
+        description: 'The `cursor` of the previous page.',
       }),
     ),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: LARGEST_PAGE, description: 'Most alerts. Default: 50.' })),
@@ -269,7 +272,7 @@ export const listAlertHistory = endpoint({
     description: 'A page of alerts.',
     body: Type.Object({
       alerts: Type.Array(AlertSchema),
-      cursor: Type.Optional(text('For the next page; absent on the last one.')),
+      cursor: Type.Optional(text('The `cursor` for the next page; absent on the last page.')),
     }),
   },
   errors: storeErrors,
@@ -283,7 +286,7 @@ export const listAlertRules = endpoint({
   path: '/v2/alerts/rules',
   access: 'read',
   summary: 'List alert rules',
-  description: 'Every rule with its threshold. Those about the server are listed for its first account only.',
+  description: 'Every rule with its threshold. Rules about the server are listed only for its first account.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The rules.', body: Type.Array(AlertRuleSchema) },
   errors: storeErrors,
@@ -294,7 +297,7 @@ const ChangeRuleSchema = Type.Object(
     enabled: Type.Optional(Type.Boolean({ description: 'Whether it alerts.' })),
     threshold: Type.Optional(
       Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
-        description: 'In the unit of the rule; null for its default. Rules have bounds of their own.',
+        description: 'The threshold, in the unit of the rule; null for the default. Each rule limits its threshold.',
       }),
     ),
   },
@@ -311,9 +314,9 @@ export const changeAlertRule = endpoint({
   path: '/v2/alerts/rules/{kind}',
   access: 'write',
   summary: 'Change an alert rule',
-  description: 'Turns a rule on or off, or sets its threshold. What is not sent stays.',
+  description: 'Turns a rule on or off, or sets its threshold. Fields that are not sent stay unchanged.',
   params: Type.Object({ kind: text('Name of the rule.') }),
   body: { kind: 'json', schema: ChangeRuleSchema },
-  success: { status: 200, description: 'The rule as it stands now.', body: AlertRuleSchema },
+  success: { status: 200, description: 'The changed rule.', body: AlertRuleSchema },
   errors: ['alert_rule_not_found', ...writeErrors],
 })

@@ -17,7 +17,7 @@ export const written = (description: string, most: number) =>
   })
 /** The name of a rule. */
 export const kind = (description: string) => Type.Enum([...ALERT_KINDS], { description })
-/** What all operations of alerts have in common. */
+/** Members that the declarations of all operations of alerts share. */
 export const shared = { service: 'management', topic: 'Alerts', auth: 'basic' } as const
 /** Errors of reads. */
 export const storeErrors = ['store_unavailable'] as const

@@ -8,17 +8,17 @@ export interface ThresholdShape {
   readonly meaning: string
 }
 
-/** A rule: what an account may be alerted of. */
+/** A rule: something that an account can be alerted of. */
 export interface AlertKindShape {
   /** `server`: about the whole server; only its first account is alerted. */
   readonly scope: 'account' | 'server'
   readonly summary: string
-  /** What the subject of such an alert is. */
+  /** The kind of object that its alerts are about. */
   readonly subject: string
   readonly threshold?: ThresholdShape
   /**
-   * Whether it describes a state, and when that has ended: `at once` when it is no longer found, `when calm` when it has
-   * not been found for `CALM_MINUTES`, because it comes and goes. Absent: an event, which has no end.
+   * When a state has ended. `at once`: as soon as it is no longer found. `when calm`: when it has not been found for
+   * `CALM_MINUTES`, because it comes and goes. Absent: the rule is about events, which have no end.
    */
   readonly ends?: 'at once' | 'when calm'
 }
@@ -100,24 +100,24 @@ export const ALERT_KINDS = Object.keys(ALERT_RULES) as readonly AlertKind[]
 /** Whether a text names a rule. */
 export const isAlertKind = (text: string): text is AlertKind => Object.hasOwn(ALERT_RULES, text)
 
-/** The shape of a rule, where it does not matter which one it is. */
+/** The declaration of a rule, with the type that all rules share. */
 export const ruleShape = (kind: AlertKind): AlertKindShape => ALERT_RULES[kind]
 
-/** Channels of an account. */
+/** Most channels of an account. */
 export const MOST_ALERT_CHANNELS = 20
-/** Silences of an account. */
+/** Most silences of an account. */
 export const MOST_SILENCES = 100
 /** How long alerts are kept in the history, days. */
 export const ALERT_HISTORY_DAYS = 30
-/** Notifications that a channel gets in an hour, unless it says otherwise. */
+/** Default of `hourly_limit`: notifications that a channel gets in an hour. */
 export const DEFAULT_HOURLY_LIMIT = 30
-/** Further notifications of one subject wait for this time, unless the channel says otherwise, minutes. */
+/** Default of `group_minutes`: how long further notifications about one subject are collected, minutes. */
 export const DEFAULT_GROUP_MINUTES = 5
-/** Bounds of that time, minutes. */
+/** Bounds of `group_minutes`. */
 export const GROUP_MINUTES = { least: 1, most: 1_440 } as const
-/** A state that comes and goes has ended when it has been away for this long, minutes. */
+/** A state that comes and goes has ended when it has been absent for this long, minutes. */
 export const CALM_MINUTES = 15
-/** Examples that an alert keeps. */
+/** Most examples that an alert keeps. */
 export const MOST_EXAMPLES = 10
 /** The longest silence, days. */
 export const LONGEST_SILENCE_DAYS = 366

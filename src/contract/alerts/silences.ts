@@ -6,15 +6,15 @@ import { LONGEST_SILENCE_DAYS, MOST_SILENCES } from './kinds.js'
 
 /** The wire of silences. Times are Unix seconds. */
 
-/** A silence: alerts that are not sent for a while. */
+/** A silence: matching alerts are not sent until it ends. */
 export const SilenceSchema = Type.Object({
   silence_id: text('Identifier of the silence.'),
   kind: Type.Optional(text('The rule that is silenced; absent: all of them.')),
   subject: Type.Optional(text('The subject that is silenced; absent: all of them.')),
   until: seconds('When it ends.'),
-  reason: text('Why; empty when nobody said.'),
-  actor: text('E-mail of who made it.'),
-  creation_time: seconds('When it was made.'),
+  reason: text('The reason; empty if none was given.'),
+  actor: text('E-mail of the person who created it.'),
+  creation_time: seconds('When it was created.'),
 })
 /** A silence as the API shows it. */
 export type Silence = Static<typeof SilenceSchema>
@@ -27,7 +27,7 @@ export const listSilences = endpoint({
   path: '/v2/alerts/silences',
   access: 'read',
   summary: 'List silences',
-  description: 'Silences that have not ended, the one that ends first at the top.',
+  description: 'Silences that have not ended, ordered by their end.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The silences.', body: Type.Array(SilenceSchema) },
   errors: storeErrors,
@@ -42,14 +42,14 @@ const CreateSilenceSchema = Type.Object(
       maximum: 100_000_000_000,
       description: `When it ends, Unix seconds: in the future, at most ${LONGEST_SILENCE_DAYS} days away.`,
     }),
-    reason: Type.Optional(written('Why.', LONGEST_ALERT_TEXT)),
+    reason: Type.Optional(written('The reason for the silence.', LONGEST_ALERT_TEXT)),
   },
   { additionalProperties: false },
 )
-/** The body that makes a silence. */
+/** The body that creates a silence. */
 export type CreateSilenceBody = Static<typeof CreateSilenceSchema>
 
-/** Makes a silence. */
+/** Creates a silence. */
 export const createSilence = endpoint({
   ...shared,
   id: 'createSilence',
@@ -57,7 +57,7 @@ export const createSilence = endpoint({
   path: '/v2/alerts/silences',
   access: 'write',
   summary: 'Silence alerts',
-  description: `Alerts that match are kept in the history and not sent. At most ${MOST_SILENCES} silences for an account or team.`,
+  description: `Matching alerts are kept in the history but not sent. An account or team may have ${MOST_SILENCES} silences.`,
   body: { kind: 'json', schema: CreateSilenceSchema },
   success: { status: 200, description: 'The new silence.', body: SilenceSchema },
   errors: ['alert_silence_limit', ...writeErrors],
@@ -71,7 +71,7 @@ export const deleteSilence = endpoint({
   path: '/v2/alerts/silences/{id}',
   access: 'write',
   summary: 'End a silence',
-  description: 'Alerts that come from now on are sent again. Those that were silenced stay unsent.',
+  description: 'New alerts are sent again. Alerts that were silenced are not sent afterwards.',
   params: Type.Object({ id: text('`silence_id` of the silence.') }),
   body: noFields,
   success: ok,

@@ -80,28 +80,30 @@ export const CancelSelector = Type.Partial(
       toDate: instant('Runs created before this time, Unix milliseconds.'),
       ...CONDITIONS.runs,
       state: Type.Union([Type.Enum([...RUN_STANDINGS]), CONDITIONS.runs.state], {
-        description: 'Runs that wait for this; of parallel branches, at least one. A list matches any of its values.',
+        description:
+          'Runs that wait for this; with parallel branches, at least one branch does. A list matches any of its values.',
       }),
       waitingFor: texts(
-        'Runs that wait for this event, webhook or invoked run by id, or are at the step of this name.',
+        'Runs that wait for the event, webhook or invoked run with this id, or are at the step with this name.',
       ),
       errorContains: texts(
         'Runs whose last failed attempt has this text in its error or in the first 4 KiB of its response, case-sensitive.',
       ),
       count: Type.Integer({ minimum: 0, description: 'At most this many runs, oldest first. Absent: no limit.' }),
       dryRun: Type.Boolean({
-        description: 'Cancel nothing. The response says how many runs match and lists the first ids.',
+        description: 'true: cancel nothing. The response says how many runs match and lists the first ids.',
       }),
       async: Type.Boolean({
-        description: 'Respond with 202 as soon as the set is fixed, and cancel the runs afterwards.',
+        description: 'true: respond with 202 as soon as the set is fixed, and cancel the runs afterwards.',
       }),
       report: Type.Boolean({
-        description: 'Include the counts of each outcome and the id of the action in the response.',
+        description: 'true: include the counts of each outcome and the id of the action in the response.',
       }),
       reason: Type.String({ description: REASON }),
       ratePerSecond: Type.Integer({ minimum: 1, description: RATE }),
       saved: Type.String({
-        description: 'Name of a saved selector whose fields are added. A field may stand in one of the two only.',
+        description:
+          'Name of a saved selector whose fields are added. A field may be in only one of the two selectors.',
       }),
       fenceUntil: instant(
         'Until this time, Unix milliseconds, triggers of runs that match the selector are refused with 409.',
@@ -118,7 +120,7 @@ export const BulkAction = Type.Object({
   state: Type.Enum([...BULK_STATES]),
   selector: Type.Record(Type.String(), Type.Unknown(), {
     description:
-      'The selector as it was sent. Of a long list it shows the first values, at most 100 and of all lists together 16,384 characters, with the number of all in a separate field.',
+      'The selector as it was sent. Long lists are shortened to their first values, at most 100 for each list and 16,384 characters for all lists together; a separate field then has the full number of values.',
   }),
   reason: Type.Optional(Type.String({ description: 'The reason that the caller gave.' })),
   ratePerSecond: Type.Optional(Type.Integer({ description: 'Most items per second. Absent: no limit.' })),
@@ -133,7 +135,7 @@ export const BulkAction = Type.Object({
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
   pausedAt: Type.Optional(Type.Integer({ description: 'When it was paused, Unix milliseconds.' })),
   finishedAt: Type.Optional(Type.Integer({ description: 'Unix milliseconds. Absent until the action ends.' })),
-  undo: undoPath('Present for an ended action that has cancelled something.'),
+  undo: undoPath('Present when the action has ended and has cancelled something.'),
 })
 
 const page = {
@@ -235,7 +237,7 @@ export const listBulkOutcomes = endpoint({
   scopes: ['read'],
   summary: 'List the outcomes of a bulk action',
   description:
-    'One entry for each item of the fixed set, in the order of processing: oldest first, then ids that do not exist. The id is absent when the log of the item itself has been removed.',
+    'One entry for each item of the fixed set, in the order of processing: oldest first, then ids that do not exist. The id is absent when the item itself is no longer kept.',
   params: actionParams,
   query: Type.Object(
     { ...page, outcome: Type.Optional(Type.Array(Outcome, { description: 'Only items with one of these outcomes.' })) },
@@ -263,11 +265,11 @@ export const listBulkOutcomes = endpoint({
 
 const StartBody = Type.Object(
   {
-    kind: Type.Enum([...BULK_KINDS], { description: 'What the action does to each item.' }),
+    kind: Type.Enum([...BULK_KINDS], { description: 'What the action does with each item.' }),
     selector: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          'Which items. `cancelRuns` takes the fields of `DELETE /v2/workflows/runs`; `cancelMessages` the filters of `DELETE /v2/messages`; `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (only runs whose failure function has failed) the filters of `/v2/workflows/dlq`; `deleteDeadLetters` and `retryDeadLetters` the filters of `/v2/dlq`; `undoCancelRuns` and `undoCancelMessages` take `actionId`, a finished cancel, or `workflowRunIds` or `messageIds`; `pauseRuns` and `unpauseRuns` the filters of `cancelRuns`. `saved` adds the fields of a saved selector. `count` limits the size of the set. Empty: all items.',
+          'The items of the set. `cancelRuns` takes the fields of `DELETE /v2/workflows/runs`; `cancelMessages` the filters of `DELETE /v2/messages`; `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (only runs whose failure function has failed) the filters of `/v2/workflows/dlq`; `deleteDeadLetters` and `retryDeadLetters` the filters of `/v2/dlq`; `undoCancelRuns` and `undoCancelMessages` take `actionId`, the id of a finished cancel, or `workflowRunIds` or `messageIds`; `pauseRuns` and `unpauseRuns` the filters of `cancelRuns`. `saved` adds the fields of a saved selector. `count` limits the size of the set. Empty: all items.',
       }),
     ),
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: REASON })),
@@ -278,7 +280,9 @@ const StartBody = Type.Object(
     clock: Type.Optional(UndoClock),
     pauseClock: Type.Optional(PauseClock),
     dryRun: Type.Optional(
-      Type.Boolean({ description: 'Change nothing. The response says how many items match and lists the first ones.' }),
+      Type.Boolean({
+        description: 'true: change nothing. The response says how many items match and lists the first ones.',
+      }),
     ),
   },
   {

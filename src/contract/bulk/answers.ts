@@ -1,16 +1,14 @@
 import Type from 'typebox'
 
-/** The wire of what bulk actions answer: counts, outcomes and dry runs. */
+/** The wire of the responses of bulk actions: counts, outcomes and dry runs. */
 
 /** A number of items. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 const SHARED_COUNTS = {
-  alreadyFinished: count(
-    'Items that had already ended, or were no dead letters any more, when the action reached them.',
-  ),
+  alreadyFinished: count('Items that had already ended, or were no longer dead letters, when the action reached them.'),
   notFound: count('Ids that do not exist.'),
-  failed: count('Items that failed because of a server fault. Repeat the request.'),
+  failed: count('Items that were not changed because of an error in the server. Repeat the request.'),
   skipped: Type.Optional(count('Items without an outcome when the action was aborted. Absent when there are none.')),
 }
 const done = (description: string) => Type.Optional(count(`${description} by this action. Absent for other kinds.`))
@@ -24,7 +22,7 @@ export const OutcomeCounts = Type.Object({
   retried: done('Sent again'),
   undone: done('Brought back'),
   paused: done('Paused'),
-  unpaused: done('Let go on'),
+  unpaused: done('Resumed after a pause'),
   ...SHARED_COUNTS,
 })
 
@@ -48,23 +46,23 @@ export const Outcome = Type.Enum([
 /** How many items a condition could not be tested on. */
 export const unreadable = Type.Optional(
   count(
-    'Items that a condition could not be tested on, and so does not match: the payload is no JSON, too large or damaged. Absent when there are none.',
+    'Items that do not match because a condition could not be tested on them: the payload is not JSON, too large or damaged. Absent when there are none.',
   ),
 )
 /** The path that undoes a cancel. */
 export const undoPath = (when: string) =>
   Type.Optional(Type.String({ description: `The path that undoes this cancel, for \`POST\`. ${when}` }))
 
-/** When what an undo brings back is due. */
+/** When the deliveries that an undo brings back are due. */
 export const UndoClock = Type.Enum(['original', 'hold', 'now'], {
   description:
-    'When the deliveries that are brought back are due. `original`: as before the cancel, and at once if that has passed. `hold`: later by the time that they were cancelled. `now`: at once; waits for events keep their deadlines. Default: `original`.',
+    'When the deliveries that are brought back are due. `original`: at their original time, or at once if that has passed. `hold`: at their original time plus the time for which they were cancelled. `now`: at once; waits for events keep their deadlines. Default: `original`.',
 })
 
 /** What a pause does to the clocks of runs. */
 export const PauseClock = Type.Enum(['keep', 'hold'], {
   description:
-    'For `pauseRuns`: what happens to sleeps, delays and timeouts. `keep`: they stay, and what has passed is due when the run goes on. `hold`: they move later by the time that the run was paused. Default: `keep`.',
+    'For `pauseRuns`: what happens to sleeps, delays and timeouts. `keep`: they keep their times; those that have passed are due when the run is resumed. `hold`: the resume moves them later by the time for which the run was paused. Default: `keep`.',
 })
 
 const CancelError = Type.Object({ workflowRunId: Type.String(), error: Type.String() })
@@ -84,7 +82,9 @@ export const CancelAnswer = Type.Object({
   ),
   matched: Type.Optional(count('With `dryRun`: how many runs the selector matches.')),
   sample: Type.Optional(Type.Array(Type.String(), { description: 'With `dryRun`: the first 20 ids.' })),
-  state: Type.Optional(Type.Literal('aborted', { description: 'Present when the action was aborted meanwhile.' })),
+  state: Type.Optional(
+    Type.Literal('aborted', { description: 'Present when the action was aborted before it ended.' }),
+  ),
   skipped: Type.Optional(count('Present when the action was aborted: how many items of the set were not processed.')),
   unreadable,
 })
@@ -96,7 +96,7 @@ export const AcceptedAnswer = Type.Object({
   }),
   matched: count('Items in the fixed set.'),
   unreadable,
-  state: Type.Optional(Type.Literal('paused', { description: 'Present when the action was paused meanwhile.' })),
+  state: Type.Optional(Type.Literal('paused', { description: 'Present when the action was paused before it ended.' })),
 })
 
 /** The result of a dry run: what an action would do. */

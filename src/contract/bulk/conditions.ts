@@ -6,7 +6,7 @@ import { LONGEST_VALUE, MOST_FILTER_VALUES } from '../request-limits.js'
  * filters.
  */
 
-/** What an active run is doing: the words of `because`, with one for each delivery that is due. */
+/** States by which a selector finds active runs: kinds of `because`; `in-delivery` stands for all deliveries that are due. */
 export const RUN_STANDINGS = [
   'delayed',
   'sleeping',
@@ -19,7 +19,7 @@ export const RUN_STANDINGS = [
   'paused',
 ] as const
 
-/** What a pending message is doing. */
+/** States by which a selector finds pending messages. */
 export const MESSAGE_STANDINGS = ['held', 'delayed', 'retry', 'in-delivery'] as const
 
 const texts = (description: string) =>
@@ -38,11 +38,13 @@ const attempts = (description: string) => Type.Optional(Type.Integer({ minimum: 
 /** Conditions on every kind of item. */
 const SHARED = {
   olderThan: duration(
-    'A duration such as `2h` or `1d12h`: created, or for dead letters failed, longer ago than this when the request arrives.',
+    'Items created, or dead letters failed, longer ago than this duration when the request arrives, such as `2h` or `1d12h`.',
   ),
-  youngerThan: duration('Created, or for dead letters failed, less long ago than this when the request arrives.'),
-  attemptsAtLeast: attempts('At least this many failed attempts of the delivery.'),
-  attemptsAtMost: attempts('At most this many failed attempts of the delivery.'),
+  youngerThan: duration(
+    'Items created, or dead letters failed, more recently than this duration before the request arrives.',
+  ),
+  attemptsAtLeast: attempts('Items with at least this many failed attempts of the delivery.'),
+  attemptsAtMost: attempts('Items with at most this many failed attempts of the delivery.'),
   errorContains: texts(
     'The error of the last failed attempt, or the first 4 KiB of its response, contains one of these texts, case-sensitive.',
   ),
@@ -60,7 +62,7 @@ export const CONDITIONS = {
   runs: {
     state: states(
       RUN_STANDINGS,
-      'What a run waits for; of parallel branches, at least one. `paused`: it is paused, whatever it waits for.',
+      'What a run waits for; with parallel branches, at least one branch does. `paused`: the run is paused, regardless of what it waits for.',
     ),
     waitingFor: texts('Id of an event or webhook, id of an invoked run, or name of the step that the run is at.'),
     ...SHARED,

@@ -29,7 +29,7 @@ export const pauseBulkAction = endpoint({
   scopes: [],
   summary: 'Pause a bulk action',
   description:
-    'Stops a running action after the items it is processing. It stays paused, also over restarts of the server, until it is resumed or aborted. A request that waits for the end of the action gets 202.',
+    'Stops a running action after the items that it is processing. The action stays paused until it is resumed or aborted, even if the server restarts. A request that waits for the end of the action gets 202.',
   params: actionParams,
   body: why,
   success: changed,

@@ -15,7 +15,7 @@ const workflowUrl = Type.String({
   description: 'The whole URL of the workflow, as its runs show it.',
 })
 
-/** A workflow with a longer URL cannot be paused: it would not fit into the index of its table. */
+/** Longest URL of a workflow that can be paused: a longer one would not fit into the index of its table. */
 export const LONGEST_PAUSED_URL_BYTES = 2_000
 
 const ofWorkflows = { ...shared, topic: 'Workflow runs' } as const
@@ -23,8 +23,8 @@ const ofWorkflows = { ...shared, topic: 'Workflow runs' } as const
 const PausedWorkflow = Type.Object({ workflowUrl: Type.String(), paused: RunPaused })
 
 const action = {
-  actionId: Type.String({ description: 'The bulk action that changes the active runs.' }),
-  matched: count('Active runs that it changes.'),
+  actionId: Type.String({ description: 'Id of the bulk action that changes the active runs.' }),
+  matched: count('Active runs that the action changes.'),
 }
 
 const errors = ['invalid_request', 'invalid_json', 'store_full', 'store_unavailable', 'node_answer_lost'] as const
@@ -39,17 +39,17 @@ export const pauseWorkflow = endpoint({
   scopes: [],
   summary: 'Pause a workflow',
   description:
-    'Pauses the active runs of the workflow, by a bulk action, and every run of it that begins until the workflow is resumed: triggered, invoked, resumed, restarted or brought back. Triggers are accepted as before, and their runs wait. It can be repeated: a workflow that is paused already stays as it is, and the action pauses what is not paused yet.',
+    'Pauses the active runs of the workflow with a bulk action, and every run that begins (is triggered, invoked, resumed, restarted or brought back) until the workflow is resumed. Triggers are still accepted; their runs wait. The request can be repeated: a paused workflow stays paused, and the action pauses the runs that are not paused yet.',
   body: {
     kind: 'json',
     schema: Type.Object(
       {
         workflowUrl,
         clock: Type.Optional(
-          Type.Enum(['keep', 'hold'], { description: 'As in the pause of a run. Default: `keep`.' }),
+          Type.Enum(['keep', 'hold'], { description: 'As for the pause of a single run. Default: `keep`.' }),
         ),
         reason: Type.Optional(
-          Type.String({ minLength: 1, maxLength: 500, description: 'Why; shown by the runs and the audit log.' }),
+          Type.String({ minLength: 1, maxLength: 500, description: 'The reason; runs and the audit log show it.' }),
         ),
       },
       {
@@ -60,7 +60,7 @@ export const pauseWorkflow = endpoint({
   },
   success: {
     status: 202,
-    description: 'The workflow is paused, now or before. New runs wait; the action pauses the active ones.',
+    description: 'The workflow is paused, or was already. New runs wait; the action pauses the active ones.',
     body: Type.Object({ ...PausedWorkflow.properties, ...action }),
   },
   errors,
@@ -76,7 +76,7 @@ export const resumeWorkflow = endpoint({
   scopes: [],
   summary: 'Resume a paused workflow',
   description:
-    'New runs begin as usual, and the runs that the pause of the workflow holds go on, by a bulk action. Runs that were paused alone or by another bulk action stay paused. It can be repeated.',
+    'New runs begin as usual. A bulk action resumes the runs that the pause of the workflow has paused. Runs that were paused individually or by another bulk action stay paused. The request can be repeated.',
   body: {
     kind: 'json',
     schema: Type.Object(
@@ -86,11 +86,11 @@ export const resumeWorkflow = endpoint({
   },
   success: {
     status: 202,
-    description: 'The workflow is not paused. The action lets its runs go on.',
+    description: 'The workflow is not paused any more. The action resumes its runs.',
     body: Type.Object({
       workflowUrl: Type.String(),
       pausedAt: Type.Optional(
-        Type.Integer({ description: 'When the pause that this request ended had begun, Unix milliseconds.' }),
+        Type.Integer({ description: 'When the pause began that this request ended, Unix milliseconds.' }),
       ),
       ...action,
     }),

@@ -19,7 +19,8 @@ const params = Type.Object({
 
 const fields = {
   kind: Type.Enum([...SELECTING_KINDS], {
-    description: 'A kind of bulk action that takes the selector; others with the same type of items take it too.',
+    description:
+      'A kind of bulk action that accepts the selector. Other kinds with the same type of items accept it too.',
   }),
   selector: Type.Record(Type.String(), Type.Unknown(), { description: 'As in `POST /v2/workflows/bulkActions`.' }),
 }
@@ -43,7 +44,7 @@ export const saveSelector = endpoint({
   access: 'write',
   scopes: [],
   summary: 'Save a selector under a name',
-  description: `Saves the selector of a bulk action, or replaces the saved one. Use it as \`"selector": {"saved": "<name>"}\`. An action stores the fields of the selector, so later changes do not affect it. An account has at most ${MOST_SAVED_SELECTORS} of them.`,
+  description: `Saves the selector of a bulk action, or replaces the saved one. Use it as \`"selector": {"saved": "<name>"}\`. An action stores the fields of the selector, so later changes do not affect it. An account may have ${MOST_SAVED_SELECTORS} saved selectors.`,
   params,
   body: {
     kind: 'json',

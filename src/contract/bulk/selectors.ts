@@ -61,7 +61,7 @@ const FailedCallbacks = Type.Object(
     failureFunctionState: Type.Optional(
       Type.Array(Type.Enum(['CALLBACK_FAIL']), {
         minItems: 1,
-        description: 'Optional: the action selects no other state.',
+        description: 'Optional, because the action selects only this state.',
       }),
     ),
   },
@@ -69,7 +69,10 @@ const FailedCallbacks = Type.Object(
 )
 
 const actionId = Type.Optional(
-  Type.String({ minLength: 1, description: 'What this finished cancel has cancelled. Not together with ids.' }),
+  Type.String({
+    minLength: 1,
+    description: 'Only items that this finished cancel has cancelled. Not together with ids.',
+  }),
 )
 const CancelledRuns = Type.Object({ actionId, workflowRunIds: ids('Only these cancelled runs.') }, strict)
 const CancelledMessages = Type.Object({ actionId, messageIds: ids('Only these cancelled messages.') }, strict)
@@ -87,7 +90,7 @@ export const BULK_SELECTORS = {
   undoCancelMessages: CancelledMessages,
 } as const
 
-/** The kinds that undo a cancel: it has fixed their items. */
+/** The kinds that undo a cancel; the cancel determines their items. */
 type UndoKind = 'undoCancelRuns' | 'undoCancelMessages'
 
 /** The kinds that take the selector of a bulk cancel. */
@@ -109,5 +112,5 @@ export const ITEMS_OF = {
 
 /** A kind whose selector may have conditions, and may be saved. */
 export type SelectingKind = keyof typeof ITEMS_OF
-/** All of them. */
+/** All kinds whose selector may have conditions. */
 export const SELECTING_KINDS = Object.keys(ITEMS_OF) as SelectingKind[]

@@ -16,7 +16,7 @@ const howToUndo = {
   optional: true,
   schema: Type.Object({ clock, reason }, { additionalProperties: false }),
 } as const
-const actionId = Type.String({ description: 'The bulk action that brought it back.' })
+const actionId = Type.String({ description: 'Id of the bulk action that brought it back.' })
 
 /** Undoes a bulk cancel. */
 export const undoBulkAction = endpoint({
@@ -28,7 +28,7 @@ export const undoBulkAction = endpoint({
   scopes: [],
   summary: 'Undo a bulk cancel',
   description:
-    'Brings back the runs or messages that a `cancelRuns` or `cancelMessages` action has cancelled, each where it stood, as a bulk action of the kind `undoCancelRuns` or `undoCancelMessages`. Runs keep their id and their steps; what was in flight is sent again. The cancel must have ended. Possible as long as the cancelled runs and messages are kept.',
+    'Brings back the runs or messages that a `cancelRuns` or `cancelMessages` action has cancelled, with a bulk action of the kind `undoCancelRuns` or `undoCancelMessages`. Each continues where it was cancelled: runs keep their id and their steps, and requests that were in flight are sent again. The cancel must have ended. An undo is possible as long as the cancelled runs and messages are kept.',
   params: actionParams,
   body: {
     kind: 'json',
@@ -39,7 +39,9 @@ export const undoBulkAction = endpoint({
         reason,
         ratePerSecond: Type.Optional(Type.Integer({ minimum: 1, description: RATE })),
         dryRun: Type.Optional(
-          Type.Boolean({ description: 'Change nothing. The response says how many items would be brought back.' }),
+          Type.Boolean({
+            description: 'true: change nothing. The response says how many items would be brought back.',
+          }),
         ),
       },
       { additionalProperties: false },
@@ -60,7 +62,7 @@ export const undoCancelOfMessage = endpoint({
   scopes: [],
   summary: 'Undo the cancel of a message',
   description:
-    'Brings a cancelled message back with its body, its settings and its failed attempts, also one that a bulk action cancelled. A message of a queue waits in it again.',
+    'Brings a cancelled message back with its body, settings and failed attempts, also if a bulk action cancelled it. A message of a queue waits in its queue again.',
   params: Type.Object({ messageId: Type.String({ description: 'Id of the cancelled message.' }) }),
   body: howToUndo,
   success: {
@@ -84,7 +86,7 @@ export const undoCancelOfRun = endpoint({
   scopes: [],
   summary: 'Undo the cancel of a run',
   description:
-    'Brings a cancelled run back where it stood, also one that a bulk action cancelled. It keeps its id and its steps; what was in flight is sent again.',
+    'Brings a cancelled run back, also if a bulk action cancelled it. The run continues where it was cancelled: it keeps its id and its steps, and requests that were in flight are sent again.',
   params: Type.Object({ workflowRunId: Type.String({ description: 'Id of the cancelled run.' }) }),
   body: howToUndo,
   success: {

@@ -2,19 +2,21 @@ import { type Static, Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
 
 /**
- * What is counted of an account, minute by minute. The store keeps counts by their position in this list: new kinds go to
- * the end, and none is ever removed.
+ * The kinds of activity that are counted for an account, minute by minute. The store keeps counts by their position in this
+ * list: new kinds go to the end, and none is ever removed.
  */
 export const ACTIVITY = {
   published: 'Messages that were published, also by schedules.',
   delivered: 'Messages that their destination accepted.',
-  failed_attempts: 'Attempts to deliver a message that the destination did not accept, whether or not one followed.',
+  failed_attempts:
+    'Attempts to deliver a message that the destination did not accept, whether or not a retry followed.',
   failed_messages: 'Messages whose last attempt failed.',
   started_runs: 'Runs that were triggered, resumed or restarted.',
-  succeeded_runs: 'Runs that returned.',
+  succeeded_runs: 'Runs that succeeded.',
   failed_runs: 'Runs that failed.',
   cancelled_runs: 'Runs that were cancelled.',
-  failed_step_attempts: 'Requests to programs of runs, and calls for them, that were not answered with status 2xx.',
+  failed_step_attempts:
+    'Requests to the programs of runs, and requests of `context.call`, that did not get a status 2xx.',
   commands: 'Commands that were sent to engines.',
   refused_commands: 'Commands and clients that were refused because a limit of the database was reached.',
 } as const
@@ -52,10 +54,10 @@ const ActivitySchema = Type.Object({
   series: Series,
 })
 
-/** What an account did lately. */
+/** Recent activity of an account. */
 export type Activity = Static<typeof ActivitySchema>
 
-/** Reads what the account did lately. */
+/** Reads the recent activity of the account. */
 export const getActivity = endpoint({
   id: 'getActivity',
   service: 'management',
@@ -67,7 +69,7 @@ export const getActivity = endpoint({
   cost: 'heavy',
   summary: 'Read what happened in the last hour or day',
   description:
-    'Counts of messages, runs and commands of the account: by minute for the last hour, by quarter of an hour for the last day. They survive a restart; a crash loses the last minute. What other nodes of a cluster have counted comes up to a minute later.',
+    'Counts of messages, runs and commands of the account: by minute for the last hour, by quarter of an hour for the last day. They survive a restart; a crash loses the last minute. Counts of other nodes of a cluster arrive up to a minute later.',
   query: Type.Object({
     period: Type.Optional(Type.Enum(['1h', '1d'], { description: 'Default: `1h`.' })),
   }),

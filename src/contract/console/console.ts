@@ -61,7 +61,7 @@ export const getConsoleSettings = endpoint({
 const CAPPED = `Counting stops at ${MOST_COUNTED}.`
 
 const DatabaseTallySchema = Type.Object({
-  active: count('Databases that serve.'),
+  active: count('Databases that are awake.'),
   passive: count('Databases that are asleep until the next request.'),
   suspended: count('Databases that refuse commands.'),
   modifying: count('Databases with a change in progress, in any state.'),
@@ -114,7 +114,7 @@ export const OverviewSchema = Type.Object({
   messages: Type.Object({
     waiting: count(`Messages that have not ended. ${CAPPED}`),
     waiting_at_least: Type.Optional(
-      Type.Literal(true, { description: 'There are more than `waiting`, or there may be.' }),
+      Type.Literal(true, { description: 'Present when there are, or may be, more messages than `waiting`.' }),
     ),
     dead: count(`Messages that could not be delivered. ${CAPPED}`),
   }),
@@ -200,7 +200,7 @@ const SummariesQuery = Type.Object({
   search: Type.Optional(
     Type.String({
       maxLength: LONGEST_NAME,
-      description: 'Only databases whose name contains this text, in any case, or whose identifier this is.',
+      description: 'Only databases whose name contains this text, ignoring case, or whose identifier is this text.',
     }),
   ),
   sort: Type.Optional(
@@ -220,7 +220,7 @@ const SummariesQuery = Type.Object({
   cursor: Type.Optional(
     Type.String({
       pattern: '^[\\w-]{0,1024}/[\\w-]{1,64}$',
-      description: 'Where the page begins: the `cursor` of the previous page, with the same order.',
+      description: 'Where the page begins: the `cursor` of the previous page. Send the same order with it.',
     }),
   ),
 })
@@ -249,7 +249,7 @@ export const listDatabaseSummaries = endpoint({
   cost: 'heavy',
   summary: 'List summaries of databases, page by page',
   description:
-    'The fields that a list shows of each database of the account, with its usage this month, from memory. A database whose state, size or requests change between two pages may be on both of them or on neither.',
+    'The main fields of each database of the account and its usage this month, read from memory. A database whose state, size or requests change between two pages may be on both of them or on neither.',
   query: SummariesQuery,
   body: { kind: 'none' },
   success: { status: 200, description: 'A page.', body: DatabaseSummariesSchema },

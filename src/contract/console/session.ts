@@ -61,7 +61,7 @@ export const getConsoleSession = endpoint({
   access: 'read',
   summary: 'Show who is signed in',
   description:
-    'The account, role and access of the session of the cookie, or `null`. It needs no credentials, so that the console can ask before anybody has signed in.',
+    'The account, role and access of the session of the cookie, or `null`. The request needs no credentials, so that the console can ask before anybody has signed in.',
   body: { kind: 'none' },
   success: {
     status: 200,

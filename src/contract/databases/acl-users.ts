@@ -1,4 +1,4 @@
-/** ACL users of a database: reading `ACL LIST`, and creating secrets with `ACL SETUSER`. */
+/** Reads the ACL users of a database from `ACL LIST`, and creates secrets for them with `ACL SETUSER`. */
 
 /** An ACL user. */
 export interface AclUser {
@@ -40,7 +40,7 @@ export function userOf(line: string): AclUser {
   }
 }
 
-/** Removes the prefix of a rule, unless the pattern itself begins like a rule: then it would be misread. */
+/** Removes the prefix of a rule. Keeps it if the pattern itself begins like a rule, which would be misread. */
 function withoutSign(rule: string, sign: '~' | '&'): string {
   const pattern = rule.slice(1)
   return rule.startsWith(sign) && !/^[~%&]/.test(pattern) ? pattern : rule

@@ -26,14 +26,14 @@ export const AwakeSchema = Type.Object({
   state: Type.Enum([...DATABASE_STATES], { description: 'State of the database, as in its record.' }),
   awake: Type.Boolean({ description: 'Whether its engines run or are being started.' }),
   since: Type.Integer({
-    description: 'When it woke up or fell asleep, Unix seconds; not before the start of the server.',
+    description: 'When it woke up or fell asleep, Unix seconds; at the earliest the start of the server.',
   }),
   last_request: Type.Integer({
     description: 'When a client last sent a command, Unix seconds; 0 when none has since the server started.',
   }),
   sleeps_at: Type.Integer({
     description:
-      'When it falls asleep without a further request, Unix seconds; 0 while it is asleep or something else keeps it awake.',
+      'When it will fall asleep if no further request arrives, Unix seconds; 0 while it is asleep, or while something else than requests keeps it awake.',
   }),
   connections: Type.Integer({
     description: 'Open client connections. A connection alone does not keep a database awake.',

@@ -32,14 +32,14 @@ export const BackupSchema = Type.Object({
       {
         state: Type.Enum(['waiting', 'stored', 'unusable'], {
           description:
-            '`waiting` to be uploaded, `stored` when it was read back and compared, `unusable` when its file has changed.',
+            '`waiting` to be uploaded, `stored` when it was uploaded, read back and compared, `unusable` when its file has changed, so that it was not uploaded.',
         }),
-        object: Type.String({ description: 'Where it is.' }),
+        object: Type.String({ description: 'Location of the object.' }),
         size: Type.Integer({ description: 'Size of the object, bytes; 0 until it is stored.' }),
-        changed_at: Type.Integer({ description: 'Since when it has this state, Unix seconds.' }),
+        changed_at: Type.Integer({ description: 'When it got this state, Unix seconds.' }),
         failure: Type.Optional(Type.String({ description: 'Why the last upload failed.' })),
       },
-      { description: 'Where it is in object storage; absent without object storage.' },
+      { description: 'The copy in object storage; absent without object storage.' },
     ),
   ),
 })
@@ -196,11 +196,11 @@ const daily = <Method extends 'PATCH' | 'POST', Verb extends 'enable' | 'disable
 
 /** Enables daily backups. */
 export const enableDailyBackup = daily('PATCH', 'enable')
-/** The same in the spelling of older clients. */
+/** Enables daily backups, with the method of older clients. */
 export const enableDailyBackupByPost = daily('POST', 'enable')
 /** Disables daily backups. */
 export const disableDailyBackup = daily('PATCH', 'disable')
-/** The same in the spelling of older clients. */
+/** Disables daily backups, with the method of older clients. */
 export const disableDailyBackupByPost = daily('POST', 'disable')
 
 /** The states of an import. */
@@ -244,7 +244,7 @@ export const importFromUrl = endpoint({
   access: 'write',
   summary: 'Import from a Redis server',
   description:
-    'Copies all keys of another server, then replaces all data of the database with them like a restore, with a safety backup. Until then the data of the database is unchanged. Responds at once; `GET` shows the progress. Keys that change at the source during the import are copied in the state in which they are read.',
+    'Copies all keys of another server. Then it replaces all data of the database with them, after a safety backup, as a restore does; until then the data of the database is unchanged. Responds at once; `GET` shows the progress. Keys that change at the source during the import are copied as they are when they are read.',
   params: IdParams,
   body: {
     kind: 'json',
@@ -269,7 +269,7 @@ export const importFile = endpoint({
   access: 'write',
   summary: 'Import an RDB file',
   description:
-    'The body is the file: `curl --data-binary @dump.rdb`. A separate engine loads it; then all data of the database is replaced like in a restore, with a safety backup. Responds when the database serves the imported data.',
+    'The body is the file: `curl --data-binary @dump.rdb`. A separate engine loads it. Then the server replaces all data of the database, after a safety backup, as a restore does. Responds when the database serves the imported data.',
   params: IdParams,
   body: { kind: 'stream' },
   success: { status: 200, description: 'The import, completed.', body: ImportSchema },
@@ -302,7 +302,7 @@ export const getImport = endpoint({
   errors: ['import_not_found', 'store_unavailable'],
 })
 
-/** Lists the imports into a database that are known: the last one. */
+/** Lists the imports into a database; only the last one is kept. */
 export const listImports = endpoint({
   id: 'listImports',
   service: 'management',

@@ -68,7 +68,7 @@ export const resetPassword = change({
   path: 'reset-password/{id}',
   summary: 'Reset the password',
   description:
-    'Creates a new password and new tokens. The old ones are invalid when the response is sent, and all connections that use them are closed.',
+    'Creates a new password and new tokens. When the response is sent, the old ones are invalid and all connections that use them are closed.',
   body: noFields,
   answer: DatabaseRecordSchema,
 })
@@ -167,15 +167,15 @@ export const suspendDatabase = toggle(
   'suspendDatabase',
   'suspend',
   'Suspend a database',
-  'Refuses all data commands and stops its engines; data, backups and settings stay. Doing it again changes nothing. What its data costs is charged as before.',
+  'Refuses all data commands and stops the engines of the database. Data, backups and settings stay, and the size of the data is still charged. Repeating the request changes nothing.',
 )
 
-/** Lets a database serve that its owner has suspended. */
+/** Ends the suspension of a database by its owner. */
 export const resumeDatabase = toggle(
   'resumeDatabase',
   'resume',
   'Resume a database',
-  'Ends the suspension by the owner. A database whose budget is spent stays suspended until the budget allows commands. Doing it again changes nothing.',
+  'Ends the suspension by the owner. A database whose budget is spent stays suspended until the budget allows commands. Repeating the request changes nothing.',
   ['budget_still_spent'],
 )
 
@@ -212,7 +212,7 @@ const changePlanAt = (id: string, path: string, summary: string) =>
 /** Changes the plan of a database. */
 export const changePlan = changePlanAt('changePlan', '{id}/change-plan', 'Change the plan')
 
-/** The same with the path of some clients. */
+/** Changes the plan of a database, by the path of some clients. */
 export const changePlanByVerb = changePlanAt(
   'changePlanByVerb',
   'change-plan/{id}',
@@ -287,7 +287,7 @@ export const moveToTeam = endpoint({
   access: 'write',
   summary: 'Move a database to a team',
   description:
-    'You must be owner, admin or dev of that team, and owner of the team that has the database now, if one has. Clients of the database are not affected. The database leaves your account.',
+    'You must be owner, admin or dev of that team. If the database belongs to another team now, you must be the owner of that other team. Clients of the database are not affected. The database no longer belongs to your account.',
   body: {
     kind: 'json',
     schema: Type.Object({

@@ -16,7 +16,7 @@ export type CommandAccess = 'read' | 'write' | 'none'
  * - `session`: reads or changes the client's own connection; the gateway replies.
  * - `managed`: reads or changes the database itself; the management side replies.
  * - `observed`: reads the state of the engine. The gateway sends it for the client, over its own connection, and removes
- *   facts about the host from the reply. Users of a database may not send it themselves, or their scripts could, too.
+ *   facts about the host from the reply. Users of a database may not send it directly, because their scripts could too.
  * - `transaction`: opens, watches or closes a transaction.
  * - `blocking`: may block the connection until something happens.
  * - `blocking-option`: blocks the connection with the option `BLOCK`.
@@ -46,7 +46,7 @@ export type RefusalReason =
   /** Reaches another database or another client. */
   | 'others'
 
-/** A command that clients may send. `rest`: also as a plain command over REST. */
+/** A command that clients may send. `rest`: also as a single command over REST. */
 export interface AllowedCommand {
   readonly name: string
   readonly allowed: true

@@ -71,13 +71,13 @@ const DataProblem = Type.Object(
   },
   {
     description:
-      'Present when data of the database is missing or damaged on the disk. A restore, returned files or accept-loss end the problem. Only Homeport has this field.',
+      'Present when data of the database is missing or damaged on the disk. A restore, the return of the missing files, or accept-loss end the problem. Only Homeport has this field.',
   },
 )
 
 const SetAsideFiles = Type.Object({
   node: text('The node that keeps the files.'),
-  path: text('Where they are, below the data directory of the node. Delete this directory when you do not need it.'),
+  path: text('Their directory, relative to the data directory of the node. Delete it when you do not need the files.'),
   bytes: integer('Size of the files.'),
   taken_at: integer('When the database was taken over, Unix seconds.'),
 })
@@ -110,7 +110,7 @@ export const DatabaseRecordSchema = Type.Object({
   eviction: yesNo('Whether least recently used keys are evicted at the size limit.'),
   auto_upgrade: yesNo('Whether a database that outgrows its plan moves to the next plan.'),
   consistent: yesNo(
-    'Whether answers wait until the copies at other nodes have what was written (mode `replicated` of standbys).',
+    'Whether replies to writes wait until the copies on other nodes have them (mode `replicated` of standbys).',
   ),
   modifying_state: oneOf(MODIFYING_STATES, 'The change in progress; empty when there is none.'),
   db_resource_size: oneOf(RESOURCE_SIZES, 'Resource tier.'),
@@ -133,7 +133,7 @@ export const DatabaseRecordSchema = Type.Object({
   multizone: yesNo('Always `false`: kept for older clients.'),
   db_daily_bandwidth_limit: integer('Always 9007199254740991, no limit: kept for older clients.'),
   prometheus_enabled: flagText(
-    'Whether `GET /metrics/databases/{id}` serves this database: with the production pack. A text, not a boolean.',
+    'Whether `GET /metrics/databases/{id}` serves this database, which needs the production pack. A text, not a boolean.',
   ),
   prod_pack_enabled: yesNo('Whether the production pack is on.'),
   user_email: text('E-mail of the owner.'),
@@ -143,13 +143,13 @@ export const DatabaseRecordSchema = Type.Object({
   set_aside: Type.Optional(
     Type.Array(SetAsideFiles, {
       description:
-        'Present when another node has taken the database over from its home, and the old home has found that: it keeps its files, with what it had answered and nobody has copied. Of Homeport alone.',
+        'Present when another node has taken the database over and its old home has noticed that. The old home keeps its files, which may have acknowledged writes that no copy has. Only Homeport has this field.',
     }),
   ),
   suspended_by: Type.Optional(
     oneOf(
       SUSPENDERS,
-      'Present only while the database is suspended: by its owner, the operator of the server, or its budget. Of Homeport alone.',
+      'Present only while the database is suspended: by its owner, the operator of the server, or its budget. Only Homeport has this field.',
     ),
   ),
   password: Type.Optional(text('Password of the Redis user `default`. Absent with `credentials=hide`.')),
@@ -170,7 +170,7 @@ export const CreateDatabaseSchema = Type.Object({
   read_regions: Type.Optional(
     listOrNull(
       READ_REGIONS,
-      'Regions with a read replica: not the primary region, none twice, none on gcp, at most one on plan free.',
+      'Regions with a read replica: not the primary region, no region twice, no gcp region, at most one region on plan free.',
     ),
   ),
   plan: Type.Optional(oneOf(PLAN_NAMES, 'Default: `payg`, or `free` for an account of type free.')),
@@ -182,7 +182,7 @@ export const CreateDatabaseSchema = Type.Object({
   db_type: Type.Optional(
     oneOf(
       ['pebble', 'bolt'],
-      'Persistence: `pebble` (the default) logs every write, `bolt` only takes snapshots. Of Homeport alone.',
+      'Persistence: `pebble` (the default) logs every write, `bolt` only takes snapshots. Only Homeport has this field.',
     ),
   ),
 })

@@ -7,12 +7,12 @@ const RecoverySchema = Type.Object({
   from_node: Type.String({ description: 'The node that served it; empty on a server that is alone.' }),
   node: Type.String({ description: 'The node that serves it now; empty on a server that is alone.' }),
   data_time: Type.Integer({
-    description: 'The time of the data, Unix seconds. Everything that was written later is not in it.',
+    description: 'Time of the backup, Unix seconds. The database does not have any later write.',
   }),
-  age_seconds: Type.Integer({ description: 'How old the data is, seconds.' }),
+  age_seconds: Type.Integer({ description: 'Age of the data, seconds.' }),
 })
 
-/** What a recovery has done. */
+/** The result of a recovery. */
 export type RecoveryRecord = Static<typeof RecoverySchema>
 
 /** Recreates a database whose node is gone. */
@@ -26,18 +26,21 @@ export const recoverDatabase = endpoint({
   access: 'write',
   summary: 'Recover a database whose node is gone',
   description:
-    'Recreates the database at a living node from a backup in object storage. Everything that was written after the backup is lost. Refused while its node runs. When that node comes back, it does not serve the database, and sets its files aside. On the node that serves the database, and on a server that is alone, it is a restore.',
+    'Recreates the database on a live node from a backup in object storage. All later writes are lost. The request is refused while the node of the database runs. If that node comes back, it does not serve the database and sets its files aside. If the chosen node already serves the database, or the server is alone, this is a restore.',
   params: Type.Object({ id: Type.String({ description: '`database_id` of the database.' }) }),
   body: {
     kind: 'json',
     schema: Type.Object({
       backup_id: Type.Optional(Type.String({ description: 'Default: the newest backup in object storage.' })),
       node: Type.Optional(
-        Type.String({ description: 'The node that is to serve it. Default: the one that answers.', maxLength: 100 }),
+        Type.String({
+          description: 'The node that will serve it. Default: the node that answers this request.',
+          maxLength: 100,
+        }),
       ),
     }),
   },
-  success: { status: 200, description: 'It serves the data of the backup.', body: RecoverySchema },
+  success: { status: 200, description: 'The database serves the data of the backup.', body: RecoverySchema },
   errors: [
     'invalid_json',
     'database_not_found',

@@ -7,7 +7,7 @@ export interface RedisEndpoint {
 
 /**
  * The URL for Redis clients.
- * @param login user and password, as they stand in a URL.
+ * @param login user and password, encoded for a URL.
  */
 export function redisUrlOf({ endpoint, port, tls }: RedisEndpoint, login: string): string {
   // The endpoint of a server on an IPv6 address is that address.

@@ -1,14 +1,14 @@
 import { Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
 
-/** What the answer says: the tool shows it to the agent that called it. */
+/** Text of the answer, which the tool shows to the agent that called it. */
 export const NO_FREE_DATABASES = `No database was started. This is a Homeport server: it gives no databases without an account, and none that expire by themselves.
 
 - To get a database, call the tool \`redis_database_create_new\`, or run \`homeport db create\`. It belongs to the account of the API key and stays until it is deleted.
 - Delete it with the tool \`redis_database_delete\` when it is not needed any more.
 `
 
-/** Explains to the tool of that name what to do instead. */
+/** Tells the caller of the tool `redis_database_start_free` what to do instead. */
 export const startFreeDatabase = endpoint({
   id: 'startFreeDatabase',
   service: 'management',
@@ -19,7 +19,7 @@ export const startFreeDatabase = endpoint({
   access: 'read',
   summary: 'Ask for a database without an account',
   description:
-    'The address of the tool `redis_database_start_free`, which sends no API key. Homeport gives no databases to strangers: it creates nothing, and the answer names the tool that does.',
+    'The tool `redis_database_start_free` calls this address without an API key. Homeport creates no databases without an account: nothing is created, and the answer names the tool that creates databases.',
   body: { kind: 'raw', mostBytes: 1_024 },
   success: {
     status: 200,

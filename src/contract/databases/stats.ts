@@ -10,10 +10,10 @@ export type StatsPeriod = (typeof STATS_PERIODS)[number]
 /** The period of a request without one. */
 export const DEFAULT_STATS_PERIOD: StatsPeriod = '1h'
 
-/** Points of a series; a series of 30 days has four times as many. */
+/** Number of points of a series; a series of 30 days has four times as many. */
 export const STATS_POINTS = 60
 
-/** Days of the daily series, with today. */
+/** Days of the daily series, including today. */
 export const STATS_DAYS = 7
 
 const PointSchema = Type.Object({
@@ -35,7 +35,7 @@ const CommandSeriesSchema = Type.Object({
 /** Statistics of a database (reference redis 1.8). */
 export const DatabaseStatsSchema = Type.Object({
   monitor_count: PointSchema,
-  connection_count: series('Client connections in each interval, with those that ended in it.'),
+  connection_count: series('Client connections in each interval, including connections that ended in it.'),
   keyspace: series('Number of keys.'),
   throughput: series('Commands per second.'),
   read: series('Reads per second.'),
@@ -43,10 +43,10 @@ export const DatabaseStatsSchema = Type.Object({
   diskusage: series('Bytes on disk.'),
   latencymean: series('Mean time from sending a command to its reply, milliseconds.'),
   latency_99: series('Time in which 99 of 100 commands are answered, milliseconds.'),
-  read_latency_mean: series('The same for reads.'),
-  read_latency_99: series('The same for reads.'),
-  write_latency_mean: series('The same for writes.'),
-  write_latency_99: series('The same for writes.'),
+  read_latency_mean: series('`latencymean` of reads.'),
+  read_latency_99: series('`latency_99` of reads.'),
+  write_latency_mean: series('`latencymean` of writes.'),
+  write_latency_99: series('`latency_99` of writes.'),
   hits: series('Keys looked up and found, per second.'),
   misses: series('Keys looked up and not found, per second.'),
   dailyrequests: series('Billed requests of each day: a write also counts once for each read region.'),
@@ -83,7 +83,7 @@ export const getMetrics = endpoint({
   access: 'read',
   summary: 'Scrape metrics',
   description:
-    'Metrics in the text format of Prometheus: of the databases of the account and, for the first account, of the whole server. Use a read-only API key, or the option metricsToken as a bearer token, which also shows the databases of all accounts. Counters start at zero when the server starts. Does not wake a database that is asleep.',
+    'Metrics in the text format of Prometheus: of the databases of the account and, for the first account, of the whole server. Use a read-only API key, or the value of the option metricsToken as a bearer token, which shows the databases of all accounts. Counters start at zero when the server starts. Does not wake a database that is asleep.',
   body: { kind: 'none' },
   success: {
     status: 200,
@@ -105,7 +105,7 @@ export const getDatabaseMetrics = endpoint({
   access: 'read',
   summary: 'Scrape the metrics of one database',
   description:
-    'The metrics of one database, in the text format of Prometheus, for the people who use it: with its `read_only_rest_token` or `rest_token` as a bearer token, from an address of its allow list. An API key of its account works as well. Only for databases with the production pack; their record has `prometheus_enabled: "true"`. Does not wake a database that is asleep.',
+    'The metrics of one database, in the text format of Prometheus. Send its `read_only_rest_token` or `rest_token` as a bearer token, from an address of its allow list; an API key of its account works as well. Only for databases with the production pack; their record has `prometheus_enabled: "true"`. Does not wake a database that is asleep.',
   params: Type.Object({ id: Type.String({ description: '`database_id` of the database.' }) }),
   body: { kind: 'none' },
   success: {

@@ -36,7 +36,7 @@ export const listStoredBackups = endpoint({
   access: 'read',
   summary: 'List the backups in object storage',
   description:
-    'What the object storage has, newest first, including backups of other servers and of deleted databases: at most 1,000. Only for the first account of the server.',
+    'The backups in object storage, newest first, at most 1,000, including backups of other servers and of deleted databases. Only for the first account of the server.',
   query: Type.Object({
     database_id: Type.Optional(Type.String({ description: 'Only the backups of this database.' })),
   }),
@@ -45,7 +45,7 @@ export const listStoredBackups = endpoint({
   errors: [...storageErrors],
 })
 
-/** Makes a backup in object storage a backup of a database. */
+/** Adds a backup in object storage to the backups of a database. */
 export const adoptStoredBackup = endpoint({
   id: 'adoptStoredBackup',
   service: 'management',

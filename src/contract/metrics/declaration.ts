@@ -15,7 +15,7 @@ export const METRIC_AREAS = [
 /** A metric of `GET /metrics`, declared once: rendering, types and `docs/metrics.md` come from it. */
 export interface MetricDeclaration {
   readonly area: (typeof METRIC_AREAS)[number]
-  /** A counter only grows while a process lives and begins at 0. */
+  /** A counter begins at 0 when the process starts, and only grows. */
   readonly kind: 'counter' | 'gauge' | 'histogram'
   /** Names of its labels. */
   readonly labels: readonly string[]

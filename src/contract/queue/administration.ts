@@ -7,7 +7,7 @@ import { endpoint, noFields, ok } from '../endpoint.js'
 /** Names of plans that a queue may have. Homeport bills nothing and gives all of them the same limits. */
 export const QUEUE_PLANS = ['paid', 'qstash_fixed_1m', 'qstash_fixed_10m', 'qstash_fixed_100m'] as const
 
-/** Names under which clients look for their queue. A server has one queue for each account, and lists it under both. */
+/** Region names under which clients look for their queue. An account has one queue, which is listed under both names. */
 export const QUEUE_REGIONS = ['eu-central-1', 'us-east-1'] as const
 
 /** Largest monthly budget of a queue, US dollars. */
@@ -22,7 +22,9 @@ export const QueueAccountSchema = Type.Object({
   id: text('Identifier of the queue, the `UserID` inside its tokens.'),
   customer_id: text('E-mail of the account, or the id of the team.'),
   token: Type.Optional(
-    text('Token for the queue API. Left out for a read-only API key, and where only its hash is known: rotate it.'),
+    text(
+      'Token for the queue API. Absent for a read-only API key, and when the server knows only its hash: then rotate it.',
+    ),
   ),
   read_only_token: Type.Optional(text('Token that may only read.')),
   active: Type.Boolean({ description: 'Always `true`.' }),
@@ -34,7 +36,7 @@ export const QueueAccountSchema = Type.Object({
   max_requests_per_second: unlimited('Requests in a second.'),
   max_endpoints_per_topic: unlimited('Endpoints of a URL group.'),
   max_dlq_size: unlimited('Dead letters.'),
-  max_retries: integer('Most retries that a message may ask for.'),
+  max_retries: integer('Most retries that a message may have.'),
   max_topics: unlimited('URL groups.'),
   max_schedules: unlimited('Schedules.'),
   max_events_size: unlimited('Entries of the log.'),
@@ -46,18 +48,18 @@ export const QueueAccountSchema = Type.Object({
   max_global_parallelism: integer('Deliveries in flight at once, on the whole server.'),
   max_queues: unlimited('Queues.'),
   max_bandwidth_per_second: unlimited('Bytes in a second.'),
-  prod_pack_enabled: Type.Boolean({ description: 'As it was set; without effect here.' }),
+  prod_pack_enabled: Type.Boolean({ description: 'Whether the production pack was enabled. It has no effect here.' }),
   prometheus_enabled: Type.Literal('false', { description: 'Always `false`: `/metrics` serves the whole server.' }),
   timeout: integer('Longest time of a delivery, seconds.'),
   type: Type.Enum(['free', 'paid']),
   region: Type.Enum([...QUEUE_REGIONS], { description: 'The name under which the client looks for it.' }),
-  reserved_type: text('The fixed plan as it was set, or empty.'),
+  reserved_type: text('The fixed plan that was set; empty for none.'),
   reserved_price: integer('Always 0.'),
   created_by: text('E-mail of the account, or the id of the team.'),
   creation_time: integer('When the account was created, Unix seconds.'),
   deletion_time: integer('Always 0.'),
   budget: integer(
-    'Monthly budget in US dollars as it was set; 0 means none. Without effect, because nothing is billed.',
+    'The monthly budget that was set, US dollars; 0 means none. It has no effect, because nothing is billed.',
   ),
 })
 
@@ -72,32 +74,35 @@ const series = (description: string) => Type.Array(Point, { description })
 const byState = (description: string) =>
   Type.Array(Type.Object({ id: text('The state.'), data_points: Type.Array(Point) }), { description })
 
-/** What a queue did. Counted from the messages and runs that the store still has. */
+/** Statistics of a queue, counted from the messages and runs that the store still has. */
 export const QueueStatsSchema = Type.Object({
-  days: Type.Array(Type.String(), { description: 'Weekdays of the present month, in the order of the daily series.' }),
+  days: Type.Array(Type.String(), { description: 'Weekdays of the current month, in the order of the daily series.' }),
   daily_requests: Type.Array(
     Type.Object({ ...Point.properties, workflow_message: Type.Integer(), workflow_run: Type.Integer() }),
-    { description: 'Messages of each day of the month, with those of workflows and the runs.' },
+    {
+      description:
+        'Messages of each day of the month. `workflow_message` counts messages of workflows, `workflow_run` counts runs.',
+    },
   ),
   daily_billings: series('0 for each day: nothing is billed.'),
   daily_bandwidths: series('Bytes of the bodies of the messages of each day.'),
-  daily_used: series('Messages of plain publishing in each interval of the period.'),
+  daily_used: series('Messages, without those of workflows, in each interval of the period.'),
   daily_used_workflow: series('Messages of workflows in each interval.'),
-  daily_qstash_messages: byState('Messages of plain publishing in each interval, by their present state.'),
-  daily_workflow_messages: byState('Messages of workflows in each interval, by their present state.'),
+  daily_qstash_messages: byState('Messages, without those of workflows, in each interval, by their current state.'),
+  daily_workflow_messages: byState('Messages of workflows in each interval, by their current state.'),
   daily_bandwidth_used: series('Bytes of the bodies of messages in each interval.'),
   dlq_message_count: integer('Dead letters, counted to 100,000.'),
   total_monthly_billing: Type.Number({ description: 'Always 0.' }),
 })
 
-/** What a queue did. */
+/** Statistics of a queue. */
 export type QueueStats = Static<typeof QueueStatsSchema>
 
 const management = { service: 'management', topic: 'Queue accounts', auth: 'basic' } as const
 const IdParams = Type.Object({ id: text('`id` of the queue.') })
 const theQueue = { status: 200, description: 'The queue.', body: QueueAccountSchema } as const
 
-/** The queue of the caller. */
+/** Reads the queue of the caller. */
 export const getOwnQueueAccount = endpoint({
   ...management,
   id: 'getOwnQueueAccount',
@@ -111,7 +116,7 @@ export const getOwnQueueAccount = endpoint({
   errors: [],
 })
 
-/** The queues of the caller. */
+/** Lists the queue of the caller under each region name. */
 export const listQueueAccounts = endpoint({
   ...management,
   id: 'listQueueAccounts',
@@ -126,7 +131,7 @@ export const listQueueAccounts = endpoint({
   errors: [],
 })
 
-/** A queue by its id. */
+/** Reads a queue by its id. */
 export const getQueueAccount = endpoint({
   ...management,
   id: 'getQueueAccount',
@@ -141,7 +146,7 @@ export const getQueueAccount = endpoint({
   errors: ['queue_account_not_found'],
 })
 
-/** New tokens. */
+/** Replaces the two tokens of a queue. */
 export const rotateQueueToken = endpoint({
   ...management,
   id: 'rotateQueueToken',
@@ -150,14 +155,14 @@ export const rotateQueueToken = endpoint({
   access: 'write',
   summary: 'Rotate the queue token',
   description:
-    'Makes a new token and a new read-only token. The old ones are refused when the answer is sent. Addresses of webhooks and the signing keys stay as they are. In a team, that takes the owner or an admin.',
+    'Creates a new token and a new read-only token. The old ones are invalid as soon as the response is sent. The URLs of webhooks and the signing keys do not change. In a team, only the owner and admins may do this.',
   params: IdParams,
   body: noFields,
   success: theQueue,
   errors: ['queue_account_not_found', 'team_forbidden', 'store_unavailable'],
 })
 
-/** The plan of a queue. */
+/** Sets the plan of a queue. */
 export const setQueuePlan = endpoint({
   ...management,
   id: 'setQueuePlan',
@@ -172,7 +177,7 @@ export const setQueuePlan = endpoint({
   errors: ['queue_account_not_found', 'store_unavailable'],
 })
 
-/** The budget of a queue. */
+/** Sets the budget of a queue. */
 export const updateQueueBudget = endpoint({
   ...management,
   id: 'updateQueueBudget',
@@ -204,7 +209,7 @@ const productionPack = (state: 'enable' | 'disable') =>
     path: `/v2/qstash/${state}-prodpack/{id}`,
     access: 'write',
     summary: `${state === 'enable' ? 'Enable' : 'Disable'} the production pack of the queue`,
-    description: 'Stored and shown, without further effect. Doing it again changes nothing.',
+    description: 'Stored and shown, without further effect. Repeating the request changes nothing.',
     params: IdParams,
     body: noFields,
     success: ok,
@@ -214,10 +219,10 @@ const productionPack = (state: 'enable' | 'disable') =>
 /** Adds the production pack to a queue. */
 export const enableQueueProductionPack = productionPack('enable')
 
-/** Takes the production pack from a queue. */
+/** Removes the production pack from a queue. */
 export const disableQueueProductionPack = productionPack('disable')
 
-/** Gives a queue to a team, which Homeport cannot. */
+/** Moves a queue to a team, which Homeport refuses. */
 export const moveQueueToTeam = endpoint({
   ...management,
   id: 'moveQueueToTeam',
@@ -226,7 +231,7 @@ export const moveQueueToTeam = endpoint({
   access: 'write',
   summary: 'Move the queue to a team',
   description:
-    'Answered with 409 unless the target is the team that has the queue already: every account and team has a queue of its own, which stays with it.',
+    'Always refused with 409, unless the target is the team that already has the queue: every account and team has its own queue, which cannot be moved.',
   body: {
     kind: 'json',
     schema: Type.Object({
@@ -238,7 +243,7 @@ export const moveQueueToTeam = endpoint({
   errors: ['queue_account_not_found', 'team_not_found', 'queue_not_movable'],
 })
 
-/** What a queue did. */
+/** Reads the statistics of a queue. */
 export const getQueueStats = endpoint({
   ...management,
   id: 'getQueueStats',
@@ -258,7 +263,7 @@ export const getQueueStats = endpoint({
   errors: ['queue_account_not_found', 'store_unavailable'],
 })
 
-/** Where deliveries come from. */
+/** Lists the addresses from which deliveries are sent. */
 export const getQueueAddresses = endpoint({
   ...management,
   id: 'getQueueAddresses',

@@ -26,7 +26,7 @@ const DEAD_FILTERS = {
   cursor: CURSOR,
 }
 
-/** Changes apply to dead letters of messages only: `source` is refused, not ignored. */
+/** The filters of changes, which apply only to dead letters of messages: `source` is refused, not ignored. */
 const deadFilters = Type.Object(DEAD_FILTERS, { additionalProperties: false })
 
 /** Unknown parameters of a read are ignored: clients that are newer than this server send some. */
@@ -52,7 +52,7 @@ export const listDeadLetters = endpoint({
   scopes: ['read'],
   summary: 'List dead letters',
   description:
-    'Messages that could not be delivered. Date filters apply to the time of the failure. With filters, a page may have fewer letters than `count`, or none, and still a `cursor`, with which the next request goes on.',
+    'Messages that could not be delivered. Date filters apply to the time of the failure. With filters, a page may have fewer dead letters than `count`, or none, and still a `cursor`: send it with the next request to continue.',
   query: deadListing,
   body: { kind: 'none' },
   success: {

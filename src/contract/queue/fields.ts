@@ -48,7 +48,7 @@ const MESSAGE = {
   callback: Type.Optional(text('URL that is called after each response.')),
   failureCallback: Type.Optional(text('URL that is called when the message has failed for good.')),
   callerIP: Type.Optional(text('Address of the publisher.')),
-  callerIp: Type.Optional(text('The same, as `Message` of `@upstash/qstash` names it.')),
+  callerIp: Type.Optional(text('The same as `callerIP`, in the spelling of `Message` of `@upstash/qstash`.')),
   retryDelayExpression: Type.Optional(text('`Upstash-Retry-Delay` as it was sent.')),
   timeout: Type.Optional(Type.Integer({ description: 'Timeout of an attempt, milliseconds.' })),
   ...LABELS,
@@ -59,7 +59,7 @@ const MESSAGE = {
 const Because = Type.Object({
   kind: Type.Enum(['debounced', 'prioritized'], {
     description:
-      '`debounced`: the delay of its debounce key has not ended. `prioritized`: it is due, and its priority decides which others go first.',
+      '`debounced`: the delay of its debounce key has not ended. `prioritized`: it is due, and its priority decides which other messages are sent first.',
   }),
   until: Type.Optional(ms('When the wait ends')),
   text: text('The reason in words.'),
@@ -84,7 +84,7 @@ export const DeadLetter = Type.Object({
   responseBody: Type.Optional(
     text('The beginning of the last response, when it is valid UTF-8. Without a response, the reason.'),
   ),
-  responseBodyBase64: Type.Optional(text('The same in base64, when it is not valid UTF-8.')),
+  responseBodyBase64: Type.Optional(text('The beginning of the last response in base64, when it is not valid UTF-8.')),
 })
 
 /** A workflow run that has failed, among dead letters (reference queue 4.13). */

@@ -82,7 +82,7 @@ export const flowKeyActions = [
   action({
     verb: 'unpin',
     summary: 'Unpin the limits of a flow-control key',
-    description: 'The limits stay until the next message sets them.',
+    description: 'The limits stay until the next message with this key sets others.',
     query: {
       parallelism: Type.Optional(Type.Boolean({ description: 'true: unpins the parallelism.' })),
       rate: Type.Optional(Type.Boolean({ description: 'true: unpins rate and period.' })),
@@ -160,7 +160,7 @@ export const getGlobalParallelism = endpoint({
   access: 'read',
   scopes: ['read'],
   summary: 'Read the parallelism of the server',
-  description: 'How many deliveries are in flight, and the limit: of all nodes together.',
+  description: 'The number of deliveries in flight and its limit, for all nodes together.',
   body: { kind: 'none' },
   success: {
     status: 200,

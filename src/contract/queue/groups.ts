@@ -38,7 +38,7 @@ export const addUrlGroupEndpoints = endpoint({
   scopes: [],
   summary: 'Add endpoints to a URL group',
   description:
-    'Creates the group if it does not exist. An endpoint whose name or URL is already in the group replaces the one that is there.',
+    'Creates the group if it does not exist. An endpoint replaces the endpoint of the group that has the same name or URL.',
   params,
   body: { kind: 'json', schema: Type.Object({ endpoints: Type.Array(Endpoint, { minItems: 1 }) }) },
   success: { status: 200, description: 'The endpoints are in the group.', body: Done },

@@ -16,12 +16,12 @@ const PublishReply = Type.Object({
   deduplicated: Type.Optional(Type.Boolean()),
   replaced: Type.Optional(
     Type.String({
-      description: 'The cancelled message of the same debounce or singleton key, which this one replaces.',
+      description: 'Id of the cancelled message with the same debounce or singleton key, which this one replaces.',
     }),
   ),
   because: Type.Optional(
     Type.String({
-      description: 'Why it was skipped for an older message with its singleton key, or has replaced one.',
+      description: 'Why the message was skipped because of its singleton key, or has replaced another one.',
     }),
   ),
   workflowRunId: Type.Optional(Type.String()),
@@ -30,7 +30,7 @@ const PublishReply = Type.Object({
 
 const ItemReply = Type.Union([
   PublishReply,
-  Type.Array(PublishReply, { description: 'To a URL group: one entry for each endpoint.' }),
+  Type.Array(PublishReply, { description: 'For a URL group: one entry for each endpoint.' }),
 ])
 
 /** Errors of publishing a message, with or without a queue. */
@@ -107,7 +107,7 @@ export const enqueueMessage = endpoint({
   errors: PUBLISH_ERRORS,
 })
 
-/** The SDK for Python sends null for what is absent. */
+/** An optional text. The SDK for Python sends null instead of leaving out a member. */
 const textOrNull = (description: string) => Type.Optional(Type.Union([Type.String(), Type.Null()], { description }))
 
 const BatchItem = Type.Object({
@@ -278,7 +278,9 @@ const EventPage = Type.Object({
   events: Type.Array(Event, { description: 'The entries; empty with `groupBy`.' }),
   logs: Type.Array(Event, { description: 'The same entries under their newer name.' }),
   messages: Type.Optional(
-    Type.Array(MessageLog, { description: 'The entries by message: with `groupBy`, or where `messageId` is one id.' }),
+    Type.Array(MessageLog, {
+      description: 'The entries by message. Present with `groupBy`, and when `messageId` is a single id.',
+    }),
   ),
   cursor: Type.Optional(Type.String()),
   searchedTo,
@@ -286,7 +288,7 @@ const EventPage = Type.Object({
 
 const eventsDescription =
   'What happened to messages: published, attempted, retried, ended. Entries are ordered by message (newest first), ' +
-  'then by time. Date filters apply to the time of the entry. `count` counts entries, also when they are grouped. With filters, a request looks at a limited number of messages: a page may have fewer entries, or none, and still a `cursor`, with which the next request goes on.'
+  'then by time. Date filters apply to the time of the entry. `count` counts entries, also when they are grouped. With filters, a request looks at a limited number of messages: a page may have fewer entries, or none, and still a `cursor`: send it with the next request to continue.'
 
 const logAt = (id: string, path: string, summary: string) =>
   endpoint({
@@ -349,9 +351,9 @@ const rotateKeys = (id: string, method: 'GET' | 'POST', summary: string) =>
     errors: [],
   })
 
-/** Rotate the signing keys. */
+/** Rotates the signing keys. */
 export const rotateSigningKeys = rotateKeys('rotateSigningKeys', 'POST', 'Rotate the signing keys')
-/** The same, by the method of older clients. */
+/** Rotates the signing keys, by the method of older clients. */
 export const rotateSigningKeysByGet = rotateKeys(
   'rotateSigningKeysByGet',
   'GET',

@@ -1,2 +1,2 @@
-/** Greatest priority of a message or run, and with a minus the least, seconds. */
+/** Greatest priority of a message or run, seconds; the least one is its negative. */
 export const GREATEST_PRIORITY = 600

@@ -14,7 +14,9 @@ const Queue = Type.Object({
   name: Type.String(),
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
   updatedAt: Type.Integer({ description: 'Unix milliseconds.' }),
-  parallelism: Type.Integer({ description: 'Most messages that have their turn at the same time.' }),
+  parallelism: Type.Integer({
+    description: 'Most messages that are delivered at the same time, including their retries and callbacks.',
+  }),
   lag: Type.Integer({ description: 'Pending messages of the queue.' }),
   paused: Type.Boolean(),
 })
@@ -32,7 +34,7 @@ export const putQueue = endpoint({
   summary: 'Create or change a queue',
   description:
     'Sets the parallelism and whether the queue is paused. Lowering the parallelism does not end deliveries that have ' +
-    'begun. In a paused queue no message gets its turn.',
+    'begun. A paused queue begins no delivery.',
   body: {
     kind: 'json',
     schema: Type.Object({
@@ -107,7 +109,7 @@ export const pauseQueue = endpoint({
   access: 'write',
   scopes: [],
   summary: 'Pause a queue',
-  description: 'No further messages get their turn. Deliveries that have begun continue, with their retries.',
+  description: 'The queue begins no further delivery. Deliveries that have begun continue, with their retries.',
   params,
   body: { kind: 'none' },
   success: { status: 200, description: 'The queue is paused.', body: Done },
@@ -123,7 +125,7 @@ export const resumeQueue = endpoint({
   access: 'write',
   scopes: [],
   summary: 'Resume a queue',
-  description: 'Waiting messages get their turn in the order of their arrival.',
+  description: 'Waiting messages are delivered in the order of their arrival.',
   params,
   body: { kind: 'none' },
   success: { status: 200, description: 'The queue is running.', body: Done },

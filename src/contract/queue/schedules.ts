@@ -36,7 +36,9 @@ const Schedule = Type.Object({
   priority: fields.priority,
   debounceKey: fields.debounceKey,
   debounceDelay: Type.Optional(Type.Number({ description: 'How long a message waits for a newer one, seconds.' })),
-  debounceMaxDelay: Type.Optional(Type.Number({ description: 'The longest wait since the first one, seconds.' })),
+  debounceMaxDelay: Type.Optional(
+    Type.Number({ description: 'The longest wait since the first message that was replaced, seconds.' }),
+  ),
   singletonKey: fields.singletonKey,
   singletonMode: Type.Optional(Type.Enum(['skip', 'cancel'])),
   label: fields.label,
@@ -47,7 +49,7 @@ const Schedule = Type.Object({
   ),
   lastScheduleStates: Type.Optional(
     Type.Record(Type.String(), Type.Enum(['IN_PROGRESS', 'SUCCESS', 'FAIL']), {
-      description: 'State of the last messages, by message id, as long as the messages are kept.',
+      description: 'States of the last messages, by message id, as long as the messages are kept.',
     }),
   ),
   error: Type.Optional(Type.String({ description: 'Why the schedule published no message when it last fired.' })),

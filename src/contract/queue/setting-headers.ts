@@ -5,8 +5,8 @@ import { GREATEST_PRIORITY } from './priority.js'
 
 /**
  * The headers of a publish request, for the documentation. `queue/publish/settings.ts` parses them, because its rules go
- * beyond a schema. Absent from the lists, because OpenAPI cannot describe a header by its prefix:
- * `Upstash-Forward-<Name>`, and the further settings of callbacks.
+ * beyond a schema. The lists lack `Upstash-Forward-<Name>` and the further settings of callbacks, because OpenAPI cannot
+ * describe a header by its prefix.
  */
 
 const text = (description: string) => Type.Optional(Type.String({ description }))
@@ -37,14 +37,17 @@ const SHARED = {
 
 const NOT_BEFORE = {
   'Upstash-Not-Before': Type.Optional(
-    Type.Integer({ minimum: 0, description: 'When the first attempt is due, Unix seconds. Wins over the delay.' }),
+    Type.Integer({
+      minimum: 0,
+      description: 'When the first attempt is due, Unix seconds. Takes precedence over the delay.',
+    }),
   ),
 }
 
 /** Settings that only Homeport has. */
 const RULES = {
   'Homeport-Debounce': text(
-    'Debounce key, at most 512 characters. A message or run replaces the one with the same key that has not been sent or started yet, and the delay starts again.',
+    'Debounce key, at most 512 characters. A new message or run replaces an older one with the same key that has not been sent or started yet, and the delay starts again.',
   ),
   'Homeport-Debounce-Delay': text(
     'How long a debounced message or run waits for a newer one: `30s` or seconds, at most 366 days. Required with a debounce key.',
@@ -53,12 +56,12 @@ const RULES = {
     'The longest wait since the first message or trigger that was replaced. Default: no limit.',
   ),
   'Homeport-Singleton': text(
-    'Singleton key, at most 512 characters. At most one message with the key is pending, and one run with it active, at a time.',
+    'Singleton key, at most 512 characters. At any time, at most one message with the key is pending and at most one run with the key is active.',
   ),
   'Homeport-Singleton-Mode': Type.Optional(
     Type.Enum(['skip', 'cancel'], {
       description:
-        'While an older message or run with the singleton key has not ended: `skip` makes no new one, `cancel` cancels the older one. Default skip.',
+        'What happens while an older message or run with the singleton key has not ended: `skip` creates no new one, `cancel` cancels the older one. Default skip.',
     }),
   ),
   'Homeport-Priority': Type.Optional(
@@ -66,7 +69,7 @@ const RULES = {
       minimum: -GREATEST_PRIORITY,
       maximum: GREATEST_PRIORITY,
       description:
-        'Seconds that a message, or each step of a run, counts as due earlier when it waits in line with others of the account; negative: later. Not for messages of a queue. Default 0.',
+        'Seconds by which a message, or each step of a run, counts as due earlier while it waits with others of the account; negative: later. Not for messages of a queue. Default 0.',
     }),
   ),
 }
@@ -106,10 +109,10 @@ export const PUBLISH_HEADERS: TObject = Type.Object({
   ...MESSAGE,
   ...NOT_BEFORE,
   'Upstash-Deduplication-Id': text(
-    'Messages with the same id within 10 minutes are one message. At most 512 characters.',
+    'Messages with the same id within 10 minutes count as one message. At most 512 characters.',
   ),
   'Upstash-Content-Based-Deduplication': flag(
-    'true: messages with the same destination, method, body and forwarded headers within 10 minutes are one message. Default false.',
+    'true: messages with the same destination, method, body and forwarded headers within 10 minutes count as one message. Default false.',
   ),
 })
 
@@ -129,14 +132,14 @@ export const SCHEDULE_HEADERS: TObject = Type.Object({
 /** Headers of triggering a run. */
 export const TRIGGER_HEADERS: TObject = Type.Object({
   'Upstash-Workflow-RunId': text(
-    'Id of the run: 1 to 512 characters of Latin 1 without spaces, control characters and any of / \\ ? # %. Absent: the server creates an id.',
+    'Id of the run: 1 to 512 characters of Latin 1 without spaces, control characters, `/`, `\\`, `?`, `#` and `%`. Absent: the server creates an id.',
   ),
   ...SHARED,
   ...RULES,
   ...NOT_BEFORE,
 })
 
-/** The member of an item of a batch that stands for the headers of a request. */
+/** The member `headers` of an item of a batch: settings that are headers in a single request. */
 export const itemHeaders = (description: string) =>
   Type.Optional(
     Type.Record(Type.String(), Type.String(), {

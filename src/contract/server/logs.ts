@@ -3,16 +3,16 @@ import { endpoint } from '../endpoint.js'
 import { EVENT_LEVELS } from '../logs/declaration.js'
 import { LOG_EVENTS } from '../logs/events.js'
 
-/** Most lines of an answer. */
+/** Most lines of a response. */
 export const MOST_LOG_LINES = 1_000
 
 const LogLineSchema = Type.Object(
   {
     time: Type.String({ description: 'When it was logged, ISO 8601.' }),
     level: Type.Enum([...EVENT_LEVELS], { description: 'How important it is.' }),
-    event: Type.String({ description: 'Name of the event; docs/logs.md has all.' }),
+    event: Type.String({ description: 'Name of the event; docs/logs.md lists all events.' }),
     msg: Type.String({ description: 'What happened, for people.' }),
-    requestId: Type.Optional(Type.String({ description: 'The request that it is about.' })),
+    requestId: Type.Optional(Type.String({ description: 'Id of the request that the line is about.' })),
   },
   { additionalProperties: true, description: 'A line, with the fields of its event.' },
 )
@@ -20,7 +20,7 @@ const LogLineSchema = Type.Object(
 /** A line of the log. */
 export type LogLine = Static<typeof LogLineSchema>
 
-/** An event of the stream that tells how many lines the reader has missed. */
+/** An event of the stream: the number of lines that the reader has missed. */
 export const MissedLinesSchema = Type.Object({
   missed: Type.Integer({ description: 'Lines that are no longer kept.' }),
 })
@@ -38,7 +38,11 @@ const LogsQuery = Type.Object({
     Type.String({ maxLength: 128, description: 'Only lines of the request with this id (`X-Request-Id`).' }),
   ),
   count: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: MOST_LOG_LINES, description: 'Only the newest lines. Default: 100.' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: MOST_LOG_LINES,
+      description: 'Only this many of the newest lines. Default: 100.',
+    }),
   ),
 })
 
@@ -56,7 +60,7 @@ export const getServerLogs = endpoint({
   access: 'read',
   summary: 'Read the log of the server',
   description:
-    'For the operator: the newest lines of the log since the server started, as far as `logLevel` lets them be written. The server keeps 5,000 lines in memory, with 4 million characters together. With `Accept: text/event-stream` the response is a stream of server-sent events: `line` with one line, first the newest ones, then each new one. A reader that reconnects with `Last-Event-ID` gets what it has missed, and `missed` with a count if some of it is no longer kept.',
+    'For the operator: the newest lines of the log since the server started. Lines below `logLevel` are not logged. The server keeps at most 5,000 lines and 4 million characters in memory. With `Accept: text/event-stream` the response is a stream of server-sent events `line` with one line each: the newest lines first, then each new one. A reader that reconnects with `Last-Event-ID` gets the lines that it has missed, and an event `missed` with their number if some are no longer kept.',
   query: LogsQuery,
   body: { kind: 'none' },
   success: { status: 200, description: 'The lines.', body: LogLinesSchema },

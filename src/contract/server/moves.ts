@@ -15,11 +15,11 @@ export const DatabaseMoveSchema = Type.Object({
   to: text('Name of the node that it moves to.'),
   state: Type.Enum([...MOVE_STATES], {
     description:
-      '`asked`: it waits for its turn; `copying`: the new node copies the data, the old one serves; `switched`: the new node serves, the old one sets its files aside; `done`; `aborted`: the old node serves, the new one deletes its copy; `failed`.',
+      '`asked`: the move waits for its turn; `copying`: the new node copies the data while the old one serves; `switched`: the new node serves, and the old one sets its files aside; `done`: the move is complete; `aborted`: the old node serves, and the new one deletes its copy; `failed`: see `problem`.',
   }),
   problem: text('Why it failed; empty otherwise.'),
-  start_time: Type.Integer({ description: 'When it was asked for, Unix seconds.' }),
-  end_time: Type.Integer({ description: 'When it ended, Unix seconds; 0 while it has not.' }),
+  start_time: Type.Integer({ description: 'When it was requested, Unix seconds.' }),
+  end_time: Type.Integer({ description: 'When it ended, Unix seconds; 0 if it has not ended.' }),
 })
 
 /** A move of a database to another node. */
@@ -36,7 +36,7 @@ export const moveDatabaseToNode = endpoint({
   access: 'write',
   summary: 'Move a database to a node',
   description:
-    'For the operator: the node copies the database while it serves, then becomes its home. Clients are disconnected once and wait less than a second. The reply comes when the request is stored; list the moves to see the progress. A repeated request finds the active move.',
+    'For the operator: the node copies the database while it serves, then becomes its home. Clients are disconnected once and wait less than a second. Responds when the request is stored; list the moves to see the progress. Repeating the request while the move is active changes nothing.',
   params: Type.Object({ name: Type.String({ maxLength: 100, description: '`name` of the node.' }) }),
   body: {
     kind: 'json',
@@ -67,7 +67,7 @@ export const listDatabaseMoves = endpoint({
   access: 'read',
   summary: 'List moves of databases',
   description:
-    'For the operator: moves of databases to other nodes, the newest first, at most 1,000; of each database also the last one that ended.',
+    'For the operator: moves of databases to other nodes, newest first, at most 1,000: all active moves, and the last ended move of each database.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The moves.', body: Type.Array(DatabaseMoveSchema) },
   errors: ['operator_only', 'store_unavailable'],

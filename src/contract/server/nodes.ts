@@ -8,10 +8,10 @@ export const NODE_STATES = ['live', 'draining', 'dead', 'left'] as const
 
 /** A node of the cluster. */
 export const NodeSchema = Type.Object({
-  name: text('As it was started with `--node`.'),
+  name: text('Name of the node, from the option `--node`.'),
   state: Type.Enum([...NODE_STATES], {
     description:
-      '`draining`: it gives everything up to the others; `dead`: it gave no sign of life, so the others took over; `left`: it was stopped.',
+      '`live`: it runs; `draining`: it hands its partitions and databases over to other nodes; `dead`: it gave no sign of life, so other nodes have taken over its work; `left`: it was stopped.',
   }),
   address: text('Host and port at which other nodes reach it.'),
   version: text('Version of Homeport.'),
@@ -21,16 +21,19 @@ export const NodeSchema = Type.Object({
   engine_memory: Type.Optional(
     Type.Integer({
       description:
-        'Memory of the data of its databases that are awake, bytes, from the last samples. Absent while it does not answer.',
+        'Memory of the data of its databases that are awake, bytes, from the last samples. Absent while the node does not answer.',
     }),
   ),
   problems: Type.Optional(
     Type.Integer({
-      description: 'Problems that need a person, as its `/health` counts them. Absent while it does not answer.',
+      description:
+        'Problems that only a person can solve, as its `/health` counts them. Absent while the node does not answer.',
     }),
   ),
   partitions: Type.Integer({ description: 'How many of the 64 partitions of messages it owns.' }),
-  leader: Type.Boolean({ description: 'Whether it does what only one node does, such as firing schedules.' }),
+  leader: Type.Boolean({
+    description: 'Whether it is the leader, which does the work of a single node, such as firing schedules.',
+  }),
   answering: Type.Boolean({ description: 'Whether it is the node that answers this request.' }),
 })
 
@@ -49,13 +52,13 @@ export const listNodes = endpoint({
   access: 'read',
   summary: 'List nodes',
   description:
-    'For the operator: the nodes of the cluster, by name, also those that are gone and not removed. Empty for a server that is alone.',
+    'For the operator: the nodes of the cluster, by name, including stopped and dead nodes until they are removed. Empty for a server that is alone.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The nodes.', body: Type.Array(NodeSchema) },
   errors: ['operator_only', 'store_unavailable'],
 })
 
-/** Makes a node give everything up to the others. */
+/** Makes a node hand everything over to the other nodes. */
 export const drainNode = endpoint({
   ...operator,
   id: 'drainNode',
@@ -64,7 +67,7 @@ export const drainNode = endpoint({
   access: 'write',
   summary: 'Drain a node',
   description:
-    'For the operator: the node gives its partitions up, each when no request for it is in flight, and takes none until it is resumed or started again. Its databases move to other nodes of their regions, two at a time: those that sleep first, the longest idle first. It answers requests meanwhile; `/readyz` says 503, so that a balancer leaves it out. The reply comes when the state is stored; list the nodes to see the progress.',
+    'For the operator: the node hands over each partition when no request of it is in flight, and takes no partition until it is resumed or started again. Its databases move to other nodes of their regions, two at a time: first the databases that are asleep, then the longest idle ones. Meanwhile the node answers requests, but `/readyz` responds with 503, so that a load balancer sends it no new ones. Responds when the state is stored; list the nodes to see the progress.',
   params,
   body: noFields,
   success: ok,
@@ -86,7 +89,7 @@ export const resumeNode = endpoint({
   errors: ['operator_only', 'node_not_found', 'node_not_running', 'store_unavailable'],
 })
 
-/** Forgets a node that is gone. */
+/** Removes a node that is gone. */
 export const removeNode = endpoint({
   ...operator,
   id: 'removeNode',
@@ -95,12 +98,12 @@ export const removeNode = endpoint({
   access: 'write',
   summary: 'Remove a node',
   description:
-    'For the operator: a node that was stopped or is dead is no longer listed. Its name is free again. Refused while it is the home of databases, unless `lose_databases` says that it is gone for good with its disk. Its databases then stay listed and do not serve; their owners may recover them from object storage, or delete them. If it starts again after all with its data directory, it serves those that are left.',
+    'For the operator: removes a stopped or dead node from the list; its name is free again. The request is refused while the node is the home of databases, unless `lose_databases` says that the node and its disk are gone for good. Its databases then stay listed but do not serve; their owners may recover them from object storage, or delete them. If the node starts again after all with its data directory, it serves the databases that are left.',
   params,
   query: Type.Object({
     lose_databases: Type.Optional(
       Type.Boolean({
-        description: 'true: also while it is the home of databases, whose data is lost. Default: false.',
+        description: 'true: remove the node although it is the home of databases, whose data is lost. Default: false.',
       }),
     ),
   }),

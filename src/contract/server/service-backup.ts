@@ -8,11 +8,13 @@ const count = (description: string) => Type.Integer({ description })
 export const SERVICE_BACKUP_STATES = ['none', 'running', 'completed', 'failed'] as const
 
 const ServiceBackupSchema = Type.Object({
-  state: Type.Enum([...SERVICE_BACKUP_STATES], { description: '`none`: none was asked for since the server started.' }),
+  state: Type.Enum([...SERVICE_BACKUP_STATES], {
+    description: '`none`: no backup was requested since the server started.',
+  }),
   name: text('Name of the backup; empty for none.'),
-  path: text('Its folder on the machine of the server, or its place in object storage.'),
-  databases: count('How many databases the store knew when it was copied.'),
-  databases_done: count('How many of them are in the backup.'),
+  path: text('Its folder on the machine of the server, or its location in object storage.'),
+  databases: count('Number of databases in the store when it was copied.'),
+  databases_done: count('Number of databases whose data is in the backup so far.'),
   without: Type.Array(
     Type.Object({
       database_id: text('Id of the database.'),
@@ -24,7 +26,7 @@ const ServiceBackupSchema = Type.Object({
   bytes: count('Size of the completed backup.'),
   problem: text('Why it failed; empty otherwise.'),
   start_time: count('When it began, Unix seconds.'),
-  end_time: count('When it ended, Unix seconds; 0 while it has not.'),
+  end_time: count('When it ended, Unix seconds; 0 if it has not ended.'),
 })
 
 /** The last backup of the whole service. */
@@ -41,7 +43,7 @@ export const backUpService = endpoint({
   access: 'write',
   summary: 'Back up the whole service',
   description:
-    'For the operator: begins a backup of the store, all databases, credentials and keys, consistent with each other, in a new folder that only the user of the server can read, or encrypted in object storage. The reply comes at once; read the backup to see its progress. One backup is made at a time. Only for a server that is alone and has its store in SQLite.',
+    'For the operator: begins a backup of the store, all databases, credentials and keys, consistent with each other, in a new folder that only the user of the server can read, or encrypted in object storage. Responds at once; read the backup to see its progress. Only one backup is made at a time. Only for a server that is alone and has its store in SQLite.',
   body: {
     kind: 'json',
     schema: Type.Object({
@@ -49,13 +51,14 @@ export const backUpService = endpoint({
         minLength: 1,
         maxLength: 1_000,
         description:
-          'Absolute path of the folder of backups on the machine of the server, or a place in object storage such as `s3://bucket/prefix`, which is reached with the options and credentials of the server.',
+          'Absolute path of the folder of backups on the machine of the server, or a location in object storage such as `s3://bucket/prefix`, for which the options and credentials of the server are used.',
       }),
       keep: Type.Optional(
         Type.Integer({
           minimum: 1,
           maximum: 100_000,
-          description: 'How many backups stay there, once the new one was read back. Default: all.',
+          description:
+            'Number of backups to keep there; older ones are deleted once the new one was read back. Default: all.',
         }),
       ),
     }),
@@ -77,7 +80,7 @@ export const getServiceBackup = endpoint({
       Type.Integer({
         minimum: 0,
         maximum: 30,
-        description: 'Answer only when no backup is being made, but after this many seconds at the latest. Default: 0.',
+        description: 'Wait until no backup is being made, but at most this many seconds. Default: 0.',
       }),
     ),
   }),

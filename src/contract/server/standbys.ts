@@ -18,14 +18,14 @@ export const STANDBY_MODES = ['async', 'replicated'] as const
 
 const Mode = Type.Enum([...STANDBY_MODES], {
   description:
-    'Of all standbys of the database. `async`: the home answers at once; `replicated`: the home answers when every standby that is `following` has what the engine has done, so a loss of the home loses nothing that was answered.',
+    'Mode of all standbys of the database. `async`: the home answers at once. `replicated`: the home answers when every standby in the state `following` has all writes of the engine, so that a loss of the home loses no acknowledged write.',
 })
 
 const Copies = Type.Integer({
   minimum: 1,
   maximum: MOST_STANDBYS,
   description:
-    'How many standbys the database is to have, at different nodes. Default: as many as it has, or 1. The home chooses the nodes of those that are missing. Of those that are too many, first those without a node end, then those that the home has chosen, then the last ones.',
+    'Number of standbys that the database should have, on different nodes. Default: the current number, or 1. The home chooses the nodes of missing standbys. Surplus standbys end in this order: standbys without a node, standbys whose node the home has chosen, then the last ones.',
 })
 
 /** The copy of a database on another node. */
@@ -34,24 +34,24 @@ export const DatabaseStandbySchema = Type.Object({
   database_name: text('Name of the database.'),
   home: text('Name of the node that serves the database.'),
   slot: whole(
-    'Which of its copies this is, 1 to 3. If several can take over and are equally far, the lowest one does.',
+    'Number of the copy, 1 to 3. If several copies can take over and have the same replication offset, the lowest number takes over.',
   ),
-  standby: text('Name of the node that keeps the copy; empty while there is no other node for it.'),
+  standby: text('Name of the node that keeps the copy; empty while no other node can keep it.'),
   placement: Type.Enum([...STANDBY_PLACEMENTS], {
     description:
-      '`named`: the operator has named the node; `auto`: the home chooses a node of the region, and another one when that node has been away for 30 s.',
+      '`named`: the operator has named the node; `auto`: the home chooses a node of the region, and chooses another one when that node has been absent for 30 s.',
   }),
   mode: Mode,
   state: Type.Enum([...STANDBY_STATES], {
     description:
-      '`asked`: the home has not begun, for example because the database sleeps; `copying`: the copy is being made; `following`: the copy gets every write as it happens; `behind`: the copy is complete up to `complete_until`, and gets nothing now.',
+      '`asked`: the home has not begun, for example because the database is asleep; `copying`: the copy is being made; `following`: the copy gets every write as it happens; `behind`: the copy is complete up to `complete_until`, but gets no writes now.',
   }),
   complete_until: whole(
-    'The copy has every write that was answered until then: Unix milliseconds by the clock of the home, 0 while there is none. While the database sleeps it stays as it is.',
+    'The copy has every write that was acknowledged until this time: Unix milliseconds by the clock of the home, 0 while the copy is not complete. It does not change while the database is asleep.',
   ),
-  home_offset: whole('Replication offset of the home, bytes, when it last asked.'),
-  standby_offset: whole('Replication offset of the copy, bytes, when it last answered.'),
-  problem: text('Why the copy gets nothing; empty otherwise.'),
+  home_offset: whole('Replication offset of the home at the last comparison, bytes.'),
+  standby_offset: whole('Replication offset of the copy at the last comparison, bytes.'),
+  problem: text('Why the copy gets no writes; empty otherwise.'),
 })
 
 /** The copy of a database on another node. */
@@ -68,7 +68,7 @@ const body = {
   schema: Type.Object({ mode: Type.Optional(Mode), copies: Type.Optional(Copies) }, { additionalProperties: false }),
 } as const
 
-/** Has a node keep a standby of a database. */
+/** Makes a node keep a standby of a database. */
 export const setDatabaseStandby = endpoint({
   ...operator,
   path,
@@ -78,7 +78,7 @@ export const setDatabaseStandby = endpoint({
   access: 'write',
   summary: 'Keep a standby of a database at a node',
   description:
-    'For the operator: the node keeps a copy of the database that follows its home all the time: one more while the database has fewer than `copies`, else in place of the one that would end first. The reply comes when the request is stored; list the standbys to see the progress. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
+    'For the operator: the node keeps a copy of the database that continuously follows its home. If the database has fewer standbys than `copies`, this one is added; otherwise it replaces the standby that would end first. Responds when the request is stored; list the standbys to see the progress. Without `mode` the mode does not change; it is `async` at first. Repeating the request changes nothing.',
   body,
   success: ok,
   errors: [
@@ -104,13 +104,13 @@ export const removeDatabaseStandby = endpoint({
   access: 'write',
   summary: 'Remove the standby of a database at a node',
   description:
-    'For the operator: the node deletes its copy of the database. Other standbys of it stay. Without such a standby nothing changes.',
+    'For the operator: the node deletes its copy of the database. Other standbys of the database stay. If the node has no standby of it, nothing changes.',
   body: { kind: 'none' },
   success: ok,
   errors: ['operator_only', 'database_not_found', 'store_unavailable'],
 })
 
-/** Has the home of a database choose the nodes that keep its copies. */
+/** Makes the home of a database choose the nodes that keep its copies. */
 export const placeDatabaseStandby = endpoint({
   ...operator,
   ...ofDatabase,
@@ -119,7 +119,7 @@ export const placeDatabaseStandby = endpoint({
   access: 'write',
   summary: 'Keep standbys of a database',
   description:
-    'For the operator: the home of the database chooses a node of its region for each copy, and another one when that node has been away for 30 s, is drained, or has become the home. While there is no other node, the request waits for one. Nodes that were named before stay until then. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
+    'For the operator: the home of the database chooses a node of its region for each copy, and chooses another one when that node has been absent for 30 s, is drained, or has become the home. While there is no other node, the copy waits for one. Nodes that were named before stay until then. Without `mode` the mode does not change; it is `async` at first. Repeating the request changes nothing.',
   body,
   success: ok,
   errors: [
@@ -140,11 +140,11 @@ export const placeDatabaseStandbys = endpoint({
   access: 'write',
   summary: 'Keep a standby of every database',
   description:
-    'For the operator: one copy for each database of all accounts that has no standby, in one transaction. Two of each node are copied at a time. Databases that are created later get none by this request.',
+    'For the operator: gives each database of all accounts that has no standby one, in one transaction. Each node copies two databases at a time. Databases that are created later do not get a standby by this request.',
   body: { kind: 'none' },
   success: {
     status: 200,
-    description: 'How many databases had none.',
+    description: 'How many databases had no standby.',
     body: Type.Object({ added: whole('Databases that get a standby by this request.') }),
   },
   errors: ['operator_only', 'store_unavailable'],
@@ -158,7 +158,8 @@ export const endDatabaseStandby = endpoint({
   method: 'DELETE',
   access: 'write',
   summary: 'End the standbys of a database',
-  description: 'For the operator: the nodes of its standbys delete their copies. Without a standby nothing changes.',
+  description:
+    'For the operator: all nodes with a standby of the database delete their copies. If there is none, nothing changes.',
   body: { kind: 'none' },
   success: ok,
   errors: ['operator_only', 'database_not_found', 'store_unavailable'],

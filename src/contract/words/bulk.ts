@@ -2,7 +2,7 @@ import type { BULK_KINDS } from '../bulk/actions.js'
 
 /** The words for the kinds of bulk actions. */
 
-/** What an action does, and to what. */
+/** The words for one kind of action and for its items. */
 export interface KindWords {
   /** As a heading: `Cancel runs`. */
   readonly title: string

@@ -1,6 +1,6 @@
 /** Counts, sizes, money and durations, as the console and the command line write them. */
 
-/** `12,345`. Without the tables of languages, which the first use of them loads: descriptions of operations have such figures. */
+/** `12,345`. Avoids `toLocaleString`, whose first use loads language tables: descriptions of operations need this at the start. */
 export const whole = (count: number): string => String(Math.round(count)).replace(/\B(?=(?:\d{3})+$)/g, ',')
 
 /** A count with its noun: `1 key`, `3 keys`, `2 entries`. */
@@ -28,7 +28,7 @@ export function dollars(amount: number): string {
   return `$${amount.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`
 }
 
-/** The times in a text of the server. */
+/** Matches the times in a text of the server. */
 export const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
 
 const STEPS = [

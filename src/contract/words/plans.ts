@@ -1,7 +1,7 @@
 import type { PAYMENT_TYPES } from '../databases/databases.js'
 import { bytes } from './figures.js'
 
-/** The words for the plan of a database; its record has the kind of payment and the sizes, not the plan. */
+/** The words for the plan of a database. Its record has no plan, only the kind of payment and the sizes. */
 export function planWords(type: (typeof PAYMENT_TYPES)[number], diskBytes: number): string {
   switch (type) {
     case 'free':

@@ -26,7 +26,7 @@ const FIELD_WORDS: Readonly<Record<string, string>> = {
   errorContains: 'error contains',
 }
 
-/** Settings in records of earlier actions, which are shown separately, and how a URL is matched, which its word says. */
+/** Fields that are not listed as filters: settings in records of older actions, and the way of matching a URL. */
 const NO_FILTERS = new Set([
   'workflowUrlExactMatch',
   'reason',
@@ -40,7 +40,7 @@ const NO_FILTERS = new Set([
 /** The kinds of actions on active runs, whose URLs are selected by their beginning. */
 const BY_PREFIX = new Set(['cancelRuns', 'pauseRuns', 'unpauseRuns'])
 
-/** What an action selects, in one line. @param time writes a time, Unix milliseconds. */
+/** Describes the selector of an action in one line. @param time formats a time, Unix milliseconds. */
 export function selectorText(
   { kind, selector }: { readonly kind: string; readonly selector: Readonly<Record<string, unknown>> },
   time: (atMs: number) => string,

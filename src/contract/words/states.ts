@@ -20,7 +20,7 @@ import type { RunEvent } from '../workflow/runs.js'
  * them. A word is lower case, as in the middle of a sentence.
  */
 
-/** What a state means to a reader: good, in progress, to be watched, bad, or nothing to do. */
+/** What a state means to a reader: good, in progress, needs watching, bad, or nothing to do. */
 export type Tone = 'ok' | 'busy' | 'warn' | 'bad' | 'idle'
 
 /** The word for a state, with its tone. */

@@ -60,10 +60,10 @@ const FILTER_FIELDS = {
   cursor: CURSOR,
 }
 
-/** What changes dead letters refuses what it does not know: a misspelt filter must not select everything. */
+/** The filters of changes. Unknown ones are refused: a misspelt filter must not select everything. */
 const filters = Type.Object(FILTER_FIELDS, { additionalProperties: false })
 
-/** What only the lists of dead letters take. */
+/** Parameters that only the lists of dead letters accept. */
 export const RUN_DEAD_LISTING = {
   failureCallbackState: Type.Optional(
     Type.Array(Type.Enum([...FAILURE_STATES]), {
@@ -160,13 +160,13 @@ const deleteOne = (id: string, path: string, summary: string) =>
     errors: ['dead_letter_not_found'],
   })
 
-/** Delete one dead letter. */
+/** Deletes one dead letter. */
 export const deleteDeadRun = deleteOne(
   'deleteDeadWorkflowRun',
   '/v2/workflows/dlq/{dlqId}',
   'Delete a failed run from the dead letters',
 )
-/** The same, as the original's MCP server spells it. */
+/** Deletes one dead letter, by the path that the MCP server of Upstash uses. */
 export const deleteDeadRunByVerb = deleteOne(
   'deleteDeadWorkflowRunByVerb',
   '/v2/workflows/dlq/delete/{dlqId}',
@@ -195,8 +195,8 @@ export const deleteDeadRuns = endpoint({
 
 const MEANING = {
   resume:
-    'Starts a new run for each. It keeps the finished steps and continues with the failed step and with pending sleeps, waits and invoked runs.',
-  restart: 'Starts a new run for each, with the same payload and headers and no steps.',
+    'Starts a new run for each failed run. The new run keeps the finished steps and continues with the failed step and with pending sleeps, waits and invoked runs.',
+  restart: 'Starts a new run for each failed run, with the same payload and headers and no steps.',
 } as const
 
 const many = (verb: 'resume' | 'restart') =>
@@ -228,17 +228,20 @@ const one = (verb: 'resume' | 'restart') =>
     access: 'write',
     scopes: [],
     summary: `${verb === 'resume' ? 'Resume' : 'Restart'} a failed run`,
-    description: `The bulk operation for one run. ${MEANING[verb]} ${overrides}`,
+    description: `As the bulk operation, for one run. ${MEANING[verb]} ${overrides}`,
     params,
     body: { kind: 'none' },
     success: { status: 200, description: 'The new run.', body: Run },
     errors: ['dead_letter_not_found', 'setting_limit', 'destination_forbidden', 'run_fenced'],
   })
 
-/** Resumes failed runs at the failed step, or restarts them from the beginning. */
+/** Resumes failed runs at the failed step. */
 export const resumeDeadRuns = many('resume')
+/** Restarts failed runs from the beginning. */
 export const restartDeadRuns = many('restart')
+/** Resumes a failed run at the failed step. */
 export const resumeDeadRun = one('resume')
+/** Restarts a failed run from the beginning. */
 export const restartDeadRun = one('restart')
 
 /** Calls the failure function of a run again. */
@@ -267,7 +270,7 @@ export const cancelRunCallback = endpoint({
   scopes: [],
   summary: 'Cancel the call of the failure function of a failed run',
   description:
-    'Only while it is being called or retried (`CALLBACK_INPROGRESS`). Its state becomes `CALLBACK_CANCELED`.',
+    'Only while the failure function is being called or retried (`CALLBACK_INPROGRESS`). Its state becomes `CALLBACK_CANCELED`.',
   params,
   body: { kind: 'none' },
   success: { status: 200, description: 'The failure function is not called again.', body: Run },

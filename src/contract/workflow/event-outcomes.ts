@@ -1,5 +1,5 @@
-/** What an event did when it came. In a file of its own: the console needs it before any of the schemas of events. */
+/** The outcomes of a received event. In a separate file, because the console needs them before the schemas of events. */
 export const NOTIFIED_OUTCOMES = ['woke', 'kept', 'nobody'] as const
 
-/** What an event did when it came. */
+/** The outcome of a received event. */
 export type NotifiedOutcome = (typeof NOTIFIED_OUTCOMES)[number]

@@ -43,7 +43,7 @@ export const waitForEvent = endpoint({
       step: Type.Record(Type.String(), Type.Unknown(), { description: 'The step that the event completes.' }),
     }),
   },
-  // An invalid request must not get 400: SDKs take a 400 for the end of the run.
+  // An invalid request must not get 400: SDKs would consider the run ended.
   checkedBy: 'handler',
   success: { status: 200, description: 'The wait is stored.', body: Type.Object({ messageId: Type.String() }) },
   errors: ['step_refused', 'run_ended', 'run_unknown'],
@@ -56,7 +56,7 @@ const Notified = Type.Array(
     deduplicated: Type.Boolean(),
     error: Type.String({ description: 'Always empty. SDKs expect it.' }),
     workflowRunId: Type.String(),
-    workflowCreatedAt: ms('When the run was made'),
+    workflowCreatedAt: ms('When the run was created'),
   }),
 )
 
@@ -72,7 +72,7 @@ export const notifyRun = endpoint({
   scopes: ['publish'],
   summary: 'Notify one run of an event',
   description:
-    'The run continues with the request body as the data of the event. If it does not wait yet, the event is stored until it does.',
+    'The run continues with the request body as the data of the event. If the run does not wait for the event yet, the event is stored until it does.',
   params: Type.Object({ workflowRunId: runId, eventId }),
   body: { kind: 'raw' },
   success: { status: 201, description: 'The waits that have ended; empty when the run did not wait.', body: Notified },
@@ -103,13 +103,13 @@ export const notifyEvent = endpoint({
   errors: ['run_events_full', 'step_refused'],
 })
 
-/** Waits of an answer without `Homeport-Count`, which is that of the reference; more have a cursor. */
+/** Most waits in a response to a request without `Homeport-Count`, as in the reference; further ones need a cursor. */
 export const MOST_WAITERS = 10_000
-/** Waits on a page that was asked for. */
+/** Most waits on a page, the largest `Homeport-Count`. */
 export const MOST_WAITERS_OF_PAGE = 1_000
-/** The header that asks for pages. The path cannot: what follows a question mark belongs to the id of the event. */
+/** The header that asks for pages. It is not a query parameter, because a question mark would be part of the event id. */
 export const WAITERS_COUNT = 'Homeport-Count'
-/** The header of a response that is not the last page, and of the request for the next one. */
+/** The header with the cursor: in a response that is not the last page, and in the request for the next page. */
 export const WAITERS_CURSOR = 'Homeport-Cursor'
 
 /** Lists the waits for an event. */
@@ -124,13 +124,15 @@ export const listWaiters = endpoint({
   cost: 'heavy',
   scopes: ['read'],
   summary: 'List the runs that wait for an event',
-  description: `The waits for an event, oldest first: up to ${whole(MOST_WAITERS)}, or pages with the header \`${WAITERS_COUNT}\`; fewer if they take more than 16 MiB. If there are more, the response has the header \`${WAITERS_CURSOR}\`; send it with the next request.`,
+  description: `The waits for an event, oldest first: up to ${whole(MOST_WAITERS)}, or as many as the header \`${WAITERS_COUNT}\` says; fewer if they take more than 16 MiB. If there are more, the response has the header \`${WAITERS_CURSOR}\`: send it with the next request.`,
   params: Type.Object({ eventId }),
   headers: Type.Object({
     [WAITERS_COUNT]: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MOST_WAITERS_OF_PAGE, description: 'Waits per page.' }),
     ),
-    [WAITERS_CURSOR]: Type.Optional(Type.String({ description: 'That of the previous page.' })),
+    [WAITERS_CURSOR]: Type.Optional(
+      Type.String({ description: 'The cursor from the response with the previous page.' }),
+    ),
   }),
   body: { kind: 'none' },
   success: { status: 200, description: 'The waits.', body: Type.Array(Waiter) },
@@ -159,9 +161,9 @@ export const listAwaitedEvents = endpoint({
   scopes: ['read'],
   summary: 'List the events that runs wait for',
   description:
-    'One entry for each event, by its id. A page costs the same however many runs wait. Upstash has no such operation.',
+    'One entry for each event, by its id. A page takes the same time however many runs wait. Upstash has no such operation.',
   query: Type.Object({
-    prefix: Type.Optional(Type.String({ description: 'Only events whose id begins like this.' })),
+    prefix: Type.Optional(Type.String({ description: 'Only events whose id begins with this text.' })),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Events per page. Default 100.' })),
     cursor: Type.Optional(Type.String({ description: 'The `cursor` of the previous page.' })),
   }),
@@ -174,23 +176,25 @@ export const listAwaitedEvents = endpoint({
   errors: [],
 })
 
-/** An event that came. */
+/** An event that was received. */
 export const NotifiedEventSchema = Type.Object({
   eventId,
-  at: ms('When it came'),
-  by: Type.Enum(['token', 'webhook'], { description: 'Whether a notification or the call of a webhook brought it.' }),
+  at: ms('When it was received'),
+  by: Type.Enum(['token', 'webhook'], {
+    description: '`token`: a notification request sent it. `webhook`: the call of a webhook sent it.',
+  }),
   outcome: Type.Enum([...NOTIFIED_OUTCOMES], {
     description:
-      '`woke`: runs continue. `kept`: the run that it was sent to keeps it until it waits. `nobody`: no run waited.',
+      '`woke`: runs that waited for it continue. `kept`: it is stored until the run to which it was sent waits for it. `nobody`: no run waited.',
   }),
   woken: Type.Integer({ description: 'Runs that continue.' }),
   workflowRunIds: Type.Array(Type.String(), {
-    description: 'The first 10 runs that continue, or the one that keeps the event; without deleted runs.',
+    description: 'The first 10 runs that continue, or the run for which the event is stored; without deleted runs.',
   }),
   bytes: Type.Integer({ description: 'Size of its data.' }),
 })
 
-/** Lists the events that came. */
+/** Lists the events that were received. */
 export const listNotifiedEvents = endpoint({
   id: 'listNotifiedEvents',
   service: 'queue',
@@ -201,15 +205,15 @@ export const listNotifiedEvents = endpoint({
   access: 'read',
   cost: 'heavy',
   scopes: ['read'],
-  summary: 'List the events that came',
+  summary: 'List the events that were received',
   description:
-    'Newest first, also those for which no run waited. The newest 10,000 of the last 3 days are kept, without their data. Not listed are webhook calls for unknown runs, and events that were refused. Upstash has no such operation.',
+    'Newest first, including events for which no run waited. The newest 10,000 events of the last 3 days are kept, without their data. Webhook calls for unknown runs and refused events are not listed. Upstash has no such operation.',
   query: Type.Object({
     eventId: Type.Optional(Type.String({ description: 'Only this event.' })),
-    prefix: Type.Optional(Type.String({ description: 'Only events whose id begins like this.' })),
-    outcome: Type.Optional(Type.Enum([...NOTIFIED_OUTCOMES], { description: 'Only events that did this.' })),
-    fromDate: Type.Optional(ms('Events that came at or after this time')),
-    toDate: Type.Optional(ms('Events that came at or before this time')),
+    prefix: Type.Optional(Type.String({ description: 'Only events whose id begins with this text.' })),
+    outcome: Type.Optional(Type.Enum([...NOTIFIED_OUTCOMES], { description: 'Only events with this outcome.' })),
+    fromDate: Type.Optional(ms('Events received at or after this time')),
+    toDate: Type.Optional(ms('Events received at or before this time')),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Events per page. Default 100.' })),
     cursor: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$', description: 'The `cursor` of the previous page.' })),
   }),
@@ -233,19 +237,19 @@ const hook = (method: Endpoint['method']) =>
     access: 'write',
     summary: `Call a webhook of a run with ${method}`,
     description:
-      'The URL that `context.createWebhook` creates. The whole request goes to the run that waits for it, or is stored until the run waits. The call needs no credentials: anyone with the URL may call it. URLs that the run has not created are refused. The body may have at most 1 MiB.',
+      'The URL that `context.createWebhook` creates. The run that waits for the webhook gets the whole request; if it does not wait yet, the request is stored until it does. The call needs no credentials: anyone with the URL may call it. URLs that the run has not created are refused. The body may have at most 1 MiB.',
     params: Type.Object({ userId: Type.String({ description: 'Id of the account.' }), workflowRunId: runId, eventId }),
     body: { kind: 'raw', mostBytes: MOST_WEBHOOK_BYTES },
     success: {
       status: 200,
-      description: 'The run has received the request, or will when it waits for it.',
+      description: 'The run has received the request, or will receive it when it waits for it.',
       body: Type.Object({ received: Type.Literal(true) }),
     },
     errors: ['webhook_not_found', 'run_events_full'],
   })
 
 /**
- * Webhooks take any method: some senders check a URL with HEAD before they use it. HEAD must be first, or the router
- * would handle it as a GET without a body.
+ * The operations that call a webhook, one for each method: some senders check a URL with HEAD before they use it. HEAD must
+ * be first, or the router would handle it as a GET without a body.
  */
 export const webhooks = (['HEAD', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const).map(hook)

@@ -13,10 +13,12 @@ const PauseBody = Type.Object(
     clock: Type.Optional(
       Type.Enum(['keep', 'hold'], {
         description:
-          'What becomes of sleeps, delays, retries and timeouts of waits. `keep` (default): they stay, and what has passed by then is due at the resume. `hold`: the resume moves them later by the time that the run was paused.',
+          'What happens to sleeps, delays, retries and timeouts of waits. `keep` (default): they keep their times; those that have passed are due at the resume. `hold`: the resume moves them later by the time for which the run was paused.',
       }),
     ),
-    reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why; shown by the run and the audit log.' })),
+    reason: Type.Optional(
+      Type.String({ maxLength: 500, description: 'The reason; the run and the audit log show it.' }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -29,12 +31,12 @@ export const pauseRun = endpoint({
   path: '/v2/workflows/runs/{workflowRunId}/pause',
   summary: 'Pause a run',
   description:
-    'After the answer, nothing of the run is sent, by whichever node, until it is resumed. A request in flight ends, and its outcome is kept: results of its steps are stored, and what follows is held. Events, results of invoked runs and of calls are stored too. The run stays `RUN_STARTED`; its log says since when, by whom and why it is paused. A run that ends meanwhile, because a request in flight returned or failed for good, is no longer paused. Runs that it invoked are not paused. A run that is paused already stays as it is.',
+    'After the response, no node sends a request of the run until it is resumed. A request in flight continues, and its outcome is stored: step results are kept, and the next steps wait. Events and the results of invoked runs and of calls are stored too. The run stays `RUN_STARTED`; its log says since when, by whom and why it is paused. A run that ends meanwhile, because a request in flight returned or failed for good, is no longer paused. Runs that it invoked are not paused. If the run is already paused, nothing changes.',
   params,
   body: { kind: 'json', schema: PauseBody, optional: true },
   success: {
     status: 200,
-    description: 'The run is paused, now or before.',
+    description: 'The run is paused, or was already.',
     body: Type.Object({ workflowRunId: Type.String(), paused: RunPaused }),
   },
   errors: ['invalid_request', 'run_not_found', 'run_not_pausable'],
@@ -48,7 +50,7 @@ export const unpauseRun = endpoint({
   path: '/v2/workflows/runs/{workflowRunId}/resume',
   summary: 'Resume a paused run',
   description:
-    'The run goes on where it stood. It can be repeated: a run that is not paused stays as it is, and the answer has no `pausedAt`.',
+    'The run continues where it was paused. The request can be repeated: if the run is not paused, nothing changes and the response has no `pausedAt`.',
   params,
   body: { kind: 'none' },
   success: {
@@ -56,7 +58,7 @@ export const unpauseRun = endpoint({
     description: 'The run is not paused.',
     body: Type.Object({
       workflowRunId: Type.String(),
-      pausedAt: Type.Optional(ms('When the pause that this request ended had begun')),
+      pausedAt: Type.Optional(ms('When the pause began that this request ended')),
     }),
   },
   errors: ['run_not_found', 'run_not_pausable'],

@@ -23,7 +23,7 @@ const RestartBody = Type.Object(
     siblings: Type.Optional(
       Type.Enum(['keep', 'again'], {
         description:
-          'If the step is a parallel branch: `keep` (default) keeps the results of the other branches, and executes those without a result; `again` executes all branches.',
+          'If the step is a parallel branch: `keep` (default) keeps the results of the other branches and executes only branches without a result; `again` executes all branches.',
       }),
     ),
   },
@@ -42,7 +42,7 @@ export const restartRun = endpoint({
   scopes: [],
   summary: 'Restart a run from any of its steps',
   description:
-    'Starts a new run that keeps the results of all steps before `fromStep`, edited where given, and executes the others. The run may be active or have ended; it is not changed, and neither are its dead letter and the runs that it invoked. The new run has no invoking run; its log names the run and step that it comes from. `Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label` and `-Failure-Callback` in the headers replace settings of the run. To repeat a request safely, send `Upstash-Workflow-RunId`: if a run with this id exists, no run is started.',
+    'Starts a new run that keeps the results of all steps before `fromStep`, edited where given, and executes the others. The run may be active or have ended; it is not changed, and neither are its dead letter and the runs that it invoked. The new run has no invoking run; its log names the original run and the step from which it was restarted. `Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label` and `-Failure-Callback` in the headers replace settings of the run. To repeat a request safely, send `Upstash-Workflow-RunId`: if a run with this id exists, no run is started.',
   params: Type.Object({ workflowRunId: runId }),
   body: { kind: 'json', schema: RestartBody, texts: 'long' },
   success: {

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-/** Where a run comes from, and what has ended it or brought it back. */
+/** Parts of a run log: the origin of a run, its replacement, its cancel, its pause, and the undo of a cancel. */
 
 const at = (description: string) => Type.Integer({ description: `${description}, Unix milliseconds.` })
 const text = Type.Optional(Type.String())
@@ -15,12 +15,12 @@ export const RunOrigin = Type.Object(
   { description: 'The run from which this one was restarted.' },
 )
 
-/** The run that a trigger with the same key started in place of a run. */
+/** The run that replaced a run with the same debounce or singleton key. */
 export const ReplacedBy = Type.Object(
   { workflowRunId: Type.String(), workflowRunCreatedAt: at('When that run was created') },
   {
     description:
-      'The run that a newer trigger with the same debounce or singleton key started, as it cancelled this one. Present as long as that run is kept.',
+      'The run that replaced this one: a newer trigger with the same debounce or singleton key cancelled this run and started that one. Present as long as that run is kept.',
   },
 )
 
@@ -40,10 +40,11 @@ export const RunPaused = Type.Object(
     by: Type.String({ description: 'Who paused it.' }),
     reason: text,
     clock: Type.Enum(['keep', 'hold'], {
-      description: 'Whether the resume keeps due times, or moves them later by the time that the run was paused.',
+      description:
+        '`keep`: the resume keeps due times. `hold`: it moves them later by the time for which the run was paused.',
     }),
     ofWorkflow: Type.Optional(
-      Type.Literal(true, { description: 'The workflow was paused; its resume lets the run go on.' }),
+      Type.Literal(true, { description: 'Present when the whole workflow was paused; its resume resumes the run.' }),
     ),
   },
   { description: 'Since when, by whom and why the run is paused.' },
@@ -52,7 +53,7 @@ export const RunPaused = Type.Object(
 /** How a run was brought back after a cancel. */
 export const BroughtBack = Type.Object(
   {
-    cancelledAt: at('When it had been cancelled'),
+    cancelledAt: at('When it was cancelled'),
     at: at('When it was brought back'),
     actionId: text,
     actor: text,
@@ -60,6 +61,6 @@ export const BroughtBack = Type.Object(
   },
   {
     description:
-      'The newest undo of a cancel of this run, with the bulk action that did it, as long as that action is kept.',
+      'The newest undo of a cancel of this run. It names the bulk action of the undo as long as that action is kept.',
   },
 )

@@ -7,10 +7,10 @@ export type RunSort = (typeof RUN_SORTS)[number]
 /** The direction of an order. */
 export type SortDirection = 'asc' | 'desc'
 
-/** Runs that one request sorts: the newest of those in the range of time. Sorting a million would take a third of a second. */
+/** Most runs that one request sorts, the newest in its time range. Sorting a million runs would take a third of a second. */
 export const MOST_SORTED = 100_000
 
 const LARGEST_FIRST: readonly RunSort[] = ['created', 'ended', 'duration']
 
-/** The direction of an order where none is asked for: the latest and longest first, texts and states from A to Z. */
+/** The default direction of an order: the latest and longest first, texts and states from A to Z. */
 export const usualDirection = (sort: RunSort): SortDirection => (LARGEST_FIRST.includes(sort) ? 'desc' : 'asc')

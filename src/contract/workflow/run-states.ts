@@ -1,4 +1,4 @@
-/** States of runs and steps. In a file of their own: the console needs them before any of the schemas of runs. */
+/** States of runs and steps. In a separate file, because the console needs them before the schemas of runs. */
 
 /** The states of a run. */
 export const RUN_STATES = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const

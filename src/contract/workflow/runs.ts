@@ -27,10 +27,12 @@ const Triggered = Type.Object({
     }),
   ),
   replaced: Type.Optional(
-    Type.String({ description: 'The cancelled run of the same debounce or singleton key, which this one replaces.' }),
+    Type.String({
+      description: 'Id of the cancelled run with the same debounce or singleton key, which this one replaces.',
+    }),
   ),
   because: Type.Optional(
-    Type.String({ description: 'Why no run was started for its key, or another one was cancelled.' }),
+    Type.String({ description: 'Why no run was started because of its key, or why another run was cancelled.' }),
   ),
 })
 
@@ -73,7 +75,7 @@ export const triggerRuns = endpoint({
   access: 'write',
   scopes: ['publish'],
   summary: 'Trigger many workflow runs',
-  description: 'Starts one run for each element: all of them or none. The response has the order of the elements.',
+  description: 'Starts one run for each element: all runs or none. The response has the order of the elements.',
   body: { kind: 'json', schema: Type.Array(TriggerItem, { maxItems: 10_000 }), texts: 'long' },
   success: { status: 201, description: 'The runs are stored and will be delivered.', body: Type.Array(Triggered) },
   errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced', 'daily_limit'],
@@ -99,7 +101,7 @@ export const getRunSteps = endpoint({
   scopes: ['read'],
   cost: 'heavy',
   summary: 'List the steps of an active run',
-  description: 'The list that deliveries carry. SDKs request it when it is too large for a delivery.',
+  description: 'The list of steps that deliveries contain. SDKs request it when it is too large for a delivery.',
   params: Type.Object({ workflowRunId: runId }),
   body: { kind: 'none' },
   success: { status: 200, description: 'All elements in order.', body: Type.Array(RawStep) },
@@ -118,7 +120,7 @@ export const endRun = endpoint({
   scopes: [],
   summary: 'Cancel a run, or finish it',
   description:
-    'Cancels the run for good: nothing more is delivered, a request in flight is aborted, the failure function is not called. With `cancel=false`, which only SDKs send, the run has returned and the body is its result. Both can be repeated.',
+    'Cancels the run: nothing more is delivered, a request in flight is aborted, and the failure function is not called. With `cancel=false`, which only SDKs send, the run has returned and the body is its result. Both requests can be repeated.',
   params: Type.Object({ workflowRunId: runId }),
   // A misspelt `cancel` must not turn a return into a cancellation.
   query: Type.Object(
@@ -128,7 +130,7 @@ export const endRun = endpoint({
   body: { kind: 'raw' },
   success: {
     status: 200,
-    description: 'The run has ended, now or before, in this way.',
+    description: 'The run has ended in this way, or had already.',
     body: Type.Object({ workflowRunId: Type.String(), workflowState: Type.Enum([...RUN_STATES]) }),
   },
   errors: ['run_not_found', 'run_already_ended', 'step_refused'],
@@ -136,7 +138,8 @@ export const endRun = endpoint({
 
 const AttemptError = Type.Object({
   error: Type.String({
-    description: 'Why there was no response; else what the program threw, what the response says, or its status.',
+    description:
+      'Why there was no response; otherwise the error that the program threw, the message of the response, or its status.',
   }),
   status: Type.Integer({ description: '0 when there was no response.' }),
   headers: Type.Record(Type.String(), Type.Array(Type.String())),
@@ -144,7 +147,7 @@ const AttemptError = Type.Object({
   time: ms('When the attempt began'),
 })
 
-/** Where the time of a step goes. */
+/** The phases into which the time of a step is divided. */
 export const STEP_PHASES = ['flow-control', 'line', 'endpoint', 'call', 'back-off', 'overhead'] as const
 
 const StepTime = Type.Object(
@@ -154,7 +157,7 @@ const StepTime = Type.Object(
       Type.Object({
         phase: Type.Enum([...STEP_PHASES], {
           description:
-            '`flow-control`: held by its flow-control key. `line`: waited for its turn among all messages. `endpoint`: the program had the request. `call`: a third party had the request of `context.call`. `back-off`: between a failed attempt and its retry. `overhead`: the server itself.',
+            '`flow-control`: the step waited for its flow-control key. `line`: it waited for its turn among all messages. `endpoint`: the program of the run processed the request. `call`: a third party processed the request of `context.call`. `back-off`: it waited between a failed attempt and its retry. `overhead`: time of the server itself.',
         }),
         ms: Type.Integer({ minimum: 1, description: 'Milliseconds.' }),
       }),
@@ -162,7 +165,7 @@ const StepTime = Type.Object(
   },
   {
     description:
-      'Where the time of the step went until its result came: phases in order, without empty ones. Absent if it is not known: of waits and invocations, of steps whose result another node of a cluster received, and after a restart of the server.',
+      'How the step spent its time until its result arrived: phases in order, without empty ones. Absent when unknown: for waits and invocations, for steps whose result another node of a cluster received, and after a restart of the server.',
   },
 )
 
@@ -178,7 +181,7 @@ export const RunStep = Type.Partial(
     concurrent: Type.Integer(),
     state: Type.Enum([...STEP_STATES]),
     createdAt: ms('When the step was received'),
-    retries: Type.Integer({ description: 'Most retries of the delivery.' }),
+    retries: Type.Integer({ description: 'Maximum number of retries of the delivery.' }),
     retryDelay: Type.String(),
     headers: Type.Record(Type.String(), Type.Array(Type.String())),
     sleepFor: Type.Unknown(),
@@ -243,7 +246,7 @@ export const RunLog = Type.Object({
   label: optionalText,
   labels: Type.Optional(Type.Array(Type.String())),
   flowControlKey: optionalText,
-  priority: Type.Optional(Type.Integer({ description: 'Seconds that its deliveries count as due earlier.' })),
+  priority: Type.Optional(Type.Integer({ description: 'Seconds by which its deliveries count as due earlier.' })),
   debounceKey: Type.Optional(Type.String({ description: 'The debounce key of the trigger.' })),
   singletonKey: Type.Optional(Type.String({ description: 'The singleton key of the trigger.' })),
   invoker: Type.Optional(
@@ -290,12 +293,12 @@ const logQuery = Type.Object({
   minDuration: Type.Optional(
     Type.Integer({
       minimum: 0,
-      description: 'Runs that took at least this long, or go on for this long, milliseconds.',
+      description: 'Runs that took at least this long, or have been active for at least this long, milliseconds.',
     }),
   ),
   sort: Type.Optional(
     Type.Enum([...RUN_SORTS], {
-      description: `What to sort by. \`created\` sorts all runs; each other order sorts the newest ${MOST_SORTED} in the range of \`fromDate\` and \`toDate\`. Runs that have not ended come last in the order of the end. Equal runs: newest first. Default created.`,
+      description: `What to sort by. \`created\` sorts all runs; every other order sorts the newest ${MOST_SORTED} runs between \`fromDate\` and \`toDate\`. With \`ended\`, runs that have not ended come last. Equal runs are sorted newest first. Default created.`,
     }),
   ),
   direction: Type.Optional(
@@ -329,9 +332,10 @@ const logsAnswer = Type.Object({
   cursor: nextCursor,
   searchedTo,
   sortedFrom: Type.Optional(
-    ms(
-      'Where not all runs could be sorted: those created since then are. With a `toDate` before it, the next older ones',
-    ),
+    Type.Integer({
+      description:
+        'Present when there were too many runs to sort all: only runs created since this time were sorted, Unix milliseconds. Send an earlier `toDate` to sort older runs.',
+    }),
   ),
   runs: Type.Array(RunLog),
   events: Type.Optional(
@@ -354,22 +358,23 @@ const logs = (id: string, path: string, summary: string) =>
     scopes: ['read'],
     summary,
     description:
-      'Runs with their steps: finished steps in sequential or parallel groups, and steps that are running, retried or failed under `next`. With filters, a request looks at a limited number of runs: a page may have fewer than `count`, or none, and still a `cursor`, with which the next request goes on.',
+      'Runs with their steps: finished steps in sequential or parallel groups, and steps that are running, retried or failed under `next`. With filters, a request looks at a limited number of runs: a page may have fewer runs than `count`, or none, and still a `cursor`: send it with the next request to continue.',
     query: logQuery,
     body: { kind: 'none' },
     success: { status: 200, description: 'A page of runs.', body: logsAnswer },
     errors: ['invalid_request'],
   })
 
-/** Run logs by the REST path and by the path of SDKs. */
+/** Reads run logs, by the REST path. */
 export const listRuns = logs('listWorkflowRuns', '/v2/workflows/logs', 'Read the logs of runs')
+/** Reads run logs, by the path of SDKs. */
 export const listRunEvents = logs(
   'listWorkflowEvents',
   '/v2/workflows/events',
   'Read the logs of runs, by the path of SDKs',
 )
 
-/** Events of runs as a flat list: the older form of run logs. */
+/** Reads the events of runs as a flat list, the older form of run logs. */
 export const listRunMessageLogs = endpoint({
   id: 'listWorkflowMessageLogs',
   service: 'queue',

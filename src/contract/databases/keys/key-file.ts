@@ -8,8 +8,8 @@
  *
  * `dump` is the payload of DUMP in base64: the engine's own serialization, so it holds every type, byte for byte, and has
  * a checksum. `key64` is a name that is not UTF-8. `expiresAtMs` is Unix milliseconds, absent for a key that does not
- * expire: a file that is loaded later gives no key a longer life. The last line counts the keys, so that a cut file is
- * recognised. Unknown members are ignored, and unknown lines are problems of their own: a later version may add the first.
+ * expire: a key does not live longer because its file is loaded later. The last line counts the keys, so that a cut file is
+ * recognised. Unknown members are ignored, because a later version may add some; unknown lines are reported as problems.
  */
 import { bytesOfKeyName, isBinaryName, type KeyName, keyNameOf } from './key-name.js'
 
@@ -18,15 +18,15 @@ export const KEY_FILE_VERSION = 1
 const FORMAT = 'homeport-keys'
 
 /**
- * The longest line that is read, bytes: a payload of the largest request that any plan allows fits, and nothing can fill the
- * memory.
+ * The longest line that is read, bytes: enough for a payload of the largest request that any plan allows, and a bound on the
+ * memory that a file can take.
  */
 export const MOST_LINE_BYTES = 256 * 2 ** 20
 
 /** One key as it is stored. */
 export interface StoredKey {
   readonly name: KeyName
-  /** The type of the engine, such as `hash`; for readers, RESTORE does not need it. */
+  /** The engine's name of the type, such as `hash`. Only for people who read the file: RESTORE does not need it. */
   readonly type: string
   /** Unix milliseconds; absent: it does not expire. */
   readonly expiresAtMs?: number
@@ -34,7 +34,7 @@ export interface StoredKey {
   readonly dump: string
 }
 
-/** Base64 of the platform: Node.js and browsers have different fast ways. */
+/** Base64 of the platform: Node.js and browsers have different fast implementations. */
 export interface Base64 {
   encode(bytes: Uint8Array): string
   /** `text` is valid base64. */
@@ -60,7 +60,7 @@ export function keyLine({ name, type, expiresAtMs, dump }: StoredKey, base64: Ba
   return line({ ...named, type, ...(expiresAtMs !== undefined && { expiresAtMs }), dump })
 }
 
-/** The last line of a whole file. */
+/** The last line of a complete file. */
 export const endLine = (keys: number): string => line({ end: true, keys })
 
 const line = (value: object): string => `${JSON.stringify(value)}\n`
@@ -78,7 +78,7 @@ export function readKeyLine(text: string, base64: Base64): KeyLine {
 function readKey(value: Readonly<Record<string, unknown>>, base64: Base64): KeyLine {
   const { key, key64, type, expiresAtMs, dump } = value
   const name = isBase64(key64) ? keyNameOf(base64.decode(key64)) : key
-  // A lone surrogate is no text, and would become the mark of a binary name or another character.
+  // A lone surrogate is not valid text: it would become another character, or be read as the mark of a binary name.
   if (typeof name !== 'string' || (name === key && /\p{Surrogate}/u.test(name)))
     return broken('it has neither a text as "key" nor base64 as "key64"')
   if (!isBase64(dump) || dump === '') return broken('"dump" is not base64')
@@ -145,7 +145,7 @@ class HeldLine {
   add(part: Uint8Array): void {
     this.bytes += part.length
     if (this.bytes > this.#mostBytes) this.#parts = []
-    // A chunk may be reused by the stream once the next one is asked for.
+    // Copies the part, because the stream may reuse the memory of a chunk for the next one.
     else if (part.length > 0) this.#parts.push(part.slice())
   }
 

@@ -1,6 +1,6 @@
 /**
- * Names of keys as strings. A name is bytes; nearly all are UTF-8, and a million strings fit where a million byte arrays do
- * not. A text is itself. Other bytes are one character each behind a mark, which no text begins with.
+ * Names of keys as strings. A name is bytes, but nearly all names are UTF-8, and strings take much less memory than byte
+ * arrays. A UTF-8 name is its text. Any other name is a mark, with which no text begins, and one character for each byte.
  */
 
 /** The name of a key: its text, or the mark and one character for each byte. Equal strings are equal names. */
@@ -12,7 +12,7 @@ const MARK = '\udc00'
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const encoder = new TextEncoder()
 
-/** The name that these bytes are. */
+/** The name with these bytes. */
 export function keyNameOf(bytes: Uint8Array): KeyName {
   try {
     return strict.decode(bytes)
@@ -34,7 +34,7 @@ export function bytesOfKeyName(name: KeyName): Uint8Array<ArrayBuffer> {
 /** Bytes as a text of one character each, up to U+00FF. */
 export function binaryText(bytes: Uint8Array): string {
   let text = ''
-  // A call takes a limited number of arguments.
+  // A function call takes only a limited number of arguments.
   for (let at = 0; at < bytes.length; at += 8_192) text += String.fromCharCode(...bytes.subarray(at, at + 8_192))
   return text
 }
@@ -42,13 +42,14 @@ export function binaryText(bytes: Uint8Array): string {
 /** A command in the path of a request, which can hold names that no JSON can. */
 export interface RequestInPath {
   readonly path: string
-  /** The longest argument behind the name, which may be too long for a path. */
+  /** The longest argument that may be the body: it may be too long for a path. */
   readonly body?: string
 }
 
 /**
- * The request for a command with a binary name. Arguments before the body are segments of the path, those behind it are the query.
- * @throws RangeError if an argument cannot stand in a path: URLs drop `.` and `..`
+ * The request for a command with a binary name. Arguments before the body are segments of the path, arguments after it are
+ * in the query.
+ * @throws RangeError if an argument cannot be in a path: URLs drop `.` and `..`
  */
 export function requestInPath(line: readonly (string | number)[]): RequestInPath {
   const words = line.map(String)
@@ -66,7 +67,10 @@ export function requestInPath(line: readonly (string | number)[]): RequestInPath
   return body === undefined ? { path } : { path, body }
 }
 
-/** Which argument is the body; the number of arguments if none can be, because a query has no empty arguments. */
+/**
+ * The index of the argument that becomes the body; the number of arguments if there is none. The arguments after it are in
+ * the query, which cannot have empty or binary ones.
+ */
 function placeOfBody(words: readonly string[]): number {
   let place = words.length
   for (let at = words.length - 1; at > 0; at--) {

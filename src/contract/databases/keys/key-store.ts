@@ -1,13 +1,13 @@
 /**
- * The keys of one database over its REST API, for the console and the command line: how names, sizes and payloads are read
- * and written, binary names too. One request holds text names as JSON; a binary name goes into the path of its own request.
+ * Reads and writes the keys of one database over its REST API, for the console and the command line. Text names are sent
+ * together, as JSON in one request; each binary name needs its own request, with the name in the path.
  */
 import type { Base64, StoredKey } from './key-file.js'
 import { isBinaryName, type KeyName, keyNameOf, pathSegment } from './key-name.js'
 
 /**
- * Sends a request to the REST API of the database and returns the JSON of its answer, also of a refusal. Replies are in
- * base64 (`Upstash-Encoding`). Rejects when there is no such answer.
+ * Sends a request to the REST API of the database and returns the JSON of its answer, also if the answer is a refusal.
+ * Replies are in base64 (`Upstash-Encoding`). Rejects when there is no JSON answer.
  */
 export type PostToDatabase = (path: string, body?: string | Uint8Array<ArrayBuffer>) => Promise<unknown>
 
@@ -24,7 +24,7 @@ export interface KeyPattern {
   /** A pattern of SCAN; absent: every key. */
   readonly pattern?: string | undefined
   readonly type?: string | undefined
-  /** About how many keys one step looks at. */
+  /** About how many keys one step searches. */
   readonly count: number
 }
 
@@ -42,17 +42,17 @@ export type KeyReading =
   /** `problem` is the text of the database. */
   | { readonly kind: 'refused'; readonly name: KeyName; readonly problem: string }
 
-/** What a list shows of a key. */
+/** The facts about a key that a list shows. */
 export interface KeyFacts {
-  /** The type of the engine, such as `hash`; `none` if the key is gone. */
+  /** The engine's name of the type, such as `hash`; `none` if the key is gone. */
   readonly type: string
   /** Milliseconds until it expires; `undefined`: never. */
   readonly ttlMs: number | undefined
-  /** About its bytes in memory: of large values, the engine samples the elements. */
+  /** Approximate size in memory, bytes: the engine samples the elements of large values. */
   readonly bytes: number | undefined
 }
 
-/** What RESTORE came to. */
+/** The outcome of RESTORE. */
 export type RestoreOutcome =
   | { readonly kind: 'restored' }
   | { readonly kind: 'exists' }
@@ -96,7 +96,7 @@ export class KeyStore {
     return Number(result)
   }
 
-  /** About how many bytes of memory each key takes; `undefined` for one that is gone. */
+  /** Approximate size of each key in memory, bytes; `undefined` for a key that is gone. */
   async sizes(names: readonly KeyName[]): Promise<readonly (number | undefined)[]> {
     const answers = await this.#each(names, (name) => [['MEMORY', 'USAGE', name]])
     return answers.map(([usage]) => numberOf(usage))
@@ -115,15 +115,15 @@ export class KeyStore {
     })
   }
 
-  /** Deletes keys. @returns how many existed @throws KeysRefused with the first refusal; other keys may be deleted */
+  /** Deletes keys. @returns how many existed @throws KeysRefused with the first refusal; other keys may have been deleted */
   unlink(names: readonly KeyName[]): Promise<number> {
     return this.#count(names, (name) => ['UNLINK', name])
   }
 
   /**
    * Sets the expiry of keys, or removes it.
-   * @returns how many were changed: without seconds, those that had an expiry
-   * @throws KeysRefused with the first refusal; other keys may be changed
+   * @returns how many were changed; without `seconds`, only keys that had an expiry count
+   * @throws KeysRefused with the first refusal; other keys may have been changed
    */
   expire(names: readonly KeyName[], seconds: number | undefined): Promise<number> {
     return this.#count(names, (name) => (seconds === undefined ? ['PERSIST', name] : ['EXPIRE', name, seconds]))
@@ -136,7 +136,7 @@ export class KeyStore {
     return answers.reduce((sum, answer) => sum + (numberOf(answer) ?? 0), 0)
   }
 
-  /** Reads keys: payload and expiry of each belong to one moment, unless its name is binary. */
+  /** Reads keys. Payload and expiry of a key are read atomically, unless its name is binary. */
   async read(names: readonly KeyName[]): Promise<readonly KeyReading[]> {
     const texts = names.filter((name) => !isBinaryName(name))
     const readings = await this.#readTexts(texts)
@@ -167,7 +167,7 @@ export class KeyStore {
     const { error } = answerOf(answers)
     if (name === undefined || others.length === 0)
       return [{ kind: 'refused', name: name ?? '', problem: error ?? 'no answer' }]
-    // Together they are too large; one after the other, each gets its own answer.
+    // Together the keys are too large. Read one by one, each gets its own answer.
     const readings: KeyReading[] = []
     for (const one of names) readings.push(...(await this.#readTexts([one])))
     return readings
@@ -187,7 +187,7 @@ export class KeyStore {
     return { kind: 'key', key: expiresAtMs < 0 ? key : { ...key, expiresAtMs } }
   }
 
-  /** Sends the same commands for each name: those of text names in one request. @throws KeysRefused for the request */
+  /** Sends the same commands for each name; text names share one request. @throws KeysRefused if that request is refused */
   async #each(names: readonly KeyName[], linesOf: (name: KeyName) => readonly Line[]): Promise<readonly Answers[]> {
     const texts = names.filter((name) => !isBinaryName(name))
     const lines = texts.map(linesOf)
@@ -235,7 +235,7 @@ const readingOf = (name: KeyName): Line[] => [
   ['DUMP', name],
 ]
 
-/** Why a name cannot stand in a path, if so. */
+/** Why a name cannot be in a path; `undefined` if it can. */
 function unfitName(name: KeyName, path: string): string | undefined {
   // URLs drop these segments, also in their encoded spelling.
   if (name === '.' || name === '..') return 'a key of this name cannot be sent over REST. Use the Redis protocol'

@@ -12,24 +12,24 @@ import {
 import type { KeyName } from './key-name.js'
 import type { KeyPattern, KeyReading, KeyStore } from './key-store.js'
 
-/** Keys whose sizes are asked for in one request. */
+/** Number of keys whose sizes are read in one request. */
 const NAMES_AT_A_TIME = 250
-/** Payloads of this size are read in one request; a larger one gets a request of its own. */
+/** Total size of the payloads that are read in one request; a larger payload gets its own request. */
 const BYTES_AT_A_TIME = 2 * 2 ** 20
 
-/** Payloads that wait for their answers, characters of base64; one larger payload goes alone. */
+/** Total size of the payloads that wait for an answer, characters of base64; a larger payload is sent alone. */
 const PENDING_AT_A_TIME = 32 * 2 ** 20
 
-/** What an export has done so far. */
+/** Progress of an export, keys. */
 export interface ExportTotals {
   readonly exported: number
   /** Keys that were deleted or expired after they had been found. */
   readonly gone: number
-  /** Keys that the database did not give out. */
+  /** Keys that the database refused to return. */
   readonly refused: number
 }
 
-/** An export. */
+/** Settings of an export. */
 export interface ExportOptions {
   readonly base64: Base64
   /** Unix milliseconds, for the first line. */
@@ -41,8 +41,8 @@ export interface ExportOptions {
 }
 
 /**
- * The file of these keys, in pieces of some megabytes at most, unless one payload is larger. Each key is as it was when it
- * was read: the file is no snapshot. @throws KeysRefused, or as the request to the database
+ * Yields the file of these keys in pieces of at most a few megabytes, unless one payload is larger. Each key is as it was
+ * when it was read: the file is not a snapshot. @throws KeysRefused, or the error of the request to the database
  */
 export async function* exportKeys(
   store: Pick<KeyStore, 'sizes' | 'read'>,
@@ -93,7 +93,7 @@ export function batchesBySize(names: readonly KeyName[], sizes: readonly (number
   return batches
 }
 
-/** The names that SCAN finds, step by step. `onSearched` gets about how many keys were looked at. */
+/** Yields the names that SCAN finds, step by step. `onSearched` gets the approximate number of keys searched so far. */
 export async function* foundNames(
   store: Pick<KeyStore, 'scan'>,
   pattern: KeyPattern,
@@ -125,29 +125,29 @@ export interface ImportedKey {
   readonly problem?: string
 }
 
-/** An import. */
+/** Settings of an import. */
 export interface ImportOptions {
   readonly base64: Base64
   /** What happens to keys that exist: they stay, or the file replaces them. */
   readonly existing: 'skip' | 'replace'
-  /** Requests at a time. */
+  /** Most requests in flight at a time. */
   readonly parallel: number
-  /** The present, Unix milliseconds. */
+  /** The current time, Unix milliseconds. */
   readonly now: () => number
   readonly onKey: (imported: ImportedKey) => void
-  /** Keys that have begun are finished, then the import rejects with the reason. */
+  /** When it aborts, the import finishes the keys in flight, then rejects with the reason. */
   readonly signal?: AbortSignal
 }
 
-/** How an import ended: `cut` when the last line is missing or counts other keys, so that a part of the file may be lost. */
+/** How an import ended. `cut`: the last line is missing, or its count is wrong, so a part of the file may be missing. */
 export type ImportEnd = 'whole' | 'cut'
 
-/** The file is none of exported keys, or of a newer version. */
+/** The file is not a file of exported keys, or has a newer version. */
 export class NoKeyFile extends Error {}
 
 /**
- * Imports a file. It holds as many payloads as it sends at a time. One that was broken off can be repeated.
- * @throws NoKeyFile before anything was imported, or as the request to the database
+ * Imports a file. Only the payloads in flight are in memory. An interrupted import can be repeated.
+ * @throws NoKeyFile before anything was imported, or the error of the request to the database
  */
 export async function importKeys(
   store: Pick<KeyStore, 'restore'>,
@@ -200,9 +200,9 @@ class ImportWork {
     this.#options = options
   }
 
-  /** Begins with a key, once there is space. @throws what stopped an earlier one */
+  /** Begins to send a key, once the limits allow it. @throws the error that stopped an earlier one */
   async add(line: number, key: StoredKey): Promise<void> {
-    // SCAN may have found a key twice: the later line is the newer one, so it must not overtake the earlier one.
+    // SCAN may have found a key twice. The later line is newer, so it waits until the earlier one is imported.
     await this.#pending.get(key.name)
     while (!this.#mayBegin(key)) await Promise.race(this.#pending.values())
     if (this.#fault) throw this.#fault.error
@@ -223,7 +223,7 @@ class ImportWork {
     this.#options.onKey({ line, outcome: 'failed', problem })
   }
 
-  /** Resolves when nothing is pending. @throws what stopped the import */
+  /** Resolves when nothing is pending. @throws the error that stopped the import */
   async settled(): Promise<void> {
     await Promise.all(this.#pending.values())
     if (this.#fault) throw this.#fault.error
@@ -241,7 +241,7 @@ class ImportWork {
     }
   }
 
-  /** A key is first restored as a new one, so that the outcome says whether it existed. */
+  /** Restores the key as a new one first, so that the outcome shows whether it existed. */
   async #restored(key: StoredKey): Promise<{ readonly outcome: ImportOutcome; readonly problem?: string }> {
     const first = await this.#store.restore(key, 'new')
     if (first.kind === 'restored') return { outcome: 'imported' }
